@@ -1,0 +1,312 @@
+//! One error type for everything a statement can run into.
+//!
+//! An [`Error`] says *what* went wrong, *why*, and *how to fix it*, and points into the SQL when it
+//! can. Its [`Kind`] tells the caller what to do next; its SQLSTATE tells programs the same.
+//!
+//! ```text
+//! error: rowkey part "note" has no end
+//!   why: it is variable-width and "day" follows it
+//!  hint: write rpad(note, n, ' '), put a delimiter literal after it, or move it last
+//! LINE 2:   PRIMARY KEY (reverse(note), day)
+//!                        ^^^^^^^^^^^^^
+//! ```
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// Result with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What the caller should do next (after SlateDB RFC 7: few kinds, each a different next step).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Fix the statement or the data in it.
+    Invalid,
+    /// Somebody else changed the same rows: retry the transaction.
+    Conflict,
+    /// A resource is busy, full or missing: retry later, or free it.
+    Unavailable,
+    /// Bytes on disk are not what was written: stop and check.
+    Corrupt,
+    /// Valid SQL this engine does not do.
+    Unsupported,
+    /// The user stopped the statement.
+    Cancelled,
+    /// A bug in this crate: report it.
+    Internal,
+}
+
+impl Kind {
+    /// Lower-case name, as the `jsonl` face prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Invalid => "invalid",
+            Kind::Conflict => "conflict",
+            Kind::Unavailable => "unavailable",
+            Kind::Corrupt => "corrupt",
+            Kind::Unsupported => "unsupported",
+            Kind::Cancelled => "cancelled",
+            Kind::Internal => "internal",
+        }
+    }
+
+    fn default_sqlstate(self) -> &'static str {
+        match self {
+            Kind::Invalid => "42000",
+            Kind::Conflict => "40001",
+            Kind::Unavailable => "57P03",
+            Kind::Corrupt => "XX001",
+            Kind::Unsupported => "0A000",
+            Kind::Cancelled => "57014",
+            Kind::Internal => "XX000",
+        }
+    }
+}
+
+/// SQLSTATE codes this crate raises (PostgreSQL, Appendix A).
+pub mod sqlstate {
+    /// Malformed SQL.
+    pub const SYNTAX: &str = "42601";
+    /// No such table or index.
+    pub const UNDEFINED_TABLE: &str = "42P01";
+    /// No such column.
+    pub const UNDEFINED_COLUMN: &str = "42703";
+    /// A table, index or view of that name exists.
+    pub const DUPLICATE_TABLE: &str = "42P07";
+    /// Two columns of one name.
+    pub const DUPLICATE_COLUMN: &str = "42701";
+    /// A table definition that cannot work, ambiguous key layouts included.
+    pub const INVALID_TABLE_DEFINITION: &str = "42P16";
+    /// Operands of types that do not go together.
+    pub const DATATYPE_MISMATCH: &str = "42804";
+    /// A value that is no value of its type.
+    pub const INVALID_TEXT: &str = "22P02";
+    /// A number outside its type.
+    pub const OUT_OF_RANGE: &str = "22003";
+    /// A value wider than its column or key part.
+    pub const TOO_LONG: &str = "22001";
+    /// A value the column's key part cannot hold.
+    pub const KEY_RULE: &str = "22023";
+    /// NULL in a NOT NULL column.
+    pub const NOT_NULL: &str = "23502";
+    /// A rowkey or unique index entry that exists.
+    pub const UNIQUE: &str = "23505";
+    /// A CHECK constraint that does not hold.
+    pub const CHECK: &str = "23514";
+    /// A limit of the store, such as the longest key.
+    pub const LIMIT: &str = "54000";
+    /// A file that cannot be read or written.
+    pub const IO: &str = "58030";
+    /// The object is in a state that does not allow this.
+    pub const OBJECT_STATE: &str = "55000";
+    /// Statement not allowed on this kind of object.
+    pub const WRONG_OBJECT: &str = "42809";
+}
+
+/// A place in the SQL text: 1-based line and column, and length, all in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+pub struct Span {
+    /// 1-based line.
+    pub line: u32,
+    /// 1-based column, in characters.
+    pub column: u32,
+    /// Length in characters; at least 1 when shown.
+    pub len: u32,
+}
+
+/// What went wrong, why, and how to fix it.
+#[derive(Debug)]
+pub struct Error(Box<Detail>);
+
+#[derive(Debug)]
+struct Detail {
+    kind: Kind,
+    sqlstate: &'static str,
+    what: String,
+    why: Option<String>,
+    hint: Option<String>,
+    span: Option<Span>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of `kind` saying `what`, with the kind's general SQLSTATE.
+    pub fn new(kind: Kind, what: impl Into<String>) -> Self {
+        Error(Box::new(Detail {
+            kind,
+            sqlstate: kind.default_sqlstate(),
+            what: what.into(),
+            why: None,
+            hint: None,
+            span: None,
+            source: None,
+        }))
+    }
+
+    /// The statement or its data must change.
+    pub fn invalid(what: impl Into<String>) -> Self {
+        Self::new(Kind::Invalid, what)
+    }
+
+    /// Bytes that are not what was written.
+    pub fn corrupt(what: impl Into<String>) -> Self {
+        Self::new(Kind::Corrupt, what)
+    }
+
+    /// Valid SQL this engine does not do.
+    pub fn unsupported(what: impl Into<String>) -> Self {
+        Self::new(Kind::Unsupported, what)
+    }
+
+    /// A bug in this crate.
+    pub fn internal(what: impl Into<String>) -> Self {
+        Self::new(Kind::Internal, what)
+    }
+
+    /// Adds the reason.
+    #[must_use]
+    pub fn why(mut self, why: impl Into<String>) -> Self {
+        self.0.why = Some(why.into());
+        self
+    }
+
+    /// Adds the fix.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Points at a place in the SQL; an error that already points somewhere keeps its place.
+    #[must_use]
+    pub fn at(mut self, span: impl Into<Option<Span>>) -> Self {
+        if self.0.span.is_none() {
+            self.0.span = span.into();
+        }
+        self
+    }
+
+    /// Sets the SQLSTATE, from [`sqlstate`].
+    #[must_use]
+    pub fn state(mut self, sqlstate: &'static str) -> Self {
+        self.0.sqlstate = sqlstate;
+        self
+    }
+
+    /// Chains the error that caused this one.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// What to do next.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// Five-character SQLSTATE.
+    pub fn sqlstate(&self) -> &'static str {
+        self.0.sqlstate
+    }
+
+    /// One line: what went wrong.
+    pub fn what(&self) -> &str {
+        &self.0.what
+    }
+
+    /// The reason, if it adds something.
+    pub fn reason(&self) -> Option<&str> {
+        self.0.why.as_deref()
+    }
+
+    /// How to fix it, if known.
+    pub fn fix(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// Where in the SQL.
+    pub fn span(&self) -> Option<Span> {
+        self.0.span
+    }
+
+    /// Moves the place down by `lines`: for a statement that starts at line `lines + 1` of a script.
+    #[must_use]
+    pub fn shifted(mut self, lines: u32) -> Self {
+        if let Some(span) = &mut self.0.span {
+            span.line += lines;
+        }
+        self
+    }
+
+    /// The whole message, with a caret under the place in `sql`; no newline at the end.
+    pub fn render(&self, sql: &str) -> String {
+        let mut out = self.to_string();
+        let Some(span) = self.0.span else { return out };
+        let Some(line) = sql.lines().nth(span.line.saturating_sub(1) as usize) else {
+            return out;
+        };
+        let label = format!("LINE {}: ", span.line);
+        // Long lines are cut around the place, so that the caret stays on the screen.
+        let column = span.column.saturating_sub(1) as usize;
+        let from = column.saturating_sub(60);
+        let shown: String = line.chars().skip(from).take(120).collect();
+        let indent: String = (label.chars().map(|_| ' '))
+            .chain(shown.chars().take(column - from).map(|c| if c == '\t' { '\t' } else { ' ' }))
+            .collect();
+        let room = shown.chars().count().saturating_sub(column - from).max(1);
+        let carets = "^".repeat((span.len.max(1) as usize).min(room));
+        out.push_str(&format!("\n{label}{shown}\n{indent}{carets}"));
+        out
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.0.what)?;
+        if let Some(why) = &self.0.why {
+            write!(f, "\n  why: {why}")?;
+        }
+        if let Some(hint) = &self.0.hint {
+            write!(f, "\n hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|e| e as &(dyn StdError + 'static))
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(e: std::io::Error) -> Self {
+        Error::new(Kind::Unavailable, e.to_string()).state(sqlstate::IO).caused_by(e)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caret_points_at_the_place() {
+        let sql = "CREATE TABLE t (note TEXT, day DATE,\n  PRIMARY KEY (reverse(note), day))";
+        let error = Error::invalid("rowkey part \"note\" has no end")
+            .why("it is variable-width and \"day\" follows it")
+            .hint("move it last")
+            .at(Span { line: 2, column: 16, len: 13 });
+        assert_eq!(
+            error.render(sql),
+            "error: rowkey part \"note\" has no end\n  why: it is variable-width and \"day\" follows it\n \
+             hint: move it last\nLINE 2:   PRIMARY KEY (reverse(note), day))\n                       ^^^^^^^^^^^^^"
+        );
+    }
+
+    #[test]
+    fn a_place_outside_the_text_is_left_out() {
+        let error = Error::invalid("x").at(Span { line: 9, column: 1, len: 1 });
+        assert_eq!(error.render("SELECT 1"), "error: x");
+    }
+}

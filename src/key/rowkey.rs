@@ -1,0 +1,123 @@
+//! The bytes a row is stored under.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::Deref;
+
+/// Owned key bytes, ordered by `memcmp`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Rowkey(Vec<u8>);
+
+impl Rowkey {
+    /// A key of these bytes.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Rowkey(bytes.into())
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The bytes, owned.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// The smallest key greater than this one: a 00 byte follows.
+    #[must_use]
+    pub fn successor(&self) -> Rowkey {
+        let mut bytes = Vec::with_capacity(self.0.len() + 1);
+        bytes.extend_from_slice(&self.0);
+        bytes.push(0);
+        Rowkey(bytes)
+    }
+
+    /// The smallest key greater than every key with this prefix; `None` if there is none (all FF).
+    pub fn prefix_end(&self) -> Option<Rowkey> {
+        prefix_end(&self.0).map(Rowkey)
+    }
+
+    /// Two hex digits a byte.
+    pub fn hex(&self) -> String {
+        hex(&self.0)
+    }
+}
+
+/// The smallest byte string greater than every one that starts with `prefix`; `None` if `prefix` is
+/// empty or all FF.
+pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&b| b != 0xFF)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
+/// Two lower-case hex digits a byte.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for &b in bytes {
+        out.push(DIGITS[usize::from(b >> 4)].into());
+        out.push(DIGITS[usize::from(b & 15)].into());
+    }
+    out
+}
+
+impl Deref for Rowkey {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Borrow<[u8]> for Rowkey {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Vec<u8>> for Rowkey {
+    fn from(bytes: Vec<u8>) -> Self {
+        Rowkey(bytes)
+    }
+}
+
+impl From<&[u8]> for Rowkey {
+    fn from(bytes: &[u8]) -> Self {
+        Rowkey(bytes.to_vec())
+    }
+}
+
+impl From<&str> for Rowkey {
+    fn from(text: &str) -> Self {
+        Rowkey(text.as_bytes().to_vec())
+    }
+}
+
+/// Printable ASCII as it is, every other byte as `\xNN`.
+impl fmt::Debug for Rowkey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}'", self.0.escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefix_end_skips_trailing_ff() {
+        assert_eq!(Rowkey::from("ab").prefix_end(), Some(Rowkey::from("ac")));
+        assert_eq!(prefix_end(&[1, 0xFF, 0xFF]), Some(vec![2]));
+        assert_eq!(prefix_end(&[0xFF]), None);
+        assert_eq!(prefix_end(&[]), None);
+    }
+
+    #[test]
+    fn successor_is_the_next_key() {
+        assert!(Rowkey::from("a").successor() > Rowkey::from("a"));
+        assert!(Rowkey::from("a").successor() < Rowkey::new(vec![b'a', 0, 0]));
+    }
+}

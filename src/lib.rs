@@ -1,0 +1,6 @@
+//! RowkeyDB: SQL over sorted keys.
+
+pub mod error;
+pub mod key;
+pub mod store;
+pub mod value;

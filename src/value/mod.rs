@@ -1,0 +1,417 @@
+//! Column types and the values of one column of one row.
+//!
+//! A [`Value`] owns its text or bytes; a [`ValueRef`] borrows them, so that a scan can look at a
+//! packed row without copying it. Both order the same way: NULL first, then by the type's order.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime};
+use serde::{Deserialize, Serialize};
+
+/// Type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ColumnType {
+    /// `BOOLEAN`
+    Boolean,
+    /// `SMALLINT`: 16-bit signed.
+    SmallInt,
+    /// `INTEGER`: 32-bit signed.
+    Integer,
+    /// `BIGINT`: 64-bit signed.
+    BigInt,
+    /// `REAL`: 32-bit IEEE 754.
+    Real,
+    /// `DOUBLE`, `FLOAT`: 64-bit IEEE 754.
+    Double,
+    /// `DECIMAL(precision, scale)`: exact, up to 38 digits.
+    Decimal {
+        /// Digits in all, 1 to 38.
+        precision: u8,
+        /// Digits after the point, 0 to `precision`.
+        scale: u8,
+    },
+    /// `VARCHAR`, `TEXT`: UTF-8, ordered by bytes.
+    Varchar,
+    /// `VARBINARY`, `BYTEA`.
+    Varbinary,
+    /// `DATE`
+    Date,
+    /// `TIMESTAMP` without time zone, microseconds.
+    Timestamp,
+    /// `TIMESTAMPTZ`: an instant, microseconds, shown in UTC.
+    TimestampTz,
+    /// `UUID`: 16 bytes.
+    Uuid,
+    /// `JSON`: text that parses as JSON, kept as written.
+    Json,
+}
+
+impl ColumnType {
+    /// SQL name, as `SHOW CREATE TABLE` prints it.
+    pub fn sql_name(self) -> String {
+        match self {
+            ColumnType::Boolean => "BOOLEAN".into(),
+            ColumnType::SmallInt => "SMALLINT".into(),
+            ColumnType::Integer => "INTEGER".into(),
+            ColumnType::BigInt => "BIGINT".into(),
+            ColumnType::Real => "REAL".into(),
+            ColumnType::Double => "DOUBLE".into(),
+            ColumnType::Decimal { precision, scale } => format!("DECIMAL({precision},{scale})"),
+            ColumnType::Varchar => "VARCHAR".into(),
+            ColumnType::Varbinary => "VARBINARY".into(),
+            ColumnType::Date => "DATE".into(),
+            ColumnType::Timestamp => "TIMESTAMP".into(),
+            ColumnType::TimestampTz => "TIMESTAMPTZ".into(),
+            ColumnType::Uuid => "UUID".into(),
+            ColumnType::Json => "JSON".into(),
+        }
+    }
+
+    /// `SMALLINT`, `INTEGER` or `BIGINT`.
+    pub fn is_integer(self) -> bool {
+        matches!(self, ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt)
+    }
+
+    /// Held as [`Value::Text`].
+    pub fn is_text(self) -> bool {
+        matches!(self, ColumnType::Varchar | ColumnType::Json)
+    }
+
+    /// Smallest and largest value of an integer type.
+    pub fn integer_bounds(self) -> Option<(i64, i64)> {
+        match self {
+            ColumnType::SmallInt => Some((i16::MIN.into(), i16::MAX.into())),
+            ColumnType::Integer => Some((i32::MIN.into(), i32::MAX.into())),
+            ColumnType::BigInt => Some((i64::MIN, i64::MAX)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ColumnType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sql_name())
+    }
+}
+
+/// A value of a column, owned.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Value {
+    /// No value.
+    Null,
+    /// Of a `BOOLEAN`.
+    Boolean(bool),
+    /// Of any integer type.
+    Int(i64),
+    /// Of `REAL` (rounded to 32 bits when stored) and `DOUBLE`.
+    Double(f64),
+    /// Of a `DECIMAL`: `unscaled * 10^-scale`.
+    Decimal(i128, u8),
+    /// Of `VARCHAR` and `JSON`.
+    Text(String),
+    /// Of `VARBINARY`.
+    Bytes(Vec<u8>),
+    /// Days since 1970-01-01.
+    Date(i32),
+    /// Microseconds since 1970-01-01 00:00:00 in no time zone.
+    Timestamp(i64),
+    /// Microseconds since 1970-01-01 00:00:00 UTC.
+    TimestampTz(i64),
+    /// Of a `UUID`.
+    Uuid([u8; 16]),
+}
+
+/// A value of a column, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub enum ValueRef<'a> {
+    /// No value.
+    Null,
+    /// See [`Value::Boolean`].
+    Boolean(bool),
+    /// See [`Value::Int`].
+    Int(i64),
+    /// See [`Value::Double`].
+    Double(f64),
+    /// See [`Value::Decimal`].
+    Decimal(i128, u8),
+    /// See [`Value::Text`].
+    Text(&'a str),
+    /// See [`Value::Bytes`].
+    Bytes(&'a [u8]),
+    /// See [`Value::Date`].
+    Date(i32),
+    /// See [`Value::Timestamp`].
+    Timestamp(i64),
+    /// See [`Value::TimestampTz`].
+    TimestampTz(i64),
+    /// See [`Value::Uuid`].
+    Uuid([u8; 16]),
+}
+
+impl Value {
+    /// Borrows the value.
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Value::Null => ValueRef::Null,
+            Value::Boolean(b) => ValueRef::Boolean(*b),
+            Value::Int(i) => ValueRef::Int(*i),
+            Value::Double(d) => ValueRef::Double(*d),
+            Value::Decimal(d, s) => ValueRef::Decimal(*d, *s),
+            Value::Text(t) => ValueRef::Text(t),
+            Value::Bytes(b) => ValueRef::Bytes(b),
+            Value::Date(d) => ValueRef::Date(*d),
+            Value::Timestamp(t) => ValueRef::Timestamp(*t),
+            Value::TimestampTz(t) => ValueRef::TimestampTz(*t),
+            Value::Uuid(u) => ValueRef::Uuid(*u),
+        }
+    }
+
+    /// Is NULL.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+}
+
+impl ValueRef<'_> {
+    /// Copies the value.
+    pub fn to_value(self) -> Value {
+        match self {
+            ValueRef::Null => Value::Null,
+            ValueRef::Boolean(b) => Value::Boolean(b),
+            ValueRef::Int(i) => Value::Int(i),
+            ValueRef::Double(d) => Value::Double(d),
+            ValueRef::Decimal(d, s) => Value::Decimal(d, s),
+            ValueRef::Text(t) => Value::Text(t.to_owned()),
+            ValueRef::Bytes(b) => Value::Bytes(b.to_vec()),
+            ValueRef::Date(d) => Value::Date(d),
+            ValueRef::Timestamp(t) => Value::Timestamp(t),
+            ValueRef::TimestampTz(t) => Value::TimestampTz(t),
+            ValueRef::Uuid(u) => Value::Uuid(u),
+        }
+    }
+
+    /// Is NULL.
+    pub fn is_null(self) -> bool {
+        matches!(self, ValueRef::Null)
+    }
+
+    fn rank(self) -> u8 {
+        match self {
+            ValueRef::Null => 0,
+            ValueRef::Boolean(_) => 1,
+            ValueRef::Int(_) => 2,
+            ValueRef::Double(_) => 3,
+            ValueRef::Decimal(..) => 4,
+            ValueRef::Text(_) => 5,
+            ValueRef::Bytes(_) => 6,
+            ValueRef::Date(_) => 7,
+            ValueRef::Timestamp(_) => 8,
+            ValueRef::TimestampTz(_) => 9,
+            ValueRef::Uuid(_) => 10,
+        }
+    }
+}
+
+/// Total order of doubles as SQL sees them: -0 equals 0, NaN equals NaN and is greatest.
+pub fn compare_doubles(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+fn compare_decimals(a: i128, a_scale: u8, b: i128, b_scale: u8) -> Ordering {
+    if a_scale == b_scale {
+        return a.cmp(&b);
+    }
+    // Compare whole parts first, then fractions at the wider scale: neither can overflow.
+    let (pa, pb) = (10i128.pow(a_scale.into()), 10i128.pow(b_scale.into()));
+    let whole = a.div_euclid(pa).cmp(&b.div_euclid(pb));
+    let wide = a_scale.max(b_scale);
+    let fraction = |v: i128, p: i128, s: u8| v.rem_euclid(p) * 10i128.pow((wide - s).into());
+    whole.then_with(|| fraction(a, pa, a_scale).cmp(&fraction(b, pb, b_scale)))
+}
+
+/// Order of two values of one column: NULL first, then the type's order. Values of different types
+/// order by type; a column never holds both.
+impl Ord for ValueRef<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (*self, *other) {
+            (ValueRef::Boolean(a), ValueRef::Boolean(b)) => a.cmp(&b),
+            (ValueRef::Int(a), ValueRef::Int(b)) => a.cmp(&b),
+            (ValueRef::Double(a), ValueRef::Double(b)) => compare_doubles(a, b),
+            (ValueRef::Decimal(a, sa), ValueRef::Decimal(b, sb)) => compare_decimals(a, sa, b, sb),
+            (ValueRef::Text(a), ValueRef::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (ValueRef::Bytes(a), ValueRef::Bytes(b)) => a.cmp(b),
+            (ValueRef::Date(a), ValueRef::Date(b)) => a.cmp(&b),
+            (ValueRef::Timestamp(a), ValueRef::Timestamp(b)) => a.cmp(&b),
+            (ValueRef::TimestampTz(a), ValueRef::TimestampTz(b)) => a.cmp(&b),
+            (ValueRef::Uuid(a), ValueRef::Uuid(b)) => a.cmp(&b),
+            (a, b) => a.rank().cmp(&b.rank()),
+        }
+    }
+}
+
+impl PartialOrd for ValueRef<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ValueRef<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for ValueRef<'_> {}
+
+impl Ord for Value {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_ref().cmp(&other.as_ref())
+    }
+}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Value {}
+
+/// Text form: numbers in decimal, times in ISO 8601 with a space, UUID with dashes, bytes in hex.
+/// This is the text that `md5(col)`, `lpad(col, n)` and `reverse(col)` see. NULL prints `NULL`.
+impl fmt::Display for ValueRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            ValueRef::Null => f.write_str("NULL"),
+            ValueRef::Boolean(b) => write!(f, "{b}"),
+            ValueRef::Int(i) => write!(f, "{i}"),
+            ValueRef::Double(d) => write_double(f, d),
+            ValueRef::Decimal(d, scale) => write_decimal(f, d, scale),
+            ValueRef::Text(t) => f.write_str(t),
+            ValueRef::Bytes(b) => b.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+            ValueRef::Date(days) => match date_of(days) {
+                Some(date) => write!(f, "{}", IsoDate(date)),
+                None => write!(f, "date {days} out of range"),
+            },
+            ValueRef::Timestamp(us) => write_timestamp(f, us, ""),
+            ValueRef::TimestampTz(us) => write_timestamp(f, us, "+00"),
+            ValueRef::Uuid(u) => write!(f, "{}", uuid::Uuid::from_bytes(u)),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_ref().fmt(f)
+    }
+}
+
+/// A value as an SQL literal: text, times and bytes in quotes.
+pub struct Literal<'a>(pub ValueRef<'a>);
+
+impl fmt::Display for Literal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ValueRef::Text(t) => write!(f, "'{}'", t.replace('\'', "''")),
+            ValueRef::Bytes(_) => write!(f, "X'{}'", self.0),
+            ValueRef::Date(_) | ValueRef::Timestamp(_) | ValueRef::TimestampTz(_) | ValueRef::Uuid(_) => {
+                write!(f, "'{}'", self.0)
+            }
+            other => write!(f, "{other}"),
+        }
+    }
+}
+
+struct IsoDate(NaiveDate);
+
+impl fmt::Display for IsoDate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}-{:02}", self.0.year(), self.0.month(), self.0.day())
+    }
+}
+
+/// Calendar date of a [`Value::Date`]; `None` outside chrono's years.
+pub fn date_of(days: i32) -> Option<NaiveDate> {
+    NaiveDate::from_num_days_from_ce_opt(days.checked_add(719_163)?)
+}
+
+/// Calendar time of a [`Value::Timestamp`] or [`Value::TimestampTz`]; `None` outside chrono's years.
+pub fn datetime_of(us: i64) -> Option<NaiveDateTime> {
+    DateTime::from_timestamp_micros(us).map(|t| t.naive_utc())
+}
+
+fn write_timestamp(f: &mut fmt::Formatter<'_>, us: i64, zone: &str) -> fmt::Result {
+    match datetime_of(us) {
+        None => write!(f, "timestamp {us} out of range"),
+        Some(t) => {
+            write!(f, "{} {}", IsoDate(t.date()), t.format("%H:%M:%S"))?;
+            let micros = us.rem_euclid(1_000_000);
+            if micros != 0 {
+                let digits = format!("{micros:06}");
+                write!(f, ".{}", digits.trim_end_matches('0'))?;
+            }
+            f.write_str(zone)
+        }
+    }
+}
+
+fn write_double(f: &mut fmt::Formatter<'_>, d: f64) -> fmt::Result {
+    if d.is_finite() && d.fract() == 0.0 && d.abs() < 1e15 {
+        write!(f, "{d:.1}")
+    } else if d.is_finite() && d != 0.0 && !(1e-5..1e15).contains(&d.abs()) {
+        write!(f, "{d:e}")
+    } else {
+        write!(f, "{d}")
+    }
+}
+
+fn write_decimal(f: &mut fmt::Formatter<'_>, d: i128, scale: u8) -> fmt::Result {
+    if scale == 0 {
+        return write!(f, "{d}");
+    }
+    let power = 10u128.pow(scale.into());
+    let sign = if d < 0 { "-" } else { "" };
+    let magnitude = d.unsigned_abs();
+    write!(f, "{sign}{}.{:0width$}", magnitude / power, magnitude % power, width = scale.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_forms() {
+        let cases = [
+            (Value::Int(-5), "-5"),
+            (Value::Double(1.0), "1.0"),
+            (Value::Double(0.1), "0.1"),
+            (Value::Double(1e300), "1e300"),
+            (Value::Decimal(-5, 2), "-0.05"),
+            (Value::Decimal(12345, 2), "123.45"),
+            (Value::Date(0), "1970-01-01"),
+            (Value::Timestamp(1_500_000), "1970-01-01 00:00:01.5"),
+            (Value::TimestampTz(-1), "1969-12-31 23:59:59.999999+00"),
+            (Value::Bytes(vec![0, 255]), "00ff"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(value.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn order_is_nulls_first_and_exact_for_decimals() {
+        assert!(Value::Null < Value::Int(i64::MIN));
+        assert_eq!(Value::Double(-0.0), Value::Double(0.0));
+        assert!(Value::Double(f64::INFINITY) < Value::Double(f64::NAN));
+        assert_eq!(Value::Decimal(150, 2), Value::Decimal(15, 1));
+        assert!(Value::Decimal(-151, 2) < Value::Decimal(-15, 1));
+        assert!(Value::Decimal(i128::MAX, 0) > Value::Decimal(i128::MAX, 38));
+    }
+}
