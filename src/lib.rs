@@ -3,4 +3,5 @@
 pub mod error;
 pub mod key;
 pub mod store;
+pub mod txn;
 pub mod value;

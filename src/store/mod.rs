@@ -9,8 +9,18 @@
 //! a network fetches a chunk whenever a cursor runs dry.
 
 mod batch;
+#[cfg(test)]
+mod conformance;
+mod embedded;
+mod memory;
+mod rules;
 
 pub use batch::{Expectation, KeyspaceId, Mutation, WriteBatch};
+pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore};
+pub use memory::MemoryStore;
+pub use rules::KEY_BYTES_MAX;
+
+pub(crate) use rules::{bounds, check_expectations};
 
 use std::sync::Arc;
 

@@ -1,0 +1,462 @@
+//! One suite that every engine passes: memory, embedded, and a transaction's view over memory.
+//!
+//! Each test takes an empty store and speaks only the seam. What an engine promises beyond it (files,
+//! locks, damage) is tested next to the engine.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::error::{Kind, Result, sqlstate};
+use crate::key::{End, Rowkey, hex};
+use crate::txn::Transaction;
+
+const A: KeyspaceId = KeyspaceId(1);
+const B: KeyspaceId = KeyspaceId(20);
+
+/// An engine under test and the directory it lives in, if any.
+struct Subject<S> {
+    store: S,
+    _directory: Option<TempDir>,
+}
+
+fn memory() -> Subject<MemoryStore> {
+    Subject { store: MemoryStore::new(), _directory: None }
+}
+
+/// Relaxed, for the suite makes thousands of commits and crashes no machine.
+fn embedded() -> Subject<EmbeddedStore> {
+    let directory = tempfile::tempdir().unwrap();
+    let options = EmbeddedOptions { durability: Durability::Relaxed };
+    let store = EmbeddedStore::open(directory.path(), options).unwrap();
+    Subject { store, _directory: Some(directory) }
+}
+
+fn overlay() -> Subject<OverlayStore> {
+    let base = MemoryStore::new();
+    let mut batch = WriteBatch::default();
+    // What a transaction has deleted must not show through.
+    batch.put(A, "gone", b"base".to_vec());
+    base.commit(batch).unwrap();
+    let mut txn = Transaction::new(base.snapshot().unwrap());
+    let mut batch = WriteBatch::default();
+    batch.delete(A, "gone");
+    txn.apply(batch).unwrap();
+    Subject { store: OverlayStore(Mutex::new(txn)), _directory: None }
+}
+
+/// A transaction that never ends, seen as a store.
+struct OverlayStore(Mutex<Transaction>);
+
+impl Store for OverlayStore {
+    fn capabilities(&self) -> Capabilities {
+        memory().store.capabilities()
+    }
+
+    fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
+        Ok(self.0.lock().unwrap().view())
+    }
+
+    fn commit(&self, batch: WriteBatch) -> Result<()> {
+        self.0.lock().unwrap().apply(batch)
+    }
+
+    fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
+        unimplemented!("bulk ingestion goes around transactions")
+    }
+}
+
+macro_rules! conforms {
+    ($engine:ident: $($test:ident)+) => {
+        mod $engine {
+            $(#[test] fn $test() { super::$test(&super::$engine().store); })+
+        }
+    };
+}
+
+conforms!(memory: get_put_delete_clear scans snapshots_are_stable batches_are_atomic expectations
+    random_operations bulk_writes dropped_bulk_leaves_nothing concurrent_commits_all_land
+    impossible_keys versions_grow entry_counts);
+conforms!(embedded: get_put_delete_clear scans snapshots_are_stable batches_are_atomic expectations
+    random_operations bulk_writes dropped_bulk_leaves_nothing concurrent_commits_all_land
+    impossible_keys versions_grow entry_counts);
+conforms!(overlay: get_put_delete_clear scans snapshots_are_stable batches_are_atomic expectations
+    random_operations);
+
+fn batch(build: impl FnOnce(&mut WriteBatch)) -> WriteBatch {
+    let mut batch = WriteBatch::default();
+    build(&mut batch);
+    batch
+}
+
+fn put(store: &impl Store, keyspace: KeyspaceId, key: &str, value: &str) {
+    store.commit(batch(|b| b.put(keyspace, key, value.into()))).unwrap();
+}
+
+fn get(snapshot: &Arc<dyn Snapshot>, keyspace: KeyspaceId, key: &[u8]) -> Option<Vec<u8>> {
+    let reader = snapshot.reader().unwrap();
+    reader.get(keyspace, key).unwrap().map(<[u8]>::to_vec)
+}
+
+fn get_text(store: &impl Store, keyspace: KeyspaceId, key: &str) -> Option<String> {
+    let value = get(&store.snapshot().unwrap(), keyspace, key.as_bytes());
+    value.map(|value| String::from_utf8(value).unwrap())
+}
+
+type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// What a cursor yields until its end, and that it stays there.
+fn scan(
+    snapshot: &Arc<dyn Snapshot>,
+    keyspace: KeyspaceId,
+    range: &KeyRange,
+    direction: Direction,
+) -> Entries {
+    let reader = snapshot.reader().unwrap();
+    let mut cursor = reader.cursor(keyspace, range, direction).unwrap();
+    let mut entries = Vec::new();
+    while let Some((key, value)) = cursor.next().unwrap() {
+        entries.push((key.to_vec(), value.to_vec()));
+    }
+    assert_eq!(cursor.next().unwrap(), None, "{range:?} ended");
+    entries
+}
+
+fn keys(store: &impl Store, keyspace: KeyspaceId, range: &KeyRange, direction: Direction) -> String {
+    let entries = scan(&store.snapshot().unwrap(), keyspace, range, direction);
+    entries.into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect::<Vec<_>>().join(" ")
+}
+
+fn get_put_delete_clear(store: &impl Store) {
+    assert_eq!(get_text(store, A, "k"), None);
+    put(store, A, "k", "1");
+    put(store, A, "k", "2");
+    put(store, A, "empty", "");
+    put(store, B, "k", "other");
+    assert_eq!(get_text(store, A, "k").as_deref(), Some("2"));
+    assert_eq!(get_text(store, A, "empty").as_deref(), Some(""));
+    assert_eq!(get_text(store, A, "kk"), None);
+    assert_eq!(get_text(store, A, ""), None);
+    store.commit(batch(|b| b.delete(A, "k"))).unwrap();
+    store.commit(batch(|b| b.delete(A, "never was"))).unwrap();
+    store.commit(batch(|b| b.delete(KeyspaceId(99), "nowhere"))).unwrap();
+    assert_eq!(get_text(store, A, "k"), None);
+    store.commit(batch(|b| b.clear(A))).unwrap();
+    store.commit(batch(|b| b.clear(KeyspaceId(99)))).unwrap();
+    assert_eq!(get_text(store, A, "empty"), None);
+    assert_eq!(get_text(store, B, "k").as_deref(), Some("other"));
+    put(store, A, "again", "1");
+    assert_eq!(keys(store, A, &KeyRange::all(), Direction::Forward), "again");
+}
+
+fn scans(store: &impl Store) {
+    ["a", "b", "ba", "c", "d"].map(|key| put(store, A, key, key));
+    let cases = [
+        (KeyRange::all(), "a b ba c d"),
+        (KeyRange::from("b"), "b ba c d"),
+        (KeyRange::from("bb"), "c d"),
+        (KeyRange::from("e"), ""),
+        (KeyRange::new("", "b"), "a"),
+        (KeyRange::new("", ""), ""),
+        (KeyRange::new("b", "c"), "b ba"),
+        (KeyRange::new("0", "z"), "a b ba c d"),
+        (KeyRange::new("c", "b"), ""),
+        (KeyRange::new("c", "c"), ""),
+        (KeyRange::new("b", ""), ""),
+        (KeyRange::point("b"), "b"),
+        (KeyRange::point("bx"), ""),
+        (KeyRange::prefix("b"), "b ba"),
+        (KeyRange::prefix(""), "a b ba c d"),
+        (KeyRange::from(vec![b'd'; KEY_BYTES_MAX + 5]), ""),
+        (KeyRange::new("c", vec![b'd'; KEY_BYTES_MAX + 5]), "c d"),
+    ];
+    for (range, expected) in cases {
+        let reversed = expected.split(' ').rev().collect::<Vec<_>>().join(" ");
+        assert_eq!(keys(store, A, &range, Direction::Forward), expected, "{range:?}");
+        assert_eq!(keys(store, A, &range, Direction::Reverse), reversed, "{range:?} in reverse");
+        assert_eq!(keys(store, B, &range, Direction::Forward), "", "{range:?} of nothing");
+    }
+}
+
+fn snapshots_are_stable(store: &impl Store) {
+    put(store, A, "a", "1");
+    let before = store.snapshot().unwrap();
+    store
+        .commit(batch(|b| {
+            b.put(A, "a", b"2".to_vec());
+            b.put(A, "b", b"2".to_vec());
+            b.put(B, "new keyspace", b"2".to_vec());
+        }))
+        .unwrap();
+    let between = store.snapshot().unwrap();
+    store.commit(batch(|b| b.clear(A))).unwrap();
+    let all = KeyRange::all();
+    let see = |snapshot, keyspace| scan(snapshot, keyspace, &all, Direction::Forward).len();
+    assert_eq!((see(&before, A), see(&before, B)), (1, 0));
+    assert_eq!((see(&between, A), see(&between, B)), (2, 1));
+    assert_eq!(get(&before, A, b"a"), Some(b"1".to_vec()));
+    assert_eq!(get(&between, A, b"a"), Some(b"2".to_vec()));
+    assert_eq!(get(&before, B, b"new keyspace"), None);
+    assert_eq!(get_text(store, A, "a"), None);
+    // A snapshot may move to another thread, and outlive its readers.
+    let moved = thread::spawn(move || get(&between, A, b"b")).join().unwrap();
+    assert_eq!(moved, Some(b"2".to_vec()));
+}
+
+fn batches_are_atomic(store: &impl Store) {
+    put(store, A, "a", "1");
+    let failing = batch(|b| {
+        b.put(A, "a", b"2".to_vec());
+        b.put(B, "b", b"2".to_vec());
+        b.clear(A);
+        b.expect(B, "b", Some(b"never".to_vec()));
+    });
+    assert_eq!(store.commit(failing).unwrap_err().kind(), Kind::Conflict);
+    assert_eq!(get_text(store, A, "a").as_deref(), Some("1"));
+    assert_eq!(get_text(store, B, "b"), None);
+    store
+        .commit(batch(|b| {
+            b.put(A, "a", b"lost".to_vec());
+            b.clear(A);
+            b.put(A, "b", b"1".to_vec());
+            b.put(A, "b", b"2".to_vec());
+            b.put(A, "c", b"3".to_vec());
+            b.delete(A, "c");
+            b.put(B, "b", b"4".to_vec());
+        }))
+        .unwrap();
+    assert_eq!(keys(store, A, &KeyRange::all(), Direction::Forward), "b");
+    assert_eq!(get_text(store, A, "b").as_deref(), Some("2"), "the later change wins");
+    assert_eq!(get_text(store, B, "b").as_deref(), Some("4"));
+    store.commit(WriteBatch::default()).unwrap();
+}
+
+fn expectations(store: &impl Store) {
+    let swap = |old: Option<&str>, new: &str| {
+        store.commit(batch(|b| {
+            b.expect(A, "k", old.map(|value| value.as_bytes().to_vec()));
+            b.put(A, "k", new.into());
+        }))
+    };
+    swap(None, "1").unwrap();
+    swap(Some("1"), "2").unwrap();
+    for old in [None, Some("1"), Some(""), Some("22")] {
+        let error = swap(old, "3").unwrap_err();
+        assert_eq!((error.kind(), error.sqlstate()), (Kind::Conflict, "40001"));
+        assert!(error.what().contains(&format!("key {} of keyspace 1", hex(b"k"))), "{error}");
+        assert!(error.fix().is_some_and(|hint| hint.contains("retry")), "{error}");
+    }
+    assert_eq!(get_text(store, A, "k").as_deref(), Some("2"));
+    store.commit(batch(|b| b.expect(KeyspaceId(99), "", None))).unwrap();
+}
+
+fn versions_grow(store: &impl Store) {
+    let version = || store.snapshot().unwrap().version();
+    let first = version();
+    put(store, A, "a", "1");
+    let second = version();
+    assert!(second > first);
+    store.commit(batch(|b| b.expect(A, "a", None))).unwrap_err();
+    assert_eq!(version(), second, "a refused batch is no commit");
+}
+
+fn entry_counts(store: &impl Store) {
+    ["a", "b", "c"].map(|key| put(store, A, key, key));
+    let snapshot = store.snapshot().unwrap();
+    let reader = snapshot.reader().unwrap();
+    assert_eq!((reader.entries(A).unwrap(), reader.entries(B).unwrap()), (3, 0));
+}
+
+fn impossible_keys(store: &impl Store) {
+    let max = store.capabilities().key_bytes_max;
+    let longest = vec![7u8; max];
+    store.commit(batch(|b| b.put(A, longest.clone(), b"fits".to_vec()))).unwrap();
+    assert_eq!(get(&store.snapshot().unwrap(), A, &longest), Some(b"fits".to_vec()));
+    for key in [vec![], vec![7; max + 1]] {
+        let refused = store.commit(batch(|b| {
+            b.put(A, "first", b"1".to_vec());
+            b.put(A, key.clone(), b"1".to_vec());
+        }));
+        let in_bulk = store.bulk().unwrap().put(A, &key, b"1");
+        for error in [refused.unwrap_err(), in_bulk.unwrap_err()] {
+            assert_eq!((error.kind(), error.sqlstate()), (Kind::Invalid, sqlstate::LIMIT));
+            assert!(error.to_string().contains(&max.to_string()), "{error}");
+        }
+        assert_eq!(get(&store.snapshot().unwrap(), A, &key), None);
+        store.commit(batch(|b| b.delete(A, key))).unwrap();
+    }
+    assert_eq!(get_text(store, A, "first"), None);
+}
+
+fn bulk_writes(store: &impl Store) {
+    put(store, A, "0500", "old");
+    put(store, A, "0501", "old");
+    let before = store.snapshot().unwrap();
+    let mut bulk = store.bulk().unwrap();
+    let key = |n: u32| format!("{n:04}").into_bytes();
+    // Ascending, past the old entries and past each other; then in between and over.
+    (1000..3000).for_each(|n| bulk.put(A, &key(n), &[b'x'; 100]).unwrap());
+    (0..1000).rev().for_each(|n| bulk.put(A, &key(n), b"y").unwrap());
+    (0..1000).for_each(|n| bulk.put(B, &key(n), b"z").unwrap());
+    bulk.delete(A, &key(2999)).unwrap();
+    bulk.put(A, &key(2999), b"again").unwrap();
+    bulk.delete(A, &key(2998)).unwrap();
+    bulk.delete(KeyspaceId(99), b"nowhere").unwrap();
+    assert_eq!(bulk.get(A, &key(500)).unwrap().as_deref(), Some(&b"y"[..]));
+    assert_eq!(bulk.get(A, &key(2998)).unwrap(), None);
+    assert_eq!(bulk.get(KeyspaceId(99), b"nowhere").unwrap(), None);
+    assert_eq!(get_text(store, A, "0500").as_deref(), Some("old"), "not yet");
+    bulk.commit().unwrap();
+    let after = store.snapshot().unwrap();
+    let all = |snapshot, keyspace| scan(snapshot, keyspace, &KeyRange::all(), Direction::Forward);
+    let expected: Vec<_> = (0..3000).filter(|n| *n != 2998).map(key).collect();
+    assert_eq!(all(&after, A).into_iter().map(|(key, _)| key).collect::<Vec<_>>(), expected);
+    assert_eq!(all(&after, B).len(), 1000);
+    assert_eq!((all(&before, A).len(), all(&before, B).len()), (2, 0));
+    assert_eq!(get_text(store, A, "2999").as_deref(), Some("again"));
+    assert!(after.version() > before.version());
+}
+
+fn dropped_bulk_leaves_nothing(store: &impl Store) {
+    put(store, A, "a", "1");
+    let mut bulk = store.bulk().unwrap();
+    bulk.put(A, b"b", b"2").unwrap();
+    bulk.put(B, b"b", b"2").unwrap();
+    bulk.delete(A, b"a").unwrap();
+    drop(bulk);
+    assert_eq!(keys(store, A, &KeyRange::all(), Direction::Forward), "a");
+    assert_eq!(keys(store, B, &KeyRange::all(), Direction::Forward), "");
+    // The keyspace it had begun to create can be created again, and is not mistaken for another.
+    put(store, KeyspaceId(21), "c", "3");
+    put(store, B, "b", "4");
+    assert_eq!(keys(store, KeyspaceId(21), &KeyRange::all(), Direction::Forward), "c");
+    assert_eq!(get_text(store, B, "b").as_deref(), Some("4"));
+}
+
+fn concurrent_commits_all_land(store: &impl Store) {
+    const THREADS: u32 = 8;
+    const COMMITS: u32 = 25;
+    let increment = || loop {
+        let old = get(&store.snapshot().unwrap(), A, b"hits");
+        let hits: u32 = old.as_ref().map_or(0, |text| String::from_utf8_lossy(text).parse().unwrap());
+        let swap = batch(|b| {
+            b.expect(A, "hits", old);
+            b.put(A, "hits", (hits + 1).to_string().into_bytes());
+        });
+        match store.commit(swap) {
+            Ok(()) => break,
+            Err(e) => assert_eq!(e.kind(), Kind::Conflict, "{e}"),
+        }
+    };
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                for n in 0..COMMITS {
+                    // A keyspace per thread, so that creations meet commits and snapshots.
+                    put(store, KeyspaceId(100 + thread), &format!("{n:04}"), "mine");
+                    put(store, B, &format!("{thread}-{n:04}"), "shared");
+                    increment();
+                }
+            });
+        }
+    });
+    let snapshot = store.snapshot().unwrap();
+    let count = |keyspace| scan(&snapshot, keyspace, &KeyRange::all(), Direction::Forward).len();
+    (0..THREADS).for_each(|thread| assert_eq!(count(KeyspaceId(100 + thread)), COMMITS as usize));
+    assert_eq!(count(B), (THREADS * COMMITS) as usize);
+    assert_eq!(get_text(store, A, "hits"), Some((THREADS * COMMITS).to_string()));
+}
+
+type Model = BTreeMap<(KeyspaceId, Rowkey), Vec<u8>>;
+
+/// Few keys, so that operations meet; prefixes of each other and FF among them.
+fn some_key() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(prop::sample::select(vec![0u8, b'a', 0xFF]), 1..4)
+}
+
+fn some_keyspace() -> impl Strategy<Value = KeyspaceId> {
+    prop::sample::select(vec![A, B])
+}
+
+fn some_batch() -> impl Strategy<Value = WriteBatch> {
+    let mutation = (some_keyspace(), some_key(), prop::collection::vec(any::<u8>(), 0..30), 0..20);
+    let mutation = mutation.prop_map(|(keyspace, key, value, kind)| match kind {
+        0 => Mutation::Clear(keyspace),
+        1..8 => Mutation::Delete(keyspace, key.into()),
+        _ => Mutation::Put(keyspace, key.into(), value),
+    });
+    let expectation = (some_keyspace(), some_key()).prop_map(|(keyspace, key)| Expectation {
+        keyspace,
+        key: key.into(),
+        value: None,
+    });
+    (prop::collection::vec(expectation, 0..2), prop::collection::vec(mutation, 0..12))
+        .prop_map(|(expectations, mutations)| WriteBatch { expectations, mutations })
+}
+
+fn some_range() -> impl Strategy<Value = KeyRange> {
+    let bound = || prop::option::of(some_key());
+    (bound(), bound()).prop_map(|(start, end)| KeyRange {
+        start: start.unwrap_or_default().into(),
+        end: end.map_or(End::Open, |end| End::Before(end.into())),
+    })
+}
+
+/// Returns whether the batch applies.
+fn apply_to_model(model: &mut Model, batch: &WriteBatch) -> bool {
+    let holds = |e: &Expectation| model.get(&(e.keyspace, e.key.clone())) == e.value.as_ref();
+    if !batch.expectations.iter().all(holds) {
+        return false;
+    }
+    for mutation in batch.mutations.clone() {
+        match mutation {
+            Mutation::Put(keyspace, key, value) => drop(model.insert((keyspace, key), value)),
+            Mutation::Delete(keyspace, key) => drop(model.remove(&(keyspace, key))),
+            Mutation::Clear(keyspace) => model.retain(|(other, _), _| *other != keyspace),
+        }
+    }
+    true
+}
+
+fn agrees_with_model(snapshot: &Arc<dyn Snapshot>, model: &Model, keyspace: KeyspaceId, range: &KeyRange) {
+    let all = model.range((Bound::Included((keyspace, Rowkey::default())), Bound::Unbounded));
+    let mut expected: Entries = all
+        .filter(|((other, key), _)| *other == keyspace && range.contains(key))
+        .map(|((_, key), value)| (key.to_vec(), value.clone()))
+        .collect();
+    assert_eq!(scan(snapshot, keyspace, range, Direction::Forward), expected, "{range:?}");
+    expected.reverse();
+    assert_eq!(scan(snapshot, keyspace, range, Direction::Reverse), expected, "{range:?} in reverse");
+}
+
+fn random_operations(store: &impl Store) {
+    let steps = prop::collection::vec((some_batch(), some_keyspace(), some_range(), some_key()), 1..20);
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        failure_persistence: None,
+        ..<_>::default()
+    });
+    let outcome = runner.run(&steps, |steps| {
+        store.commit(batch(|b| [A, B].into_iter().for_each(|keyspace| b.clear(keyspace)))).unwrap();
+        let mut model = Model::new();
+        for (batch, keyspace, range, key) in steps {
+            let (old, old_model) = (store.snapshot().unwrap(), model.clone());
+            assert_eq!(store.commit(batch.clone()).is_ok(), apply_to_model(&mut model, &batch), "{batch:?}");
+            let new = store.snapshot().unwrap();
+            for (snapshot, model) in [(&old, &old_model), (&new, &model)] {
+                agrees_with_model(snapshot, model, keyspace, &KeyRange::all());
+                agrees_with_model(snapshot, model, keyspace, &range);
+                assert_eq!(
+                    get(snapshot, keyspace, &key).as_ref(),
+                    model.get(&(keyspace, key.clone().into()))
+                );
+            }
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+}

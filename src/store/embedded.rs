@@ -1,0 +1,260 @@
+//! The embedded engine: one directory, LMDB inside.
+//!
+//! [`EmbeddedStore::open`] takes the directory ([`directory`]: format and lock), makes sure that the
+//! data file is whole ([`header`]) and maps it. A commit joins the [`queue`]; whoever leads it
+//! applies all that waits in one write transaction ([`writer`]) with one flush. Reads go through
+//! [`snapshot`]: an LMDB read transaction, values lent straight out of the map once their checksum
+//! ([`seal`]) holds.
+//!
+//! # Files
+//!
+//! | file | holds |
+//! |---|---|
+//! | `FORMAT` | `rowkeydb format 1`; written last, so a directory that has it is a whole database |
+//! | `LOCK` | empty; locked by the process that has the database open |
+//! | `data.mdb` | LMDB: one named database per keyspace, its name the keyspace's number in decimal |
+//! | `lock.mdb` | LMDB's table of readers; worthless when nobody has the database open |
+//!
+//! # Why one huge map
+//!
+//! LMDB maps its file into memory once, and growing the map later needs a moment without any
+//! transaction, which a busy database never has. The map only reserves addresses, so we reserve
+//! 1 TiB at once, and half of that again and again where the system refuses. The file itself grows
+//! as it is written, by plain writes: a full disk is an error of the commit, never a fault on access.
+
+mod directory;
+mod header;
+mod queue;
+mod seal;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use heed::types::{Bytes, DecodeIgnore};
+use heed::{CommitOrAbort, CommitToken, Env, EnvFlags, EnvOpenOptions, MdbError, OnCommit, WithoutTls};
+
+use super::rules::check_batch;
+use super::{Atomicity, BulkWriter, Capabilities, KEY_BYTES_MAX, KeyspaceId, Snapshot, Store, WriteBatch};
+use crate::error::{Error, Kind, Result, sqlstate};
+use directory::Directory;
+use queue::CommitQueue;
+use snapshot::EmbeddedSnapshot;
+use writer::{Bulk, Writer};
+
+/// Addresses reserved for the map, in bytes: the first size to try and the last.
+const MAP_BYTES: (usize, usize) = (1 << 40, 1 << 30);
+
+/// Most keyspaces of one database. Every transaction carries a table of this length.
+const KEYSPACES_MAX: u32 = 4096;
+
+/// Most snapshots open at once; each takes a 64-byte slot of `lock.mdb`.
+const SNAPSHOTS_MAX: u32 = 4096;
+
+/// What a commit has survived when it returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Everything: it is on the disk, and neither a crash of the process nor of the machine loses it.
+    #[default]
+    Sync,
+    /// A crash of the process, not one of the machine: the operating system writes it out when it
+    /// pleases, at the latest when the store closes. After a power failure the last commits may be
+    /// missing, and LMDB promises a whole database only if the file system writes in the order it was
+    /// asked to; otherwise the database may be damaged. For data that can be loaded again.
+    Relaxed,
+}
+
+/// How to open an [`EmbeddedStore`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmbeddedOptions {
+    /// When a commit counts as done.
+    pub durability: Durability,
+}
+
+/// A store in a directory, for one process at a time.
+pub struct EmbeddedStore {
+    shared: Arc<Shared>,
+    queue: CommitQueue,
+}
+
+/// One keyspace, as LMDB knows it.
+type Keyspace = heed::Database<'static, Bytes, Bytes>;
+type Keyspaces = HashMap<KeyspaceId, Keyspace>;
+
+/// What the store and its snapshots hold on to.
+///
+/// Fields drop in order: the map is closed before the lock is let go.
+struct Shared {
+    env: Env<WithoutTls>,
+    /// Every keyspace that a committed transaction has created. Write-locked while a commit creates
+    /// one, so that a snapshot knows a keyspace if and only if its transaction can see it.
+    keyspaces: RwLock<Arc<Keyspaces>>,
+    durability: Durability,
+    _directory: Directory,
+}
+
+impl EmbeddedStore {
+    /// Opens the database in `path`, creating it (but not the directories above) if there is none.
+    ///
+    /// Errors: `Unavailable` when it is open elsewhere or the directory cannot be written; `Invalid`
+    /// when `path` is something else than a database; `Unsupported` when a newer program wrote it;
+    /// `Corrupt` when a file is missing, truncated or no LMDB file.
+    pub fn open(path: &Path, options: EmbeddedOptions) -> Result<Self> {
+        let directory = Directory::open(path)?;
+        if !directory.is_new() {
+            header::check(&directory.data_file())?;
+        }
+        let env = open_env(path, options.durability)?;
+        env.clear_stale_readers()?;
+        let keyspaces = RwLock::new(Arc::new(open_keyspaces(&env)?));
+        if directory.is_new() {
+            env.force_sync()?;
+            directory.finish()?;
+        }
+        let shared =
+            Arc::new(Shared { env, keyspaces, durability: options.durability, _directory: directory });
+        Ok(EmbeddedStore { shared, queue: CommitQueue::default() })
+    }
+
+    /// Makes everything committed so far survive a crash of the machine. Needed under
+    /// [`Durability::Relaxed`] only; closing the store does the same.
+    pub fn sync(&self) -> Result<()> {
+        Ok(self.shared.env.force_sync()?)
+    }
+}
+
+impl Store for EmbeddedStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { atomicity: Atomicity::Database, key_bytes_max: KEY_BYTES_MAX, durable: true }
+    }
+
+    fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
+        Ok(Arc::new(EmbeddedSnapshot::new(&self.shared)?))
+    }
+
+    fn commit(&self, batch: WriteBatch) -> Result<()> {
+        check_batch(&batch)?;
+        self.queue.submit(batch, |group| Writer::apply_group(&self.shared, group))
+    }
+
+    fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
+        Ok(Box::new(Bulk::new(Writer::begin(&self.shared)?)))
+    }
+}
+
+impl Shared {
+    /// The keyspaces of what is committed now.
+    fn keyspaces(&self) -> Arc<Keyspaces> {
+        self.keyspaces.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.durability == Durability::Relaxed {
+            // Nobody is left to tell of a failure, and nothing was promised.
+            let _ = self.env.force_sync();
+        }
+    }
+}
+
+/// Maps the data file, reserving as much as the system grants.
+fn open_env(path: &Path, durability: Durability) -> Result<Env<WithoutTls>> {
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.max_dbs(KEYSPACES_MAX).max_readers(SNAPSHOTS_MAX);
+    if durability == Durability::Relaxed {
+        // SAFETY: the flag risks what `Durability::Relaxed` says it risks, after a crash of the machine;
+        // while the machine runs, readers see the same bytes with it as without it.
+        unsafe { options.flags(EnvFlags::NO_SYNC) };
+    }
+    let (mut bytes, least) = MAP_BYTES;
+    loop {
+        // SAFETY: the file must not change under the map except through this environment. `LOCK` is
+        // held, so no other process of ours has it, nor this one a second time; `header::check` has
+        // seen that every page in use is there; and the path names a local directory that we own.
+        match unsafe { options.map_size(bytes).open(path) } {
+            Err(heed::Error::Io(e)) if e.kind() == io::ErrorKind::OutOfMemory && bytes > least => bytes /= 2,
+            result => return Ok(result?),
+        }
+    }
+}
+
+/// Handles of every keyspace in the file. They are all opened at once: a handle serves only the
+/// transactions that begin after it was opened, and a keyspace may be asked for at any time.
+fn open_keyspaces(env: &Env<WithoutTls>) -> Result<Keyspaces> {
+    let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| -> Result<_> {
+        let mut opened = Opened(Vec::new());
+        let Some(names) = opener.open_database::<Bytes, DecodeIgnore>(txn, None)? else {
+            return Ok(CommitOrAbort::Commit(opened));
+        };
+        let ids = names.iter(txn)?.map(|entry| keyspace_of(entry?.0)).collect::<Result<Vec<_>>>()?;
+        for id in ids {
+            let database = opener.open_database(txn, Some(&id.0.to_string()))?;
+            opened.0.extend(database.map(|database| (id, database)));
+        }
+        Ok(CommitOrAbort::<_, ()>::Commit(opened))
+    })?;
+    Ok(opened.commit().unwrap_or_default())
+}
+
+fn keyspace_of(name: &[u8]) -> Result<KeyspaceId> {
+    let id = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+    id.map(KeyspaceId).ok_or_else(|| {
+        Error::corrupt(format!("the data file holds an unknown keyspace '{}'", name.escape_ascii()))
+            .why("keyspaces are named by their number")
+    })
+}
+
+/// Handles that turn permanent with the transaction that opened them.
+struct Opened<'t>(Vec<(KeyspaceId, heed::Database<'t, Bytes, Bytes>)>);
+
+impl OnCommit for Opened<'_> {
+    type Committed = Keyspaces;
+
+    fn on_commit(self, token: &CommitToken) -> Keyspaces {
+        self.0.into_iter().map(|(id, database)| (id, database.on_commit(token))).collect()
+    }
+}
+
+/// What a failure of LMDB means to the caller. Takes a reference, for one failed flush is reported to
+/// every commit of its group.
+fn explain(e: &heed::Error) -> Error {
+    let unavailable = |what: &str| Error::new(Kind::Unavailable, what);
+    match e {
+        heed::Error::Io(e) if e.kind() == io::ErrorKind::StorageFull => {
+            unavailable("the disk is full").hint("free some space and retry").state(sqlstate::IO)
+        }
+        heed::Error::Io(e) => {
+            unavailable("the database cannot be read or written").why(e.to_string()).state(sqlstate::IO)
+        }
+        heed::Error::Mdb(MdbError::MapFull) => unavailable("the database has outgrown its address space")
+            .why("less than it needs could be reserved when it was opened")
+            .hint("raise the limit on virtual memory (ulimit -v) and open it again"),
+        heed::Error::Mdb(MdbError::ReadersFull) => unavailable("too many open snapshots")
+            .why(format!("at most {SNAPSHOTS_MAX} can be open at once"))
+            .hint("finish some queries or transactions and retry"),
+        heed::Error::Mdb(MdbError::DbsFull) => Error::invalid("too many tables and indexes")
+            .why(format!("a database holds at most {KEYSPACES_MAX} of them, column families counted"))
+            .hint("drop some, or use a second database")
+            .state(sqlstate::LIMIT),
+        heed::Error::Mdb(MdbError::Panic) => unavailable("an earlier write failed half-way")
+            .why("the disk refused to take a commit or take it back")
+            .hint("check the disk and open the database again"),
+        heed::Error::Mdb(
+            e
+            @ (MdbError::Corrupted | MdbError::PageNotFound | MdbError::Invalid | MdbError::VersionMismatch),
+        ) => Error::corrupt("the data file is damaged").why(e.to_string()).hint("restore it from a backup"),
+        e => Error::internal(format!("the embedded store failed: {e}")),
+    }
+}
+
+impl From<heed::Error> for Error {
+    fn from(e: heed::Error) -> Self {
+        explain(&e).caused_by(e)
+    }
+}

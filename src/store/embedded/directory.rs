@@ -1,0 +1,197 @@
+//! The directory of a database: is it one, can we read it, and is nobody else in it.
+//!
+//! Creation writes `FORMAT.tmp` first and renames it to `FORMAT` last, so that a crash in between
+//! leaves a directory that is recognised as unfinished and started over.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Kind, Result, sqlstate};
+
+/// Version of the on-disk format that this program writes, and the newest it reads.
+const FORMAT: u32 = 1;
+
+const FORMAT_PREFIX: &str = "rowkeydb format ";
+const FORMAT_FILE: &str = "FORMAT";
+const UNFINISHED_FILE: &str = "FORMAT.tmp";
+const LOCK_FILE: &str = "LOCK";
+const DATA_FILE: &str = "data.mdb";
+const READERS_FILE: &str = "lock.mdb";
+
+/// A database directory that is ours until dropped.
+pub(super) struct Directory {
+    path: PathBuf,
+    is_new: bool,
+    _lock: File,
+}
+
+/// What a directory turns out to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Nothing,
+    Unfinished,
+    Database,
+}
+
+impl Directory {
+    /// Takes `path`, creating the directory (but none above it) if it is missing. A new one still
+    /// needs its data file and then [`Directory::finish`].
+    ///
+    /// Errors: as [`EmbeddedStore::open`](super::EmbeddedStore::open).
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        create(path)?;
+        // Looked at before the lock too, so that no LOCK is left in a directory that is not ours.
+        inspect(path)?;
+        let lock = take_lock(path)?;
+        let content = inspect(path)?;
+        match content {
+            Content::Database => check_format(path)?,
+            Content::Unfinished => discard_unfinished(path).map_err(|e| unusable(path, e))?,
+            Content::Nothing => {}
+        }
+        let directory =
+            Directory { path: path.to_owned(), is_new: content != Content::Database, _lock: lock };
+        if directory.is_new {
+            directory.begin().map_err(|e| unusable(path, e))?;
+        }
+        Ok(directory)
+    }
+
+    /// Has no data yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// LMDB's file.
+    pub(super) fn data_file(&self) -> PathBuf {
+        self.path.join(DATA_FILE)
+    }
+
+    /// Declares a new database complete. Call it when the data file is on the disk.
+    pub(super) fn finish(&self) -> Result<()> {
+        fs::rename(self.path.join(UNFINISHED_FILE), self.path.join(FORMAT_FILE))
+            .and_then(|()| sync_directory(&self.path))
+            .map_err(|e| unusable(&self.path, e))
+    }
+
+    fn begin(&self) -> io::Result<()> {
+        let mut file = File::create(self.path.join(UNFINISHED_FILE))?;
+        writeln!(file, "{FORMAT_PREFIX}{FORMAT}")?;
+        file.sync_all()
+    }
+}
+
+fn create(path: &Path) -> Result<()> {
+    match fs::create_dir(path) {
+        Err(e) if e.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(not_a_database(path, "it is a file")),
+        Err(e) if e.kind() == ErrorKind::NotFound => Err(unusable(path, e)
+            .why("the directory it should be created in does not exist")
+            .hint("create that directory first")),
+        result => result.map_err(|e| unusable(path, e)),
+    }
+}
+
+/// Errors: `Invalid` when there are files, but not those of a database.
+fn inspect(path: &Path) -> Result<Content> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path).map_err(|e| unusable(path, e))? {
+        names.push(entry.map_err(|e| unusable(path, e))?.file_name());
+    }
+    let has = |name: &str| names.iter().any(|found| found == name);
+    if has(FORMAT_FILE) {
+        return Ok(Content::Database);
+    }
+    let unfinished = has(UNFINISHED_FILE);
+    let ours = |name: &str| match name {
+        LOCK_FILE | UNFINISHED_FILE => true,
+        DATA_FILE | READERS_FILE => unfinished,
+        _ => false,
+    };
+    match names.iter().find(|name| !name.to_str().is_some_and(ours)) {
+        Some(stranger) => {
+            let why = format!("it holds '{}' and no {FORMAT_FILE} file", stranger.display());
+            Err(not_a_database(path, &why))
+        }
+        None if unfinished => Ok(Content::Unfinished),
+        None => Ok(Content::Nothing),
+    }
+}
+
+fn take_lock(path: &Path) -> Result<File> {
+    let lock = File::options().create(true).truncate(false).write(true).open(path.join(LOCK_FILE));
+    let lock = lock.map_err(|e| unusable(path, e))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(Error::new(
+            Kind::Unavailable,
+            format!("database {} is open in another process", path.display()),
+        )
+        .why("one process at a time has a database open, and opens it once")
+        .hint("close the other one (a shell, perhaps), or share its Database handle")),
+        Err(TryLockError::Error(e)) => Err(unusable(path, e)),
+    }
+}
+
+fn check_format(path: &Path) -> Result<()> {
+    let text = fs::read(path.join(FORMAT_FILE)).map_err(|e| unusable(path, e))?;
+    let version = std::str::from_utf8(&text).ok().and_then(|text| {
+        text.trim_end().strip_prefix(FORMAT_PREFIX).and_then(|version| version.parse::<u32>().ok())
+    });
+    match version {
+        Some(FORMAT) => Ok(()),
+        Some(newer) if newer > FORMAT => Err(Error::unsupported(format!(
+            "database {} has format {newer}, this program reads format {FORMAT}",
+            path.display()
+        ))
+        .why("a newer program wrote it")
+        .hint("open it with that program, or export its tables there and load them here")),
+        _ => Err(Error::corrupt(format!("{} is damaged", path.join(FORMAT_FILE).display()))
+            .why(format!("it should read '{FORMAT_PREFIX}{FORMAT}'"))
+            .hint("restore the database from a backup")),
+    }
+}
+
+/// Removes what a creation that never finished has left; it holds no data.
+fn discard_unfinished(path: &Path) -> io::Result<()> {
+    for name in [DATA_FILE, READERS_FILE] {
+        match fs::remove_file(path.join(name)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            result => result?,
+        }
+    }
+    Ok(())
+}
+
+/// Makes the names in `path`, and its own name above, survive a crash of the machine.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(path)?.sync_all()?;
+        let absolute = path.canonicalize()?;
+        if let Some(parent) = absolute.parent() {
+            File::open(parent)?.sync_all()?;
+        }
+    }
+    Ok(())
+}
+
+fn not_a_database(path: &Path, why: &str) -> Error {
+    Error::invalid(format!("{} is not a RowkeyDB database", path.display()))
+        .why(why)
+        .hint("name a database directory, or one that is empty or does not exist yet")
+}
+
+fn unusable(path: &Path, e: io::Error) -> Error {
+    let error = Error::new(Kind::Unavailable, format!("database {} cannot be opened", path.display()))
+        .why(e.to_string())
+        .state(sqlstate::IO);
+    let hint = match e.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "a database needs a directory it may write to, even to be read: change the permissions, or copy it"
+        }
+        ErrorKind::StorageFull => "free some space on the disk",
+        _ => return error.caused_by(e),
+    };
+    error.hint(hint).caused_by(e)
+}

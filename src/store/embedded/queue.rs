@@ -1,0 +1,165 @@
+//! Group commit: whoever finds nobody at work commits for all who wait.
+//!
+//! A flush takes milliseconds, and while one runs the next batches pile up. The first of their
+//! threads becomes the leader, takes all of them, and pays for one flush; the others sleep until
+//! their own result is there.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::store::WriteBatch;
+
+/// Batches on their way in, results on their way out.
+#[derive(Default)]
+pub(super) struct CommitQueue {
+    state: Mutex<State>,
+    settled: Condvar,
+}
+
+/// Place in the queue.
+type Ticket = u64;
+
+#[derive(Default)]
+struct State {
+    next: Ticket,
+    waiting: Vec<(Ticket, WriteBatch)>,
+    results: HashMap<Ticket, Result<()>>,
+    led: bool,
+}
+
+impl CommitQueue {
+    /// Queues `batch` and returns its own result once a group with it has been through `apply`, here
+    /// or in another thread. `apply` gives one result per batch, in order.
+    pub(super) fn submit(
+        &self,
+        batch: WriteBatch,
+        apply: impl FnOnce(&[WriteBatch]) -> Vec<Result<()>>,
+    ) -> Result<()> {
+        let mut state = self.lock();
+        let ticket = state.enqueue(batch);
+        while state.led && !state.results.contains_key(&ticket) {
+            state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if let Some(result) = state.results.remove(&ticket) {
+            return result;
+        }
+        state.led = true;
+        let (tickets, group): (Vec<_>, Vec<_>) = mem::take(&mut state.waiting).into_iter().unzip();
+        drop(state);
+        let mut leader = Leader { queue: self, tickets, results: Vec::new() };
+        leader.results = apply(&group);
+        drop(leader);
+        self.lock().results.remove(&ticket).unwrap_or_else(|| Err(interrupted()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn enqueue(&mut self, batch: WriteBatch) -> Ticket {
+        let ticket = self.next;
+        self.next += 1;
+        self.waiting.push((ticket, batch));
+        ticket
+    }
+}
+
+/// Hands out the results when dropped, so that nobody sleeps forever should `apply` panic.
+struct Leader<'q> {
+    queue: &'q CommitQueue,
+    tickets: Vec<Ticket>,
+    results: Vec<Result<()>>,
+}
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        let mut state = self.queue.lock();
+        let results =
+            mem::take(&mut self.results).into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+        for (ticket, result) in mem::take(&mut self.tickets).into_iter().zip(results) {
+            state.results.insert(ticket, result.unwrap_or_else(|| Err(interrupted())));
+        }
+        state.led = false;
+        self.queue.settled.notify_all();
+    }
+}
+
+fn interrupted() -> Error {
+    Error::internal("the commit was interrupted").hint("read the rows again to see what was written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::KeyspaceId;
+    use std::sync::Barrier;
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    /// A batch that can be told apart from others.
+    fn batch(number: u32) -> WriteBatch {
+        let mut batch = WriteBatch::default();
+        batch.clear(KeyspaceId(number));
+        batch
+    }
+
+    #[test]
+    fn what_queues_up_during_a_flush_shares_the_next_and_each_gets_its_own_result() {
+        let queue = CommitQueue::default();
+        let (started, release) = (Barrier::new(2), Barrier::new(2));
+        let (groups, seen) = channel();
+        let fail_odd = |group: &[WriteBatch]| -> Vec<Result<()>> {
+            groups.send(group.len()).unwrap();
+            let odd = |b: &WriteBatch| (0..4).any(|n| *b == batch(2 * n + 1));
+            group.iter().map(|b| if odd(b) { Err(Error::invalid("odd")) } else { Ok(()) }).collect()
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                queue.submit(batch(0), |group| {
+                    started.wait();
+                    release.wait();
+                    fail_odd(group)
+                })
+            });
+            started.wait();
+            let rest: Vec<_> = (1..8)
+                .map(|n| {
+                    let (queue, fail_odd) = (&queue, fail_odd.clone());
+                    scope.spawn(move || queue.submit(batch(n), fail_odd))
+                })
+                .collect();
+            while queue.lock().waiting.len() < 7 {
+                thread::yield_now();
+            }
+            release.wait();
+            for (n, thread) in (1..8).zip(rest) {
+                assert_eq!(thread.join().unwrap().is_err(), n % 2 == 1, "batch {n}");
+            }
+        });
+        assert_eq!(seen.try_iter().collect::<Vec<_>>(), [1, 7]);
+    }
+
+    #[test]
+    fn a_panic_of_the_leader_wakes_the_others() {
+        let queue = CommitQueue::default();
+        let started = Barrier::new(2);
+        thread::scope(|scope| {
+            let leader = scope.spawn(|| {
+                queue.submit(batch(0), |_| {
+                    started.wait();
+                    while queue.lock().waiting.is_empty() {
+                        thread::yield_now();
+                    }
+                    panic!("on purpose");
+                })
+            });
+            started.wait();
+            queue.submit(batch(1), |group| group.iter().map(|_| Ok(())).collect()).unwrap();
+            assert!(leader.join().is_err());
+        });
+    }
+}

@@ -1,0 +1,90 @@
+//! Values as stored: the caller's bytes, then a checksum of where they belong and what they are.
+//!
+//! | bytes | holds |
+//! |---|---|
+//! | n | the value |
+//! | 4 | CRC-32 (IEEE), little-endian, of keyspace (4 bytes, little-endian) ∥ key ∥ value |
+//!
+//! Example: keyspace 7, key `k`, value `hello`: the checksum of `07 00 00 00 6b 68 65 6c 6c 6f` is
+//! 9357dd0d, so `68 65 6c 6c 6f 0d dd 57 93` is stored.
+//!
+//! LMDB has no checksums of its own. Ours covers the key too, so a value under the wrong key shows.
+
+use crate::error::{Error, Result};
+use crate::key::hex;
+use crate::store::KeyspaceId;
+
+/// Length of the checksum, in bytes.
+const CHECKSUM_BYTES: usize = 4;
+
+/// Replaces the content of `out` by `value` as it is stored.
+pub(super) fn seal(out: &mut Vec<u8>, keyspace: KeyspaceId, key: &[u8], value: &[u8]) {
+    out.clear();
+    out.reserve(value.len() + CHECKSUM_BYTES);
+    out.extend_from_slice(value);
+    out.extend_from_slice(&checksum(keyspace, key, value).to_le_bytes());
+}
+
+/// The value in `stored`.
+///
+/// Errors: `Corrupt`, naming keyspace and key, when the checksum does not hold.
+pub(super) fn unseal<'a>(keyspace: KeyspaceId, key: &[u8], stored: &'a [u8]) -> Result<&'a [u8]> {
+    match stored.split_last_chunk::<CHECKSUM_BYTES>() {
+        Some((value, sum)) if u32::from_le_bytes(*sum) == checksum(keyspace, key, value) => Ok(value),
+        _ => Err(damaged(keyspace, key)),
+    }
+}
+
+#[cold]
+fn damaged(keyspace: KeyspaceId, key: &[u8]) -> Error {
+    Error::corrupt(format!("entry {} of keyspace {} is damaged", hex(key), keyspace.0))
+        .why("its checksum does not match its bytes")
+        .hint("restore the database from a backup; check the disk")
+}
+
+fn checksum(keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&keyspace.0.to_le_bytes());
+    crc.update(key);
+    crc.update(value);
+    crc.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_example_of_the_table() {
+        let mut out = Vec::new();
+        seal(&mut out, KeyspaceId(7), b"k", b"hello");
+        assert_eq!(hex(&out), "68656c6c6f0ddd5793");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_sealed_opens_and_any_flipped_bit_shows(
+            keyspace in any::<u32>(),
+            key in prop::collection::vec(any::<u8>(), 1..20),
+            value in prop::collection::vec(any::<u8>(), 0..40),
+            at in any::<prop::sample::Index>(),
+            bit in 0u32..8,
+        ) {
+            let keyspace = KeyspaceId(keyspace);
+            let mut stored = vec![1, 2, 3];
+            seal(&mut stored, keyspace, &key, &value);
+            prop_assert_eq!(unseal(keyspace, &key, &stored).unwrap(), &value[..]);
+            let at = at.index(stored.len());
+            stored[at] ^= 1u8 << bit;
+            prop_assert_eq!(unseal(keyspace, &key, &stored).unwrap_err().kind(), Kind::Corrupt);
+        }
+
+        #[test]
+        fn noise_is_corrupt(noise in prop::collection::vec(any::<u8>(), 0..8)) {
+            prop_assume!(unseal(KeyspaceId(1), b"k", &noise).is_err());
+            prop_assert_eq!(unseal(KeyspaceId(1), b"k", &noise).unwrap_err().kind(), Kind::Corrupt);
+        }
+    }
+}

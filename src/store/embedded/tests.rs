@@ -1,0 +1,301 @@
+//! What the embedded store promises beyond the seam: files that last, and refusals when they are damaged.
+
+use std::fs;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::error::sqlstate;
+use crate::key::KeyRange;
+use crate::store::Direction;
+
+const A: KeyspaceId = KeyspaceId(1);
+const B: KeyspaceId = KeyspaceId(2);
+
+/// A directory for a database, which need not be there.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("db")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    fn open(&self) -> Result<EmbeddedStore> {
+        EmbeddedStore::open(&self.path(), EmbeddedOptions::default())
+    }
+
+    fn refusal(&self) -> Error {
+        self.open().err().expect("it should not open")
+    }
+}
+
+fn put(store: &EmbeddedStore, keyspace: KeyspaceId, key: &str, value: &[u8]) {
+    let mut batch = WriteBatch::default();
+    batch.put(keyspace, key, value.to_vec());
+    store.commit(batch).unwrap();
+}
+
+fn get(store: &EmbeddedStore, keyspace: KeyspaceId, key: &str) -> Result<Option<Vec<u8>>> {
+    let snapshot = store.snapshot()?;
+    let reader = snapshot.reader()?;
+    Ok(reader.get(keyspace, key.as_bytes())?.map(<[u8]>::to_vec))
+}
+
+fn fill(store: &EmbeddedStore, keyspace: KeyspaceId, entries: u32) {
+    let mut bulk = store.bulk().unwrap();
+    (0..entries).for_each(|n| bulk.put(keyspace, format!("{n:06}").as_bytes(), &[7; 500]).unwrap());
+    bulk.commit().unwrap();
+}
+
+#[test]
+fn reopening_keeps_everything() {
+    for durability in [Durability::Sync, Durability::Relaxed] {
+        let place = Place::new();
+        let store = EmbeddedStore::open(&place.path(), EmbeddedOptions { durability }).unwrap();
+        put(&store, A, "a", b"1");
+        fill(&store, B, 1000);
+        let version = store.snapshot().unwrap().version();
+        drop(store);
+        let store = place.open().unwrap();
+        assert_eq!(get(&store, A, "a").unwrap(), Some(b"1".to_vec()));
+        assert_eq!(get(&store, B, "000999").unwrap(), Some(vec![7; 500]));
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(snapshot.version(), version);
+        assert_eq!(snapshot.reader().unwrap().entries(B).unwrap(), 1000);
+        assert_eq!(fs::read_to_string(place.file("FORMAT")).unwrap(), "rowkeydb format 1\n");
+    }
+}
+
+#[test]
+fn a_database_opens_once_at_a_time_and_snapshots_count() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    put(&store, A, "a", b"1");
+    let error = place.refusal();
+    assert_eq!(error.kind(), Kind::Unavailable);
+    assert!(error.what().ends_with("is open in another process"), "{error}");
+    assert!(error.fix().is_some());
+    let snapshot = store.snapshot().unwrap();
+    drop(store);
+    assert_eq!(place.refusal().kind(), Kind::Unavailable);
+    assert_eq!(snapshot.reader().unwrap().get(A, b"a").unwrap(), Some(&b"1"[..]));
+    drop(snapshot);
+    place.open().unwrap();
+}
+
+#[test]
+fn a_newer_format_is_refused_naming_both() {
+    let place = Place::new();
+    drop(place.open().unwrap());
+    fs::write(place.file("FORMAT"), "rowkeydb format 7\n").unwrap();
+    let error = place.refusal();
+    assert_eq!(error.kind(), Kind::Unsupported);
+    assert!(error.what().ends_with("has format 7, this program reads format 1"), "{error}");
+    for damaged in ["", "rowkeydb format", "rowkeydb format 0", "sqlite"] {
+        fs::write(place.file("FORMAT"), damaged).unwrap();
+        assert_eq!(place.refusal().kind(), Kind::Corrupt, "{damaged:?}");
+    }
+}
+
+#[test]
+fn what_is_no_database_is_refused_and_left_alone() {
+    let place = Place::new();
+    fs::write(place.path(), "a file").unwrap();
+    assert_eq!(place.refusal().kind(), Kind::Invalid);
+    fs::remove_file(place.path()).unwrap();
+    fs::create_dir(place.path()).unwrap();
+    for stranger in ["notes.txt", "data.mdb"] {
+        fs::write(place.file(stranger), "text").unwrap();
+        let error = place.refusal();
+        assert_eq!(error.kind(), Kind::Invalid);
+        assert!(error.to_string().contains(stranger), "{error}");
+        let names: Vec<_> = fs::read_dir(place.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names, [stranger]);
+        fs::remove_file(place.file(stranger)).unwrap();
+    }
+    place.open().expect("an empty directory becomes a database");
+}
+
+#[test]
+fn a_missing_parent_directory_is_named() {
+    let place = Place::new();
+    let error = EmbeddedStore::open(&place.file("below"), EmbeddedOptions::default()).err().unwrap();
+    assert_eq!((error.kind(), error.sqlstate()), (Kind::Unavailable, sqlstate::IO));
+    assert!(error.fix().is_some_and(|hint| hint.starts_with("create that directory")), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_read_only_directory_is_refused_with_a_hint() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    drop(place.open().unwrap());
+    for name in ["", "LOCK"] {
+        fs::set_permissions(place.file(name), fs::Permissions::from_mode(0o500)).unwrap();
+    }
+    if fs::File::options().write(true).open(place.file("LOCK")).is_ok() {
+        return; // The super-user may write anywhere.
+    }
+    let error = place.refusal();
+    assert_eq!(error.kind(), Kind::Unavailable);
+    assert!(error.fix().is_some_and(|hint| hint.contains("may write")), "{error}");
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn a_creation_that_crashed_is_started_over() {
+    let place = Place::new();
+    drop(place.open().unwrap());
+    fs::rename(place.file("FORMAT"), place.file("FORMAT.tmp")).unwrap();
+    fs::write(place.file("data.mdb"), "half a pa").unwrap();
+    put(&place.open().unwrap(), A, "a", b"1");
+    assert_eq!(get(&place.open().unwrap(), A, "a").unwrap(), Some(b"1".to_vec()));
+}
+
+#[test]
+fn a_missing_or_foreign_data_file_is_corrupt() {
+    let place = Place::new();
+    drop(place.open().unwrap());
+    for garbage in
+        [None, Some(vec![]), Some(b"text".to_vec()), Some(vec![0; 20_000]), Some(vec![0xA5; 20_000])]
+    {
+        match &garbage {
+            Some(bytes) => fs::write(place.file("data.mdb"), bytes).unwrap(),
+            None => fs::remove_file(place.file("data.mdb")).unwrap(),
+        }
+        let error = place.refusal();
+        assert_eq!(error.kind(), Kind::Corrupt, "{error}");
+        assert!(error.what().contains("data.mdb"), "{error}");
+    }
+}
+
+#[test]
+fn a_truncated_data_file_is_refused_at_every_length() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    fill(&store, A, 100);
+    drop(store);
+    let whole = fs::read(place.file("data.mdb")).unwrap();
+    let pages = whole.len() / 4096;
+    let lengths = (0..pages).map(|page| page * 4096).chain([1, 151, 4097, 4096 + 151, whole.len() - 1]);
+    for length in lengths {
+        fs::write(place.file("data.mdb"), &whole[..length]).unwrap();
+        let error = place.refusal();
+        assert_eq!(error.kind(), Kind::Corrupt, "{length} of {} bytes: {error}", whole.len());
+    }
+    fs::write(place.file("data.mdb"), &whole).unwrap();
+    assert_eq!(get(&place.open().unwrap(), A, "000099").unwrap(), Some(vec![7; 500]));
+}
+
+/// LMDB may not write a page that is freed in the transaction that took it, even if it is the last.
+#[test]
+fn free_pages_may_be_missing_at_the_end() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    put(&store, B, "kept", b"1");
+    fill(&store, A, 20_000);
+    let full = fs::metadata(place.file("data.mdb")).unwrap().len();
+    let mut batch = WriteBatch::default();
+    batch.clear(A);
+    store.commit(batch).unwrap();
+    drop(store);
+    // Cut until it is refused: the cleared pages can go, the others cannot.
+    let file = fs::File::options().write(true).open(place.file("data.mdb")).unwrap();
+    let mut opened_at = None;
+    for length in (0..=full / 4096).rev().map(|pages| pages * 4096) {
+        file.set_len(length).unwrap();
+        match header::check(&place.file("data.mdb")) {
+            Ok(()) => opened_at = Some(length),
+            Err(e) => {
+                assert_eq!(e.kind(), Kind::Corrupt);
+                break;
+            }
+        }
+    }
+    let least = opened_at.expect("whole, it opens");
+    assert!(least < full, "some pages at the end are free");
+    let whole = fs::read(place.file("data.mdb")).unwrap();
+    fs::write(place.file("data.mdb"), &whole).unwrap();
+    file.set_len(least).unwrap();
+}
+
+#[test]
+fn a_flipped_byte_of_a_value_is_corrupt_and_named() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    put(&store, A, "good", b"fine");
+    put(&store, A, "hurt", b"a value found nowhere else");
+    drop(store);
+    let mut bytes = fs::read(place.file("data.mdb")).unwrap();
+    let needle = b"found nowhere else";
+    let found: Vec<_> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(needle)).collect();
+    found.iter().for_each(|&at| bytes[at] ^= 0x20);
+    fs::write(place.file("data.mdb"), bytes).unwrap();
+
+    let store = place.open().unwrap();
+    assert_eq!(get(&store, A, "good").unwrap(), Some(b"fine".to_vec()));
+    let by_get = get(&store, A, "hurt").unwrap_err();
+    let snapshot = store.snapshot().unwrap();
+    let reader = snapshot.reader().unwrap();
+    let mut cursor = reader.cursor(A, &KeyRange::all(), Direction::Reverse).unwrap();
+    let by_cursor = cursor.next().unwrap_err();
+    let mut batch = WriteBatch::default();
+    batch.expect(A, "hurt", Some(b"a value found nowhere else".to_vec()));
+    let by_expectation = store.commit(batch).unwrap_err();
+    for error in [by_get, by_cursor, by_expectation] {
+        assert_eq!(error.kind(), Kind::Corrupt);
+        assert_eq!(error.what(), "entry 68757274 of keyspace 1 is damaged");
+    }
+}
+
+#[test]
+fn a_failed_expectation_does_not_fail_its_neighbours() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    let mut group = vec![WriteBatch::default(); 4];
+    group[0].put(A, "a", b"1".to_vec());
+    group[1].put(A, "b", b"1".to_vec());
+    group[1].expect(A, "a", None);
+    group[2].expect(A, "a", Some(b"1".to_vec()));
+    group[2].put(B, "c", b"1".to_vec());
+    group[3].put(A, "d", b"1".to_vec());
+    let version = store.snapshot().unwrap().version();
+    let results = Writer::apply_group(&store.shared, &group);
+    let kinds: Vec<_> = results.into_iter().map(|result| result.err().map(|e| e.kind())).collect();
+    assert_eq!(kinds, [None, Some(Kind::Conflict), None, None], "each sees what the ones before it wrote");
+    assert_eq!(get(&store, A, "b").unwrap(), None);
+    assert_eq!(get(&store, B, "c").unwrap(), Some(b"1".to_vec()));
+    assert_eq!(get(&store, A, "d").unwrap(), Some(b"1".to_vec()));
+    assert_eq!(store.snapshot().unwrap().version(), version + 1, "one commit for all");
+}
+
+#[test]
+fn a_keyspace_too_many_is_refused_and_the_rest_still_works() {
+    let place = Place::new();
+    let store =
+        EmbeddedStore::open(&place.path(), EmbeddedOptions { durability: Durability::Relaxed }).unwrap();
+    let mut bulk = store.bulk().unwrap();
+    let error = (0..=KEYSPACES_MAX).find_map(|n| bulk.put(KeyspaceId(n), b"k", b"v").err()).unwrap();
+    assert_eq!((error.kind(), error.sqlstate()), (Kind::Invalid, sqlstate::LIMIT));
+    drop(bulk);
+    put(&store, A, "a", b"1");
+    assert_eq!(get(&store, A, "a").unwrap(), Some(b"1".to_vec()));
+}
+
+#[test]
+fn the_file_is_as_large_as_its_data_not_as_its_map() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    put(&store, A, "a", b"1");
+    assert!(fs::metadata(place.file("data.mdb")).unwrap().len() < 1 << 20);
+    assert!(store.shared.env.info().map_size >= MAP_BYTES.1);
+}

@@ -1,0 +1,185 @@
+//! The engine without a disk: persistent maps, so that a snapshot is one reference.
+//!
+//! A writer copies the current [`State`] (a few references), changes the copy along the paths it
+//! touches, and installs it; readers keep whatever state they took. Nothing waits for readers.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use imbl::OrdMap;
+use imbl::ordmap::RangedIter;
+use imbl::shared_ptr::DefaultSharedPtr;
+
+use super::rules::{bounds, check_batch, check_entry, check_expectations};
+use super::{
+    Atomicity, BulkWriter, Capabilities, Cursor, Direction, Entry, KEY_BYTES_MAX, KeyspaceId, Mutation,
+    Reader, Snapshot, Store, WriteBatch,
+};
+use crate::error::Result;
+use crate::key::{KeyRange, Rowkey};
+
+/// A store in memory, gone when dropped. Its limits are those of the embedded store.
+#[derive(Default)]
+pub struct MemoryStore {
+    /// Held from before a writer copies `current` until it has installed its copy.
+    writer: Mutex<()>,
+    current: Mutex<State>,
+}
+
+/// Everything committed up to one moment.
+#[derive(Clone, Default)]
+struct State {
+    version: u64,
+    keyspaces: OrdMap<KeyspaceId, OrdMap<Rowkey, Arc<[u8]>>>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What is committed now.
+    fn current(&self) -> State {
+        lock(&self.current).clone()
+    }
+
+    fn install(&self, mut state: State) {
+        state.version += 1;
+        *lock(&self.current) = state;
+    }
+}
+
+/// A state is replaced whole, so one left behind by a panic is as good as any.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Store for MemoryStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { atomicity: Atomicity::Database, key_bytes_max: KEY_BYTES_MAX, durable: false }
+    }
+
+    fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
+        Ok(Arc::new(self.current()))
+    }
+
+    fn commit(&self, batch: WriteBatch) -> Result<()> {
+        check_batch(&batch)?;
+        let _writer = lock(&self.writer);
+        let mut state = self.current();
+        check_expectations(&batch.expectations, |keyspace, key| Ok(state.get(keyspace, key)))?;
+        batch.mutations.into_iter().for_each(|mutation| state.apply(mutation));
+        self.install(state);
+        Ok(())
+    }
+
+    fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
+        let writer = lock(&self.writer);
+        Ok(Box::new(MemoryBulk { state: self.current(), store: self, _writer: writer }))
+    }
+}
+
+impl State {
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<&[u8]> {
+        self.keyspaces.get(&keyspace)?.get(key).map(AsRef::as_ref)
+    }
+
+    fn apply(&mut self, mutation: Mutation) {
+        match mutation {
+            Mutation::Put(keyspace, key, value) => {
+                self.keyspaces.entry(keyspace).or_default().insert(key, value.into());
+            }
+            Mutation::Delete(keyspace, key) => self.delete(keyspace, &key),
+            Mutation::Clear(keyspace) => {
+                self.keyspaces.remove(&keyspace);
+            }
+        }
+    }
+
+    fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) {
+        if let Some(entries) = self.keyspaces.get_mut(&keyspace) {
+            entries.remove(key);
+        }
+    }
+}
+
+impl Snapshot for State {
+    fn reader(&self) -> Result<Box<dyn Reader + '_>> {
+        Ok(Box::new(MemoryReader(self)))
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+struct MemoryReader<'s>(&'s State);
+
+impl Reader for MemoryReader<'_> {
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>> {
+        Ok(self.0.get(keyspace, key))
+    }
+
+    fn cursor<'a>(
+        &'a self,
+        keyspace: KeyspaceId,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<Box<dyn Cursor + 'a>> {
+        let inside = match self.0.keyspaces.get(&keyspace) {
+            Some(entries) if !range.is_empty() => Some(entries.range::<_, [u8]>(bounds(range))),
+            _ => None,
+        };
+        Ok(Box::new(MemoryCursor { inside, direction }))
+    }
+
+    fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
+        Ok(self.0.keyspaces.get(&keyspace).map_or(0, |entries| entries.len() as u64))
+    }
+}
+
+/// Lends what an iterator over a map yields.
+struct MemoryCursor<'s> {
+    inside: Option<RangedIter<'s, Rowkey, Arc<[u8]>, DefaultSharedPtr>>,
+    direction: Direction,
+}
+
+impl Cursor for MemoryCursor<'_> {
+    fn next(&mut self) -> Result<Option<Entry<'_>>> {
+        let Some(inside) = &mut self.inside else { return Ok(None) };
+        let entry = match self.direction {
+            Direction::Forward => inside.next(),
+            Direction::Reverse => inside.next_back(),
+        };
+        Ok(entry.map(|(key, value)| (key.as_bytes(), value.as_ref())))
+    }
+}
+
+/// Works on its own copy of the state, which only a commit installs.
+struct MemoryBulk<'s> {
+    state: State,
+    store: &'s MemoryStore,
+    _writer: MutexGuard<'s, ()>,
+}
+
+impl BulkWriter for MemoryBulk<'_> {
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.state.get(keyspace, key).map(<[u8]>::to_vec))
+    }
+
+    fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
+        check_entry(keyspace, key, value)?;
+        self.state.keyspaces.entry(keyspace).or_default().insert(key.into(), value.into());
+        Ok(())
+    }
+
+    fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
+        self.state.delete(keyspace, key);
+        Ok(())
+    }
+
+    fn commit(self: Box<Self>) -> Result<()> {
+        self.store.install(self.state);
+        Ok(())
+    }
+}

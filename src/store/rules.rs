@@ -1,0 +1,86 @@
+//! What the local engines ask of a write before they touch a byte, and how they word a refusal.
+
+use std::ops::Bound;
+
+use super::{Expectation, KeyspaceId, Mutation, WriteBatch};
+use crate::error::{Error, Kind, Result, sqlstate};
+use crate::key::{End, KeyRange, hex};
+
+/// Longest key of the local engines, in bytes: two keys of this length fit a 4 KiB page of LMDB. The
+/// memory engine keeps to it too, so that what works in memory works on disk.
+pub const KEY_BYTES_MAX: usize = 1982;
+
+/// Longest value, in bytes: what LMDB can store, less the checksum.
+pub(super) const VALUE_BYTES_MAX: usize = u32::MAX as usize - 4;
+
+/// An entry that a local engine can store.
+///
+/// Errors: `Invalid` when the key is empty or too long, or the value too long.
+pub(super) fn check_entry(keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::invalid(format!("empty key in keyspace {}", keyspace.0))
+            .why(format!("a key is 1 to {KEY_BYTES_MAX} bytes long"))
+            .state(sqlstate::LIMIT));
+    }
+    if key.len() > KEY_BYTES_MAX {
+        return Err(Error::invalid(format!("key of {} bytes is too long", key.len()))
+            .why(format!("the longest key is {KEY_BYTES_MAX} bytes; this one starts {}", hex(&key[..16])))
+            .hint("shorten a part of the key: left(col, n), or md5(col) to keep only its hash")
+            .state(sqlstate::LIMIT));
+    }
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(Error::invalid(format!("value of {} bytes is too long", value.len()))
+            .why(format!("the longest value is {VALUE_BYTES_MAX} bytes"))
+            .state(sqlstate::LIMIT));
+    }
+    Ok(())
+}
+
+/// A batch whose every put can be stored; errors as [`check_entry`].
+pub(super) fn check_batch(batch: &WriteBatch) -> Result<()> {
+    batch.mutations.iter().try_for_each(|mutation| match mutation {
+        Mutation::Put(keyspace, key, value) => check_entry(*keyspace, key, value),
+        Mutation::Delete(..) | Mutation::Clear(_) => Ok(()),
+    })
+}
+
+/// Every key holds what is expected of it, as read through `get`.
+///
+/// Errors: `Conflict` naming the first key that does not; whatever `get` fails with.
+pub(crate) fn check_expectations<V: AsRef<[u8]>>(
+    expectations: &[Expectation],
+    mut get: impl FnMut(KeyspaceId, &[u8]) -> Result<Option<V>>,
+) -> Result<()> {
+    for expected in expectations {
+        let found = get(expected.keyspace, &expected.key)?;
+        let found = found.as_ref().map(V::as_ref);
+        if found != expected.value.as_deref() {
+            return Err(conflict(expected, found.is_some()));
+        }
+    }
+    Ok(())
+}
+
+fn conflict(expected: &Expectation, exists: bool) -> Error {
+    let what = match (&expected.value, exists) {
+        (None, _) => "exists already",
+        (Some(_), true) => "holds another value",
+        (Some(_), false) => "is gone",
+    };
+    Error::new(
+        Kind::Conflict,
+        format!("conflict: key {} of keyspace {} {what}", expected.key.hex(), expected.keyspace.0),
+    )
+    .why("another transaction changed it after this one read it")
+    .hint("retry the transaction")
+}
+
+/// `range` as bounds that never name the empty key, which LMDB refuses to look up.
+pub(crate) fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    let start = if range.start.is_empty() { Bound::Unbounded } else { Bound::Included(&range.start[..]) };
+    let end = match &range.end {
+        End::Before(key) => Bound::Excluded(&key[..]),
+        End::Open => Bound::Unbounded,
+    };
+    (start, end)
+}
