@@ -155,7 +155,7 @@ fn get_put_delete_clear(store: &impl Store) {
 }
 
 fn scans(store: &impl Store) {
-    ["a", "b", "ba", "c", "d"].map(|key| put(store, A, key, key));
+    ["a", "b", "ba", "c", "d"].iter().for_each(|key| put(store, A, key, key));
     let cases = [
         (KeyRange::all(), "a b ba c d"),
         (KeyRange::from("b"), "b ba c d"),
@@ -266,7 +266,7 @@ fn versions_grow(store: &impl Store) {
 }
 
 fn entry_counts(store: &impl Store) {
-    ["a", "b", "c"].map(|key| put(store, A, key, key));
+    ["a", "b", "c"].iter().for_each(|key| put(store, A, key, key));
     let snapshot = store.snapshot().unwrap();
     let reader = snapshot.reader().unwrap();
     assert_eq!((reader.entries(A).unwrap(), reader.entries(B).unwrap()), (3, 0));

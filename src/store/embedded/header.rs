@@ -218,7 +218,7 @@ mod tests {
 
     /// A file of a newer meta page with these numbers, an older one, and `bytes` in all.
     fn file(page_bytes: u32, last_page: u64, bytes: u64) -> tempfile::NamedTempFile {
-        let mut data = vec![0u8; 2 * page_bytes as usize];
+        let mut data = vec![0u8; page_bytes as usize + META_BYTES];
         for (page, txn) in [(0, 8u64), (1, 7)] {
             let at = page * page_bytes as usize;
             data[at + 16..][..4].copy_from_slice(&MAGIC.to_ne_bytes());
