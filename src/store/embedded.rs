@@ -34,7 +34,7 @@ mod writer;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use heed::types::{Bytes, DecodeIgnore};
 use heed::{CommitOrAbort, CommitToken, Env, EnvFlags, EnvOpenOptions, MdbError, OnCommit, WithoutTls};
@@ -44,14 +44,15 @@ use super::{Atomicity, BulkWriter, Capabilities, KEY_BYTES_MAX, KeyspaceId, Snap
 use crate::error::{Error, Kind, Result, sqlstate};
 use directory::Directory;
 use queue::CommitQueue;
-use snapshot::EmbeddedSnapshot;
+use snapshot::{EmbeddedSnapshot, View};
 use writer::{Bulk, Writer};
 
 /// Addresses reserved for the map, in bytes: the first size to try and the last.
 const MAP_BYTES: (usize, usize) = (1 << 40, 1 << 30);
 
-/// Most keyspaces of one database. Every transaction carries a table of this length.
-const KEYSPACES_MAX: u32 = 4096;
+/// Keyspaces that can be created before the database must be opened again. Every transaction carries
+/// a table of 49 bytes for each of these and each one that exists.
+const KEYSPACES_SPARE: u32 = 4096;
 
 /// Most snapshots open at once; each takes a 64-byte slot of `lock.mdb`.
 const SNAPSHOTS_MAX: u32 = 4096;
@@ -94,6 +95,8 @@ struct Shared {
     /// Every keyspace that a committed transaction has created. Write-locked while a commit creates
     /// one, so that a snapshot knows a keyspace if and only if its transaction can see it.
     keyspaces: RwLock<Arc<Keyspaces>>,
+    /// Read transactions to be used again; see [`snapshot`].
+    idle: Mutex<Vec<Arc<View>>>,
     durability: Durability,
     _directory: Directory,
 }
@@ -106,19 +109,17 @@ impl EmbeddedStore {
     /// `Corrupt` when a file is missing, truncated or no LMDB file.
     pub fn open(path: &Path, options: EmbeddedOptions) -> Result<Self> {
         let directory = Directory::open(path)?;
-        if !directory.is_new() {
-            header::check(&directory.data_file())?;
-        }
-        let env = open_env(path, options.durability)?;
+        let existing = if directory.is_new() { 0 } else { header::check(&directory.data_file())? };
+        let env = open_env(path, existing, options.durability)?;
         env.clear_stale_readers()?;
         let keyspaces = RwLock::new(Arc::new(open_keyspaces(&env)?));
         if directory.is_new() {
             env.force_sync()?;
             directory.finish()?;
         }
-        let shared =
-            Arc::new(Shared { env, keyspaces, durability: options.durability, _directory: directory });
-        Ok(EmbeddedStore { shared, queue: CommitQueue::default() })
+        let durability = options.durability;
+        let shared = Shared { env, keyspaces, idle: Mutex::default(), durability, _directory: directory };
+        Ok(EmbeddedStore { shared: Arc::new(shared), queue: CommitQueue::default() })
     }
 
     /// Makes everything committed so far survive a crash of the machine. Needed under
@@ -163,10 +164,14 @@ impl Drop for Shared {
     }
 }
 
-/// Maps the data file, reserving as much as the system grants.
-fn open_env(path: &Path, durability: Durability) -> Result<Env<WithoutTls>> {
+/// Maps the data file, which has `existing` keyspaces, reserving as much as the system grants.
+fn open_env(path: &Path, existing: u64, durability: Durability) -> Result<Env<WithoutTls>> {
+    let keyspaces_max = u32::try_from(existing).ok().and_then(|n| n.checked_add(KEYSPACES_SPARE));
+    let keyspaces_max = keyspaces_max.filter(|n| *n < 1 << 20).ok_or_else(|| {
+        Error::corrupt("the data file is damaged").why(format!("it claims to hold {existing} keyspaces"))
+    })?;
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
-    options.max_dbs(KEYSPACES_MAX).max_readers(SNAPSHOTS_MAX);
+    options.max_dbs(keyspaces_max).max_readers(SNAPSHOTS_MAX);
     if durability == Durability::Relaxed {
         // SAFETY: the flag risks what `Durability::Relaxed` says it risks, after a crash of the machine;
         // while the machine runs, readers see the same bytes with it as without it.
@@ -238,9 +243,11 @@ fn explain(e: &heed::Error) -> Error {
         heed::Error::Mdb(MdbError::ReadersFull) => unavailable("too many open snapshots")
             .why(format!("at most {SNAPSHOTS_MAX} can be open at once"))
             .hint("finish some queries or transactions and retry"),
-        heed::Error::Mdb(MdbError::DbsFull) => Error::invalid("too many tables and indexes")
-            .why(format!("a database holds at most {KEYSPACES_MAX} of them, column families counted"))
-            .hint("drop some, or use a second database")
+        heed::Error::Mdb(MdbError::DbsFull) => unavailable("too many new tables and indexes")
+            .why(format!(
+                "{KEYSPACES_SPARE} can be created, column families counted, while a database is open"
+            ))
+            .hint("close the database and open it again, which makes room for as many more")
             .state(sqlstate::LIMIT),
         heed::Error::Mdb(MdbError::Panic) => unavailable("an earlier write failed half-way")
             .why("the disk refused to take a commit or take it back")

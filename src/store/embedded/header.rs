@@ -10,6 +10,7 @@
 //! | 20 | 4 | version of the file format, 1 |
 //! | 40 | 4 | page size |
 //! | 80 | 8 | root page of the free list |
+//! | 120 | 8 | number of named databases |
 //! | 136 | 8 | last page in use |
 //! | 144 | 8 | transaction number |
 //!
@@ -43,10 +44,10 @@ const NO_PAGE: u64 = u64::MAX;
 /// LMDB's own limit.
 const DEPTH_MAX: u32 = 32;
 
-/// Refuses a data file that LMDB could not map and read safely.
+/// Refuses a data file that LMDB could not map and read safely. Gives the number of named databases.
 ///
 /// Errors: `Corrupt`, naming the file, when it is missing, no LMDB file, or truncated.
-pub(super) fn check(path: &Path) -> Result<()> {
+pub(super) fn check(path: &Path) -> Result<u64> {
     let mut file = DataFile::open(path).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => damaged(path, "it is missing"),
         _ => Error::new(Kind::Unavailable, format!("{} cannot be read", path.display()))
@@ -57,7 +58,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
     let meta = file.newest_meta().map_err(|why| damaged(path, why))?;
     let present = file.bytes / meta.page_bytes;
     if present > meta.last_page || file.are_free(&meta, present..=meta.last_page) {
-        return Ok(());
+        return Ok(meta.databases);
     }
     let promised = (meta.last_page.saturating_add(1)).saturating_mul(meta.page_bytes);
     Err(damaged(path, &format!("it is truncated: {} bytes of {promised}", file.bytes)))
@@ -73,18 +74,19 @@ fn damaged(path: &Path, why: &str) -> Error {
 struct Meta {
     page_bytes: u64,
     free_root: u64,
+    databases: u64,
     last_page: u64,
     txn: u64,
 }
 
 impl Meta {
     fn parse(page: &[u8]) -> Result<Self, &'static str> {
-        let fields = || {
-            Some((u32_at(page, 16)?, u32_at(page, 20)?, u32_at(page, 40)?))
-                .zip(u64_at(page, 80).zip(u64_at(page, 136)).zip(u64_at(page, 144)))
-        };
-        let ((magic, version, page_bytes), ((free_root, last_page), txn)) =
-            fields().ok_or("it is shorter than its header")?;
+        if page.len() < META_BYTES {
+            return Err("it is shorter than its header");
+        }
+        let [magic, version, page_bytes] = [16, 20, 40].map(|at| u32_at(page, at).unwrap_or(0));
+        let [free_root, databases, last_page, txn] =
+            [80, 120, 136, 144].map(|at| u64_at(page, at).unwrap_or(0));
         if magic != MAGIC {
             return Err("its first pages are not those of an LMDB file");
         }
@@ -94,7 +96,7 @@ impl Meta {
         if !page_bytes.is_power_of_two() || !(512..=65536).contains(&page_bytes) {
             return Err("its page size is impossible");
         }
-        Ok(Meta { page_bytes: page_bytes.into(), free_root, last_page, txn })
+        Ok(Meta { page_bytes: page_bytes.into(), free_root, databases, last_page, txn })
     }
 }
 

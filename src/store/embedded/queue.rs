@@ -128,7 +128,7 @@ mod tests {
             started.wait();
             let rest: Vec<_> = (1..8)
                 .map(|n| {
-                    let (queue, fail_odd) = (&queue, fail_odd.clone());
+                    let (queue, fail_odd) = (&queue, fail_odd);
                     scope.spawn(move || queue.submit(batch(n), fail_odd))
                 })
                 .collect();

@@ -1,4 +1,8 @@
 //! The read side: an LMDB read transaction, and cursors in it.
+//!
+//! To begin one costs about as much as a GET, for LMDB clears a table with a place for every keyspace.
+//! So a snapshot that ends while nothing newer is committed leaves its transaction to the next
+//! snapshot. A commit ends those left over, lest they keep old pages from reuse.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,44 +11,90 @@ use heed::{RoRange, RoRevRange, RoTxn, WithoutTls};
 
 use super::seal::unseal;
 use super::{Keyspace, Keyspaces, Shared};
+
+/// Most read transactions kept for later: about as many as there are threads that read.
+const IDLE_MAX: usize = 16;
 use crate::error::Result;
 use crate::key::KeyRange;
 use crate::store::rules::bounds;
 use crate::store::{Cursor, Direction, Entry, KeyspaceId, Reader, Snapshot};
 
-/// A read transaction, open for as long as the snapshot lives; meanwhile no page that it can see is
-/// reused. The fields drop in order: the transaction ends before the map may close.
+/// A stable view. The fields drop in order: the transaction ends before the map may close.
 pub(super) struct EmbeddedSnapshot {
+    view: Arc<View>,
+    shared: Arc<Shared>,
+}
+
+/// A read transaction and what it can see; while it is open, no page of that is reused.
+pub(super) struct View {
     txn: Mutex<RoTxn<'static, WithoutTls>>,
     /// Those that existed when it began; any other reads as empty.
     keyspaces: Arc<Keyspaces>,
     version: u64,
-    _shared: Arc<Shared>,
 }
 
 impl EmbeddedSnapshot {
     pub(super) fn new(shared: &Arc<Shared>) -> Result<Self> {
+        let view = match shared.reuse() {
+            Some(view) => view,
+            None => Arc::new(View::begin(shared)?),
+        };
+        Ok(EmbeddedSnapshot { view, shared: shared.clone() })
+    }
+}
+
+impl Drop for EmbeddedSnapshot {
+    fn drop(&mut self) {
+        self.shared.retire(&self.view);
+    }
+}
+
+impl View {
+    fn begin(shared: &Shared) -> Result<Self> {
         // Held while the transaction begins, so that both tell of the same moment.
         let keyspaces = shared.keyspaces.read().unwrap_or_else(PoisonError::into_inner);
         let txn = shared.env.clone().static_read_txn()?;
-        Ok(EmbeddedSnapshot {
-            version: txn.id() as u64,
-            txn: Mutex::new(txn),
-            keyspaces: keyspaces.clone(),
-            _shared: shared.clone(),
-        })
+        Ok(View { version: txn.id() as u64, txn: Mutex::new(txn), keyspaces: keyspaces.clone() })
+    }
+}
+
+impl Shared {
+    /// An idle view of everything committed so far.
+    fn reuse(&self) -> Option<Arc<View>> {
+        self.idle().pop().filter(|view| self.is_newest(view))
+    }
+
+    /// Keeps `view` for the next snapshot, if it can still serve one.
+    fn retire(&self, view: &Arc<View>) {
+        let mut idle = self.idle();
+        if idle.len() < IDLE_MAX && self.is_newest(view) {
+            idle.push(view.clone());
+        }
+    }
+
+    /// Ends the idle transactions, since a commit is about to make them old.
+    pub(super) fn end_idle(&self) {
+        self.idle().clear();
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Arc<View>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_newest(&self, view: &View) -> bool {
+        view.version == self.env.info().last_txn_id as u64
     }
 }
 
 impl Snapshot for EmbeddedSnapshot {
     fn reader(&self) -> Result<Box<dyn Reader + '_>> {
-        let txn = self.txn.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Box::new(EmbeddedReader { txn, keyspaces: &self.keyspaces }))
+        let txn = self.view.txn.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Box::new(EmbeddedReader { txn, keyspaces: &self.view.keyspaces }))
     }
 
     /// LMDB's transaction number.
     fn version(&self) -> u64 {
-        self.version
+        self.view.version
     }
 }
 

@@ -293,16 +293,39 @@ fn a_failed_expectation_does_not_fail_its_neighbours() {
 }
 
 #[test]
-fn a_keyspace_too_many_is_refused_and_the_rest_still_works() {
+fn a_keyspace_too_many_is_refused_until_the_database_is_opened_again() {
     let place = Place::new();
-    let store =
-        EmbeddedStore::open(&place.path(), EmbeddedOptions { durability: Durability::Relaxed }).unwrap();
+    let store = place.open().unwrap();
     let mut bulk = store.bulk().unwrap();
-    let error = (0..=KEYSPACES_MAX).find_map(|n| bulk.put(KeyspaceId(n), b"k", b"v").err()).unwrap();
-    assert_eq!((error.kind(), error.sqlstate()), (Kind::Invalid, sqlstate::LIMIT));
+    let error = (0..=KEYSPACES_SPARE).find_map(|n| bulk.put(KeyspaceId(n), b"k", b"v").err()).unwrap();
+    assert_eq!((error.kind(), error.sqlstate()), (Kind::Unavailable, sqlstate::LIMIT));
     drop(bulk);
+    let mut bulk = store.bulk().unwrap();
+    (0..KEYSPACES_SPARE).for_each(|n| bulk.put(KeyspaceId(n), b"k", b"v").unwrap());
+    bulk.commit().unwrap();
+    drop(store);
+    let store = place.open().unwrap();
+    put(&store, KeyspaceId(KEYSPACES_SPARE), "k", b"v");
+    assert_eq!(get(&store, KeyspaceId(KEYSPACES_SPARE - 1), "k").unwrap(), Some(b"v".to_vec()));
+}
+
+#[test]
+fn an_idle_read_transaction_serves_the_next_snapshot_of_the_same_version_only() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    let idle = || store.shared.idle.lock().unwrap().len();
     put(&store, A, "a", b"1");
-    assert_eq!(get(&store, A, "a").unwrap(), Some(b"1".to_vec()));
+    let (first, second) = (store.snapshot().unwrap(), store.snapshot().unwrap());
+    drop(first);
+    assert_eq!(idle(), 1);
+    let again = store.snapshot().unwrap();
+    assert_eq!(idle(), 0);
+    drop(again);
+    put(&store, A, "a", b"2");
+    assert_eq!(idle(), 0, "a commit ends them, for they would keep its pages from reuse");
+    drop(second);
+    assert_eq!(idle(), 0, "an old one is not kept");
+    assert_eq!(get(&store, A, "a").unwrap(), Some(b"2".to_vec()));
 }
 
 #[test]

@@ -33,6 +33,7 @@ impl<'s> Writer<'s> {
     /// Waits for its turn and begins.
     pub(super) fn begin(shared: &'s Shared) -> LmdbResult<Self> {
         let txn = shared.env.write_txn()?;
+        shared.end_idle();
         // Read after the lock is ours: only writers add keyspaces.
         let keyspaces = shared.keyspaces();
         Ok(Writer { shared, txn, keyspaces, has_created: false, sealed: Vec::new() })
