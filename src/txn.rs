@@ -20,7 +20,8 @@ use overlay::Overlay;
 
 /// Buffered writes over one snapshot.
 ///
-/// Nothing reaches the store until its batch is committed; dropped, it leaves nothing behind.
+/// Nothing reaches the store until its batch is committed; dropped, it leaves nothing behind. Reads
+/// that must still hold at commit are those that some batch expects; ranges are not guarded.
 pub struct Transaction {
     base: Arc<dyn Snapshot>,
     pending: Pending,

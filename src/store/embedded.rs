@@ -54,8 +54,11 @@ const MAP_BYTES: (usize, usize) = (1 << 40, 1 << 30);
 /// a table of 49 bytes for each of these and each one that exists.
 const KEYSPACES_SPARE: u32 = 4096;
 
-/// Most snapshots open at once; each takes a 64-byte slot of `lock.mdb`.
-const SNAPSHOTS_MAX: u32 = 4096;
+/// Most snapshots open at once.
+const SNAPSHOTS_MAX: u32 = 1024;
+
+/// Length of `lock.mdb`: a slot for each snapshot, and LMDB's header, which takes less than 1 KiB.
+const READERS_BYTES: u64 = 64 * SNAPSHOTS_MAX as u64 + 1024;
 
 /// What a commit has survived when it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,6 +113,7 @@ impl EmbeddedStore {
     pub fn open(path: &Path, options: EmbeddedOptions) -> Result<Self> {
         let directory = Directory::open(path)?;
         let existing = if directory.is_new() { 0 } else { header::check(&directory.data_file())? };
+        directory.reserve_readers(READERS_BYTES)?;
         let env = open_env(path, existing, options.durability)?;
         env.clear_stale_readers()?;
         let keyspaces = RwLock::new(Arc::new(open_keyspaces(&env)?));
@@ -235,7 +239,11 @@ fn explain(e: &heed::Error) -> Error {
             unavailable("the disk is full").hint("free some space and retry").state(sqlstate::IO)
         }
         heed::Error::Io(e) => {
-            unavailable("the database cannot be read or written").why(e.to_string()).state(sqlstate::IO)
+            // LMDB reports a write cut short as an I/O error, and the usual cause is a full disk.
+            unavailable("the database cannot be read or written")
+                .why(e.to_string())
+                .hint("see whether the disk is full or failing, and retry")
+                .state(sqlstate::IO)
         }
         heed::Error::Mdb(MdbError::MapFull) => unavailable("the database has outgrown its address space")
             .why("less than it needs could be reserved when it was opened")

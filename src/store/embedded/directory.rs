@@ -4,7 +4,7 @@
 //! leaves a directory that is recognised as unfinished and started over.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result, sqlstate};
@@ -73,6 +73,17 @@ impl Directory {
         fs::rename(self.path.join(UNFINISHED_FILE), self.path.join(FORMAT_FILE))
             .and_then(|()| sync_directory(&self.path))
             .map_err(|e| unusable(&self.path, e))
+    }
+
+    /// Gives LMDB's table of readers its full length on the disk. LMDB would map a file with a hole,
+    /// and writing into the hole kills the process when the disk is full.
+    pub(super) fn reserve_readers(&self, bytes: u64) -> Result<()> {
+        let reserve = || {
+            let mut file = File::options().create(true).append(true).open(self.path.join(READERS_FILE))?;
+            let missing = bytes.saturating_sub(file.metadata()?.len());
+            io::copy(&mut io::repeat(0).take(missing), &mut file)
+        };
+        reserve().map(drop).map_err(|e| unusable(&self.path, e))
     }
 
     fn begin(&self) -> io::Result<()> {

@@ -206,7 +206,9 @@ fn pages_taken_and_freed_in_one_commit_need_not_be_in_the_file() {
     batch.put(A, "large", vec![7; 1 << 20]);
     batch.delete(A, "large");
     store.commit(batch).unwrap();
-    let promised = (store.shared.env.info().last_page_number as u64 + 1) * 4096;
+    let env = &store.shared.env;
+    let page_bytes = u64::from(env.unnamed_database_stat().page_size);
+    let promised = (env.info().last_page_number as u64 + 1) * page_bytes;
     drop(store);
     assert!(fs::metadata(place.file("data.mdb")).unwrap().len() < promised);
     fill(&place.open().unwrap(), A, 1000);
@@ -335,4 +337,15 @@ fn the_file_is_as_large_as_its_data_not_as_its_map() {
     put(&store, A, "a", b"1");
     assert!(fs::metadata(place.file("data.mdb")).unwrap().len() < 1 << 20);
     assert!(store.shared.env.info().map_size >= MAP_BYTES.1);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_table_of_readers_has_no_holes() {
+    use std::os::unix::fs::MetadataExt;
+    let place = Place::new();
+    let _store = place.open().unwrap();
+    let readers = fs::metadata(place.file("lock.mdb")).unwrap();
+    assert_eq!(readers.len(), READERS_BYTES);
+    assert!(readers.blocks() * 512 >= READERS_BYTES, "a full disk would be fatal later");
 }
