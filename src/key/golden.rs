@@ -21,7 +21,7 @@ fn salted_timestamp() {
     layout.decode(b"ffe51364248490", &mut |_, v| assert_eq!(v.to_value(), row[0])).unwrap();
     // In binary the same column takes 8 bytes after the salt.
     let binary = table.primary(vec![asc(md5_hex(0, 28, 4)), asc(col(0))]);
-    assert_eq!(hex(&table.key(&binary, &row)), "66666535800000005150cd2a");
+    assert_eq!(hex(&table.key(&binary, &row)), "66666535800000005150c7aa");
 }
 
 /// `[md5(userid).subStr(0,4)][userId][orderid]` (HBase rowkey notes, question 3).
@@ -249,11 +249,11 @@ fn one_of_every_form() {
         (vec![asc(md5_hex(0, 0, 2)), id()], "3866 80000007"),
         (vec![asc(Transform::Md5(ColumnId(0)))], "8f14e45fceea167a5a36dedd4bea2543"),
         (vec![asc(Transform::Modulo { column: ColumnId(0), buckets: 5 }), id()], "32 80000007"),
-        (vec![asc(bucket), id(), asc(col(1))], "3133 80000007 6162"),
+        (vec![asc(bucket), id(), asc(col(1))], "3039 80000007 6162"),
         (vec![asc(Transform::Random { buckets: 16 }), id()], "3035 80000007"),
         (vec![asc(to_char(3, "YYYYMMDD HH24"))], "3230313730313031203039"),
         (vec![asc(col(2))], "8000430f"),
-        (vec![asc(col(3))], "8005450303eef400"),
+        (vec![asc(col(3))], "80054504a8ef6400"),
         (vec![asc(code(1, &[("ab", "x")]))], "78"),
         (vec![asc(col(5)), id()], "00 80000007"),
         (vec![desc(col(5)), id()], "ff 80000007"),

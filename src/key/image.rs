@@ -121,6 +121,10 @@ impl KeyPart {
         Some(self.image_of(match width {
             _ if suffix.is_empty() => Span::exact(Cut::First, Cut::Last),
             Some(width) if suffix.chars().count() > width.into() => Span::nothing(),
+            // Texts that stand as they are hold no NUL.
+            _ if suffix.contains('\0') && matches!(self.ending, Ending::Chars(_) | Ending::Delimiter(_)) => {
+                Span::nothing()
+            }
             _ => Span { lower: Cut::Before(turned.clone()), upper: Cut::After(turned), tight },
         }))
     }
@@ -327,6 +331,14 @@ fn escaped_span(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Span {
     )
 }
 
+/// Texts that stand as they are, in the interval of a `LIKE 'prefix%'`.
+fn starting_with(prefix: &[u8], tight: bool) -> Span {
+    if prefix.contains(&0) {
+        return Span::nothing();
+    }
+    Span { lower: Cut::Before(prefix.to_vec()), upper: Cut::After(prefix.to_vec()), tight }
+}
+
 /// Some end of `bytes` is a start of `delimiter`, so that a shorter text and its delimiter look like it.
 fn runs_into(bytes: &[u8], delimiter: &[u8]) -> bool {
     find(bytes, delimiter).is_some()
@@ -337,11 +349,7 @@ fn runs_into(bytes: &[u8], delimiter: &[u8]) -> bool {
 fn delimited_span(lower: Bound<&[u8]>, upper: Bound<&[u8]>, delimiter: &str) -> Span {
     let end = delimiter.as_bytes();
     if let Some(prefix) = prefix_of(lower, upper) {
-        return Span {
-            lower: Cut::Before(prefix.to_vec()),
-            upper: Cut::After(prefix.to_vec()),
-            tight: !runs_into(prefix, end),
-        };
+        return starting_with(prefix, !runs_into(prefix, end));
     }
     let close = |text: &[u8]| [text, end].concat();
     let holds = |text: &[u8]| !text.contains(&0) && find(&close(text), end) == Some(text.len());
@@ -368,8 +376,7 @@ fn rpad_span(interval: &Interval, width: u16, pad: char) -> Option<Span> {
         if chars(prefix) > width.into() {
             return Some(Span::nothing());
         }
-        let tight = !ends_in_pad(prefix);
-        return Some(Span { lower: Cut::Before(prefix.to_vec()), upper: Cut::After(prefix.to_vec()), tight });
+        return Some(starting_with(prefix, !ends_in_pad(prefix)));
     }
     // No value is longer, so a longer bound lies just after its own start.
     let lower = match lower {

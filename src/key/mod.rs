@@ -7,6 +7,8 @@ mod image;
 mod layout;
 mod part;
 mod problem;
+#[cfg(test)]
+mod properties;
 mod range;
 mod rowkey;
 mod scalar;
