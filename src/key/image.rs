@@ -9,7 +9,7 @@ use std::ops::Bound;
 use super::part::{Ending, KeyPart, LOWEST, NullMark, find};
 use super::range::{End, KeyRange};
 use super::rowkey::{Rowkey, prefix_end};
-use super::transform::{Form, Transform, put_reversed};
+use super::transform::{Form, Transform};
 use super::{scalar, text};
 use crate::value::{ColumnType, Value};
 
@@ -110,7 +110,7 @@ impl KeyPart {
             return None;
         }
         let mut turned = Vec::with_capacity(suffix.len());
-        put_reversed(suffix, &mut turned);
+        text::put_reversed(suffix, &mut turned);
         let tight = match (&self.ending, width) {
             (Ending::Delimiter(d), _) => !runs_into(&turned, d.as_bytes()),
             // The zeros that fill a short text up may pass for its own.
@@ -191,6 +191,12 @@ impl KeyPart {
         match (cut, null) {
             (Cut::First, Some(null)) if !self.runs_backwards() => Cut::After(null),
             (Cut::Last, Some(null)) if self.runs_backwards() => Cut::Before(null),
+            // An empty text comes first of all, but after NULL.
+            (Cut::Before(bytes), Some(null))
+                if self.null != NullMark::Presence && null.starts_with(&bytes) =>
+            {
+                Cut::After(null)
+            }
             (Cut::Before(bytes), _) => Cut::Before(value(bytes)),
             (Cut::After(bytes), _) => Cut::After(value(bytes)),
             (Cut::Beyond(bytes), _) => Cut::Beyond(value(bytes)),
@@ -302,11 +308,13 @@ impl Form {
 
 /// A bound of text or bytes; `None` for other values.
 fn plain(bound: &Bound<Value>) -> Option<Bound<&[u8]>> {
-    let bytes = |value| match value {
-        &Value::Text(ref text) => Some(text.as_bytes()),
-        Value::Bytes(bytes) => Some(bytes.as_slice()),
-        _ => None,
-    };
+    fn bytes(value: &Value) -> Option<&[u8]> {
+        match value {
+            Value::Text(text) => Some(text.as_bytes()),
+            Value::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
     Some(match bound {
         Bound::Included(value) => Bound::Included(bytes(value)?),
         Bound::Excluded(value) => Bound::Excluded(bytes(value)?),

@@ -10,6 +10,8 @@ mod problem;
 #[cfg(test)]
 mod properties;
 mod range;
+#[cfg(test)]
+mod refusals;
 mod rowkey;
 mod scalar;
 mod show;

@@ -323,7 +323,7 @@ impl KeyPart {
         KeyError {
             column: blamed.map(|(column, _)| column).or(self.columns().first().copied()),
             name: self.sql.clone(),
-            value: blamed.map_or_else(String::new, |(_, value)| Literal(value).to_string()),
+            value: blamed.map_or_else(String::new, |(_, value)| shortened(Literal(value).to_string())),
             part: self.sql.clone(),
             rule,
         }
@@ -431,6 +431,16 @@ impl KeyPart {
         self.put_null(&mut out).ok()?;
         Some(out)
     }
+}
+
+/// Long values are cut: a message is for reading.
+fn shortened(mut value: String) -> String {
+    const SHOWN_BYTES: usize = 80;
+    if let Some((end, _)) = value.char_indices().find(|(i, _)| *i >= SHOWN_BYTES) {
+        value.truncate(end);
+        value.push('…');
+    }
+    value
 }
 
 /// The delimiter that sorts below every character a delimited text may hold.

@@ -91,6 +91,42 @@ pub(super) fn read_digits(text: &[u8], scale: u8, pad: u8) -> Option<i128> {
     })
 }
 
+/// Calls `f` with the bytes last first.
+pub(super) fn turned<T>(bytes: &[u8], f: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+    let mut buffer = [0u8; 64];
+    match buffer.get_mut(..bytes.len()) {
+        Some(short) => {
+            short.copy_from_slice(bytes);
+            short.reverse();
+            f(short)
+        }
+        None => f(&bytes.iter().rev().copied().collect::<Vec<u8>>()),
+    }
+}
+
+/// Characters that fill `t` up to `width`.
+pub(super) fn fill(t: &str, width: u16) -> Result<usize, Rule> {
+    if t.contains('\0') {
+        return Err(Rule::Nul);
+    }
+    let len = t.chars().count();
+    usize::from(width).checked_sub(len).ok_or(Rule::Wide { width, len })
+}
+
+/// Appends `count` pads.
+pub(super) fn put_pads(pad: char, count: usize, out: &mut Vec<u8>) {
+    let mut utf8 = [0; 4];
+    let pad = pad.encode_utf8(&mut utf8).as_bytes();
+    (0..count).for_each(|_| out.extend_from_slice(pad));
+}
+
+/// Appends the characters of `t`, last first.
+pub(super) fn put_reversed(t: &str, out: &mut Vec<u8>) {
+    for c in t.chars().rev() {
+        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
 /// Appends the text form of a value. Times beyond the calendar have none.
 pub(super) fn put_text(value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<(), Rule> {
     match value {

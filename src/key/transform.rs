@@ -323,22 +323,22 @@ impl Form {
     fn put_string(&self, t: &str, out: &mut Vec<u8>) -> Result<(), Rule> {
         match &self.transform {
             Transform::Lpad { width, pad, .. } => {
-                let fill = fill(t, *width)?;
-                put_pads(*pad, fill, out);
+                let fill = text::fill(t, *width)?;
+                text::put_pads(*pad, fill, out);
                 out.extend_from_slice(t.as_bytes());
             }
             Transform::Rpad { width, pad, .. } => {
-                let fill = fill(t, *width)?;
+                let fill = text::fill(t, *width)?;
                 if t.ends_with(*pad) {
                     return Err(Rule::EndsInPad(*pad));
                 }
                 out.extend_from_slice(t.as_bytes());
-                put_pads(*pad, fill, out);
+                text::put_pads(*pad, fill, out);
             }
             Transform::Reverse { width, .. } => {
-                let fill = width.map_or(Ok(0), |width| fill(t, width))?;
-                put_reversed(t, out);
-                put_pads('0', fill, out);
+                let fill = width.map_or(Ok(0), |width| text::fill(t, width))?;
+                text::put_reversed(t, out);
+                text::put_pads('0', fill, out);
             }
             _ => out.extend_from_slice(t.as_bytes()),
         }
@@ -386,7 +386,7 @@ impl Form {
             }
             Transform::Reverse { width: None, .. } => {
                 let mut turned = Vec::with_capacity(content.len());
-                put_reversed(std::str::from_utf8(content).ok()?, &mut turned);
+                text::put_reversed(std::str::from_utf8(content).ok()?, &mut turned);
                 f(text::read_text(ty, std::str::from_utf8(&turned).ok()?)?);
             }
             Transform::Code { codes, .. } => {
@@ -402,9 +402,9 @@ impl Form {
         let scale = text::scale_of(ty).unwrap_or(0);
         match &self.transform {
             Transform::Column(_) => Some(scalar::take(content)),
-            Transform::ReverseBytes(_) => turned(content, |bytes| Some(scalar::take(bytes))),
+            Transform::ReverseBytes(_) => text::turned(content, |bytes| Some(scalar::take(bytes))),
             Transform::Lpad { pad, .. } => text::read_digits(content, scale, *pad as u8),
-            Transform::Reverse { .. } => turned(content, |bytes| text::read_digits(bytes, scale, b'0')),
+            Transform::Reverse { .. } => text::turned(content, |bytes| text::read_digits(bytes, scale, b'0')),
             Transform::MaxMinus { max, width, .. } => {
                 let left = match width {
                     Some(_) => text::read_digits(content, 0, b'0')?,
@@ -425,41 +425,6 @@ impl Form {
 const FIRST_DAY: i128 = -719_528;
 const LAST_DAY: i128 = 2_932_896;
 const DAY_US: i128 = 86_400_000_000;
-
-/// Calls `f` with the bytes last first.
-fn turned<T>(bytes: &[u8], f: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
-    let mut buffer = [0u8; 64];
-    match buffer.get_mut(..bytes.len()) {
-        Some(short) => {
-            short.copy_from_slice(bytes);
-            short.reverse();
-            f(short)
-        }
-        None => f(&bytes.iter().rev().copied().collect::<Vec<u8>>()),
-    }
-}
-
-/// Characters that fill `t` up to `width`.
-fn fill(t: &str, width: u16) -> Result<usize, Rule> {
-    if t.contains('\0') {
-        return Err(Rule::Nul);
-    }
-    let len = t.chars().count();
-    usize::from(width).checked_sub(len).ok_or(Rule::Wide { width, len })
-}
-
-fn put_pads(pad: char, count: usize, out: &mut Vec<u8>) {
-    let mut utf8 = [0; 4];
-    let pad = pad.encode_utf8(&mut utf8).as_bytes();
-    (0..count).for_each(|_| out.extend_from_slice(pad));
-}
-
-/// Appends the characters of `t`, last first.
-pub(super) fn put_reversed(t: &str, out: &mut Vec<u8>) {
-    for c in t.chars().rev() {
-        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-    }
-}
 
 fn put_code(codes: &[(String, String)], name: &str, out: &mut Vec<u8>) -> Result<(), Rule> {
     match codes.iter().find(|(known, _)| known == name) {
