@@ -419,3 +419,108 @@ impl From<TimeFormat> for String {
         format.pattern
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> NaiveDateTime {
+        NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").unwrap()
+    }
+
+    fn show(pattern: &str, time: &str) -> String {
+        let format = TimeFormat::parse(pattern).unwrap();
+        let micros = at(time).and_utc().timestamp_micros();
+        let shown = format.format(&Value::Timestamp(micros)).unwrap();
+        assert_eq!(shown.len(), format.width());
+        shown
+    }
+
+    #[test]
+    fn patterns_show_as_in_postgresql() {
+        let time = "2017-02-03 16:05:06.007008";
+        let cases = [
+            ("DD-MM-YYYY HH24:MI:SS", "03-02-2017 16:05:06"),
+            ("yyyymmdd", "20170203"),
+            ("YY/DDD", "17/034"),
+            ("HH12:MI AM", "04:05 PM"),
+            ("hh:mi pm", "04:05 pm"),
+            ("SS.MS", "06.007"),
+            ("SS.US", "06.007008"),
+            ("YYYY-MM-DD\"T\"HH24", "2017-02-03T16"),
+            ("\"DD of MM: \"DD", "DD of MM: 03"),
+        ];
+        for (pattern, expected) in cases {
+            assert_eq!(show(pattern, time), expected, "{pattern}");
+        }
+        assert_eq!(show("HH12 AM", "2017-01-01 00:00:00"), "12 AM");
+        assert_eq!(show("HH12 AM", "2017-01-01 12:00:00"), "12 PM");
+    }
+
+    #[test]
+    fn patterns_know_whether_they_sort_and_read_back() {
+        // Pattern, sorts, undoable.
+        let cases = [
+            ("YYYY-MM-DD HH24:MI:SS", true, true),
+            ("YYYYMMDDHH24MISSUS", true, true),
+            ("YYYY-MM-DD HH24:MI:SS.MS", true, true),
+            ("YYYY-DDD HH24", true, true),
+            ("YYYY-MM", true, false),
+            ("DD-MM-YYYY HH24:MI:SS", false, true),
+            ("YYYY-MM-DD HH12 AM", false, true),
+            ("YYYY-MM-DD HH12", false, false),
+            ("YYYY-MM-DD MI", false, false),
+            ("YYYY-DD", false, false),
+            ("YY-MM-DD", false, false),
+            ("MM-DD", false, false),
+            ("HH24:MI", false, false),
+        ];
+        for (pattern, sorts, undoable) in cases {
+            let format = TimeFormat::parse(pattern).unwrap();
+            assert_eq!((format.sorts(), format.undoable()), (sorts, undoable), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn times_are_rounded_to_what_is_shown_and_read_back() {
+        let cases = [
+            ("YYYY-MM-DD", "2017-02-03 00:00:00"),
+            ("DDD YYYY HH24", "2017-02-03 16:00:00"),
+            ("YYYY-MM-DD HH12:MI PM", "2017-02-03 16:05:00"),
+            ("YYYYMMDD HH24MISS", "2017-02-03 16:05:06"),
+            ("YYYYMMDD HH24MISS.MS", "2017-02-03 16:05:06.007"),
+            ("US MS SS MI HH24 DD MM YYYY", "2017-02-03 16:05:06.007008"),
+        ];
+        let time = at("2017-02-03 16:05:06.007008");
+        for (pattern, floor) in cases {
+            let format = TimeFormat::parse(pattern).unwrap();
+            assert_eq!(format.floor(time), at(floor), "{pattern}");
+            assert_eq!(format.parse_time(&show(pattern, floor)), Some(at(floor)), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn texts_that_are_no_time() {
+        let read = |pattern: &str, text: &str| TimeFormat::parse(pattern).unwrap().parse_time(text);
+        for text in ["", "2017-02-30", "2017-2-3", "2017-02-03 ", "+017-02-03", "2017-02-0é", "ééééé"] {
+            assert_eq!(read("YYYY-MM-DD", text), None, "{text}");
+        }
+        assert_eq!(read("YYYY-MM-DD HH24", "2017-02-03 24"), None);
+        assert_eq!(read("YYYY-MM-DD HH12 AM", "2017-02-03 13 AM"), None);
+        assert_eq!(
+            read("YYYY-MM-DD DDD", "2017-02-03 035"),
+            None,
+            "the day of the year contradicts the date"
+        );
+        assert_eq!(read("YYYY-MM", "2017-02"), None, "no whole date");
+    }
+
+    #[test]
+    fn patterns_that_are_refused_name_what_is_known() {
+        for pattern in ["Month", "YYYY-MON-DD", "DDTH", "YYY", "SSSS", "FMDD", "TZ", "\"open", "", "-/-", "Q"]
+        {
+            let error = TimeFormat::parse(pattern).unwrap_err();
+            assert!(error.contains("HH24") || error.contains("quote"), "{error}");
+        }
+    }
+}
