@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod key;
+pub mod row;
 pub mod store;
 pub mod txn;
 pub mod value;
