@@ -1,7 +1,12 @@
 //! The ordered parts that turn a row into a key and back.
+//!
+//! [`KeyLayout::encode`] asks each part for its bytes, in order; [`KeyLayout::decode`] lets each part
+//! find its end and give its value back. A column that several parts hold is given back once, by the
+//! first part that can.
 
 use serde::{Deserialize, Serialize};
 
+use super::check;
 use super::part::{ColumnInfo, KeyPart, PartSpec};
 use super::problem::{BadKey, KeyError, LayoutError, Warning};
 use super::transform::ColumnId;
@@ -20,18 +25,32 @@ pub enum Tail {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyLayout {
     parts: Vec<KeyPart>,
+    /// Columns that decoding gives back, with the index of the part that does.
+    givers: Vec<usize>,
     undoable: Vec<ColumnId>,
 }
 
 impl KeyLayout {
     /// Binds `specs` to their columns; `tail` follows the layout in the key.
+    ///
+    /// Refuses layouts in which different rows could share a key or parts could not be told apart; the
+    /// error names the part and the fix.
     pub fn new<'a>(
         specs: Vec<PartSpec>,
         column: &dyn Fn(ColumnId) -> ColumnInfo<'a>,
         tail: Tail,
     ) -> Result<KeyLayout, LayoutError> {
-        let _ = (specs, column, tail);
-        todo!()
+        let parts = check::parts(specs, column, tail)?;
+        let (mut givers, mut undoable) = (Vec::new(), Vec::new());
+        for (index, part) in parts.iter().enumerate() {
+            if let ([column], true) = (part.columns(), part.facts().undoable)
+                && !undoable.contains(column)
+            {
+                undoable.push(*column);
+                givers.push(index);
+            }
+        }
+        Ok(KeyLayout { parts, givers, undoable })
     }
 
     /// The parts, in order; one for each spec.
@@ -39,7 +58,8 @@ impl KeyLayout {
         &self.parts
     }
 
-    /// Appends the key of `row`, whose value of column `c` is `row[c.0]`. `entropy` feeds `random(n)`.
+    /// Appends the key of `row`, whose value of column `c` is `row[c.0]` (NULL if the row is shorter).
+    /// `entropy` feeds `random(n)`; `names` is asked on errors only. On an error `out` is as before.
     pub fn encode<'n>(
         &self,
         row: &[Value],
@@ -47,26 +67,56 @@ impl KeyLayout {
         entropy: u64,
         out: &mut Vec<u8>,
     ) -> Result<(), KeyError> {
-        let _ = (row, names, entropy, out);
-        todo!()
+        let start = out.len();
+        let value = |c: ColumnId| row.get(usize::from(c.0)).map_or(ValueRef::Null, Value::as_ref);
+        for part in &self.parts {
+            if let Err(error) = part.put(&value, Some(entropy), out) {
+                out.truncate(start);
+                let name = error.column.map_or(error.name, |c| names(c).to_owned());
+                return Err(KeyError { name, ..error });
+            }
+        }
+        Ok(())
     }
 
     /// End offset of each part in a key that starts with this layout's bytes.
     pub fn split(&self, key: &[u8]) -> Result<Vec<usize>, BadKey> {
-        let _ = key;
-        todo!()
+        let mut at = 0;
+        (0..self.parts.len())
+            .map(|part| {
+                at = self.end(part, key, at)?;
+                Ok(at)
+            })
+            .collect()
     }
 
-    /// Length of the layout's bytes at the start of `key`.
+    /// Length of the layout's bytes at the start of `key` (an index key goes on with the pointer).
     pub fn len_in(&self, key: &[u8]) -> Result<usize, BadKey> {
-        let _ = key;
-        todo!()
+        (0..self.parts.len()).try_fold(0, |at, part| self.end(part, key, at))
     }
 
-    /// Calls `f` once for each undoable column, and returns the layout's length in `key`.
+    /// Calls `f` once for each [`KeyLayout::undoable`] column, in that order, and returns the layout's
+    /// length in `key`. Plain numbers and text are given without allocating.
     pub fn decode(&self, key: &[u8], f: &mut dyn FnMut(ColumnId, ValueRef<'_>)) -> Result<usize, BadKey> {
-        let _ = (key, f);
-        todo!()
+        let (mut at, mut given) = (0, 0);
+        for (index, part) in self.parts.iter().enumerate() {
+            let end = self.end(index, key, at)?;
+            if self.givers.get(given) == Some(&index) {
+                let column = self.undoable[given];
+                part.get(&key[at..end], &mut |value| f(column, value)).ok_or_else(|| self.bad(index, key))?;
+                given += 1;
+            }
+            at = end;
+        }
+        Ok(at)
+    }
+
+    fn end(&self, part: usize, key: &[u8], at: usize) -> Result<usize, BadKey> {
+        self.parts[part].end_in(key, at).ok_or_else(|| self.bad(part, key))
+    }
+
+    fn bad(&self, part: usize, key: &[u8]) -> BadKey {
+        BadKey { part, sql: self.parts[part].sql().to_owned(), key: key.to_vec() }
     }
 
     /// Columns that [`KeyLayout::decode`] gives back exactly, in key order.
@@ -76,35 +126,30 @@ impl KeyLayout {
 
     /// All input columns, in key order, once each.
     pub fn columns(&self) -> Vec<ColumnId> {
-        todo!()
+        let mut all = Vec::new();
+        for &column in self.parts.iter().flat_map(KeyPart::columns) {
+            if !all.contains(&column) {
+                all.push(column);
+            }
+        }
+        all
     }
 
-    /// Every part is plain text, so that keys are shown as text; otherwise as hex.
+    /// Every part is plain text, so that keys are shown as text; otherwise as hex. (NULL of a text part is
+    /// 00 bytes, which are shown as `\0`.)
     pub fn is_text(&self) -> bool {
-        todo!()
+        self.parts.iter().all(KeyPart::is_text)
     }
 
-    /// A key for people. Never fails: hex where it cannot decode.
-    pub fn show(&self, key: &[u8]) -> String {
-        let _ = key;
-        todo!()
-    }
-
-    /// The start of a key for people: whole parts decoded, the rest as text or hex.
-    pub fn show_prefix(&self, bytes: &[u8]) -> String {
-        let _ = bytes;
-        todo!()
-    }
-
-    /// What its author should know.
+    /// What its author should know; never a reason to refuse.
     pub fn warnings<'a>(&self, column: &dyn Fn(ColumnId) -> ColumnInfo<'a>) -> Vec<Warning> {
-        let _ = column;
-        todo!()
+        check::warnings(&self.parts, column)
     }
 
-    /// Decoding this layout gives every column that `other` is made of: a key of `other` can be rebuilt.
+    /// Decoding this layout gives every column that `other` is made of, so that a key of `other` can be
+    /// rebuilt from a key of this one.
     pub fn contains_columns(&self, other: &KeyLayout) -> bool {
-        let _ = other;
-        todo!()
+        !other.parts.iter().any(KeyPart::is_random)
+            && other.columns().iter().all(|column| self.undoable.contains(column))
     }
 }

@@ -1,6 +1,18 @@
-//! What one key part does to its column.
+//! What one key part does to its column, and the facts each transform states about itself.
+//!
+//! A [`Transform`] as written becomes a [`Form`] once its column's type is known. A form writes the
+//! part's *content*: no NULL, no end, never inverted; the part adds those.
 
+use std::fmt::Write as _;
+
+use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
+
+use super::part::KeyOrder;
+use super::problem::Rule;
+use super::time_format::TimeFormat;
+use super::{scalar, text};
+use crate::value::{ColumnType, ValueRef};
 
 /// Position of a column in its table; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -39,4 +51,480 @@ pub enum Transform {
     ToChar { column: ColumnId, format: String },
     /// `code(col, 'name=code, ...')`.
     Code { column: ColumnId, codes: Vec<(String, String)> },
+}
+
+impl Transform {
+    /// Input columns: none for a literal and for `random(n)`.
+    pub fn columns(&self) -> &[ColumnId] {
+        match self {
+            Transform::Literal(_) | Transform::Random { .. } => &[],
+            Transform::Md5Bucket { columns, .. } => columns,
+            Transform::Column(column)
+            | Transform::Text(column)
+            | Transform::Lpad { column, .. }
+            | Transform::Rpad { column, .. }
+            | Transform::Reverse { column, .. }
+            | Transform::ReverseBytes(column)
+            | Transform::MaxMinus { column, .. }
+            | Transform::Md5Hex { column, .. }
+            | Transform::Md5(column)
+            | Transform::Modulo { column, .. }
+            | Transform::ToChar { column, .. }
+            | Transform::Code { column, .. } => std::slice::from_ref(column),
+        }
+    }
+
+    /// Bucket numbers are below this; `None` for parts that are no buckets.
+    pub fn buckets(&self) -> Option<u32> {
+        match self {
+            Transform::Modulo { buckets, .. }
+            | Transform::Md5Bucket { buckets, .. }
+            | Transform::Random { buckets } => Some(*buckets),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes of a part's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Binary, always this many bytes.
+    Binary(usize),
+    /// Text, always this many bytes.
+    Text(usize),
+    /// Text, always this many characters.
+    Chars(u16),
+    /// Any number of bytes.
+    Variable,
+}
+
+/// What a transform says about the values it maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Nature {
+    /// Distinct values have distinct contents.
+    pub injective: bool,
+    /// Contents order as values do, if nothing comes after them.
+    pub order: Option<KeyOrder>,
+    /// The content gives the value back.
+    pub undoable: bool,
+}
+
+impl Nature {
+    const DERIVED: Nature = Nature { injective: false, order: None, undoable: false };
+    const EXACT: Nature = Nature { injective: true, order: None, undoable: true };
+    const ASCENDING: Nature = Nature { injective: true, order: Some(KeyOrder::Ascending), undoable: true };
+    const DESCENDING: Nature = Nature { injective: true, order: Some(KeyOrder::Descending), undoable: true };
+}
+
+/// A transform bound to the type of its column.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Form {
+    pub transform: Transform,
+    /// Of its columns, in order.
+    pub types: Vec<ColumnType>,
+    /// The format of `to_char`.
+    pub time: Option<TimeFormat>,
+}
+
+/// The value of a column as transforms see it.
+enum Input<'a> {
+    Number(ColumnType, i128),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Input<'a> {
+    fn new(ty: ColumnType, value: ValueRef<'a>) -> Result<Self, Rule> {
+        match value {
+            ValueRef::Text(t) if ty.is_text() => Ok(Input::Text(t)),
+            ValueRef::Bytes(b) if ty == ColumnType::Varbinary => Ok(Input::Bytes(b)),
+            _ => Ok(Input::Number(ty, scalar::ordinal(ty, value)?)),
+        }
+    }
+
+    /// The value as the column stores it: rescaled, rounded, never -0.
+    fn value(&self) -> ValueRef<'a> {
+        match *self {
+            Input::Number(ty, n) => scalar::value(ty, n).unwrap_or(ValueRef::Null),
+            Input::Text(t) => ValueRef::Text(t),
+            Input::Bytes(b) => ValueRef::Bytes(b),
+        }
+    }
+}
+
+impl Form {
+    /// Type of the (first) column; `None` for a literal and `random(n)`.
+    pub fn ty(&self) -> Option<ColumnType> {
+        self.types.first().copied()
+    }
+
+    /// Text or bytes as they are.
+    pub fn is_plain(&self) -> bool {
+        match self.transform {
+            Transform::Column(_) | Transform::Text(_) => {
+                self.ty().is_some_and(|ty| scalar::width(ty).is_none())
+            }
+            _ => false,
+        }
+    }
+
+    /// Bytes of the content.
+    pub fn shape(&self) -> Shape {
+        let scalar = self.ty().and_then(scalar::width);
+        let number = self.ty().and_then(text::scale_of).is_some();
+        match &self.transform {
+            Transform::Literal(t) => Shape::Text(t.len()),
+            Transform::Column(_) | Transform::ReverseBytes(_) => {
+                scalar.map_or(Shape::Variable, Shape::Binary)
+            }
+            Transform::Text(_) | Transform::Reverse { width: None, .. } => Shape::Variable,
+            Transform::Lpad { width, .. } | Transform::Reverse { width: Some(width), .. } if number => {
+                Shape::Text((*width).into())
+            }
+            Transform::Lpad { width, .. }
+            | Transform::Rpad { width, .. }
+            | Transform::Reverse { width: Some(width), .. } => Shape::Chars(*width),
+            Transform::MaxMinus { width: None, .. } => Shape::Binary(8),
+            Transform::MaxMinus { width: Some(width), .. } => Shape::Text((*width).into()),
+            Transform::Md5Hex { len, .. } => Shape::Text((*len).into()),
+            Transform::Md5(_) => Shape::Binary(16),
+            Transform::Modulo { buckets, .. }
+            | Transform::Md5Bucket { buckets, .. }
+            | Transform::Random { buckets } => Shape::Text(bucket_width(*buckets).into()),
+            Transform::ToChar { .. } => Shape::Text(self.time.as_ref().map_or(0, TimeFormat::width)),
+            Transform::Code { codes, .. } => match codes.first() {
+                Some((_, first)) if codes.iter().all(|(_, code)| code.len() == first.len()) => {
+                    Shape::Text(first.len())
+                }
+                _ => Shape::Variable,
+            },
+        }
+    }
+
+    /// How values map to contents.
+    pub fn nature(&self) -> Nature {
+        let number = self.ty().and_then(text::scale_of).is_some();
+        match &self.transform {
+            Transform::Literal(_) => Nature { undoable: false, ..Nature::EXACT },
+            Transform::Column(_) => Nature::ASCENDING,
+            Transform::Text(_) if self.is_plain() => Nature::ASCENDING,
+            // A pad above the digits would sort a short number after a long one.
+            Transform::Lpad { pad, .. } if number && *pad <= '0' => Nature::ASCENDING,
+            Transform::Lpad { .. } if number => Nature::EXACT,
+            Transform::Reverse { width: Some(_), .. } if !number => Nature::DERIVED,
+            Transform::Text(_)
+            | Transform::Rpad { .. }
+            | Transform::Reverse { .. }
+            | Transform::ReverseBytes(_)
+            | Transform::Code { .. } => Nature::EXACT,
+            Transform::MaxMinus { .. } => Nature::DESCENDING,
+            Transform::ToChar { .. } => match &self.time {
+                Some(format) if format.undoable() && format.sorts() => Nature::ASCENDING,
+                Some(format) if format.undoable() => Nature::EXACT,
+                _ => Nature::DERIVED,
+            },
+            Transform::Lpad { .. }
+            | Transform::Md5Hex { .. }
+            | Transform::Md5(_)
+            | Transform::Modulo { .. }
+            | Transform::Md5Bucket { .. }
+            | Transform::Random { .. } => Nature::DERIVED,
+        }
+    }
+
+    /// Appends the content for one column's value, which is not NULL.
+    pub fn put(&self, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<(), Rule> {
+        let Some(ty) = self.ty() else { return Err(Rule::Drawn) };
+        let input = Input::new(ty, value)?;
+        match (&self.transform, &input) {
+            (Transform::Code { codes, .. }, Input::Text(name)) => put_code(codes, name, out),
+            (Transform::Md5Hex { from, len, .. }, _) => {
+                put_hex(&hash([input.value()].into_iter()), (*from).into(), (*len).into(), out);
+                Ok(())
+            }
+            (Transform::Md5(_), _) => {
+                out.extend_from_slice(&hash([input.value()].into_iter()));
+                Ok(())
+            }
+            (Transform::Text(_), _) => text::put_text(input.value(), out),
+            (Transform::Reverse { width: None, .. }, Input::Number(..)) => {
+                let start = out.len();
+                text::put_text(input.value(), out)?;
+                out[start..].reverse();
+                Ok(())
+            }
+            (_, Input::Number(_, n)) => self.put_number(*n, out),
+            (_, Input::Text(t)) => self.put_string(t, out),
+            (_, Input::Bytes(bytes)) => {
+                out.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Appends the content for a number's ordinal. Also gives the image of a bound.
+    pub fn put_number(&self, n: i128, out: &mut Vec<u8>) -> Result<(), Rule> {
+        let ty = self.ty().unwrap_or(ColumnType::BigInt);
+        let (binary, scale) = (scalar::width(ty).unwrap_or(8), text::scale_of(ty).unwrap_or(0));
+        match &self.transform {
+            Transform::ReverseBytes(_) => {
+                let start = out.len();
+                scalar::put(binary, n, out);
+                out[start..].reverse();
+                Ok(())
+            }
+            Transform::Lpad { width, pad, .. } => text::put_digits(n, scale, *width, *pad as u8, out),
+            Transform::Reverse { width: Some(width), .. } => {
+                let start = out.len();
+                text::put_digits(n, scale, *width, b'0', out)?;
+                out[start..].reverse();
+                Ok(())
+            }
+            Transform::MaxMinus { max, width, .. } => {
+                let left = i128::from(*max) - n;
+                match width {
+                    Some(_) if left < 0 => Err(Rule::AboveMax(*max)),
+                    Some(width) => text::put_digits(left, 0, *width, b'0', out),
+                    None if i64::try_from(left).is_err() => {
+                        Err(Rule::Range("64 bits, once subtracted".into()))
+                    }
+                    None => {
+                        scalar::put(8, left, out);
+                        Ok(())
+                    }
+                }
+            }
+            Transform::Modulo { buckets, .. } => {
+                put_bucket(n.rem_euclid((*buckets).into()) as u32, *buckets, out);
+                Ok(())
+            }
+            Transform::ToChar { .. } => self.put_time(ty, n, out),
+            _ => {
+                scalar::put(binary, n, out);
+                Ok(())
+            }
+        }
+    }
+
+    fn put_time(&self, ty: ColumnType, n: i128, out: &mut Vec<u8>) -> Result<(), Rule> {
+        let Some(format) = &self.time else { return Err(Rule::Drawn) };
+        let (min, max) = self.domain();
+        if !(min..=max).contains(&n) {
+            return Err(Rule::Year);
+        }
+        let time = text::time_of(ty, n).ok_or(Rule::Year)?;
+        if format.undoable() && format.floor(time) != time {
+            return Err(Rule::Finer(format.pattern().to_owned()));
+        }
+        format.put(time, out);
+        Ok(())
+    }
+
+    fn put_string(&self, t: &str, out: &mut Vec<u8>) -> Result<(), Rule> {
+        match &self.transform {
+            Transform::Lpad { width, pad, .. } => {
+                let fill = fill(t, *width)?;
+                put_pads(*pad, fill, out);
+                out.extend_from_slice(t.as_bytes());
+            }
+            Transform::Rpad { width, pad, .. } => {
+                let fill = fill(t, *width)?;
+                if t.ends_with(*pad) {
+                    return Err(Rule::EndsInPad(*pad));
+                }
+                out.extend_from_slice(t.as_bytes());
+                put_pads(*pad, fill, out);
+            }
+            Transform::Reverse { width, .. } => {
+                let fill = width.map_or(Ok(0), |width| fill(t, width))?;
+                put_reversed(t, out);
+                put_pads('0', fill, out);
+            }
+            _ => out.extend_from_slice(t.as_bytes()),
+        }
+        Ok(())
+    }
+
+    /// Ordinals the form can hold, among those its column's type has.
+    pub fn domain(&self) -> (i128, i128) {
+        let Some(ty) = self.ty() else { return (0, -1) };
+        let (min, max) = scalar::domain(ty);
+        let (low, high) = match &self.transform {
+            Transform::Lpad { width, .. } | Transform::Reverse { width: Some(width), .. } => {
+                (0, text::greatest(*width, text::scale_of(ty).unwrap_or(0)))
+            }
+            Transform::MaxMinus { max, width, .. } => {
+                let max = i128::from(*max);
+                match width {
+                    Some(width) => (max.saturating_sub(text::greatest(*width, 0)), max),
+                    None => (max - i128::from(i64::MAX), max - i128::from(i64::MIN)),
+                }
+            }
+            // 0000-01-01 and 9999-12-31.
+            Transform::ToChar { .. } if ty == ColumnType::Date => (FIRST_DAY, LAST_DAY),
+            Transform::ToChar { .. } => (FIRST_DAY * DAY_US, (LAST_DAY + 1) * DAY_US - 1),
+            _ => (min, max),
+        };
+        (min.max(low), max.min(high))
+    }
+
+    /// Gives the value that a content stands for to `f`; `None` if it stands for none, or the form
+    /// cannot be undone.
+    pub fn get(&self, content: &[u8], f: &mut dyn FnMut(ValueRef<'_>)) -> Option<()> {
+        let ty = self.ty()?;
+        if !self.nature().undoable {
+            return None;
+        }
+        match &self.transform {
+            Transform::Column(_) if ty == ColumnType::Varbinary => f(ValueRef::Bytes(content)),
+            Transform::Column(_) | Transform::Text(_) if self.is_plain() => {
+                f(ValueRef::Text(std::str::from_utf8(content).ok()?));
+            }
+            Transform::Text(_) => f(text::read_text(ty, std::str::from_utf8(content).ok()?)?),
+            Transform::Rpad { pad, .. } => {
+                f(ValueRef::Text(std::str::from_utf8(content).ok()?.trim_end_matches(*pad)));
+            }
+            Transform::Reverse { width: None, .. } => {
+                let mut turned = Vec::with_capacity(content.len());
+                put_reversed(std::str::from_utf8(content).ok()?, &mut turned);
+                f(text::read_text(ty, std::str::from_utf8(&turned).ok()?)?);
+            }
+            Transform::Code { codes, .. } => {
+                let (name, _) = codes.iter().find(|(_, code)| code.as_bytes() == content)?;
+                f(ValueRef::Text(name));
+            }
+            _ => f(scalar::value(ty, self.get_number(ty, content)?)?),
+        }
+        Some(())
+    }
+
+    fn get_number(&self, ty: ColumnType, content: &[u8]) -> Option<i128> {
+        let scale = text::scale_of(ty).unwrap_or(0);
+        match &self.transform {
+            Transform::Column(_) => Some(scalar::take(content)),
+            Transform::ReverseBytes(_) => turned(content, |bytes| Some(scalar::take(bytes))),
+            Transform::Lpad { pad, .. } => text::read_digits(content, scale, *pad as u8),
+            Transform::Reverse { .. } => turned(content, |bytes| text::read_digits(bytes, scale, b'0')),
+            Transform::MaxMinus { max, width, .. } => {
+                let left = match width {
+                    Some(_) => text::read_digits(content, 0, b'0')?,
+                    None => scalar::take(content),
+                };
+                i128::from(*max).checked_sub(left)
+            }
+            Transform::ToChar { .. } => {
+                let time = self.time.as_ref()?.parse_time(std::str::from_utf8(content).ok()?)?;
+                Some(text::time_ordinal(ty, time))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Days from 1970-01-01 to 0000-01-01 and 9999-12-31.
+const FIRST_DAY: i128 = -719_528;
+const LAST_DAY: i128 = 2_932_896;
+const DAY_US: i128 = 86_400_000_000;
+
+/// Calls `f` with the bytes last first.
+fn turned<T>(bytes: &[u8], f: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+    let mut buffer = [0u8; 64];
+    match buffer.get_mut(..bytes.len()) {
+        Some(short) => {
+            short.copy_from_slice(bytes);
+            short.reverse();
+            f(short)
+        }
+        None => f(&bytes.iter().rev().copied().collect::<Vec<u8>>()),
+    }
+}
+
+/// Characters that fill `t` up to `width`.
+fn fill(t: &str, width: u16) -> Result<usize, Rule> {
+    if t.contains('\0') {
+        return Err(Rule::Nul);
+    }
+    let len = t.chars().count();
+    usize::from(width).checked_sub(len).ok_or(Rule::Wide { width, len })
+}
+
+fn put_pads(pad: char, count: usize, out: &mut Vec<u8>) {
+    let mut utf8 = [0; 4];
+    let pad = pad.encode_utf8(&mut utf8).as_bytes();
+    (0..count).for_each(|_| out.extend_from_slice(pad));
+}
+
+/// Appends the characters of `t`, last first.
+pub(super) fn put_reversed(t: &str, out: &mut Vec<u8>) {
+    for c in t.chars().rev() {
+        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+fn put_code(codes: &[(String, String)], name: &str, out: &mut Vec<u8>) -> Result<(), Rule> {
+    match codes.iter().find(|(known, _)| known == name) {
+        Some((_, code)) => {
+            out.extend_from_slice(code.as_bytes());
+            Ok(())
+        }
+        None => Err(Rule::NoCode(codes.iter().map(|(known, _)| known.clone()).collect())),
+    }
+}
+
+/// Characters of a bucket number: those of the last bucket.
+pub(super) fn bucket_width(buckets: u32) -> u16 {
+    (buckets.max(2) - 1).ilog10() as u16 + 1
+}
+
+/// Appends a bucket number as text.
+pub(super) fn put_bucket(bucket: u32, buckets: u32, out: &mut Vec<u8>) {
+    let width = usize::from(bucket_width(buckets));
+    let start = out.len();
+    out.resize(start + width, b'0');
+    let mut n = bucket;
+    for digit in out[start..].iter_mut().rev() {
+        *digit = b'0' + (n % 10) as u8;
+        n /= 10;
+    }
+}
+
+/// The bucket of several columns' values, none NULL: the first 8 bytes of their hash, modulo `buckets`.
+pub(super) fn bucket_of<'a>(values: impl Iterator<Item = ValueRef<'a>>, buckets: u32) -> u32 {
+    let digest = hash(values);
+    let (head, _) = digest.split_at(8);
+    let number = head.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
+    (number % u64::from(buckets.max(1))) as u32
+}
+
+/// `value` as its column stores it, for hashing: values that are equal have one text form.
+pub(super) fn normal<'a>(ty: ColumnType, value: ValueRef<'a>) -> Result<ValueRef<'a>, Rule> {
+    Ok(Input::new(ty, value)?.value())
+}
+
+/// MD5 of the text forms of `values`, joined by 00 bytes.
+fn hash<'a>(values: impl Iterator<Item = ValueRef<'a>>) -> [u8; 16] {
+    struct Feed<'m>(&'m mut Md5);
+    impl std::fmt::Write for Feed<'_> {
+        fn write_str(&mut self, s: &str) -> std::fmt::Result {
+            self.0.update(s.as_bytes());
+            Ok(())
+        }
+    }
+    let mut md5 = Md5::new();
+    for (i, value) in values.enumerate() {
+        if i > 0 {
+            md5.update([0]);
+        }
+        // Feeding a hash does not fail.
+        let _ = write!(Feed(&mut md5), "{value}");
+    }
+    md5.finalize().into()
+}
+
+fn put_hex(digest: &[u8; 16], from: usize, len: usize, out: &mut Vec<u8>) {
+    let digit = |i: usize| {
+        let byte = digest[i / 2];
+        if i.is_multiple_of(2) { byte >> 4 } else { byte & 15 }
+    };
+    out.extend((from..from + len).map(|i| b"0123456789abcdef"[usize::from(digit(i))]));
 }

@@ -1,0 +1,417 @@
+//! What CREATE refuses, and what it warns of.
+
+use super::layout::Tail;
+use super::part::{ColumnInfo, Ending, KeyPart, PartSpec};
+use super::problem::{LayoutError, Warning};
+use super::scalar;
+use super::text;
+use super::time_format::TimeFormat;
+use super::transform::{ColumnId, Form, Shape, Transform};
+use crate::value::ColumnType;
+
+type Columns<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
+
+/// Why a form is refused, and what to write instead.
+struct Refusal {
+    why: String,
+    hint: String,
+}
+
+fn refuse<T>(why: impl Into<String>, hint: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal { why: why.into(), hint: hint.into() })
+}
+
+/// Binds every part to its columns and to what follows it.
+pub(super) fn parts(
+    specs: Vec<PartSpec>,
+    column: Columns<'_, '_>,
+    tail: Tail,
+) -> Result<Vec<KeyPart>, LayoutError> {
+    if specs.iter().all(|spec| spec.transform.columns().is_empty()) {
+        return Err(LayoutError {
+            part: 0,
+            what: "the key layout holds no column".into(),
+            why: "every row would get the same key, or a random one".into(),
+            hint: "add the columns that identify a row".into(),
+        });
+    }
+    let mut forms = Vec::with_capacity(specs.len());
+    for (part, spec) in specs.iter().enumerate() {
+        forms.push(form(spec, column).map_err(|refusal| LayoutError {
+            part,
+            what: format!("rowkey part {} cannot be used", spec.sql),
+            why: refusal.why,
+            hint: refusal.hint,
+        })?);
+    }
+    let mut parts = Vec::with_capacity(specs.len());
+    for (part, form) in forms.into_iter().enumerate() {
+        let ending = ending(part, &form, &specs, column, tail)?;
+        let spec = &specs[part];
+        let nullable = spec.transform.columns().iter().any(|&c| column(c).nullable);
+        parts.push(KeyPart::new(form, nullable, spec.descending, spec.sql.clone(), ending));
+    }
+    if tail == Tail::Nothing {
+        tells_rows_apart(&parts, column)?;
+    }
+    Ok(parts)
+}
+
+/// Binds one form to its columns' types.
+fn form(spec: &PartSpec, column: Columns<'_, '_>) -> Result<Form, Refusal> {
+    let transform = &spec.transform;
+    let types: Vec<ColumnType> = transform.columns().iter().map(|&c| column(c).ty).collect();
+    let name = transform.columns().first().map_or("", |&c| column(c).name);
+    let mut time = None;
+    match transform {
+        Transform::Literal(delimiter) => check_literal(delimiter, spec.descending)?,
+        Transform::ToChar { format, .. } => time = Some(check_time(name, types[0], format)?),
+        Transform::Code { codes, .. } => check_codes(name, types[0], codes)?,
+        Transform::Md5Bucket { columns, .. } if columns.is_empty() => {
+            return refuse("it hashes no column", "name the columns to hash before the number of buckets");
+        }
+        Transform::Md5Hex { from, len, .. } if *len == 0 || u16::from(*from) + u16::from(*len) > 32 => {
+            return refuse("an MD5 has 32 hex digits", "take 1 to 32 of them, such as left(md5(col), 4)");
+        }
+        Transform::Md5Hex { .. }
+        | Transform::Md5(_)
+        | Transform::Md5Bucket { .. }
+        | Transform::Random { .. } => {}
+        _ => check_type(name, types[0], transform)?,
+    }
+    if transform.buckets().is_some_and(|n| !(1..=1_000_000).contains(&n)) {
+        return refuse("the number of buckets must be 1 to 1000000", "16 is a good number for one machine");
+    }
+    Ok(Form { transform: transform.clone(), types, time })
+}
+
+fn check_literal(delimiter: &str, descending: bool) -> Result<(), Refusal> {
+    if delimiter.is_empty() {
+        return refuse("an empty delimiter marks nothing", "leave it out, or write a character such as '_'");
+    }
+    if delimiter.contains('\0') {
+        return refuse("a NUL character stands for NULL in text parts", "write a character such as '_'");
+    }
+    if descending {
+        return refuse("a literal is the same in every key, so it has no order", "leave DESC out");
+    }
+    Ok(())
+}
+
+fn check_time(name: &str, ty: ColumnType, format: &str) -> Result<TimeFormat, Refusal> {
+    if !is_time(ty) {
+        return refuse(
+            format!("\"{name}\" is {ty}, and to_char formats DATE, TIMESTAMP and TIMESTAMPTZ"),
+            format!("use \"{name}\" itself, or lpad({name}, n) for numbers"),
+        );
+    }
+    TimeFormat::parse(format).map_err(|why| Refusal {
+        why,
+        hint: "write a format of fixed width, such as 'YYYY-MM-DD HH24:MI:SS'".into(),
+    })
+}
+
+fn check_codes(name: &str, ty: ColumnType, codes: &[(String, String)]) -> Result<(), Refusal> {
+    if ty != ColumnType::Varchar {
+        return refuse(
+            format!("\"{name}\" is {ty}, and codes stand for names"),
+            format!("use \"{name}\" itself: it is already short"),
+        );
+    }
+    if codes.is_empty() {
+        return refuse("it lists no codes", "list them, such as code(col, 'Taobao=tb, Tmall=tm')");
+    }
+    for (i, (known, code)) in codes.iter().enumerate() {
+        if code.is_empty() || code.contains('\0') {
+            return refuse(
+                format!("the code of '{known}' is empty or holds a NUL"),
+                "give every name a code",
+            );
+        }
+        if let Some((other, _)) = codes[..i].iter().find(|(n, c)| n == known || c == code) {
+            return refuse(
+                format!("'{other}' and '{known}' share a name or a code"),
+                "give every name one code of its own",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Transforms that take some types of column only.
+fn check_type(name: &str, ty: ColumnType, transform: &Transform) -> Result<(), Refusal> {
+    let (number, is_text) = (text::scale_of(ty).is_some(), ty == ColumnType::Varchar);
+    if ty == ColumnType::Json {
+        return refuse(
+            format!("\"{name}\" is JSON, whose text has no useful order or length"),
+            format!("use md5({name}), or a column of the value you look rows up by"),
+        );
+    }
+    let (width, pad) = match transform {
+        Transform::Lpad { width, pad, .. } | Transform::Rpad { width, pad, .. } => (Some(*width), Some(*pad)),
+        Transform::Reverse { width, .. } | Transform::MaxMinus { width, .. } => (*width, None),
+        _ => (None, None),
+    };
+    let least = text::scale_of(ty).map_or(1, |scale| if scale > 0 { u16::from(scale) + 2 } else { 1 });
+    if width.is_some_and(|width| width < least) {
+        return refuse(
+            format!("no value fits a width below {least}"),
+            format!("use the greatest width \"{name}\" will ever need"),
+        );
+    }
+    let suits = match transform {
+        Transform::Lpad { .. } | Transform::Reverse { width: Some(_), .. } => number || is_text,
+        Transform::Rpad { .. } => is_text,
+        Transform::Text(_) | Transform::Reverse { width: None, .. } => text::reads_back(ty),
+        Transform::ReverseBytes(_) => scalar::width(ty).is_some(),
+        Transform::MaxMinus { .. } => ty.is_integer() || is_time(ty),
+        Transform::Modulo { .. } => ty.is_integer(),
+        _ => true,
+    };
+    if !suits {
+        return refuse(
+            format!("\"{name}\" is {ty}, which this form does not take"),
+            instead(name, ty, transform),
+        );
+    }
+    match pad {
+        Some('\0') => refuse("a NUL character stands for NULL in text parts", "pad with '0' or ' '"),
+        Some('1'..='9') if number => {
+            refuse("padded with a digit, different numbers look alike", "pad numbers with '0' or ' '")
+        }
+        Some(pad) if number && !pad.is_ascii() => {
+            refuse("numbers are padded with an ASCII character", "pad numbers with '0' or ' '")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What to write for a type that a form does not take.
+fn instead(name: &str, ty: ColumnType, transform: &Transform) -> String {
+    match transform {
+        Transform::Rpad { .. } if text::scale_of(ty).is_some() => format!("use lpad({name}, n) for numbers"),
+        Transform::Modulo { .. } => format!("use md5_bucket({name}, n), which takes every type"),
+        Transform::ReverseBytes(_) => format!("use reverse({name})"),
+        Transform::MaxMinus { .. } => format!("use \"{name}\" DESC"),
+        _ if is_time(ty) => format!("use \"{name}\" itself, or to_char({name}, 'YYYY-MM-DD HH24:MI:SS')"),
+        _ => format!("use \"{name}\" itself"),
+    }
+}
+
+fn is_time(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz)
+}
+
+/// How content of variable length ends; an error if nothing ends it.
+fn ending(
+    part: usize,
+    form: &Form,
+    specs: &[PartSpec],
+    column: Columns<'_, '_>,
+    tail: Tail,
+) -> Result<Ending, LayoutError> {
+    let spec = &specs[part];
+    if form.shape() != Shape::Variable {
+        return Ok(Ending::Rest);
+    }
+    let is_text = form.ty() != Some(ColumnType::Varbinary);
+    match specs.get(part + 1).map(|next| &next.transform) {
+        // Inverted text has no order without an end, and inverted bytes may look like the delimiter.
+        _ if form.is_plain() && spec.descending => Ok(Ending::Escaped),
+        None if tail == Tail::Nothing => Ok(Ending::Rest),
+        None => Ok(Ending::Escaped),
+        Some(Transform::Literal(_)) if spec.descending => Err(LayoutError {
+            part,
+            what: format!("rowkey part {} cannot be descending", spec.sql),
+            why: "a delimiter ends it, which is not inverted".into(),
+            hint: "leave DESC out: the form does not keep the order of values anyway".into(),
+        }),
+        Some(Transform::Literal(delimiter)) if is_text => {
+            codes_avoid(part, spec, delimiter).map(|()| Ending::Delimiter(delimiter.clone()))
+        }
+        Some(_) if form.is_plain() => Ok(Ending::Escaped),
+        Some(_) => Err(no_end(part, form, specs, column)),
+    }
+}
+
+/// Codes before a delimiter may not contain it, nor run into it.
+fn codes_avoid(part: usize, spec: &PartSpec, delimiter: &str) -> Result<(), LayoutError> {
+    let Transform::Code { codes, .. } = &spec.transform else { return Ok(()) };
+    match codes.iter().find(|(_, code)| format!("{code}{delimiter}").find(delimiter) != Some(code.len())) {
+        None => Ok(()),
+        Some((name, code)) => Err(LayoutError {
+            part,
+            what: format!("rowkey part {} cannot be told from its delimiter", spec.sql),
+            why: format!("the code '{code}' of '{name}' holds '{delimiter}', which ends the part"),
+            hint: "choose another delimiter or other codes".into(),
+        }),
+    }
+}
+
+fn no_end(part: usize, form: &Form, specs: &[PartSpec], column: Columns<'_, '_>) -> LayoutError {
+    let label = |spec: &PartSpec| match spec.transform.columns() {
+        [only] => column(*only).name.to_owned(),
+        _ => spec.sql.clone(),
+    };
+    let name = label(&specs[part]);
+    let fixed = match &form.transform {
+        Transform::Code { .. } => "make all codes equally long".to_owned(),
+        Transform::Text(_) if form.ty().and_then(text::scale_of).is_some() => {
+            format!("write lpad({name}, n)")
+        }
+        Transform::Reverse { .. } if form.ty().and_then(text::scale_of).is_some() => {
+            format!("write reverse(lpad({name}, n))")
+        }
+        Transform::Text(_) => format!("use {name} itself"),
+        _ => format!("write rpad({name}, n, ' ')"),
+    };
+    LayoutError {
+        part,
+        what: format!("rowkey part \"{name}\" has no end"),
+        why: format!("it is variable-width and \"{}\" follows it", label(&specs[part + 1])),
+        hint: format!("{fixed}, put a delimiter literal after it, or move it last"),
+    }
+}
+
+/// Every column of a primary key must be in the key such that another value gives another key, or two
+/// rows could share one. A whole MD5 and padded text are taken at the author's word.
+fn tells_rows_apart(parts: &[KeyPart], column: Columns<'_, '_>) -> Result<(), LayoutError> {
+    let vouches = |part: &KeyPart| {
+        part.form.nature().injective
+            || matches!(
+                part.form.transform,
+                Transform::Md5(_) | Transform::Lpad { .. } | Transform::Reverse { .. }
+            )
+    };
+    for (index, part) in parts.iter().enumerate() {
+        for &c in part.columns() {
+            if !parts.iter().any(|p| vouches(p) && p.columns().contains(&c)) {
+                let name = column(c).name;
+                return Err(LayoutError {
+                    part: index,
+                    what: format!("rowkey part {} does not tell rows apart", part.sql),
+                    why: format!(
+                        "different values of \"{name}\" share its bytes, and \"{name}\" is nowhere else in the key"
+                    ),
+                    hint: format!("add \"{name}\" itself after it"),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of a key, or characters of one part, beyond which keys are called long.
+const LONG_KEY: usize = 256;
+const LONG_PART: u16 = 100;
+
+/// What the author of a layout should know.
+pub(super) fn warnings(parts: &[KeyPart], column: Columns<'_, '_>) -> Vec<Warning> {
+    let mut out: Vec<Warning> = hotspot(parts, column).into_iter().collect();
+    for (part, key) in parts.iter().enumerate() {
+        let found = about(key, part + 1 < parts.len(), column);
+        out.extend(found.into_iter().map(|(what, why, hint)| Warning { part, what, why, hint }));
+    }
+    out.extend(long_key(parts));
+    out
+}
+
+/// A leading part that grows with time sends every write to one place.
+fn hotspot(parts: &[KeyPart], column: Columns<'_, '_>) -> Option<Warning> {
+    let (part, key) = parts.iter().enumerate().find(|(_, p)| !p.is_literal())?;
+    let info = column(*key.columns().first()?);
+    let grows = info.identity || is_time(info.ty);
+    // A text form of a time, or of numbers of one length, grows as well.
+    let follows = key.facts().order.is_some()
+        || matches!(&key.form.time, Some(format) if format.sorts())
+        || matches!(key.form.transform, Transform::Text(_));
+    let name = info.name;
+    (grows && follows).then(|| Warning {
+        part,
+        what: format!("keys grow with \"{name}\": all new rows go to one end of the table"),
+        why: "regions split by key, so one of them takes every write (a hotspot)".into(),
+        hint: if is_time(info.ty) {
+            format!("lead with another column, or with md5_bucket({name}, 16)")
+        } else {
+            format!(
+                "lead with another column, or use reverse(lpad({name}, n)) or left(md5({name}), 4), {name}"
+            )
+        },
+    })
+}
+
+type Remark = (String, String, String);
+
+/// Remarks about one part by itself.
+fn about(key: &KeyPart, followed: bool, column: Columns<'_, '_>) -> Vec<Remark> {
+    let sql = &key.sql;
+    let info = key.columns().first().map(|&c| column(c));
+    let name = info.map_or("", |info| info.name);
+    let ty = key.form.ty();
+    let number = ty.and_then(text::scale_of).is_some();
+    let remark = |what: String, why: &str, hint: String| vec![(what, why.to_owned(), hint)];
+    match &key.form.transform {
+        Transform::ToChar { .. } if key.form.time.as_ref().is_some_and(|format| !format.sorts()) => remark(
+            format!("{sql} does not sort by time"),
+            "its text does not start with the year and go on to finer units, so ranges of time are no ranges of keys",
+            "write the year first, such as 'YYYY-MM-DD HH24:MI:SS'".into(),
+        ),
+        Transform::Reverse { .. } if ty.is_some_and(is_time) => remark(
+            format!("{sql} scatters times: a scan may fetch unwanted rows"),
+            "reversed formatted times have no order that a query can use",
+            format!("use reverse_bytes({name}), or left(md5({name}), 4), {name}"),
+        ),
+        Transform::Text(_) if number => remark(
+            format!("{sql} is unpadded: 11 sorts before 2"),
+            "text sorts character by character",
+            format!("use lpad({name}, n), or {name} itself, which is shorter"),
+        ),
+        Transform::Lpad { .. } | Transform::Reverse { width: Some(_), .. } if !number => remark(
+            format!("{sql} makes '9' and '09' one key"),
+            "padding a text hides how long it was",
+            format!("store \"{name}\" as a number, or use rpad({name}, n, ' ')"),
+        ),
+        Transform::Modulo { buckets, .. }
+        | Transform::Md5Bucket { buckets, .. }
+        | Transform::Random { buckets }
+            if followed && *buckets > 1 =>
+        {
+            remark(
+                format!("{sql} makes a range scan read {buckets} ranges"),
+                "rows that sort together lie in different buckets, whose ranges are merged",
+                "use as few buckets as spread the writes well".into(),
+            )
+        }
+        Transform::Md5Hex { .. } if followed => remark(
+            format!("{sql} makes a range scan read the whole table"),
+            "only equality with the hashed column finds its place",
+            format!("use md5_bucket({name}, 16), whose buckets can be scanned one by one"),
+        ),
+        _ => Vec::new(),
+    }
+}
+
+fn long_key(parts: &[KeyPart]) -> Option<Warning> {
+    let width = |part: &KeyPart| match part.form.shape() {
+        Shape::Binary(n) | Shape::Text(n) => n,
+        Shape::Chars(n) => n.into(),
+        Shape::Variable => 0,
+    };
+    let total: usize = parts.iter().map(width).sum();
+    let long = |p: &KeyPart| matches!(p.form.transform, Transform::Lpad { width, .. } | Transform::Rpad { width, .. } if width > LONG_PART);
+    let part = match parts.iter().position(long) {
+        Some(part) => part,
+        None if total > LONG_KEY => (0..parts.len()).max_by_key(|&i| width(&parts[i]))?,
+        None => return None,
+    };
+    Some(Warning {
+        part,
+        what: format!(
+            "keys take {total} bytes or more, {} of them for {}",
+            width(&parts[part]),
+            parts[part].sql
+        ),
+        why: "every index entry and every row carries its key".into(),
+        hint: "pad no wider than values need, and use numbers and codes instead of text".into(),
+    })
+}

@@ -1,0 +1,95 @@
+//! Keys for people.
+
+use std::fmt::Write as _;
+
+use super::hex;
+use super::layout::KeyLayout;
+use super::part::KeyPart;
+use super::transform::Shape;
+use crate::value::ValueRef;
+
+impl KeyLayout {
+    /// A key for people: as text if [`KeyLayout::is_text`], otherwise part by part, such as
+    /// `7/'abc'/2017-01-01 09:00:00`. Never fails: what cannot be decoded, or follows the layout, is hex.
+    pub fn show(&self, key: &[u8]) -> String {
+        self.show_prefix(key)
+    }
+
+    /// The start of a key for people, such as a bound of a range: as many whole parts as there are, then
+    /// the rest as text or hex.
+    pub fn show_prefix(&self, bytes: &[u8]) -> String {
+        match std::str::from_utf8(bytes) {
+            Ok(text) if self.is_text() => visible(text),
+            _ => self.show_parts(bytes),
+        }
+    }
+
+    fn show_parts(&self, bytes: &[u8]) -> String {
+        let (mut out, mut at) = (String::new(), 0);
+        for part in self.parts() {
+            // An empty last text is a part; an empty rest is none.
+            let Some(end) = part.end_in(bytes, at).filter(|_| at < bytes.len()) else { break };
+            let Some(shown) = show_part(part, &bytes[at..end]) else { break };
+            push(&mut out, &shown);
+            at = end;
+        }
+        if at < bytes.len() {
+            push(&mut out, &show_rest(&bytes[at..]));
+        }
+        out
+    }
+}
+
+fn push(out: &mut String, shown: &str) {
+    if !out.is_empty() {
+        out.push('/');
+    }
+    out.push_str(shown);
+}
+
+/// Text parts as they are in the key, in quotes; binary ones decoded, where they can be.
+fn show_part(part: &KeyPart, bytes: &[u8]) -> Option<String> {
+    let mut straight = bytes.to_vec();
+    part.turn(&mut straight);
+    let Some(content) = part.content(&straight)? else { return Some("NULL".into()) };
+    if matches!(part.form.shape(), Shape::Binary(_)) {
+        let mut shown = None;
+        let decoded = part.get(bytes, &mut |value| {
+            shown = Some(match value {
+                ValueRef::Bytes(_) => format!("x'{value}'"),
+                value => value.to_string(),
+            });
+        });
+        return if part.facts().undoable { decoded.and(shown) } else { Some(show_hex(&content)) };
+    }
+    Some(std::str::from_utf8(&content).map_or_else(|_| show_hex(&content), quoted))
+}
+
+fn show_rest(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains(char::is_control) => quoted(text),
+        _ => show_hex(bytes),
+    }
+}
+
+fn show_hex(bytes: &[u8]) -> String {
+    format!("x'{}'", hex(bytes))
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", visible(&text.replace('\'', "''")))
+}
+
+/// Control characters are written out, everything else as it is.
+fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\0' => out.push_str("\\0"),
+            // Writing to a String does not fail.
+            c if c.is_control() => drop(write!(out, "{}", c.escape_default())),
+            c => out.push(c),
+        }
+    }
+    out
+}

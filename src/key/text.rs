@@ -1,0 +1,225 @@
+//! Values as text in a key: digits, padding, and reading them back.
+
+use std::io::Write;
+
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
+
+use super::problem::Rule;
+use super::scalar;
+use crate::value::{ColumnType, ValueRef, date_of, datetime_of};
+
+/// Has a text form that reads back exactly. Doubles do not (`-0.0`, many digits); JSON has no one text.
+pub(super) fn reads_back(ty: ColumnType) -> bool {
+    !matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Varbinary | ColumnType::Json)
+}
+
+/// Digits after the point of a number that can be padded; `None` for other types.
+pub(super) fn scale_of(ty: ColumnType) -> Option<u8> {
+    match ty {
+        ColumnType::Decimal { scale, .. } => Some(scale),
+        ty if ty.is_integer() => Some(0),
+        _ => None,
+    }
+}
+
+/// Greatest unscaled number that fits `width` characters, the point included.
+pub(super) fn greatest(width: u16, scale: u8) -> i128 {
+    let digits = if scale == 0 { width } else { width.saturating_sub(1) };
+    scalar::power_of_ten(digits.into()).saturating_sub(1)
+}
+
+/// Appends `n * 10^-scale`, not negative, padded on the left to `width` characters.
+pub(super) fn put_digits(n: i128, scale: u8, width: u16, pad: u8, out: &mut Vec<u8>) -> Result<(), Rule> {
+    let mut buffer = [0u8; 48];
+    let digits = digits(u128::try_from(n).map_err(|_| Rule::Negative)?, scale, &mut buffer);
+    let Some(fill) = usize::from(width).checked_sub(digits.len()) else {
+        return Err(Rule::Wide { width, len: digits.len() });
+    };
+    out.resize(out.len() + fill, pad);
+    out.extend_from_slice(digits);
+    Ok(())
+}
+
+/// Writes at the end of `buffer`: 39 digits and a point fit.
+fn digits(mut n: u128, scale: u8, buffer: &mut [u8; 48]) -> &[u8] {
+    let mut at = buffer.len();
+    let mut push = |b: u8| {
+        at -= 1;
+        buffer[at] = b;
+    };
+    for _ in 0..scale {
+        push(b'0' + (n % 10) as u8);
+        n /= 10;
+    }
+    if scale > 0 {
+        push(b'.');
+    }
+    // Most numbers fit 64 bits, whose division is several times faster.
+    while n > u64::MAX.into() {
+        push(b'0' + (n % 10) as u8);
+        n /= 10;
+    }
+    let mut n = n as u64;
+    loop {
+        push(b'0' + (n % 10) as u8);
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    &buffer[at..]
+}
+
+/// Reads what [`put_digits`] wrote.
+pub(super) fn read_digits(text: &[u8], scale: u8, pad: u8) -> Option<i128> {
+    let filled = text.iter().take_while(|&&b| b == pad).count();
+    // A pad of '0' looks like the number's own zeros, which do no harm.
+    let text = if pad == b'0' { text } else { &text[filled..] };
+    let (whole, fraction) = match scale {
+        0 => (text, &[][..]),
+        _ => {
+            let (whole, rest) = text.split_at_checked(text.len().checked_sub(usize::from(scale) + 1)?)?;
+            (whole, rest.strip_prefix(b".")?)
+        }
+    };
+    if whole.is_empty() {
+        return None;
+    }
+    whole.iter().chain(fraction).try_fold(0i128, |n, b| {
+        let digit = b.is_ascii_digit().then(|| i128::from(b - b'0'))?;
+        n.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// Appends the text form of a value. Times beyond the calendar have none.
+pub(super) fn put_text(value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<(), Rule> {
+    match value {
+        ValueRef::Text(t) => out.extend_from_slice(t.as_bytes()),
+        ValueRef::Date(days) if date_of(days).is_none() => return Err(Rule::Range("the calendar".into())),
+        ValueRef::Timestamp(us) | ValueRef::TimestampTz(us) if datetime_of(us).is_none() => {
+            return Err(Rule::Range("the calendar".into()));
+        }
+        // Writing to a Vec does not fail.
+        other => drop(write!(out, "{other}")),
+    }
+    Ok(())
+}
+
+/// Reads what [`put_text`] wrote for a type that [`reads_back`]; `None` for any other text.
+pub(super) fn read_text<'a>(ty: ColumnType, text: &'a str) -> Option<ValueRef<'a>> {
+    let value = match ty {
+        ColumnType::Varchar => return Some(ValueRef::Text(text)),
+        ColumnType::Boolean => ValueRef::Boolean(text.parse().ok()?),
+        ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt => ValueRef::Int(text.parse().ok()?),
+        ColumnType::Decimal { scale, .. } => {
+            let magnitude = read_digits(text.strip_prefix('-').unwrap_or(text).as_bytes(), scale, b'0')?;
+            ValueRef::Decimal(if text.starts_with('-') { -magnitude } else { magnitude }, scale)
+        }
+        ColumnType::Date => {
+            ValueRef::Date(read_date(text)?.signed_duration_since(NaiveDate::default()).num_days() as i32)
+        }
+        ColumnType::Timestamp => ValueRef::Timestamp(micros(read_time(text)?)),
+        ColumnType::TimestampTz => ValueRef::TimestampTz(micros(read_time(text.strip_suffix("+00")?)?)),
+        ColumnType::Uuid => ValueRef::Uuid(uuid::Uuid::try_parse(text).ok()?.into_bytes()),
+        ColumnType::Real | ColumnType::Double | ColumnType::Varbinary | ColumnType::Json => return None,
+    };
+    Some(value)
+}
+
+/// Microseconds since 1970-01-01.
+pub(super) fn micros(time: NaiveDateTime) -> i64 {
+    time.and_utc().timestamp_micros()
+}
+
+/// The calendar time of a DATE's, TIMESTAMP's or TIMESTAMPTZ's ordinal.
+pub(super) fn time_of(ty: ColumnType, n: i128) -> Option<NaiveDateTime> {
+    match ty {
+        ColumnType::Date => Some(date_of(n.try_into().ok()?)?.into()),
+        _ => DateTime::from_timestamp_micros(n.try_into().ok()?).map(|t| t.naive_utc()),
+    }
+}
+
+/// The ordinal of a calendar time in a DATE, TIMESTAMP or TIMESTAMPTZ; a DATE drops the time of day.
+pub(super) fn time_ordinal(ty: ColumnType, time: NaiveDateTime) -> i128 {
+    match ty {
+        ColumnType::Date => micros(time).div_euclid(86_400_000_000).into(),
+        _ => micros(time).into(),
+    }
+}
+
+/// `YYYY-MM-DD`; years may be negative or take more digits.
+fn read_date(text: &str) -> Option<NaiveDate> {
+    let (year, rest) = text.split_at_checked(text.len().checked_sub(6)?)?;
+    let (month, day) = rest.strip_prefix('-')?.split_once('-')?;
+    NaiveDate::from_ymd_opt(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?)
+}
+
+fn read_time(text: &str) -> Option<NaiveDateTime> {
+    let (date, time) = text.split_once(' ')?;
+    let (hms, fraction) = time.split_at_checked(8)?;
+    let nanos: u32 = match fraction.strip_prefix('.') {
+        Some(digits) if digits.len() <= 6 => format!("{digits:0<9}").parse().ok()?,
+        Some(_) => return None,
+        None if fraction.is_empty() => 0,
+        None => return None,
+    };
+    let (hour, rest) = hms.split_once(':')?;
+    let (minute, second) = rest.split_once(':')?;
+    let time =
+        NaiveTime::from_hms_nano_opt(hour.parse().ok()?, minute.parse().ok()?, second.parse().ok()?, nanos)?;
+    Some(read_date(date)?.and_time(time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn padded(n: i128, scale: u8, width: u16, pad: u8) -> Result<String, Rule> {
+        let mut out = Vec::new();
+        put_digits(n, scale, width, pad, &mut out)?;
+        assert_eq!(read_digits(&out, scale, pad), Some(n));
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn digits_are_padded_and_read_back() {
+        assert_eq!(padded(123, 0, 6, b'0').unwrap(), "000123");
+        assert_eq!(padded(0, 0, 3, b' ').unwrap(), "  0");
+        assert_eq!(padded(5, 2, 6, b'0').unwrap(), "000.05");
+        assert_eq!(padded(i128::MAX, 0, 39, b'0').unwrap(), i128::MAX.to_string());
+        assert_eq!(padded(1234, 0, 3, b'0'), Err(Rule::Wide { width: 3, len: 4 }));
+        assert_eq!(padded(-1, 0, 3, b'0'), Err(Rule::Negative));
+        assert_eq!((greatest(4, 0), greatest(6, 2)), (9999, 99999));
+    }
+
+    #[test]
+    fn text_forms_read_back() {
+        let money = ColumnType::Decimal { precision: 5, scale: 2 };
+        let cases = [
+            (ColumnType::Boolean, ValueRef::Boolean(true)),
+            (ColumnType::BigInt, ValueRef::Int(i64::MIN)),
+            (money, ValueRef::Decimal(-5, 2)),
+            (ColumnType::Date, ValueRef::Date(-800_000)),
+            (ColumnType::Date, ValueRef::Date(3_000_000)),
+            (ColumnType::Timestamp, ValueRef::Timestamp(-1)),
+            (ColumnType::TimestampTz, ValueRef::TimestampTz(1_500_000)),
+            (ColumnType::Uuid, ValueRef::Uuid([7; 16])),
+            (ColumnType::Varchar, ValueRef::Text("é\0")),
+        ];
+        for (ty, value) in cases {
+            let mut out = Vec::new();
+            put_text(value, &mut out).unwrap();
+            assert_eq!(read_text(ty, std::str::from_utf8(&out).unwrap()), Some(value), "{ty} {value}");
+        }
+    }
+
+    #[test]
+    fn noise_reads_as_nothing() {
+        for text in ["", "-", "x", "2017-13-01", "2017-01-01 25:00:00", "é", "ééé", "2017-01-01 09:00:00é"]
+        {
+            for ty in [ColumnType::BigInt, ColumnType::Date, ColumnType::Timestamp, ColumnType::Uuid] {
+                assert_eq!(read_text(ty, text), None, "{ty} {text}");
+            }
+        }
+    }
+}

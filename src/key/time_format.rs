@@ -1,0 +1,421 @@
+//! `to_char` patterns of fixed width: times as text that sorts, when the pattern allows it.
+//!
+//! | pattern | shows | width |
+//! |---|---|---|
+//! | `YYYY`, `YY` | year, its last two digits | 4, 2 |
+//! | `MM`, `DD`, `DDD` | month, day of the month, day of the year | 2, 2, 3 |
+//! | `HH24`, `HH12` or `HH` | hour 00 to 23, 01 to 12 | 2 |
+//! | `AM` or `PM` (`am`, `pm`) | half of the day | 2 |
+//! | `MI`, `SS` | minute, second | 2 |
+//! | `MS`, `US` | milliseconds, microseconds of the second | 3, 6 |
+//! | `"text"`, punctuation, blanks | themselves | |
+//!
+//! After PostgreSQL's `to_char`; patterns of varying width (`Month`, `Day`, `FM...`) are refused.
+//! `DD-MM-YYYY HH24:MI:SS` shows 2017-01-01 09:00 as `01-01-2017 09:00:00`.
+
+use chrono::{Datelike, Duration, NaiveDate, NaiveDateTime, Timelike};
+use serde::{Deserialize, Serialize};
+
+use crate::value::{Value, date_of, datetime_of};
+
+/// A parsed pattern.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TimeFormat {
+    pattern: String,
+    pieces: Vec<Piece>,
+    /// What a time shown in this format is rounded down to; `None` if the text does not say it all.
+    precision: Option<Precision>,
+    sorts: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Field(Field),
+    Text(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Year,
+    ShortYear,
+    Month,
+    Day,
+    DayOfYear,
+    Hour24,
+    Hour12,
+    Half { upper: bool },
+    Minute,
+    Second,
+    Milli,
+    Micro,
+}
+
+/// Units of time, coarse to fine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Precision {
+    Year,
+    Month,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    Milli,
+    Micro,
+}
+
+/// Patterns, longest first where one starts another.
+const PATTERNS: [(&str, Field); 14] = [
+    ("YYYY", Field::Year),
+    ("YY", Field::ShortYear),
+    ("MM", Field::Month),
+    ("DDD", Field::DayOfYear),
+    ("DD", Field::Day),
+    ("HH24", Field::Hour24),
+    ("HH12", Field::Hour12),
+    ("HH", Field::Hour12),
+    ("AM", Field::Half { upper: true }),
+    ("PM", Field::Half { upper: true }),
+    ("MI", Field::Minute),
+    ("SS", Field::Second),
+    ("MS", Field::Milli),
+    ("US", Field::Micro),
+];
+
+impl Field {
+    fn width(self) -> usize {
+        match self {
+            Field::Year => 4,
+            Field::DayOfYear | Field::Milli => 3,
+            Field::Micro => 6,
+            _ => 2,
+        }
+    }
+
+    fn number(self, t: NaiveDateTime) -> i64 {
+        match self {
+            Field::Year => t.year().into(),
+            Field::ShortYear => t.year().rem_euclid(100).into(),
+            Field::Month => t.month().into(),
+            Field::Day => t.day().into(),
+            Field::DayOfYear => t.ordinal().into(),
+            Field::Hour24 => t.hour().into(),
+            Field::Hour12 => t.hour12().1.into(),
+            Field::Half { .. } => i64::from(t.hour12().0),
+            Field::Minute => t.minute().into(),
+            Field::Second => t.second().into(),
+            Field::Milli => i64::from(t.nanosecond() / 1_000_000 % 1000),
+            Field::Micro => i64::from(t.nanosecond() / 1000 % 1_000_000),
+        }
+    }
+}
+
+impl TimeFormat {
+    /// Parses a pattern; the error says what is not understood and lists what is.
+    pub fn parse(pattern: &str) -> Result<TimeFormat, String> {
+        let pieces = pieces(pattern)?;
+        let fields: Vec<Field> = pieces
+            .iter()
+            .filter_map(|p| match p {
+                Piece::Field(f) => Some(*f),
+                Piece::Text(_) => None,
+            })
+            .collect();
+        if fields.is_empty() {
+            return Err(format!("'{pattern}' shows no part of a time; it may hold {KNOWN}"));
+        }
+        let precision = precision(&fields);
+        let sorts = sorts(&fields);
+        Ok(TimeFormat { pattern: pattern.to_owned(), pieces, precision, sorts })
+    }
+
+    /// The pattern as written.
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// Bytes of every text in this format, for years 0 to 9999.
+    pub fn width(&self) -> usize {
+        self.pieces
+            .iter()
+            .map(|p| match p {
+                Piece::Field(f) => f.width(),
+                Piece::Text(t) => t.len(),
+            })
+            .sum()
+    }
+
+    /// Texts order as their times do: year first, then finer and finer without a gap.
+    pub fn sorts(&self) -> bool {
+        self.sorts
+    }
+
+    /// [`TimeFormat::parse_time`] gives back every time that [`TimeFormat::floor`] leaves alone: the
+    /// whole date is shown, and the time of day without a gap.
+    pub fn undoable(&self) -> bool {
+        self.precision.is_some_and(|p| p >= Precision::Day)
+    }
+
+    /// Shows a DATE, TIMESTAMP or TIMESTAMPTZ (in UTC); `None` for other values and beyond the calendar.
+    pub fn format(&self, value: &Value) -> Option<String> {
+        let time = match value {
+            Value::Date(days) => date_of(*days)?.into(),
+            Value::Timestamp(us) | Value::TimestampTz(us) => datetime_of(*us)?,
+            _ => return None,
+        };
+        let mut out = Vec::with_capacity(self.width());
+        self.put(time, &mut out);
+        String::from_utf8(out).ok()
+    }
+
+    /// Appends a time as text. Years outside 0 to 9999 take more room than [`TimeFormat::width`].
+    pub fn put(&self, time: NaiveDateTime, out: &mut Vec<u8>) {
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(t) => out.extend_from_slice(t.as_bytes()),
+                Piece::Field(Field::Half { upper }) => {
+                    let half = if time.hour() < 12 { ["am", "AM"] } else { ["pm", "PM"] };
+                    out.extend_from_slice(half[usize::from(*upper)].as_bytes());
+                }
+                Piece::Field(field) => put_number(field.number(time), field.width(), out),
+            }
+        }
+    }
+
+    /// Reads a text in this format; `None` if it is none, or does not give a whole date. What the format
+    /// does not show is zero.
+    pub fn parse_time(&self, text: &str) -> Option<NaiveDateTime> {
+        let mut seen = Seen::default();
+        let mut rest = text;
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(t) => rest = rest.strip_prefix(t.as_str())?,
+                Piece::Field(field) => {
+                    let (shown, after) = rest.split_at_checked(field.width())?;
+                    seen.note(*field, shown)?;
+                    rest = after;
+                }
+            }
+        }
+        if rest.is_empty() { seen.time() } else { None }
+    }
+
+    /// The latest time not after `time` that the format shows in full. Without a known precision, `time`
+    /// itself.
+    pub fn floor(&self, time: NaiveDateTime) -> NaiveDateTime {
+        let Some(precision) = self.precision else { return time };
+        let (date, nanos) = (time.date(), time.nanosecond());
+        let midnight = |date: Option<NaiveDate>| date.map_or(time, Into::into);
+        let second = time - Duration::nanoseconds(nanos.into());
+        match precision {
+            Precision::Year => midnight(date.with_ordinal(1)),
+            Precision::Month => midnight(date.with_day(1)),
+            Precision::Day => midnight(Some(date)),
+            Precision::Hour => second - Duration::seconds((time.minute() * 60 + time.second()).into()),
+            Precision::Minute => second - Duration::seconds(time.second().into()),
+            Precision::Second => second,
+            Precision::Milli => time - Duration::nanoseconds((nanos % 1_000_000).into()),
+            Precision::Micro => time - Duration::nanoseconds((nanos % 1000).into()),
+        }
+    }
+}
+
+const KNOWN: &str =
+    "YYYY, YY, MM, DD, DDD, HH24, HH12, HH, AM, PM, MI, SS, MS, US, punctuation and \"quoted text\"";
+
+fn pieces(pattern: &str) -> Result<Vec<Piece>, String> {
+    let (mut out, mut rest) = (Vec::new(), pattern);
+    let mut text = String::new();
+    while let Some(first) = rest.chars().next() {
+        if let Some(quoted) = rest.strip_prefix('"') {
+            let (inside, after) = quoted.split_once('"').ok_or("a quoted text has no closing '\"'")?;
+            text.push_str(inside);
+            rest = after;
+        } else if let Some((name, field)) = field_at(rest) {
+            if !text.is_empty() {
+                out.push(Piece::Text(std::mem::take(&mut text)));
+            }
+            out.push(Piece::Field(field));
+            rest = &rest[name.len()..];
+        } else if first.is_alphanumeric() || first == '\0' {
+            let word: String = rest.chars().take_while(|c| c.is_alphanumeric()).collect();
+            return Err(format!("'{word}' is no pattern of fixed width; use {KNOWN}"));
+        } else {
+            text.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    if text.contains('\0') {
+        return Err("a quoted text may not hold a NUL character".into());
+    }
+    if !text.is_empty() {
+        out.push(Piece::Text(text));
+    }
+    Ok(out)
+}
+
+fn field_at(rest: &str) -> Option<(&'static str, Field)> {
+    let matching = |name: &str| rest.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name));
+    // Seconds past midnight vary in width; without this `SSSS` would read as seconds, twice.
+    if matching("SSSS") {
+        return None;
+    }
+    let (name, field) = *PATTERNS.iter().find(|(name, _)| matching(name))?;
+    // Only `AM` or `am`, as in PostgreSQL: the case of the pattern is that of the text.
+    let field = match field {
+        Field::Half { .. } => Field::Half { upper: rest.starts_with(['A', 'P']) },
+        field => field,
+    };
+    Some((name, field))
+}
+
+/// The finest unit down to which `fields` show everything.
+fn precision(fields: &[Field]) -> Option<Precision> {
+    let has = |f: Field| fields.contains(&f);
+    let half = fields.iter().any(|f| matches!(f, Field::Half { .. }));
+    let day = has(Field::DayOfYear) || (has(Field::Month) && has(Field::Day));
+    let shown = [
+        (Precision::Year, has(Field::Year)),
+        (Precision::Month, has(Field::Month) || day),
+        (Precision::Day, day),
+        (Precision::Hour, has(Field::Hour24) || (has(Field::Hour12) && half)),
+        (Precision::Minute, has(Field::Minute)),
+        (Precision::Second, has(Field::Second)),
+        (Precision::Milli, has(Field::Milli) || has(Field::Micro)),
+        (Precision::Micro, has(Field::Micro)),
+    ];
+    let whole = shown.iter().take_while(|(_, shown)| *shown).last().map(|(p, _)| *p);
+    // Shown below a gap, such as minutes without hours: equal texts need not be equal times.
+    let gap = shown.iter().any(|(p, shown)| *shown && Some(*p) > whole);
+    let lone = (has(Field::Day) && !day) || (has(Field::Hour12) && !half && !has(Field::Hour24));
+    if gap || lone { None } else { whole }
+}
+
+/// Fields from the year on, each the next finer unit.
+fn sorts(fields: &[Field]) -> bool {
+    let by_month =
+        [Field::Year, Field::Month, Field::Day, Field::Hour24, Field::Minute, Field::Second, Field::Micro];
+    let by_day = [Field::Year, Field::DayOfYear, Field::Hour24, Field::Minute, Field::Second, Field::Micro];
+    let matches = |order: &[Field]| {
+        fields.len() <= order.len()
+            && fields.iter().zip(order).all(|(f, o)| f == o || (*f == Field::Milli && *o == Field::Micro))
+    };
+    matches(&by_month) || matches(&by_day)
+}
+
+fn put_number(n: i64, width: usize, out: &mut Vec<u8>) {
+    if (0..10i64.pow(width as u32)).contains(&n) {
+        let start = out.len();
+        out.resize(start + width, b'0');
+        let mut n = n;
+        for digit in out[start..].iter_mut().rev() {
+            *digit = b'0' + (n % 10) as u8;
+            n /= 10;
+        }
+    } else {
+        out.extend_from_slice(format!("{n:0width$}").as_bytes());
+    }
+}
+
+/// Numbers read from a text so far.
+#[derive(Default)]
+struct Seen {
+    year: Option<i32>,
+    month: Option<u32>,
+    day: Option<u32>,
+    day_of_year: Option<u32>,
+    hour: Option<u32>,
+    hour12: Option<u32>,
+    afternoon: Option<bool>,
+    minute: Option<u32>,
+    second: Option<u32>,
+    micro: Option<u32>,
+}
+
+impl Seen {
+    /// Notes a field; `None` if its text is none, or contradicts what was seen.
+    fn note(&mut self, field: Field, text: &str) -> Option<()> {
+        if let Field::Half { .. } = field {
+            let afternoon = match text.to_ascii_uppercase().as_str() {
+                "AM" => false,
+                "PM" => true,
+                _ => return None,
+            };
+            return agree(&mut self.afternoon, afternoon);
+        }
+        if !text.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let n: u32 = text.parse().ok()?;
+        match field {
+            Field::Year => agree(&mut self.year, n as i32),
+            Field::Month => agree(&mut self.month, n),
+            Field::Day => agree(&mut self.day, n),
+            Field::DayOfYear => agree(&mut self.day_of_year, n),
+            Field::Hour24 => agree(&mut self.hour, n),
+            Field::Hour12 if (1..=12).contains(&n) => agree(&mut self.hour12, n % 12),
+            Field::Minute => agree(&mut self.minute, n),
+            Field::Second => agree(&mut self.second, n),
+            Field::Milli if self.micro.is_some_and(|us| us / 1000 == n) => Some(()),
+            Field::Milli => agree(&mut self.micro, n * 1000),
+            Field::Micro if self.micro.is_none_or(|us| us % 1000 == 0 && us / 1000 == n / 1000) => {
+                self.micro = Some(n);
+                Some(())
+            }
+            Field::ShortYear => Some(()),
+            _ => None,
+        }
+    }
+
+    fn time(&self) -> Option<NaiveDateTime> {
+        let date = match (self.month, self.day, self.day_of_year) {
+            (Some(month), Some(day), _) => NaiveDate::from_ymd_opt(self.year?, month, day)?,
+            (_, _, Some(day)) => NaiveDate::from_yo_opt(self.year?, day)?,
+            _ => return None,
+        };
+        if self.day_of_year.is_some_and(|n| n != date.ordinal())
+            || self.month.is_some_and(|n| n != date.month())
+        {
+            return None;
+        }
+        let hour = match (self.hour, self.hour12) {
+            (Some(hour), _) => hour,
+            (None, Some(hour)) => hour + 12 * u32::from(self.afternoon.unwrap_or(false)),
+            (None, None) => 0,
+        };
+        if self.hour12.is_some_and(|n| n != hour % 12) || self.afternoon.is_some_and(|pm| pm != (hour >= 12))
+        {
+            return None;
+        }
+        date.and_hms_micro_opt(
+            hour,
+            self.minute.unwrap_or(0),
+            self.second.unwrap_or(0),
+            self.micro.unwrap_or(0),
+        )
+    }
+}
+
+fn agree<T: PartialEq>(slot: &mut Option<T>, n: T) -> Option<()> {
+    match slot {
+        Some(seen) => (*seen == n).then_some(()),
+        None => {
+            *slot = Some(n);
+            Some(())
+        }
+    }
+}
+
+impl TryFrom<String> for TimeFormat {
+    type Error = String;
+
+    fn try_from(pattern: String) -> Result<Self, String> {
+        TimeFormat::parse(&pattern)
+    }
+}
+
+impl From<TimeFormat> for String {
+    fn from(format: TimeFormat) -> String {
+        format.pattern
+    }
+}
