@@ -1,0 +1,133 @@
+//! A predicate as alternatives: OR pulled outward, so that each alternative says, of each field, which
+//! values are possible.
+//!
+//! Multiplying ORs out can explode. Past the limit an OR stays whole: it then says only what
+//! [`truths`] knows about it, and the scan checks it.
+
+use std::rc::Rc;
+
+use super::predicate::{CmpOp, Field, Predicate};
+use super::sets::{ValueSet, truths};
+use crate::key::ColumnId;
+
+/// Something that is true of every row of an alternative.
+#[derive(Debug)]
+pub(super) enum Fact {
+    /// The field has one of these values; `exact`: and that is all the condition asks.
+    Values { field: Field, set: ValueSet, exact: bool },
+    /// The column's text ends with `suffix`; `exact`: and that is all the condition asks.
+    Suffix { column: ColumnId, suffix: String, exact: bool },
+    /// Some other condition holds, too.
+    Unsaid,
+}
+
+/// A fact, and which of the given conjuncts it comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Term {
+    pub(super) conjunct: usize,
+    pub(super) fact: Rc<Fact>,
+}
+
+/// Lists of facts such that a row matches all `conjuncts` if and only if it matches all of one list.
+/// At most `limit` (at least 1) lists, but for an OR's last resort; none if nothing can match.
+pub(super) fn alternatives(conjuncts: &[Predicate], limit: usize) -> Vec<Vec<Term>> {
+    let factors = conjuncts.iter().enumerate().map(|(conjunct, predicate)| {
+        let tag = |facts: Facts| facts.into_iter().map(|fact| Term { conjunct, fact }).collect();
+        let choices = expand(predicate, limit).into_iter().map(tag).collect();
+        Factor { choices, whole: tag(unsaid(predicate)) }
+    });
+    product(factors.collect(), limit)
+}
+
+type Facts = Vec<Rc<Fact>>;
+
+/// One side of an AND: its alternatives, and what to say if they are too many.
+struct Factor<T> {
+    choices: Vec<Vec<T>>,
+    whole: Vec<T>,
+}
+
+fn expand(predicate: &Predicate, limit: usize) -> Vec<Facts> {
+    if let Some(known) = truths(predicate)
+        && known.exact
+    {
+        return vec![vec![Rc::new(Fact::Values { field: known.field, set: known.set, exact: true })]];
+    }
+    match predicate {
+        Predicate::True => vec![vec![]],
+        Predicate::False | Predicate::Unknown => vec![],
+        Predicate::And(terms) => {
+            let factor = |t| Factor { choices: expand(t, limit), whole: unsaid(t) };
+            product(terms.iter().map(factor).collect(), limit)
+        }
+        Predicate::Or(terms) => {
+            let mut choices = Vec::new();
+            for term in terms {
+                choices.extend(expand(term, limit));
+                if choices.len() > limit.max(1) {
+                    return vec![unsaid(predicate)];
+                }
+            }
+            choices
+        }
+        Predicate::Tuple { .. } => {
+            // Equal up to some field, which then decides.
+            let cases = tuple_cases(predicate);
+            if cases.len() > limit {
+                return vec![unsaid(predicate)];
+            }
+            cases.iter().flat_map(|case| expand(case, limit)).collect()
+        }
+        other => vec![unsaid(other)],
+    }
+}
+
+/// `(a, b) > (1, 2)` as `a > 1`, and `a = 1 AND b > 2`: one of them is true when the tuple's order is.
+fn tuple_cases(predicate: &Predicate) -> Vec<Predicate> {
+    let Predicate::Tuple { fields, op, values } = predicate else { return Vec::new() };
+    let compare = |i: usize, op| Predicate::compare(fields[i], op, values[i].clone());
+    (0..fields.len())
+        .map(|decides| {
+            let op = if decides + 1 == fields.len() { *op } else { op.strict() };
+            let equal = (0..decides).map(|i| compare(i, CmpOp::Eq));
+            Predicate::and(equal.chain([compare(decides, op)]))
+        })
+        .collect()
+}
+
+/// What can be said about a condition as a whole, without claiming to say all of it.
+fn unsaid(predicate: &Predicate) -> Facts {
+    let mut facts = vec![];
+    if let Predicate::Like { field: Field::Column(column), pattern, negated: false, case_insensitive: false } =
+        predicate
+        && !pattern.suffix().is_empty()
+    {
+        let suffix = pattern.suffix().to_owned();
+        let exact = pattern.is_suffix();
+        facts.push(Rc::new(Fact::Suffix { column: *column, suffix, exact }));
+        if exact {
+            return facts;
+        }
+    }
+    facts.push(Rc::new(match truths(predicate) {
+        Some(known) => Fact::Values { field: known.field, set: known.set, exact: false },
+        None => Fact::Unsaid,
+    }));
+    facts
+}
+
+/// Every way to choose one alternative of each factor, while there are at most `limit`.
+fn product<T: Clone>(mut factors: Vec<Factor<T>>, limit: usize) -> Vec<Vec<T>> {
+    // Small factors first: the limit then costs the largest OR, not all that follow it.
+    factors.sort_by_key(|f| f.choices.len());
+    let mut all = vec![vec![]];
+    for Factor { choices, whole } in factors {
+        let fits = all.len() * choices.len() <= limit.max(1);
+        let choices = if fits { choices } else { vec![whole] };
+        all = all
+            .iter()
+            .flat_map(|head: &Vec<T>| choices.iter().map(move |tail| [head.as_slice(), tail].concat()))
+            .collect();
+    }
+    all
+}

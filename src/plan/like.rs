@@ -1,0 +1,317 @@
+//! `LIKE` patterns, parsed once and matched without allocating.
+//!
+//! A pattern is cut at its `%` into *runs* of literal text and `_`. The first run is anchored at the
+//! start of the text, the last one at its end, and those between are found left to right: the leftmost
+//! place is always as good as any other, so nothing is ever tried twice.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// A parsed `LIKE` pattern: `%` stands for any text, `_` for any one character.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct LikePattern {
+    written: Written,
+    /// Never empty: one more than there are `%` (a row of `%` counts once).
+    runs: Vec<Run>,
+}
+
+/// The pattern as SQL has it; what is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Written {
+    text: String,
+    escape: Option<char>,
+}
+
+/// What stands between two `%`.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+struct Run(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Literal(String),
+    AnyChar,
+}
+
+impl LikePattern {
+    /// Parses `text`; `escape` takes the meaning from the character after it (SQL's default is `\`).
+    ///
+    /// Errors: invalid, if nothing follows the last escape.
+    pub fn new(text: impl Into<String>, escape: Option<char>) -> Result<Self> {
+        let written = Written { text: text.into(), escape };
+        let mut runs = vec![Run::default()];
+        let mut chars = written.text.chars();
+        while let Some(c) = chars.next() {
+            let run = runs.len() - 1;
+            if Some(c) == escape {
+                let plain = chars.next().ok_or_else(|| dangling(&written.text))?;
+                runs[run].push(plain);
+            } else if c == '%' {
+                // The empty run between two `%` matches anywhere: drop it, but keep a leading one.
+                if run == 0 || !runs[run].0.is_empty() {
+                    runs.push(Run::default());
+                }
+            } else if c == '_' {
+                runs[run].0.push(Piece::AnyChar);
+            } else {
+                runs[run].push(c);
+            }
+        }
+        Ok(LikePattern { written, runs })
+    }
+
+    /// The pattern as written.
+    pub fn text(&self) -> &str {
+        &self.written.text
+    }
+
+    /// The escape character.
+    pub fn escape(&self) -> Option<char> {
+        self.written.escape
+    }
+
+    /// `text` matches as a whole. Characters compare by their lower case if `case_insensitive`.
+    pub fn matches(&self, text: &str, case_insensitive: bool) -> bool {
+        let how = if case_insensitive { Case::Ignored } else { Case::Exact };
+        let Some(mut text) = self.runs[0].strip_start(text, how) else { return false };
+        let [_, middle @ .., last] = &self.runs[..] else { return text.is_empty() };
+        for run in middle {
+            match run.skip_past(text, how) {
+                Some(after) => text = after,
+                None => return false,
+            }
+        }
+        last.ends(text, how)
+    }
+
+    /// The only text that matches, if there are no wildcards.
+    pub fn as_exact(&self) -> Option<&str> {
+        match &self.runs[..] {
+            [only] => only.as_literal(),
+            _ => None,
+        }
+    }
+
+    /// Text that every match starts with; empty if there is none.
+    pub fn prefix(&self) -> &str {
+        match self.runs[0].0.first() {
+            Some(Piece::Literal(text)) => text,
+            _ => "",
+        }
+    }
+
+    /// The pattern is `prefix%`: starting with [`LikePattern::prefix`] is all it asks.
+    pub fn is_prefix(&self) -> bool {
+        matches!(&self.runs[..], [first, last] if first.as_literal().is_some() && last.0.is_empty())
+    }
+
+    /// Text that every match ends with, unless the pattern has no wildcard; empty if there is none.
+    pub fn suffix(&self) -> &str {
+        match &self.runs[self.runs.len() - 1].0[..] {
+            [Piece::Literal(_)] if self.runs.len() == 1 => "",
+            [.., Piece::Literal(text)] => text,
+            _ => "",
+        }
+    }
+
+    /// The pattern is `%suffix`: ending with [`LikePattern::suffix`] is all it asks.
+    pub fn is_suffix(&self) -> bool {
+        matches!(&self.runs[..], [first, last] if first.0.is_empty() && last.as_literal().is_some())
+    }
+}
+
+fn dangling(text: &str) -> Error {
+    Error::invalid(format!("LIKE pattern '{text}' ends with its escape character"))
+        .why("an escape takes the special meaning from the character after it")
+        .hint("double it to mean the character itself")
+        .state("22025")
+}
+
+impl TryFrom<Written> for LikePattern {
+    type Error = Error;
+
+    fn try_from(written: Written) -> Result<Self> {
+        LikePattern::new(written.text, written.escape)
+    }
+}
+
+impl From<LikePattern> for Written {
+    fn from(pattern: LikePattern) -> Self {
+        pattern.written
+    }
+}
+
+/// How characters compare.
+#[derive(Clone, Copy, PartialEq)]
+enum Case {
+    Exact,
+    Ignored,
+}
+
+impl Run {
+    fn push(&mut self, c: char) {
+        match self.0.last_mut() {
+            Some(Piece::Literal(text)) => text.push(c),
+            _ => self.0.push(Piece::Literal(c.into())),
+        }
+    }
+
+    /// Plain text, the empty one included.
+    fn as_literal(&self) -> Option<&str> {
+        match &self.0[..] {
+            [] => Some(""),
+            [Piece::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What follows the run at the start of `text`.
+    fn strip_start<'t>(&self, mut text: &'t str, case: Case) -> Option<&'t str> {
+        for piece in &self.0 {
+            text = match piece {
+                Piece::Literal(literal) => strip_start(text, literal, case)?,
+                Piece::AnyChar => {
+                    let mut chars = text.chars();
+                    chars.next()?;
+                    chars.as_str()
+                }
+            };
+        }
+        Some(text)
+    }
+
+    /// `text` ends with the run.
+    fn ends(&self, mut text: &str, case: Case) -> bool {
+        for piece in self.0.iter().rev() {
+            let before = match piece {
+                Piece::Literal(literal) => strip_end(text, literal, case),
+                Piece::AnyChar => {
+                    let mut chars = text.chars();
+                    chars.next_back().map(|_| chars.as_str())
+                }
+            };
+            match before {
+                Some(before) => text = before,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// What follows the leftmost place of the run in `text`.
+    fn skip_past<'t>(&self, mut text: &'t str, case: Case) -> Option<&'t str> {
+        if case == Case::Exact
+            && let [Piece::Literal(literal)] = &self.0[..]
+        {
+            return text.find(literal).map(|at| &text[at + literal.len()..]);
+        }
+        loop {
+            if let Some(after) = self.strip_start(text, case) {
+                return Some(after);
+            }
+            let mut chars = text.chars();
+            chars.next()?;
+            text = chars.as_str();
+        }
+    }
+}
+
+fn strip_start<'t>(text: &'t str, literal: &str, case: Case) -> Option<&'t str> {
+    if case == Case::Exact {
+        return text.strip_prefix(literal);
+    }
+    let mut chars = text.chars();
+    literal.chars().all(|l| chars.next().is_some_and(|c| same_letter(l, c))).then_some(chars.as_str())
+}
+
+fn strip_end<'t>(text: &'t str, literal: &str, case: Case) -> Option<&'t str> {
+    if case == Case::Exact {
+        return text.strip_suffix(literal);
+    }
+    let mut chars = text.chars();
+    literal.chars().rev().all(|l| chars.next_back().is_some_and(|c| same_letter(l, c))).then_some(chars.as_str())
+}
+
+fn same_letter(a: char, b: char) -> bool {
+    a == b || a.to_lowercase().eq(b.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn like(pattern: &str) -> LikePattern {
+        LikePattern::new(pattern, Some('\\')).unwrap()
+    }
+
+    #[test]
+    fn wildcards() {
+        let cases = [
+            ("", "", true),
+            ("", "a", false),
+            ("%", "", true),
+            ("_", "é", true),
+            ("_", "", false),
+            ("a%", "abc", true),
+            ("%c", "abc", true),
+            ("a%a", "a", false),
+            ("a%bc%bcd", "abcbcd", true),
+            ("%aab%", "aaab", true),
+            ("%a_c%e", "xabcabcde", true),
+            (r"10\%", "10%", true),
+            (r"10\%", "100", false),
+            (r"\_%", "ab", false),
+        ];
+        for (pattern, text, expected) in cases {
+            assert_eq!(like(pattern).matches(text, false), expected, "{text:?} LIKE {pattern:?}");
+        }
+        assert!(like("ÄB%z").matches("äbxyZ", true));
+    }
+
+    #[test]
+    fn an_escape_must_escape_something() {
+        assert!(LikePattern::new("50!", Some('!')).is_err());
+        assert!(LikePattern::new("50\\", None).unwrap().matches("50\\", false));
+    }
+
+    #[test]
+    fn what_every_match_starts_and_ends_with() {
+        let shapes = |p: &str| {
+            let p = like(p);
+            (p.prefix().to_owned(), p.is_prefix(), p.suffix().to_owned(), p.is_suffix())
+        };
+        assert_eq!(shapes("ab%%"), ("ab".into(), true, "".into(), false));
+        assert_eq!(shapes("%ab"), ("".into(), false, "ab".into(), true));
+        assert_eq!(shapes("a_b%c_d"), ("a".into(), false, "d".into(), false));
+        assert_eq!(shapes("a_b"), ("a".into(), false, "b".into(), false));
+        assert_eq!(shapes("ab"), ("ab".into(), false, "".into(), false));
+        assert_eq!(like(r"a\%").as_exact(), Some("a%"));
+    }
+
+    /// The definition, straight from the standard.
+    fn slow(pattern: &[char], text: &[char]) -> bool {
+        match pattern {
+            [] => text.is_empty(),
+            ['%', rest @ ..] => (0..=text.len()).any(|i| slow(rest, &text[i..])),
+            [p, rest @ ..] => !text.is_empty() && (*p == '_' || *p == text[0]) && slow(rest, &text[1..]),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_definition(pattern in "[ab%_]{0,7}", text in "[ab]{0,7}") {
+            let chars = |s: &str| s.chars().collect::<Vec<_>>();
+            let expected = slow(&chars(&pattern), &chars(&text));
+            prop_assert_eq!(like(&pattern).matches(&text, false), expected);
+            prop_assert_eq!(like(&pattern).matches(&text.to_uppercase(), true), expected);
+        }
+
+        #[test]
+        fn serde_gives_it_back(pattern in "[a%_é]{0,5}") {
+            let json = serde_json::to_string(&like(&pattern)).unwrap();
+            prop_assert_eq!(serde_json::from_str::<LikePattern>(&json).unwrap(), like(&pattern));
+        }
+    }
+}

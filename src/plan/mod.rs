@@ -1,0 +1,28 @@
+//! From a `WHERE` to the key ranges to read: pure, and sure of its answers.
+//!
+//! What flows through, in order: SQL becomes a [`Predicate`], normalised as it is built. Its
+//! alternatives (`alternatives.rs`: OR pulled outward, up to a limit) say per column which values can
+//! match, as [`ValueSet`]s. [`ranges()`] walks the parts of a [`KeyLayout`](crate::key::KeyLayout) along
+//! each alternative and asks every part for the bytes of those values. What comes out are [`Ranges`]:
+//! the key ranges, and the conditions they do not already guarantee, which the scan checks with
+//! [`Predicate::eval`].
+//!
+//! Two promises hold, and `proof.rs` tests them over every row of small domains: *a row that matches lies
+//! inside the ranges*, and *a row inside the ranges matches if and only if the residual is true for it*.
+
+mod alternatives;
+mod implication;
+mod like;
+mod ordering;
+mod predicate;
+#[cfg(test)]
+mod proof;
+mod ranges;
+mod sets;
+mod walk;
+
+pub use like::LikePattern;
+pub use ordering::{FanOut, ordering};
+pub use predicate::{CmpOp, Field, Predicate, RowView};
+pub use ranges::{Limits, Ranges, Target, ranges};
+pub use sets::ValueSet;

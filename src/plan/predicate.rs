@@ -1,0 +1,587 @@
+//! The conditions the planner understands: columns against literals, AND, OR, and what it cannot say.
+//!
+//! Built by constructors that normalise, so that equal conditions mostly look equal: nested ANDs and ORs
+//! are flat, constants are gone, NOT sits only in atoms, and `a = 1 OR a = 2` is `a IN (1, 2)`.
+//! Logic is SQL's: true, false, or unknown (`None`), and a filter keeps the rows for which it is true.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::like::LikePattern;
+use crate::error::{Error, Result, sqlstate};
+use crate::key::ColumnId;
+use crate::value::{Literal, Value, ValueRef};
+
+/// What a condition can be about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Field {
+    /// A column of the row.
+    Column(ColumnId),
+    /// The rowkey's bytes: text if every part of the layout is text, otherwise binary. Of an index entry:
+    /// the layout's bytes only.
+    Rowkey,
+    /// An index entry's pointer.
+    PrimaryRowkey,
+}
+
+/// Comparison of two values that are not NULL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum CmpOp {
+    /// `=`
+    Eq,
+    /// `<>`
+    Ne,
+    /// `<`
+    Lt,
+    /// `<=`
+    Le,
+    /// `>`
+    Gt,
+    /// `>=`
+    Ge,
+}
+
+impl CmpOp {
+    /// True when this one is false, and the other way round.
+    pub fn negated(self) -> CmpOp {
+        match self {
+            CmpOp::Eq => CmpOp::Ne,
+            CmpOp::Ne => CmpOp::Eq,
+            CmpOp::Lt => CmpOp::Ge,
+            CmpOp::Ge => CmpOp::Lt,
+            CmpOp::Gt => CmpOp::Le,
+            CmpOp::Le => CmpOp::Gt,
+        }
+    }
+
+    /// Without the case of equality: `<=` becomes `<`.
+    pub fn strict(self) -> CmpOp {
+        match self {
+            CmpOp::Le => CmpOp::Lt,
+            CmpOp::Ge => CmpOp::Gt,
+            other => other,
+        }
+    }
+
+    /// With the case of equality: `<` becomes `<=`.
+    pub fn loose(self) -> CmpOp {
+        match self {
+            CmpOp::Lt => CmpOp::Le,
+            CmpOp::Gt => CmpOp::Ge,
+            other => other,
+        }
+    }
+
+    /// `a op b`, when `a` stands to `b` as `order` says.
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            CmpOp::Eq => order.is_eq(),
+            CmpOp::Ne => order.is_ne(),
+            CmpOp::Lt => order.is_lt(),
+            CmpOp::Le => order.is_le(),
+            CmpOp::Gt => order.is_gt(),
+            CmpOp::Ge => order.is_ge(),
+        }
+    }
+
+    /// As SQL.
+    pub fn sql(self) -> &'static str {
+        match self {
+            CmpOp::Eq => "=",
+            CmpOp::Ne => "<>",
+            CmpOp::Lt => "<",
+            CmpOp::Le => "<=",
+            CmpOp::Gt => ">",
+            CmpOp::Ge => ">=",
+        }
+    }
+}
+
+/// A condition on one row. Literals have their field's own type: the caller coerces them, rounding
+/// included (a `REAL` column is compared with 32-bit values only).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Predicate {
+    /// Every row.
+    True,
+    /// No row, and its negation every row.
+    False,
+    /// NULL: no row, and its negation no row either (`a = NULL`).
+    Unknown,
+    /// `field op value`; the value is not NULL.
+    Compare {
+        /// Left side.
+        field: Field,
+        /// How.
+        op: CmpOp,
+        /// Right side.
+        value: Value,
+    },
+    /// `field [NOT] IN (values)`.
+    In {
+        /// What is looked up.
+        field: Field,
+        /// Sorted, distinct, not NULL.
+        values: Vec<Value>,
+        /// `NOT IN`.
+        negated: bool,
+        /// The list also held a NULL: a value that is not found is unknown to be absent.
+        null_in_list: bool,
+    },
+    /// `field [NOT] [I]LIKE pattern`; the field is text.
+    Like {
+        /// What is matched.
+        field: Field,
+        /// Against what.
+        pattern: LikePattern,
+        /// `NOT LIKE`.
+        negated: bool,
+        /// `ILIKE`.
+        case_insensitive: bool,
+    },
+    /// `field IS [NOT] NULL`.
+    IsNull {
+        /// What is asked about.
+        field: Field,
+        /// `IS NOT NULL`.
+        negated: bool,
+    },
+    /// `(fields) op (values)`, an order (`<`, `<=`, `>`, `>=`) compared left to right; as many values as fields.
+    Tuple {
+        /// Left side.
+        fields: Vec<Field>,
+        /// How.
+        op: CmpOp,
+        /// Right side.
+        values: Vec<Value>,
+    },
+    /// All of them.
+    And(Vec<Predicate>),
+    /// Any of them.
+    Or(Vec<Predicate>),
+    /// A condition this algebra cannot say, as SQL: may be true for any row.
+    Opaque(String),
+}
+
+/// A row whose fields can be looked at.
+pub trait RowView {
+    /// The value of `field`. Errors: whatever reading the row's bytes runs into.
+    fn field(&self, field: Field) -> Result<ValueRef<'_>>;
+}
+
+/// Building; every constructor normalises.
+impl Predicate {
+    /// `field op value`; unknown if the value is NULL.
+    pub fn compare(field: Field, op: CmpOp, value: Value) -> Predicate {
+        if value.is_null() { Predicate::Unknown } else { Predicate::Compare { field, op, value } }
+    }
+
+    /// `field IN (values)`, in any order, NULLs included.
+    pub fn is_in(field: Field, mut values: Vec<Value>) -> Predicate {
+        let len = values.len();
+        values.retain(|v| !v.is_null());
+        let null_in_list = values.len() < len;
+        values.sort();
+        values.dedup();
+        match (values.len(), null_in_list) {
+            (0, false) => Predicate::False,
+            (0, true) => Predicate::Unknown,
+            (1, false) => Predicate::compare(field, CmpOp::Eq, values.remove(0)),
+            _ => Predicate::In { field, values, negated: false, null_in_list },
+        }
+    }
+
+    /// `field LIKE pattern`, or `ILIKE`.
+    pub fn like(field: Field, pattern: LikePattern, case_insensitive: bool) -> Predicate {
+        match pattern.as_exact() {
+            Some(text) if !case_insensitive => {
+                Predicate::compare(field, CmpOp::Eq, Value::Text(text.to_owned()))
+            }
+            _ => Predicate::Like { field, pattern, negated: false, case_insensitive },
+        }
+    }
+
+    /// `field IS NULL`.
+    pub fn is_null(field: Field) -> Predicate {
+        Predicate::IsNull { field, negated: false }
+    }
+
+    /// `(fields) op (values)`. Errors: invalid, if there are not as many values as fields.
+    pub fn tuple(fields: Vec<Field>, op: CmpOp, values: Vec<Value>) -> Result<Predicate> {
+        if fields.len() != values.len() {
+            return Err(Error::invalid("rows of different length are compared")
+                .why(format!("{} on the left, {} on the right", fields.len(), values.len()))
+                .hint("write as many values as there are columns")
+                .state(sqlstate::DATATYPE_MISMATCH));
+        }
+        let each = |op| fields.iter().zip(values.iter()).map(move |(f, v)| Self::compare(*f, op, v.clone()));
+        Ok(match op {
+            CmpOp::Eq => Predicate::and(each(CmpOp::Eq)),
+            CmpOp::Ne => Predicate::or(each(CmpOp::Ne)),
+            _ if fields.len() == 1 => Predicate::and(each(op)),
+            _ => Predicate::Tuple { fields, op, values },
+        })
+    }
+
+    /// All of `terms`.
+    pub fn and(terms: impl IntoIterator<Item = Predicate>) -> Predicate {
+        let mut flat = Vec::new();
+        for term in terms {
+            match term {
+                Predicate::True => {}
+                Predicate::False => return Predicate::False,
+                Predicate::And(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        one_or(flat, Predicate::True, Predicate::And)
+    }
+
+    /// Any of `terms`.
+    pub fn or(terms: impl IntoIterator<Item = Predicate>) -> Predicate {
+        let mut flat = Vec::new();
+        for term in terms {
+            match term {
+                Predicate::False => {}
+                Predicate::True => return Predicate::True,
+                Predicate::Or(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        one_or(merge_equalities(flat), Predicate::False, Predicate::Or)
+    }
+
+    /// NOT, pushed down to the atoms.
+    #[expect(clippy::should_implement_trait, reason = "reads as and() and or() do")]
+    pub fn not(self) -> Predicate {
+        match self {
+            Predicate::True => Predicate::False,
+            Predicate::False => Predicate::True,
+            Predicate::Unknown => Predicate::Unknown,
+            Predicate::Compare { field, op, value } => Predicate::Compare { field, op: op.negated(), value },
+            Predicate::In { field, values, negated, null_in_list } => {
+                Predicate::In { field, values, negated: !negated, null_in_list }
+            }
+            Predicate::Like { field, pattern, negated, case_insensitive } => {
+                Predicate::Like { field, pattern, negated: !negated, case_insensitive }
+            }
+            Predicate::IsNull { field, negated } => Predicate::IsNull { field, negated: !negated },
+            Predicate::Tuple { fields, op, values } => Predicate::Tuple { fields, op: op.negated(), values },
+            Predicate::And(terms) => Predicate::or(terms.into_iter().map(Predicate::not)),
+            Predicate::Or(terms) => Predicate::and(terms.into_iter().map(Predicate::not)),
+            Predicate::Opaque(sql) => Predicate::Opaque(format!("NOT ({sql})")),
+        }
+    }
+
+    /// The terms whose AND this is; none for TRUE.
+    pub fn conjuncts(self) -> Vec<Predicate> {
+        match self {
+            Predicate::True => Vec::new(),
+            Predicate::And(terms) => terms,
+            other => vec![other],
+        }
+    }
+}
+
+/// Asking.
+impl Predicate {
+    /// True, false or unknown for `row`; what is opaque counts as true, for it cannot be ruled out.
+    /// Allocates nothing. Errors: those of [`RowView::field`]; internal, if LIKE meets a value that is no text.
+    pub fn eval<R: RowView + ?Sized>(&self, row: &R) -> Result<Option<bool>> {
+        match self {
+            Predicate::True | Predicate::Opaque(_) => Ok(Some(true)),
+            Predicate::False => Ok(Some(false)),
+            Predicate::Unknown => Ok(None),
+            Predicate::Compare { field, op, value } => Ok(compare(row.field(*field)?, *op, value)),
+            Predicate::In { field, values, negated, null_in_list } => {
+                let found = lookup(row.field(*field)?, values, *null_in_list);
+                Ok(found.map(|found| found != *negated))
+            }
+            Predicate::Like { field, pattern, negated, case_insensitive } => {
+                let matched = matches(row.field(*field)?, pattern, *case_insensitive)?;
+                Ok(matched.map(|matched| matched != *negated))
+            }
+            Predicate::IsNull { field, negated } => Ok(Some(row.field(*field)?.is_null() != *negated)),
+            Predicate::Tuple { fields, op, values } => compare_rows(row, fields, *op, values),
+            Predicate::And(terms) => first_or_unknown(row, terms, false),
+            Predicate::Or(terms) => first_or_unknown(row, terms, true),
+        }
+    }
+
+    /// Every field it looks at, sorted, once each; those of opaque conditions are not known.
+    pub fn fields(&self) -> Vec<Field> {
+        let mut all = BTreeSet::new();
+        self.add_fields(&mut all);
+        all.into_iter().collect()
+    }
+
+    fn add_fields(&self, all: &mut BTreeSet<Field>) {
+        match self {
+            Predicate::True | Predicate::False | Predicate::Unknown | Predicate::Opaque(_) => {}
+            Predicate::Compare { field, .. }
+            | Predicate::In { field, .. }
+            | Predicate::Like { field, .. }
+            | Predicate::IsNull { field, .. } => {
+                all.insert(*field);
+            }
+            Predicate::Tuple { fields, .. } => all.extend(fields),
+            Predicate::And(terms) | Predicate::Or(terms) => terms.iter().for_each(|t| t.add_fields(all)),
+        }
+    }
+
+    /// As SQL, with the names of its fields from `name`.
+    pub fn show(&self, name: &dyn Fn(Field) -> String) -> String {
+        let not = |negated: &bool| if *negated { "NOT " } else { "" };
+        match self {
+            Predicate::True => "TRUE".into(),
+            Predicate::False => "FALSE".into(),
+            Predicate::Unknown => "NULL".into(),
+            Predicate::Compare { field, op, value } => {
+                format!("{} {} {}", name(*field), op.sql(), Literal(value.as_ref()))
+            }
+            Predicate::In { field, values, negated, null_in_list } => {
+                let null = null_in_list.then_some(&Value::Null);
+                format!("{} {}IN {}", name(*field), not(negated), show_row(values.iter().chain(null)))
+            }
+            Predicate::Like { field, pattern, negated, case_insensitive } => {
+                let like = if *case_insensitive { "ILIKE" } else { "LIKE" };
+                let text = Literal(ValueRef::Text(pattern.text()));
+                let escape = match pattern.escape() {
+                    Some(c) if c != '\\' => format!(" ESCAPE '{c}'"),
+                    _ => String::new(),
+                };
+                format!("{} {}{like} {text}{escape}", name(*field), not(negated))
+            }
+            Predicate::IsNull { field, negated } => format!("{} IS {}NULL", name(*field), not(negated)),
+            Predicate::Tuple { fields, op, values } => {
+                let names: Vec<String> = fields.iter().map(|f| name(*f)).collect();
+                format!("({}) {} {}", names.join(", "), op.sql(), show_row(values))
+            }
+            Predicate::And(terms) => show_terms(terms, " AND ", name),
+            Predicate::Or(terms) => show_terms(terms, " OR ", name),
+            Predicate::Opaque(sql) => sql.clone(),
+        }
+    }
+}
+
+fn one_or(
+    mut terms: Vec<Predicate>,
+    none: Predicate,
+    many: impl FnOnce(Vec<Predicate>) -> Predicate,
+) -> Predicate {
+    match terms.len() {
+        0 => none,
+        1 => terms.remove(0),
+        _ => many(terms),
+    }
+}
+
+/// `a = 1 OR a IN (2, 3)` becomes `a IN (1, 2, 3)`, at the place of the first.
+fn merge_equalities(terms: Vec<Predicate>) -> Vec<Predicate> {
+    let mut out: Vec<Predicate> = Vec::with_capacity(terms.len());
+    let mut lists: Vec<(usize, Field, Vec<Value>)> = Vec::new();
+    for term in terms {
+        let (field, values) = match term {
+            Predicate::Compare { field, op: CmpOp::Eq, value } => (field, vec![value]),
+            Predicate::In { field, mut values, negated: false, null_in_list } => {
+                values.extend(null_in_list.then_some(Value::Null));
+                (field, values)
+            }
+            other => {
+                out.push(other);
+                continue;
+            }
+        };
+        match lists.iter_mut().find(|(_, known, _)| *known == field) {
+            Some((_, _, list)) => list.extend(values),
+            None => {
+                lists.push((out.len(), field, values));
+                out.push(Predicate::False);
+            }
+        }
+    }
+    for (at, field, values) in lists {
+        out[at] = Predicate::is_in(field, values);
+    }
+    out
+}
+
+fn compare(left: ValueRef<'_>, op: CmpOp, right: &Value) -> Option<bool> {
+    (!left.is_null() && !right.is_null()).then(|| op.holds(left.cmp(&right.as_ref())))
+}
+
+fn lookup(value: ValueRef<'_>, sorted: &[Value], null_in_list: bool) -> Option<bool> {
+    if value.is_null() {
+        return None;
+    }
+    match sorted.binary_search_by(|v| v.as_ref().cmp(&value)) {
+        Ok(_) => Some(true),
+        Err(_) => (!null_in_list).then_some(false),
+    }
+}
+
+fn matches(value: ValueRef<'_>, pattern: &LikePattern, case_insensitive: bool) -> Result<Option<bool>> {
+    match value {
+        ValueRef::Null => Ok(None),
+        ValueRef::Text(text) => Ok(Some(pattern.matches(text, case_insensitive))),
+        // A binary rowkey may still start with text; bytes that are no text match nothing else.
+        ValueRef::Bytes(bytes) => Ok(Some(match std::str::from_utf8(bytes) {
+            Ok(text) => pattern.matches(text, case_insensitive),
+            Err(_) => {
+                pattern.is_prefix() && !case_insensitive && bytes.starts_with(pattern.prefix().as_bytes())
+            }
+        })),
+        other => Err(Error::internal(format!("LIKE was planned for {other}, which is no text"))),
+    }
+}
+
+/// The first pair that differs decides; one that cannot be compared makes it unknown.
+fn compare_rows<R: RowView + ?Sized>(
+    row: &R,
+    fields: &[Field],
+    op: CmpOp,
+    values: &[Value],
+) -> Result<Option<bool>> {
+    for (field, value) in fields.iter().zip(values) {
+        let left = row.field(*field)?;
+        if left.is_null() || value.is_null() {
+            return Ok(None);
+        }
+        let order = left.cmp(&value.as_ref());
+        if order.is_ne() {
+            return Ok(Some(op.holds(order)));
+        }
+    }
+    Ok(Some(op.holds(Ordering::Equal)))
+}
+
+/// `decisive` if any term is (false for AND, true for OR), else unknown if any is, else the opposite.
+fn first_or_unknown<R: RowView + ?Sized>(
+    row: &R,
+    terms: &[Predicate],
+    decisive: bool,
+) -> Result<Option<bool>> {
+    let mut result = Some(!decisive);
+    for term in terms {
+        match term.eval(row)? {
+            Some(value) if value == decisive => return Ok(Some(decisive)),
+            Some(_) => {}
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+fn show_row<'v>(values: impl IntoIterator<Item = &'v Value>) -> String {
+    let values: Vec<String> = values.into_iter().map(|v| Literal(v.as_ref()).to_string()).collect();
+    format!("({})", values.join(", "))
+}
+
+fn show_terms(terms: &[Predicate], between: &str, name: &dyn Fn(Field) -> String) -> String {
+    let show = |term: &Predicate| match term {
+        Predicate::And(_) | Predicate::Or(_) => format!("({})", term.show(name)),
+        other => other.show(name),
+    };
+    terms.iter().map(show).collect::<Vec<_>>().join(between)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Field = Field::Column(ColumnId(0));
+    const B: Field = Field::Column(ColumnId(1));
+
+    fn int(field: Field, op: CmpOp, value: i64) -> Predicate {
+        Predicate::compare(field, op, Value::Int(value))
+    }
+
+    fn show(p: &Predicate) -> String {
+        p.show(&|field| match field {
+            Field::Column(c) => ["a", "b"][usize::from(c.0)].into(),
+            Field::Rowkey => "rowkey".into(),
+            Field::PrimaryRowkey => "primary_rowkey".into(),
+        })
+    }
+
+    struct Pair(Value, Value);
+
+    impl RowView for Pair {
+        fn field(&self, field: Field) -> Result<ValueRef<'_>> {
+            Ok(if field == A { self.0.as_ref() } else { self.1.as_ref() })
+        }
+    }
+
+    fn pair(a: impl Into<Option<i64>>, b: impl Into<Option<i64>>) -> Pair {
+        let value = |i: Option<i64>| i.map_or(Value::Null, Value::Int);
+        Pair(value(a.into()), value(b.into()))
+    }
+
+    #[test]
+    fn equalities_of_one_column_become_a_list() {
+        let p = Predicate::or([
+            int(A, CmpOp::Eq, 3),
+            int(B, CmpOp::Gt, 9),
+            Predicate::or([int(A, CmpOp::Eq, 1), Predicate::False]),
+            Predicate::is_in(A, vec![Value::Int(3), Value::Int(2)]),
+        ]);
+        assert_eq!(show(&p), "a IN (1, 2, 3) OR b > 9");
+        assert_eq!(show(&p.not()), "a NOT IN (1, 2, 3) AND b <= 9");
+    }
+
+    #[test]
+    fn constants_disappear() {
+        let p = Predicate::and([Predicate::True, int(A, CmpOp::Eq, 1)]);
+        assert_eq!(show(&p), "a = 1");
+        assert_eq!(Predicate::and([p.clone(), Predicate::False]), Predicate::False);
+        assert_eq!(Predicate::or([p, Predicate::True]), Predicate::True);
+        assert_eq!(Predicate::is_in(A, vec![]), Predicate::False);
+    }
+
+    #[test]
+    fn null_is_neither_true_nor_false() {
+        let unknown = Predicate::compare(A, CmpOp::Eq, Value::Null);
+        assert_eq!(unknown, Predicate::Unknown);
+        assert_eq!(unknown.not(), Predicate::Unknown);
+
+        let not_in = Predicate::is_in(A, vec![Value::Int(1), Value::Null]).not();
+        assert_eq!(show(&not_in), "a NOT IN (1, NULL)");
+        assert_eq!(not_in.eval(&pair(1, 1)).unwrap(), Some(false));
+        assert_eq!(not_in.eval(&pair(2, 1)).unwrap(), None);
+        assert_eq!(int(A, CmpOp::Ne, 1).eval(&pair(None, 1)).unwrap(), None);
+    }
+
+    #[test]
+    fn rows_compare_left_to_right() {
+        let values = vec![Value::Int(5), Value::Int(7)];
+        let p = Predicate::tuple(vec![A, B], CmpOp::Gt, values.clone()).unwrap();
+        assert_eq!(show(&p), "(a, b) > (5, 7)");
+        assert_eq!(p.eval(&pair(6, None)).unwrap(), Some(true));
+        assert_eq!(p.eval(&pair(5, None)).unwrap(), None);
+        assert_eq!(p.eval(&pair(5, 8)).unwrap(), Some(true));
+        assert_eq!(p.eval(&pair(5, 7)).unwrap(), Some(false));
+        assert_eq!(show(&p.not()), "(a, b) <= (5, 7)");
+        let equal = Predicate::tuple(vec![A, B], CmpOp::Eq, values).unwrap();
+        assert_eq!(show(&equal), "a = 5 AND b = 7");
+        assert!(Predicate::tuple(vec![A, B], CmpOp::Eq, vec![Value::Null]).is_err());
+    }
+
+    #[test]
+    fn shown_as_people_write_it() {
+        let text = |p: &str| LikePattern::new(p, Some('!')).unwrap();
+        let p = Predicate::or([
+            Predicate::and([int(A, CmpOp::Ge, 1), Predicate::is_null(B).not()]),
+            Predicate::like(A, text("10!%%"), true).not(),
+            Predicate::like(A, text("it's"), false),
+            Predicate::Opaque("f(a) > 1".into()).not(),
+        ]);
+        assert_eq!(
+            show(&p),
+            "(a >= 1 AND b IS NOT NULL) OR a NOT ILIKE '10!%%' ESCAPE '!' OR a = 'it''s' OR NOT (f(a) > 1)"
+        );
+        assert_eq!(p.fields(), [A, B]);
+        let stored = serde_json::to_string(&p).unwrap();
+        assert_eq!(serde_json::from_str::<Predicate>(&stored).unwrap(), p);
+    }
+}

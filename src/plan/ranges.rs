@@ -1,0 +1,242 @@
+//! `WHERE` as key ranges.
+//!
+//! Each alternative of the predicate is walked along the key ([`walk`](super::walk)) and intersected with
+//! what it says of the rowkey itself. Their union is read; the conjuncts that every alternative
+//! guarantees need no check, the others are the residual.
+//! After CockroachDB's idxconstraint (`tight`, remaining filters) and Selinger 1979 (sargable predicates).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::alternatives::{Fact, Term, alternatives};
+use super::ordering::FanOut;
+use super::predicate::{Field, Predicate};
+use super::sets::{ValueSet, as_point};
+use super::walk::{Known, Reach, Sure};
+use crate::key::{ColumnId, End, Interval, KeyLayout, KeyRange, KeyRanges, Rowkey, prefix_end};
+use crate::value::Value;
+
+/// What a layout's bytes are in their key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The whole key: fixing every part leaves one key.
+    Primary,
+    /// The start of the key, which a pointer may follow: fixing every part leaves a prefix.
+    Index,
+}
+
+/// Where to stop splitting ranges ever finer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most ranges (count), at least 1.
+    pub max_ranges: usize,
+    /// Most alternatives (count) that ORs are multiplied out to, at least 1.
+    pub max_alternatives: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { max_ranges: 10_000, max_alternatives: 1_024 }
+    }
+}
+
+/// What to read, and what is left to check.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranges {
+    /// Holds the key of every row that matches; empty if none can. At most [`Limits::max_ranges`].
+    pub ranges: KeyRanges,
+    /// The ranges hold exactly the matching rows: the residual is TRUE.
+    pub tight: bool,
+    /// True for just those rows inside the ranges that match.
+    pub residual: Predicate,
+    /// Each range is one key, to be fetched by a GET. Never so for an index, nor for no ranges.
+    pub points: bool,
+    /// The ranges lie in more than one bucket: in key order, rows come bucket by bucket.
+    pub fan_out: Option<FanOut>,
+    /// Leading parts (count) up to the last one that narrows the ranges, in every alternative.
+    pub bound_parts: usize,
+    /// Nothing narrows the ranges: every key of the layout is read.
+    pub unbound_leading: bool,
+    /// Columns that have one known value in every row that matches.
+    pub fixed: BTreeMap<ColumnId, Value>,
+}
+
+/// Ranges that hold every row of `layout` for which `predicate` is true. Never errors: what cannot be
+/// mapped to ranges stays in [`Ranges::residual`].
+pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
+    let conjuncts = predicate.clone().conjuncts();
+    let mut union = Union::new(limits.max_ranges.max(1));
+    let mut fixed: Option<BTreeMap<ColumnId, Value>> = None;
+    for terms in alternatives(&conjuncts, limits.max_alternatives) {
+        let Some(known) = Known::of(&terms, layout) else { continue };
+        let reach = known.walk(layout, target, union.room());
+        let Some(found) = Found::new(&terms, &known, reach, layout, target) else { continue };
+        let now = known.fixed();
+        match &mut fixed {
+            None => fixed = Some(now),
+            Some(fixed) => fixed.retain(|c, v| now.get(c) == Some(v)),
+        }
+        union.add(found);
+    }
+    union.finish(conjuncts, layout, fixed.unwrap_or_default())
+}
+
+/// What one alternative comes to.
+struct Found {
+    ranges: KeyRanges,
+    points: bool,
+    bound_parts: usize,
+    bound: bool,
+    /// Conjuncts that the ranges do not guarantee.
+    unsure: BTreeSet<usize>,
+}
+
+impl Found {
+    /// `None`: no row can match.
+    fn new(terms: &[Term], known: &Known, reach: Reach, layout: &KeyLayout, target: Target) -> Option<Found> {
+        let Reach { mut ranges, mut points, bound_parts, mut sure } = reach;
+        let rowkey = known.values(Field::Rowkey);
+        if let Some(set) = rowkey {
+            let (allowed, single) = rowkey_ranges(set, layout, target);
+            ranges = ranges.intersect(&allowed);
+            points |= single;
+            sure.insert(Sure::Values(Field::Rowkey));
+        }
+        let unsure = terms.iter().filter(|t| !is_sure(&t.fact, known, &sure)).map(|t| t.conjunct).collect();
+        let bound = bound_parts > 0 || rowkey.is_some();
+        (!ranges.is_empty()).then_some(Found { ranges, points, bound_parts, bound, unsure })
+    }
+}
+
+/// The ranges guarantee the fact, and it says all of its condition.
+fn is_sure(fact: &Fact, known: &Known, sure: &BTreeSet<Sure>) -> bool {
+    match fact {
+        Fact::Values { field, exact, .. } => *exact && sure.contains(&Sure::Values(*field)),
+        Fact::Suffix { column, suffix, exact } => {
+            // The longest suffix of a column is the one that is mapped, and implies those it ends with.
+            let mapped = known.suffix(*column).is_some_and(|longest| longest.ends_with(suffix));
+            *exact && mapped && sure.contains(&Sure::Suffix(*column))
+        }
+        Fact::Unsaid => false,
+    }
+}
+
+/// Alternatives, put together.
+struct Union {
+    limit: usize,
+    count: usize,
+    ranges: Vec<KeyRange>,
+    points: bool,
+    bound_parts: usize,
+    bound: bool,
+    unsure: BTreeSet<usize>,
+}
+
+impl Union {
+    fn new(limit: usize) -> Self {
+        Union {
+            limit,
+            count: 0,
+            ranges: Vec::new(),
+            points: true,
+            bound_parts: usize::MAX,
+            bound: true,
+            unsure: BTreeSet::new(),
+        }
+    }
+
+    /// Ranges (count) that the next alternative may have.
+    fn room(&self) -> usize {
+        self.limit.saturating_sub(self.ranges.len()).max(1)
+    }
+
+    fn add(&mut self, found: Found) {
+        self.count += 1;
+        self.ranges.extend_from_slice(found.ranges.as_slice());
+        self.points &= found.points;
+        self.bound_parts = self.bound_parts.min(found.bound_parts);
+        self.bound &= found.bound;
+        self.unsure.extend(found.unsure);
+    }
+
+    fn finish(self, conjuncts: Vec<Predicate>, layout: &KeyLayout, fixed: BTreeMap<ColumnId, Value>) -> Ranges {
+        let mut points = self.points && self.count > 0;
+        let all = match points {
+            true => KeyRanges::of_points(self.ranges.into_iter().map(|r| r.start).collect()),
+            false => KeyRanges::new(self.ranges),
+        };
+        let fits = all.as_slice().len() <= self.limit;
+        points &= fits;
+        let ranges = all.coarsen(self.limit);
+        let is_left = |i: &usize| !ranges.is_empty() && (!fits || self.unsure.contains(i));
+        let left = conjuncts.into_iter().enumerate().filter(|(i, _)| is_left(i)).map(|(_, term)| term);
+        let residual = Predicate::and(left);
+        Ranges {
+            tight: residual == Predicate::True,
+            residual,
+            points,
+            fan_out: FanOut::of(layout, &fixed).filter(|f| !points && !f.is_single(&ranges)),
+            bound_parts: if self.count > 0 { self.bound_parts } else { 0 },
+            unbound_leading: self.count > 0 && !self.bound,
+            ranges,
+            fixed,
+        }
+    }
+}
+
+/// Ranges of keys whose layout's bytes are in `set`, and nothing else; and whether each is one key.
+fn rowkey_ranges(set: &ValueSet, layout: &KeyLayout, target: Target) -> (KeyRanges, bool) {
+    let listed = set.intervals().iter().map(|i| as_point(i).and_then(bytes)).collect::<Option<Vec<_>>>();
+    match (target, listed) {
+        (Target::Primary, Some(keys)) => {
+            (KeyRanges::of_points(keys.into_iter().map(Rowkey::from).collect()), true)
+        }
+        _ => (set.intervals().iter().map(|i| rowkey_range(i, layout, target)).collect(), false),
+    }
+}
+
+fn rowkey_range(interval: &Interval, layout: &KeyLayout, target: Target) -> KeyRange {
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    let cut = |value, after| bytes(value).map_or(End::Open, |y| cut(y, after, layout, target));
+    let start = match &interval.lower {
+        Unbounded => End::Before(Rowkey::default()),
+        Included(y) => cut(y, false),
+        Excluded(y) => cut(y, true),
+    };
+    let end = match &interval.upper {
+        Unbounded => End::Open,
+        Included(y) => cut(y, true),
+        Excluded(y) => cut(y, false),
+    };
+    match start {
+        End::Before(start) => KeyRange { start, end },
+        End::Open => KeyRange::new(Rowkey::default(), Rowkey::default()),
+    }
+}
+
+/// The place in the key space before which lie all keys whose layout's bytes are less than `y` (`after`:
+/// or equal to it), and no others.
+///
+/// In an index, an entry's bytes L are followed by a pointer, which must not decide. Layouts are
+/// prefix-free there, so at most one L can be the start of `y`: if it is shorter than `y`, all entries
+/// with that L are less than `y`, whatever they point at. Any other L differs from `y` before either ends.
+fn cut(y: &[u8], after: bool, layout: &KeyLayout, target: Target) -> End {
+    let before = |key: Option<Vec<u8>>| key.map_or(End::Open, |key| End::Before(key.into()));
+    if target == Target::Primary {
+        let mut key = y.to_vec();
+        key.extend(after.then_some(0));
+        return before(Some(key));
+    }
+    match layout.len_in(y) {
+        Ok(len) if len < y.len() || after => before(prefix_end(&y[..len])),
+        _ => before(Some(y.to_vec())),
+    }
+}
+
+/// Bytes of a rowkey literal.
+fn bytes(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::Bytes(bytes) => Some(bytes),
+        Value::Text(text) => Some(text.as_bytes()),
+        _ => None,
+    }
+}

@@ -1,0 +1,383 @@
+//! Walking one alternative along the parts of a key, from left to right.
+//!
+//! The walk keeps *branches*: byte strings that matching keys may start with. A part whose columns
+//! can be listed multiplies them; a part that only has intervals ends them as ranges; a bucket part in
+//! the way is fanned out over; at the first part about which nothing is known, the walk stops, and every branch becomes
+//! the range of its prefix.
+//!
+//! A column that occurs twice (`left(md5(id), 4), id`) takes the same value in both places of a branch.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::alternatives::{Fact, Term};
+use super::predicate::Field;
+use super::ranges::Target;
+use super::sets::{ValueSet, as_point};
+use crate::key::{ColumnId, End, Image, Interval, KeyLayout, KeyPart, KeyRange, KeyRanges, Rowkey, prefix_end};
+use crate::value::Value;
+
+/// Everything one alternative says, by field.
+pub(super) struct Known {
+    values: BTreeMap<Field, ValueSet>,
+    /// The longest suffix of each column.
+    suffixes: BTreeMap<ColumnId, String>,
+    /// Fields of `values` that say nothing: every value will do, and NULL too, unless there are none.
+    idle: BTreeSet<Field>,
+}
+
+/// Something that holds for every row inside the ranges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sure {
+    /// The field has one of its known values.
+    Values(Field),
+    /// The column ends with its known suffix.
+    Suffix(ColumnId),
+}
+
+/// How far the walk came.
+pub(super) struct Reach {
+    pub(super) ranges: KeyRanges,
+    /// Every range is one key.
+    pub(super) points: bool,
+    /// Parts (count) up to the last that was of use.
+    pub(super) bound_parts: usize,
+    pub(super) sure: BTreeSet<Sure>,
+}
+
+impl Known {
+    /// `None`: the facts contradict each other.
+    pub(super) fn of(terms: &[Term], layout: &KeyLayout) -> Option<Known> {
+        let mut known = Known { values: BTreeMap::new(), suffixes: BTreeMap::new(), idle: BTreeSet::new() };
+        for term in terms {
+            match &*term.fact {
+                Fact::Values { field, set, .. } => known.narrow(*field, set),
+                Fact::Suffix { column, suffix, .. } => {
+                    known.narrow(Field::Column(*column), &ValueSet::not_null());
+                    let longest = known.suffixes.entry(*column).or_default();
+                    if suffix.len() > longest.len() {
+                        longest.clone_from(suffix);
+                    }
+                }
+                Fact::Unsaid => {}
+            }
+        }
+        if known.values.values().any(ValueSet::is_empty) {
+            return None;
+        }
+        let never_null: BTreeSet<Field> = layout.parts().iter().filter_map(never_null).collect();
+        let is_idle = |f: &Field, set: &ValueSet| {
+            set.covers_not_null() && (set.has_null() || never_null.contains(f))
+        };
+        known.idle = known.values.iter().filter(|(f, set)| is_idle(f, set)).map(|(f, _)| *f).collect();
+        Some(known)
+    }
+
+    fn narrow(&mut self, field: Field, set: &ValueSet) {
+        let known = self.values.entry(field).or_insert_with(ValueSet::all);
+        *known = known.intersect(set);
+    }
+
+    /// What is known of a field's values, if that is anything.
+    pub(super) fn values(&self, field: Field) -> Option<&ValueSet> {
+        self.values.get(&field).filter(|_| !self.idle.contains(&field))
+    }
+
+    /// What every value of a column ends with.
+    pub(super) fn suffix(&self, column: ColumnId) -> Option<&str> {
+        self.suffixes.get(&column).map(String::as_str)
+    }
+
+    /// Columns with one possible value.
+    pub(super) fn fixed(&self) -> BTreeMap<ColumnId, Value> {
+        let only = |(field, set): (&Field, &ValueSet)| match field {
+            Field::Column(column) => Some((*column, set.only()?.clone())),
+            Field::Rowkey | Field::PrimaryRowkey => None,
+        };
+        self.values.iter().filter_map(only).collect()
+    }
+
+    /// Key ranges that hold every row with these values: about `limit` at most.
+    pub(super) fn walk(&self, layout: &KeyLayout, target: Target, limit: usize) -> Reach {
+        let start = Branch { bytes: Vec::new(), values: Vec::new() };
+        let mut walk = Walk {
+            known: self,
+            parts: layout.parts(),
+            limit,
+            branches: vec![start],
+            taken: BTreeSet::new(),
+            sure: self.idle.iter().copied().map(Sure::Values).collect(),
+            ended: Vec::new(),
+            ended_sure: None,
+            bound_parts: 0,
+        };
+        let whole = walk.run();
+        walk.finish(whole && target == Target::Primary)
+    }
+}
+
+/// The column of a part that is never NULL.
+fn never_null(part: &KeyPart) -> Option<Field> {
+    match part.columns() {
+        &[column] if part.null_bytes().is_none() => Some(Field::Column(column)),
+        _ => None,
+    }
+}
+
+/// Bytes that keys start with, and the values chosen for them.
+#[derive(Clone)]
+struct Branch<'k> {
+    bytes: Vec<u8>,
+    values: Vec<(ColumnId, &'k Value)>,
+}
+
+/// What can be done at a part.
+enum Step<'k> {
+    /// Append it.
+    Literal,
+    /// Its columns' values can be listed.
+    List,
+    /// Its column has one of these values, which the part can bound.
+    Bound(ColumnId, &'k ValueSet),
+    /// Its column ends with a suffix, which the part turns into a prefix.
+    Suffix(ColumnId, Image),
+    /// Try every bucket, for the sake of what follows.
+    FanOut(Vec<Vec<u8>>),
+    /// Nothing is known.
+    Stop,
+}
+
+struct Walk<'k> {
+    known: &'k Known,
+    parts: &'k [KeyPart],
+    limit: usize,
+    branches: Vec<Branch<'k>>,
+    /// Columns for which every branch has chosen a value.
+    taken: BTreeSet<ColumnId>,
+    /// Holds for every branch.
+    sure: BTreeSet<Sure>,
+    ended: Vec<KeyRange>,
+    /// Holds for every range that ended; `None` if none did.
+    ended_sure: Option<BTreeSet<Sure>>,
+    bound_parts: usize,
+}
+
+impl<'k> Walk<'k> {
+    /// Walks until nothing more is known; whether every part was passed.
+    fn run(&mut self) -> bool {
+        for (i, part) in self.parts.iter().enumerate() {
+            let passed = match self.step(i) {
+                Step::Literal => {
+                    self.append(part);
+                    true
+                }
+                Step::List => self.list(i),
+                Step::Bound(column, set) => self.bound(i, column, set),
+                Step::Suffix(column, image) => {
+                    let sure = image.tight.then_some(Sure::Suffix(column));
+                    self.end(&[image.range], sure);
+                    self.branches.clear();
+                    self.bound_parts = i + 1;
+                    true
+                }
+                Step::FanOut(buckets) => self.fan_out(&buckets),
+                Step::Stop => false,
+            };
+            if !passed {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn step(&self, i: usize) -> Step<'k> {
+        let part = &self.parts[i];
+        if part.is_literal() {
+            return Step::Literal;
+        }
+        let columns = part.columns();
+        if !columns.is_empty() && columns.iter().all(|&c| self.choices(c).is_some()) {
+            return Step::List;
+        }
+        if let &[column] = columns {
+            if let Some(set) = self.known.values(Field::Column(column))
+                && set.intervals().iter().all(|interval| part.image(interval).is_some())
+            {
+                return Step::Bound(column, set);
+            }
+            if let Some(image) = self.known.suffix(column).and_then(|suffix| part.suffix_image(suffix)) {
+                return Step::Suffix(column, image);
+            }
+        }
+        match part.fan_out() {
+            Some(buckets) if self.is_useful_after(i) => Step::FanOut(buckets),
+            _ => Step::Stop,
+        }
+    }
+
+    /// The first part after `i` that is neither literal nor bucket narrows the ranges.
+    fn is_useful_after(&self, i: usize) -> bool {
+        let next = (i + 1..self.parts.len()).map(|j| self.step(j));
+        next.into_iter()
+            .find(|step| !matches!(step, Step::Literal | Step::FanOut(_)))
+            .is_some_and(|step| !matches!(step, Step::Stop))
+    }
+
+    /// Values that the branches have chosen, or can choose from, for a column.
+    fn choices(&self, column: ColumnId) -> Option<Vec<&'k Value>> {
+        if self.taken.contains(&column) {
+            return Some(Vec::new());
+        }
+        self.known.values(Field::Column(column))?.points()
+    }
+
+    /// Appends a part to every branch, dropping those with a value it cannot hold: no row has it.
+    fn append(&mut self, part: &KeyPart) {
+        self.branches.retain_mut(|branch| {
+            let Branch { bytes, values } = branch;
+            let value = |column| values.iter().find(|(c, _)| *c == column).map_or(&Value::Null, |(_, v)| v);
+            part.bytes_of(&value, bytes).is_ok()
+        });
+    }
+
+    /// Multiplies the branches by the values of the part's columns; false if that makes too many.
+    fn list(&mut self, i: usize) -> bool {
+        let part = &self.parts[i];
+        let free: BTreeSet<ColumnId> =
+            part.columns().iter().copied().filter(|c| !self.taken.contains(c)).collect();
+        let lists: Vec<(ColumnId, Vec<&Value>)> =
+            free.into_iter().filter_map(|c| Some((c, self.choices(c)?))).collect();
+        let count = lists.iter().fold(self.branches.len(), |n, (_, list)| n.saturating_mul(list.len()));
+        if count + self.ended.len() > self.limit {
+            if let [(column, _)] = lists[..] {
+                self.bound_around(i, column);
+            }
+            return false;
+        }
+        for (column, list) in lists {
+            self.choose(column, &list);
+        }
+        self.append(part);
+        self.surely(part);
+        self.bound_parts = i + 1;
+        true
+    }
+
+    /// Gives every branch each of `values` for `column`.
+    fn choose(&mut self, column: ColumnId, values: &[&'k Value]) {
+        let with = |branch: &Branch<'k>, value: &'k Value| {
+            let mut branch = branch.clone();
+            branch.values.push((column, value));
+            branch
+        };
+        self.branches = self.branches.iter().flat_map(|b| values.iter().map(move |v| with(b, v))).collect();
+        self.taken.insert(column);
+    }
+
+    /// Intervals end as ranges; single values, NULL among them, go on as branches.
+    fn bound(&mut self, i: usize, column: ColumnId, set: &'k ValueSet) -> bool {
+        let part = &self.parts[i];
+        let (points, intervals): (Vec<&Interval>, Vec<&Interval>) =
+            set.intervals().iter().partition(|interval| as_point(interval).is_some());
+        let count = self.branches.len().saturating_mul(set.intervals().len() + usize::from(set.has_null()));
+        if count + self.ended.len() > self.limit {
+            self.bound_around(i, column);
+            return false;
+        }
+        let images: Vec<Image> = intervals.into_iter().filter_map(|interval| part.image(interval)).collect();
+        let tight = images.iter().all(|image| image.tight);
+        let images: Vec<KeyRange> = images.into_iter().map(|image| image.range).collect();
+        self.end(&images, tight.then_some(Sure::Values(Field::Column(column))));
+
+        static NULL: Value = Value::Null;
+        let null = set.has_null().then_some(&NULL);
+        let values: Vec<&Value> = null.into_iter().chain(points.into_iter().filter_map(as_point)).collect();
+        self.choose(column, &values);
+        self.append(part);
+        self.surely(part);
+        self.bound_parts = i + 1;
+        true
+    }
+
+    /// Too many values: ends every branch with the range around all of them, if the part can say it.
+    fn bound_around(&mut self, i: usize, column: ColumnId) {
+        let around = self.known.values(Field::Column(column)).filter(|set| !set.has_null());
+        let image = around.and_then(ValueSet::hull).and_then(|hull| self.parts[i].image(&hull));
+        if let Some(image) = image {
+            self.end(&[image.range], None);
+            self.branches.clear();
+            self.bound_parts = i + 1;
+        }
+    }
+
+    /// Multiplies the branches by the buckets; false if that makes too many.
+    fn fan_out(&mut self, buckets: &[Vec<u8>]) -> bool {
+        if self.branches.len().saturating_mul(buckets.len()) + self.ended.len() > self.limit {
+            return false;
+        }
+        let with = |branch: &Branch<'k>, bucket: &[u8]| {
+            let mut branch = branch.clone();
+            branch.bytes.extend_from_slice(bucket);
+            branch
+        };
+        self.branches = self.branches.iter().flat_map(|b| buckets.iter().map(move |k| with(b, k))).collect();
+        true
+    }
+
+    /// The branches' bytes now tell the value of the part's column, if distinct values have distinct bytes.
+    fn surely(&mut self, part: &KeyPart) {
+        if let &[column] = part.columns()
+            && part.facts().injective
+        {
+            self.sure.insert(Sure::Values(Field::Column(column)));
+        }
+    }
+
+    /// Every branch ends with each of `ranges`, in which `also` holds, too.
+    fn end(&mut self, ranges: &[KeyRange], also: Option<Sure>) {
+        if ranges.is_empty() || self.branches.is_empty() {
+            return;
+        }
+        let placed = self.branches.iter().flat_map(|b| ranges.iter().map(|range| after(&b.bytes, range)));
+        self.ended.extend(placed);
+        let sure = self.sure.iter().copied().chain(also).collect();
+        self.agree(sure);
+    }
+
+    /// Only what holds for all ranges that ended is sure.
+    fn agree(&mut self, sure: BTreeSet<Sure>) {
+        match &mut self.ended_sure {
+            None => self.ended_sure = Some(sure),
+            Some(known) => known.retain(|s| sure.contains(s)),
+        }
+    }
+
+    /// Ends the remaining branches: as keys if `whole`, otherwise as prefixes.
+    fn finish(mut self, whole: bool) -> Reach {
+        let points = whole && self.ended.is_empty();
+        if !self.branches.is_empty() {
+            let sure = std::mem::take(&mut self.sure);
+            self.agree(sure);
+        }
+        let keys = self.branches.into_iter().map(|b| Rowkey::from(b.bytes));
+        let ranges = match points {
+            true => KeyRanges::of_points(keys.collect()),
+            false => {
+                let last = |key| if whole { KeyRange::point(key) } else { KeyRange::prefix(key) };
+                self.ended.into_iter().chain(keys.map(last)).collect()
+            }
+        };
+        Reach { ranges, points, bound_parts: self.bound_parts, sure: self.ended_sure.unwrap_or_default() }
+    }
+}
+
+/// `range`, in the keys that start with `head`.
+fn after(head: &[u8], range: &KeyRange) -> KeyRange {
+    let start = [head, &*range.start].concat();
+    match &range.end {
+        End::Before(end) => KeyRange::new(start, [head, &**end].concat()),
+        End::Open => match prefix_end(head) {
+            Some(end) => KeyRange::new(start, end),
+            None => KeyRange::from(start),
+        },
+    }
+}
