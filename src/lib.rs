@@ -2,8 +2,6 @@
 
 pub mod access;
 pub mod catalog;
-pub mod df;
-pub mod engine;
 pub mod error;
 pub mod exec;
 pub mod index;

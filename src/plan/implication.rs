@@ -41,14 +41,6 @@ impl Predicate {
             term => of_term(term).unwrap_or_else(ValueSet::all),
         }
     }
-
-    fn has_opaque(&self) -> bool {
-        match self {
-            Predicate::Opaque(_) => true,
-            Predicate::And(terms) | Predicate::Or(terms) => terms.iter().any(Predicate::has_opaque),
-            _ => false,
-        }
-    }
 }
 
 #[cfg(test)]

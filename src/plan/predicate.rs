@@ -309,6 +309,40 @@ impl Predicate {
         }
     }
 
+    /// Is TRUE, and need not be checked.
+    pub fn is_true(&self) -> bool {
+        matches!(self, Predicate::True)
+    }
+
+    /// Holds a condition that this algebra cannot say.
+    pub fn has_opaque(&self) -> bool {
+        match self {
+            Predicate::Opaque(_) => true,
+            Predicate::And(terms) | Predicate::Or(terms) => terms.iter().any(Predicate::has_opaque),
+            _ => false,
+        }
+    }
+
+    /// The same condition on other fields.
+    #[must_use]
+    pub fn map_fields(&self, map: &dyn Fn(Field) -> Field) -> Predicate {
+        let mut mapped = self.clone();
+        mapped.rename(map);
+        mapped
+    }
+
+    fn rename(&mut self, map: &dyn Fn(Field) -> Field) {
+        match self {
+            Predicate::True | Predicate::False | Predicate::Unknown | Predicate::Opaque(_) => {}
+            Predicate::Compare { field, .. }
+            | Predicate::In { field, .. }
+            | Predicate::Like { field, .. }
+            | Predicate::IsNull { field, .. } => *field = map(*field),
+            Predicate::Tuple { fields, .. } => fields.iter_mut().for_each(|field| *field = map(*field)),
+            Predicate::And(terms) | Predicate::Or(terms) => terms.iter_mut().for_each(|t| t.rename(map)),
+        }
+    }
+
     /// Every field it looks at, sorted, once each; those of opaque conditions are not known.
     pub fn fields(&self) -> Vec<Field> {
         let mut all = BTreeSet::new();

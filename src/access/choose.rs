@@ -1,0 +1,317 @@
+//! The choice of an access path.
+//!
+//! [`choose`] asks for the key ranges of a predicate over the primary layout and over each index
+//! layout, prices every candidate and takes the cheapest; it says why, and why each index lost.
+
+use std::collections::BTreeSet;
+
+use super::cost::{COST, Statistics, entries_in};
+use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyRanges, Rowkey};
+use crate::plan::{FanOut, Field, Limits, Predicate, Ranges, Target, ordering, ranges};
+use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
+use crate::store::{Direction, KeyspaceId};
+
+/// One column of an ORDER BY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderBy {
+    /// What to order by.
+    pub field: Field,
+    /// Largest first. NULLs are smallest either way.
+    pub descending: bool,
+}
+
+/// What a statement wants from one table or index table.
+#[derive(Clone, Debug)]
+pub struct Need {
+    /// Which rows.
+    pub predicate: Predicate,
+    /// Which fields of them.
+    pub output: Vec<Field>,
+    /// In which order, if that matters.
+    pub order: Vec<OrderBy>,
+    /// How many at the most, counted after all filters and in that order.
+    pub limit: Option<u64>,
+}
+
+/// What is read: a table, or an index table as if it were one.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// The rows of a table, by whichever path is cheapest.
+    Table(&'a TableDef),
+    /// The entries of an index table.
+    Index(&'a TableDef, &'a IndexDef),
+}
+
+/// Where the chosen entries lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// The table itself.
+    Primary,
+    /// An index table whose entries hold all that is needed.
+    IndexOnly(IndexId),
+    /// An index table, then a GET of each row.
+    IndexFetch(IndexId),
+}
+
+/// How they are reached.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Method {
+    /// Nothing can match: the store is not asked.
+    Empty,
+    /// One GET for each key.
+    Get(Vec<Rowkey>),
+    /// A walk through each range.
+    Scan {
+        /// Sorted and disjoint.
+        ranges: KeyRanges,
+        /// Which way.
+        direction: Direction,
+        /// Buckets whose ranges are merged, so that rows come in the order of what follows the bucket.
+        merge: Option<FanOut>,
+    },
+}
+
+/// A way to the rows, and what is left to check on the way.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// Where.
+    pub path: Path,
+    /// How.
+    pub method: Method,
+    /// Checked on the index entry, before its row is fetched.
+    pub entry_filter: Predicate,
+    /// Checked on the row.
+    pub filter: Predicate,
+    /// The wanted order comes for free.
+    pub ordered: bool,
+    /// Entries it is expected to read.
+    pub entries: f64,
+    /// Price, in units of one entry scanned.
+    pub cost: f64,
+}
+
+/// The chosen path, and why not the others.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The cheapest.
+    pub access: Access,
+    /// Why it was chosen, in words.
+    pub chosen: String,
+    /// Each index that was not, with the reason.
+    pub rejected: Vec<(String, String)>,
+}
+
+/// Chooses how to read `source`.
+pub fn choose(source: Source<'_>, need: &Need, stats: &dyn Statistics) -> Choice {
+    match source {
+        Source::Index(_, index) => choose_entries(index, need, stats),
+        Source::Table(table) => choose_rows(table, need, stats),
+    }
+}
+
+fn choose_entries(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
+    let found = ranges(&need.predicate, &index.layout, Target::Index, Limits::default());
+    let mut access = candidate(&index.layout, index.keyspace, found, need, stats);
+    access.path = Path::IndexOnly(index.id);
+    access.entry_filter = std::mem::replace(&mut access.filter, Predicate::True);
+    Choice { chosen: reason(&access, &index.layout), access, rejected: Vec::new() }
+}
+
+fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice {
+    let found = ranges(&need.predicate, &table.key, Target::Primary, Limits::default());
+    let settled = found.ranges.is_empty() || found.points;
+    let mut best = candidate(&table.key, table.rows(), found, need, stats);
+    let mut best_layout = &table.key;
+    let mut losers: Vec<(&IndexDef, Access)> = Vec::new();
+    let mut rejected = Vec::new();
+    for index in &table.indexes {
+        let access = if settled { Err("the rowkey is known".to_owned()) } else { index_path(table, index, need, stats) };
+        match access {
+            Err(why) => rejected.push((index.name.clone(), why)),
+            Ok(access) if access.cost < best.cost => {
+                let loser = std::mem::replace(&mut best, access);
+                if let Some(beaten) = path_index(table, loser.path) {
+                    losers.push((beaten, loser));
+                }
+                best_layout = &index.layout;
+            }
+            Ok(access) => losers.push((index, access)),
+        }
+    }
+    for (index, access) in losers {
+        rejected.push((index.name.clone(), more(&access, &best)));
+    }
+    let position = |name: &str| table.indexes.iter().position(|i| i.name == name);
+    rejected.sort_by_key(|(name, _)| position(name));
+    Choice { chosen: reason(&best, best_layout), access: best, rejected }
+}
+
+fn path_index(table: &TableDef, path: Path) -> Option<&IndexDef> {
+    match path {
+        Path::Primary => None,
+        Path::IndexOnly(id) | Path::IndexFetch(id) => table.indexes.iter().find(|i| i.id == id),
+    }
+}
+
+/// The best use of one index, or why it cannot serve.
+fn index_path(table: &TableDef, index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Result<Access, String> {
+    match index.state {
+        IndexState::Ready => {}
+        IndexState::Building => return Err("it is still being built".into()),
+        IndexState::Broken => return Err("it is broken; REPAIR INDEX rebuilds it".into()),
+    }
+    if let (Some(filter), Some(sql)) = (&index.filter, &index.filter_sql)
+        && !need.predicate.implies(filter)
+    {
+        return Err(format!("the query does not imply its WHERE {sql}"));
+    }
+    // Seen from an index entry, the table's rowkey is the pointer.
+    let predicate = need.predicate.map_fields(&|field| match field {
+        Field::Rowkey => Field::PrimaryRowkey,
+        other => other,
+    });
+    let found = ranges(&predicate, &index.layout, Target::Index, Limits::default());
+    let held = held_fields(table, index);
+    let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
+    let unbound = found.ranges.is_all();
+    let mut access = candidate(&index.layout, index.keyspace, found, need, stats);
+    if unbound && !covering && !access.ordered {
+        return Err(match index.layout.parts().first() {
+            Some(part) => format!("its leading part {} is not bound", part.sql()),
+            None => "it is not bound".into(),
+        });
+    }
+    (access.entry_filter, access.filter) = split(std::mem::replace(&mut access.filter, Predicate::True), &held);
+    if covering {
+        access.path = Path::IndexOnly(index.id);
+        access.cost *= COST.index_entry_share;
+    } else {
+        access.path = Path::IndexFetch(index.id);
+        let fetched_rows = if access.entry_filter.is_true() { 1.0 } else { COST.residual_share };
+        access.cost += access.entries * fetched_rows * COST.get;
+    }
+    Ok(access)
+}
+
+/// Fields that an index entry gives without a fetch, as the table's queries name them.
+fn held_fields(table: &TableDef, index: &IndexDef) -> BTreeSet<Field> {
+    let columns = index.columns().chain(table.key.undoable().iter().copied());
+    columns.map(Field::Column).chain([Field::Rowkey, Field::PrimaryRowkey]).collect()
+}
+
+/// Splits a filter into what an index entry can decide and the rest.
+fn split(filter: Predicate, held: &BTreeSet<Field>) -> (Predicate, Predicate) {
+    let (entry, row): (Vec<_>, Vec<_>) =
+        filter.conjuncts().into_iter().partition(|p| p.fields().iter().all(|f| held.contains(f)));
+    (Predicate::and(entry), Predicate::and(row))
+}
+
+/// A path over one sorted keyspace, without any fetches.
+fn candidate(
+    layout: &KeyLayout,
+    keyspace: KeyspaceId,
+    found: Ranges,
+    need: &Need,
+    stats: &dyn Statistics,
+) -> Access {
+    let mut entries = entries_in(stats, keyspace, &found);
+    let (direction, ordered) = match order_of(layout, &found, need) {
+        Some(direction) => (direction, true),
+        None => (Direction::Forward, need.order.is_empty()),
+    };
+    let filter = found.residual;
+    let found_entries = entries;
+    if let Some(limit) = need.limit
+        && ordered
+    {
+        let share = if filter.is_true() { 1.0 } else { COST.residual_share };
+        entries = entries.min(limit as f64 / share);
+    }
+    let range_count = found.ranges.as_slice().len();
+    let mut cost = entries * COST.entry + range_count as f64 * COST.seek;
+    if !ordered && found_entries > 1.0 {
+        cost += found_entries * found_entries.log2() * COST.compare;
+    }
+    let method = if found.ranges.is_empty() {
+        Method::Empty
+    } else if found.points {
+        let mut keys: Vec<Rowkey> = found.ranges.as_slice().iter().map(|r| r.start.clone()).collect();
+        if direction == Direction::Reverse {
+            keys.reverse();
+        }
+        cost = range_count as f64 * COST.get;
+        Method::Get(keys)
+    } else {
+        let merge = found.fan_out.filter(|_| ordered && !need.order.is_empty());
+        Method::Scan { ranges: found.ranges, direction, merge }
+    };
+    Access {
+        path: Path::Primary,
+        method,
+        entry_filter: Predicate::True,
+        filter,
+        ordered,
+        entries,
+        cost,
+    }
+}
+
+/// The direction in which a scan gives the wanted order, if one does.
+fn order_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<Direction> {
+    if need.order.is_empty() {
+        return None;
+    }
+    let fixed = |id: ColumnId| found.fixed.contains_key(&id);
+    let wanted = need.order.iter().filter(|o| !matches!(o.field, Field::Column(id) if fixed(id)));
+    let wanted: Vec<&OrderBy> = wanted.collect();
+    // The rowkey's own order is the scan's, unless buckets are merged.
+    if let [only] = &wanted[..]
+        && only.field == Field::Rowkey
+        && found.fan_out.is_none()
+    {
+        return Some(if only.descending { Direction::Reverse } else { Direction::Forward });
+    }
+    let given: Vec<(ColumnId, KeyOrder)> = ordering(layout, &fixed);
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let matches = |(want, have): (&&OrderBy, &(ColumnId, KeyOrder))| {
+            let descending = (have.1 == KeyOrder::Descending) != (direction == Direction::Reverse);
+            want.field == Field::Column(have.0) && want.descending == descending
+        };
+        if wanted.len() <= given.len() && wanted.iter().zip(&given).all(matches) {
+            return Some(direction);
+        }
+    }
+    None
+}
+
+fn reason(access: &Access, layout: &KeyLayout) -> String {
+    let order = if access.ordered { ", already in order" } else { "" };
+    match &access.method {
+        Method::Empty => "the WHERE contradicts itself; nothing is read".into(),
+        Method::Get(keys) if keys.len() == 1 => "every part of the rowkey is known".into(),
+        Method::Get(keys) => format!("every part of {} rowkeys is known", keys.len()),
+        Method::Scan { ranges, .. } if ranges.is_all() => {
+            let first = layout.parts().first().map_or("", |p| p.sql());
+            format!("no condition bounds the leading part {first}; every entry is read{order}")
+        }
+        Method::Scan { ranges, .. } => {
+            let n = ranges.as_slice().len();
+            format!("{n} range{}, about {} entries{order}", if n == 1 { "" } else { "s" }, access.entries.ceil())
+        }
+    }
+}
+
+/// Why a path lost on price.
+fn more(loser: &Access, best: &Access) -> String {
+    let describe = |a: &Access| {
+        let fetches = if matches!(a.path, Path::IndexFetch(_)) { " and as many fetches" } else { "" };
+        format!("about {} entries{fetches}", a.entries.ceil())
+    };
+    let (mine, theirs) = (describe(loser), describe(best));
+    if mine == theirs {
+        let why = if loser.ordered { "no cheaper" } else { "not in the order wanted" };
+        format!("would read {mine}, {why}")
+    } else {
+        format!("would read {mine}, against {theirs}")
+    }
+}

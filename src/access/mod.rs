@@ -1,0 +1,12 @@
+//! The choice of an access path: which keyspace to read, by which keys or ranges, and why.
+//!
+//! [`choose`] prices the table and every usable index for what a statement needs and takes the
+//! cheapest; [`describe`] says it in EXPLAIN's words.
+
+mod choose;
+mod cost;
+mod explain;
+
+pub use choose::{Access, Choice, Method, Need, OrderBy, Path, Source, choose};
+pub use cost::{COST, CostModel, Statistics};
+pub use explain::describe;

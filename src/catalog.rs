@@ -1,0 +1,300 @@
+//! The catalog: every table, index and view, stored as JSON in its own keyspace.
+//!
+//! A [`Catalog`] is immutable; DDL makes the next one and the batch that stores it, and the batch
+//! expects the stored version to be unchanged. Every write of rows expects the same, so no row can be
+//! written by the rules of a schema that is no longer there: an index created meanwhile is never missed.
+//!
+//! | key in keyspace 0 | value |
+//! |---|---|
+//! | `meta` | JSON: catalog version, next ids |
+//! | `table/<name>`, `view/<name>` | JSON of the definition |
+//! | `identity/<table id>/<column id>` | JSON number: the next value to give out |
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result, sqlstate};
+use crate::key::{ColumnId, KeyRange};
+use crate::schema::{IndexDef, IndexId, TableDef, TableId, ViewDef};
+use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
+
+/// Where the catalog itself lies.
+pub const CATALOG_KEYSPACE: KeyspaceId = KeyspaceId(0);
+const META: &[u8] = b"meta";
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Meta {
+    version: u64,
+    next_object: u32,
+    next_keyspace: u32,
+}
+
+/// Every definition at one version.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    meta: Meta,
+    stored_meta: Option<Vec<u8>>,
+    tables: BTreeMap<String, Arc<TableDef>>,
+    views: BTreeMap<String, Arc<ViewDef>>,
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    /// A table.
+    Table(Arc<TableDef>),
+    /// An index table, with the table it belongs to.
+    Index(Arc<TableDef>, IndexId),
+    /// A view.
+    View(Arc<ViewDef>),
+}
+
+impl Catalog {
+    /// Reads the whole catalog. Errors: `Corrupt`, naming the definition that cannot be read.
+    pub fn load(reader: &dyn Reader) -> Result<Catalog> {
+        let mut catalog = Catalog::empty();
+        if let Some(bytes) = reader.get(CATALOG_KEYSPACE, META)? {
+            catalog.meta = from_json("meta", bytes)?;
+            catalog.stored_meta = Some(bytes.to_vec());
+        }
+        let mut cursor = reader.cursor(CATALOG_KEYSPACE, &KeyRange::all(), Direction::Forward)?;
+        while let Some((key, value)) = cursor.next()? {
+            let name = String::from_utf8_lossy(key);
+            if let Some(table) = name.strip_prefix("table/") {
+                catalog.tables.insert(table.to_owned(), Arc::new(from_json(&name, value)?));
+            } else if let Some(view) = name.strip_prefix("view/") {
+                catalog.views.insert(view.to_owned(), Arc::new(from_json(&name, value)?));
+            }
+        }
+        Ok(catalog)
+    }
+
+    /// No definitions at all.
+    pub fn empty() -> Catalog {
+        Catalog {
+            meta: Meta { version: 0, next_object: 1, next_keyspace: 1 },
+            stored_meta: None,
+            tables: BTreeMap::new(),
+            views: BTreeMap::new(),
+        }
+    }
+
+    /// Grows with every change of any definition.
+    pub fn version(&self) -> u64 {
+        self.meta.version
+    }
+
+    /// Makes `batch` fail with `Conflict` if the stored catalog is no longer this one.
+    pub fn guard(&self, batch: &mut WriteBatch) {
+        batch.expect(CATALOG_KEYSPACE, META, self.stored_meta.clone());
+    }
+
+    /// Tables by name, in order.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<TableDef>> {
+        self.tables.values()
+    }
+
+    /// Views by name, in order.
+    pub fn views(&self) -> impl Iterator<Item = &Arc<ViewDef>> {
+        self.views.values()
+    }
+
+    /// What `name` stands for.
+    pub fn find(&self, name: &str) -> Option<Relation> {
+        if let Some(table) = self.tables.get(name) {
+            return Some(Relation::Table(Arc::clone(table)));
+        }
+        if let Some(view) = self.views.get(name) {
+            return Some(Relation::View(Arc::clone(view)));
+        }
+        self.tables
+            .values()
+            .find_map(|t| t.index(name).map(|index| Relation::Index(Arc::clone(t), index.id)))
+    }
+
+    /// Every name: tables, views, index tables.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let indexes = self.tables.values().flat_map(|t| t.indexes.iter().map(|i| i.name.as_str()));
+        self.tables.keys().chain(self.views.keys()).map(String::as_str).chain(indexes)
+    }
+
+    /// The table called `name`. Errors: it is something else, or nothing is called so (with the
+    /// nearest name as a hint).
+    pub fn table(&self, name: &str) -> Result<Arc<TableDef>> {
+        match self.find(name) {
+            Some(Relation::Table(table)) => Ok(table),
+            Some(Relation::View(_)) => {
+                Err(Error::invalid(format!("\"{name}\" is a view, not a table")).state(sqlstate::WRONG_OBJECT))
+            }
+            Some(Relation::Index(table, _)) => {
+                Err(Error::invalid(format!("\"{name}\" is an index table of \"{}\"", table.name))
+                    .why("index tables are kept by the engine and cannot be changed by hand")
+                    .hint(format!("change \"{}\"; its index tables follow", table.name))
+                    .state(sqlstate::WRONG_OBJECT))
+            }
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    /// The index table called `name`, with its table.
+    pub fn index(&self, name: &str) -> Result<(Arc<TableDef>, IndexDef)> {
+        for table in self.tables.values() {
+            if let Some(index) = table.index(name) {
+                return Ok((Arc::clone(table), index.clone()));
+            }
+        }
+        let names = self.tables.values().flat_map(|t| t.indexes.iter().map(|i| i.name.as_str()));
+        Err(with_suggestion(
+            Error::invalid(format!("there is no index \"{name}\"")).state(sqlstate::UNDEFINED_TABLE),
+            name,
+            names,
+            "SHOW INDEXES lists them",
+        ))
+    }
+
+    /// The error for a name that stands for nothing.
+    pub fn unknown(&self, name: &str) -> Error {
+        let error = Error::invalid(format!("there is no table \"{name}\"")).state(sqlstate::UNDEFINED_TABLE);
+        with_suggestion(error, name, self.names(), "SHOW TABLES lists them")
+    }
+
+    /// Refuses a name that is taken.
+    pub fn check_free(&self, name: &str) -> Result<()> {
+        let what = match self.find(name) {
+            None => return Ok(()),
+            Some(Relation::Table(_)) => "a table",
+            Some(Relation::Index(..)) => "an index table",
+            Some(Relation::View(_)) => "a view",
+        };
+        Err(Error::invalid(format!("{what} \"{name}\" exists already"))
+            .hint("choose another name, drop the old one first, or write IF NOT EXISTS")
+            .state(sqlstate::DUPLICATE_TABLE))
+    }
+
+    /// Starts the next version.
+    pub fn edit(&self) -> CatalogEdit {
+        let mut batch = WriteBatch::default();
+        self.guard(&mut batch);
+        let mut next = self.clone();
+        next.meta.version += 1;
+        CatalogEdit { next, batch }
+    }
+}
+
+/// Adds the nearest of `names` as a hint, or `otherwise`.
+pub fn with_suggestion<'a>(
+    error: Error,
+    name: &str,
+    names: impl Iterator<Item = &'a str>,
+    otherwise: &str,
+) -> Error {
+    match crate::error::did_you_mean(name, names) {
+        Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+        None => error.hint(otherwise),
+    }
+}
+
+/// The next catalog and the batch that stores it.
+pub struct CatalogEdit {
+    next: Catalog,
+    /// Goes to the store with whatever else the statement writes.
+    pub batch: WriteBatch,
+}
+
+impl CatalogEdit {
+    /// A new table or index identity.
+    pub fn new_table_id(&mut self) -> TableId {
+        TableId(self.next_object())
+    }
+
+    /// A new index identity.
+    pub fn new_index_id(&mut self) -> IndexId {
+        IndexId(self.next_object())
+    }
+
+    fn next_object(&mut self) -> u32 {
+        let id = self.next.meta.next_object;
+        self.next.meta.next_object += 1;
+        id
+    }
+
+    /// A keyspace nobody has used.
+    pub fn new_keyspace(&mut self) -> KeyspaceId {
+        let id = self.next.meta.next_keyspace;
+        self.next.meta.next_keyspace += 1;
+        KeyspaceId(id)
+    }
+
+    /// Stores a table, new or changed.
+    pub fn put_table(&mut self, table: TableDef) -> Result<()> {
+        self.batch.put(CATALOG_KEYSPACE, table_key(&table.name), to_json(&table)?);
+        self.next.tables.insert(table.name.clone(), Arc::new(table));
+        Ok(())
+    }
+
+    /// Frees a table's name for [`CatalogEdit::put_table`] under another one.
+    pub fn rename_table(&mut self, old: &str) {
+        self.batch.delete(CATALOG_KEYSPACE, table_key(old));
+        self.next.tables.remove(old);
+    }
+
+    /// Removes a table's definition; its keyspaces are the caller's to clear.
+    pub fn drop_table(&mut self, name: &str) {
+        self.batch.delete(CATALOG_KEYSPACE, table_key(name));
+        if let Some(table) = self.next.tables.remove(name) {
+            for (id, _) in table.live_columns() {
+                self.batch.delete(CATALOG_KEYSPACE, identity_key(table.id, id));
+            }
+        }
+    }
+
+    /// Stores a view.
+    pub fn put_view(&mut self, view: ViewDef) -> Result<()> {
+        self.batch.put(CATALOG_KEYSPACE, view_key(&view.name), to_json(&view)?);
+        self.next.views.insert(view.name.clone(), Arc::new(view));
+        Ok(())
+    }
+
+    /// Removes a view.
+    pub fn drop_view(&mut self, name: &str) {
+        self.batch.delete(CATALOG_KEYSPACE, view_key(name));
+        self.next.views.remove(name);
+    }
+
+    /// The finished catalog, and the batch to commit.
+    pub fn finish(mut self) -> Result<(Catalog, WriteBatch)> {
+        let meta = to_json(&self.next.meta)?;
+        self.batch.put(CATALOG_KEYSPACE, META, meta.clone());
+        self.next.stored_meta = Some(meta);
+        Ok((self.next, self.batch))
+    }
+}
+
+fn table_key(name: &str) -> Vec<u8> {
+    format!("table/{name}").into_bytes()
+}
+
+fn view_key(name: &str) -> Vec<u8> {
+    format!("view/{name}").into_bytes()
+}
+
+/// Key under which the next value of an identity column is kept.
+pub fn identity_key(table: TableId, column: ColumnId) -> Vec<u8> {
+    format!("identity/{}/{}", table.0, column.0).into_bytes()
+}
+
+fn to_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
+    serde_json::to_vec(value)
+        .map_err(|e| Error::internal("a definition cannot be written as JSON").caused_by(e))
+}
+
+fn from_json<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|e| {
+        Error::corrupt(format!("catalog entry \"{name}\" cannot be read"))
+            .why(e.to_string())
+            .hint("restore the database from a backup")
+    })
+}

@@ -1,0 +1,250 @@
+//! DataFusion's `Expr` → our [`Predicate`].
+//!
+//! What the algebra cannot say becomes [`Predicate::Opaque`]: it stays above the scan, as DataFusion's.
+
+use std::collections::HashMap;
+
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
+
+use crate::error::Result;
+use crate::plan::{CmpOp, Field, LikePattern, Predicate};
+use crate::row::value_at;
+use crate::value::{ColumnType, Value};
+
+/// Fields of one relation by the name queries use.
+#[derive(Clone, Debug, Default)]
+pub struct FieldNames(pub HashMap<String, (Field, ColumnType)>);
+
+impl FieldNames {
+    fn of(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
+        match expr {
+            Expr::Column(column) => self.0.get(&column.name).copied(),
+            // A cast that keeps every value apart and in order changes nothing for a comparison with
+            // a literal of the wider type.
+            Expr::Cast(cast) => {
+                let (field, ty) = self.of(&cast.expr)?;
+                keeps_order(ty, cast.field.data_type()).then_some((field, ty))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn keeps_order(from: ColumnType, to: &arrow::datatypes::DataType) -> bool {
+    use arrow::datatypes::DataType::{Decimal128, Float32, Float64, Int16, Int32, Int64, LargeUtf8, Utf8, Utf8View};
+    match from {
+        ColumnType::SmallInt => matches!(to, Int16 | Int32 | Int64 | Float32 | Float64),
+        ColumnType::Integer => matches!(to, Int32 | Int64 | Float64),
+        ColumnType::BigInt => matches!(to, Int64) || matches!(to, Decimal128(p, 0) if *p >= 19),
+        ColumnType::Real => matches!(to, Float32 | Float64),
+        ColumnType::Double => matches!(to, Float64),
+        ColumnType::Varchar | ColumnType::Uuid | ColumnType::Json => matches!(to, Utf8 | LargeUtf8 | Utf8View),
+        ColumnType::Decimal { scale, .. } => {
+            matches!(to, Decimal128(_, s) if *s >= scale as i8)
+        }
+        _ => false,
+    }
+}
+
+/// The predicate of a filter expression.
+pub fn predicate(expr: &Expr, names: &FieldNames) -> Predicate {
+    known(expr, names).unwrap_or_else(|| Predicate::Opaque(expr.to_string()))
+}
+
+fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
+    match expr {
+        Expr::Literal(ScalarValue::Boolean(Some(true)), _) => Some(Predicate::True),
+        Expr::Literal(ScalarValue::Boolean(_), _) => Some(Predicate::False),
+        Expr::Alias(alias) => known(&alias.expr, names),
+        Expr::Not(inner) => Some(predicate(inner, names).not()),
+        Expr::IsNull(inner) => Some(Predicate::IsNull { field: names.of(inner)?.0, negated: false }),
+        Expr::IsNotNull(inner) => Some(Predicate::IsNull { field: names.of(inner)?.0, negated: true }),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            Some(Predicate::and(vec![predicate(left, names), predicate(right, names)]))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            Some(Predicate::or(vec![predicate(left, names), predicate(right, names)]))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let op = comparison(*op)?;
+            compare(left, op, right, names).or_else(|| compare(right, op.flipped(), left, names))
+        }
+        Expr::Between(between) => {
+            let low = compare(&between.expr, CmpOp::Ge, &between.low, names)?;
+            let high = compare(&between.expr, CmpOp::Le, &between.high, names)?;
+            let both = Predicate::and(vec![low, high]);
+            Some(if between.negated { both.not() } else { both })
+        }
+        Expr::InList(list) => {
+            let any: Option<Vec<_>> =
+                list.list.iter().map(|item| compare(&list.expr, CmpOp::Eq, item, names)).collect();
+            let any = Predicate::or(any?);
+            Some(if list.negated { any.not() } else { any })
+        }
+        Expr::Like(like) => known_like(like, names),
+        Expr::Column(_) => {
+            let (field, ColumnType::Boolean) = names.of(expr)? else { return None };
+            Some(Predicate::Compare { field, op: CmpOp::Eq, value: Value::Boolean(true) })
+        }
+        Expr::ScalarFunction(call) if call.name() == "starts_with" => {
+            let [text, prefix] = &call.args[..] else { return None };
+            let (field, ty) = names.of(text)?;
+            let Value::Text(prefix) = literal(prefix)? else { return None };
+            if !ty.is_text() {
+                return None;
+            }
+            let pattern = LikePattern::prefix(&prefix);
+            Some(Predicate::Like { field, pattern, negated: false, case_insensitive: false })
+        }
+        _ => None,
+    }
+}
+
+fn known_like(like: &Like, names: &FieldNames) -> Option<Predicate> {
+    let (field, ty) = names.of(&like.expr)?;
+    if !ty.is_text() {
+        return None;
+    }
+    let Value::Text(pattern) = literal(&like.pattern)? else { return None };
+    let pattern = LikePattern::parse(&pattern, like.escape_char).ok()?;
+    Some(Predicate::Like { field, pattern, negated: like.negated, case_insensitive: like.case_insensitive })
+}
+
+fn comparison(op: Operator) -> Option<CmpOp> {
+    Some(match op {
+        Operator::Eq => CmpOp::Eq,
+        Operator::NotEq => CmpOp::Ne,
+        Operator::Lt => CmpOp::Lt,
+        Operator::LtEq => CmpOp::Le,
+        Operator::Gt => CmpOp::Gt,
+        Operator::GtEq => CmpOp::Ge,
+        _ => return None,
+    })
+}
+
+fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<Predicate> {
+    let (field, ty) = names.of(left)?;
+    let value = literal(right)?;
+    if value.is_null() {
+        // NULL compares as neither true nor false: no row passes, and neither does NOT of it.
+        return Some(Predicate::And(vec![
+            Predicate::IsNull { field, negated: false },
+            Predicate::Compare { field, op, value: sample(ty) },
+        ]));
+    }
+    compare_value(field, ty, op, value)
+}
+
+/// A comparison with a literal of any type, exact in the column's own type.
+fn compare_value(field: Field, ty: ColumnType, op: CmpOp, value: Value) -> Option<Predicate> {
+    match exact(ty, &value) {
+        Some(value) => Some(Predicate::Compare { field, op, value }),
+        None => between_values(field, ty, op, &value),
+    }
+}
+
+/// The literal as a value of the column's type, if that is the same value.
+fn exact(ty: ColumnType, value: &Value) -> Option<Value> {
+    let cast = value.clone().cast(ty).ok()?;
+    let same = match (&cast, value) {
+        (Value::Int(a), Value::Double(b)) => *a as f64 == *b && a.unsigned_abs() < 1 << 53,
+        (Value::Int(a), Value::Decimal(b, s)) => Value::Decimal(i128::from(*a), 0) == Value::Decimal(*b, *s),
+        (Value::Double(a), Value::Double(b)) => a == b || a.is_nan() && b.is_nan(),
+        (Value::Double(a), Value::Int(b)) => *a as i64 == *b && b.unsigned_abs() < 1 << 53,
+        (Value::Double(_), Value::Decimal(..)) | (Value::Decimal(..), Value::Double(_)) => false,
+        (Value::Decimal(..), Value::Decimal(..)) => cast == *value,
+        (Value::Decimal(..), Value::Int(b)) => cast == Value::Decimal(i128::from(*b), 0),
+        (Value::Uuid(_), Value::Text(text)) => cast.to_string() == *text,
+        (Value::Int(a), Value::Int(b)) => a == b,
+        (Value::Text(_), Value::Text(_))
+        | (Value::Bytes(_), Value::Bytes(_))
+        | (Value::Boolean(_), Value::Boolean(_))
+        | (Value::Date(_), Value::Date(_))
+        | (Value::Timestamp(_), Value::Timestamp(_))
+        | (Value::TimestampTz(_), Value::TimestampTz(_)) => cast == *value,
+        _ => false,
+    };
+    same.then_some(cast)
+}
+
+/// A number that lies between two values of an integer column, or outside all of them.
+fn between_values(field: Field, ty: ColumnType, op: CmpOp, value: &Value) -> Option<Predicate> {
+    let (min, max) = ty.integer_bounds()?;
+    let floor = match value {
+        Value::Double(d) if d.is_finite() && d.abs() < 1e18 => d.floor() as i128,
+        Value::Double(d) if *d == f64::INFINITY => i128::MAX,
+        Value::Double(d) if *d == f64::NEG_INFINITY => i128::MIN,
+        Value::Int(i) => i128::from(*i),
+        Value::Decimal(d, scale) => d.div_euclid(10i128.pow((*scale).into())),
+        _ => return None,
+    };
+    let never_null = |p: Predicate| match p {
+        // True for every value, but unknown for NULL.
+        Predicate::True => Predicate::IsNull { field, negated: true },
+        other => other,
+    };
+    let clamp = |floor: i128| -> Option<i64> {
+        if floor < i128::from(min) || floor > i128::from(max) { None } else { i64::try_from(floor).ok() }
+    };
+    Some(match op {
+        CmpOp::Eq => null_or_false(field, ty),
+        CmpOp::Ne => never_null(Predicate::True),
+        // Nothing lies strictly between floor and the literal, so < and <= are <= floor.
+        CmpOp::Lt | CmpOp::Le => match clamp(floor) {
+            Some(f) => Predicate::Compare { field, op: CmpOp::Le, value: Value::Int(f) },
+            None if floor > i128::from(max) => never_null(Predicate::True),
+            None => null_or_false(field, ty),
+        },
+        CmpOp::Gt | CmpOp::Ge => match clamp(floor) {
+            Some(f) => Predicate::Compare { field, op: CmpOp::Gt, value: Value::Int(f) },
+            None if floor < i128::from(min) => never_null(Predicate::True),
+            None => null_or_false(field, ty),
+        },
+    })
+}
+
+/// Unknown for NULL, false for every value.
+fn null_or_false(field: Field, ty: ColumnType) -> Predicate {
+    Predicate::And(vec![
+        Predicate::IsNull { field, negated: false },
+        Predicate::Compare { field, op: CmpOp::Eq, value: sample(ty) },
+    ])
+}
+
+/// Any value of the type.
+fn sample(ty: ColumnType) -> Value {
+    match ty {
+        ColumnType::Boolean => Value::Boolean(false),
+        ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt => Value::Int(0),
+        ColumnType::Real | ColumnType::Double => Value::Double(0.0),
+        ColumnType::Decimal { scale, .. } => Value::Decimal(0, scale),
+        ColumnType::Varchar | ColumnType::Json => Value::Text(String::new()),
+        ColumnType::Varbinary => Value::Bytes(Vec::new()),
+        ColumnType::Date => Value::Date(0),
+        ColumnType::Timestamp => Value::Timestamp(0),
+        ColumnType::TimestampTz => Value::TimestampTz(0),
+        ColumnType::Uuid => Value::Uuid([0; 16]),
+    }
+}
+
+/// The value of a literal expression.
+fn literal(expr: &Expr) -> Option<Value> {
+    match expr {
+        Expr::Literal(scalar, _) => value_of(scalar).ok(),
+        Expr::Alias(alias) => literal(&alias.expr),
+        _ => None,
+    }
+}
+
+/// A DataFusion scalar as a value.
+pub fn value_of(scalar: &ScalarValue) -> Result<Value> {
+    if scalar.is_null() {
+        return Ok(Value::Null);
+    }
+    let array = scalar.to_array().map_err(super::query::df_error)?;
+    let ty = crate::row::column_type(array.data_type()).ok_or_else(|| {
+        crate::error::Error::unsupported(format!("a value of type {} has no column type here", array.data_type()))
+    })?;
+    value_at(&*array, 0, ty)
+}

@@ -1,0 +1,135 @@
+//! SQL functions beyond DataFusion's: the key transforms, usable in any expression.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, StringBuilder};
+use arrow::datatypes::DataType;
+use datafusion::error::Result as DfResult;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::execution::FunctionRegistry;
+
+use super::query::to_df;
+use crate::error::{Error, Result};
+use crate::key::{TimeFormat, md5_bucket};
+use crate::row::{column_type, value_at};
+use crate::value::Value;
+
+/// Adds the functions to a session.
+pub fn register(state: &mut SessionState) {
+    let functions: [(&'static str, Body); 3] =
+        [("to_char", to_char), ("md5_bucket", bucket), ("code", code)];
+    for (name, body) in functions {
+        // The registry refuses nothing: a function of that name is replaced.
+        let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(RowFunction {
+            name,
+            body,
+            signature: Signature::variadic_any(Volatility::Immutable),
+        })));
+    }
+}
+
+type Body = fn(&[Value]) -> Result<Value>;
+
+/// A function of the values of one row, giving text.
+#[derive(Debug)]
+struct RowFunction {
+    name: &'static str,
+    body: Body,
+    signature: Signature,
+}
+
+impl PartialEq for RowFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for RowFunction {}
+
+impl Hash for RowFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for RowFunction {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let mut out = StringBuilder::new();
+        let mut row = Vec::with_capacity(arrays.len());
+        for i in 0..args.number_rows {
+            row.clear();
+            for array in &arrays {
+                row.push(read(array, i).map_err(to_df)?);
+            }
+            match (self.body)(&row).map_err(to_df)? {
+                Value::Null => out.append_null(),
+                value => out.append_value(value.to_string()),
+            }
+        }
+        Ok(ColumnarValue::Array(Arc::new(out.finish())))
+    }
+}
+
+fn read(array: &dyn Array, row: usize) -> Result<Value> {
+    if array.is_null(row) || array.data_type() == &DataType::Null {
+        return Ok(Value::Null);
+    }
+    let ty = column_type(array.data_type())
+        .ok_or_else(|| Error::unsupported(format!("a value of type {} cannot be used here", array.data_type())))?;
+    value_at(array, row, ty)
+}
+
+/// `to_char(time, 'YYYY-MM-DD')`, with the formats of key layouts.
+fn to_char(args: &[Value]) -> Result<Value> {
+    match args {
+        [Value::Null, _] | [_, Value::Null] => Ok(Value::Null),
+        [time @ (Value::Date(_) | Value::Timestamp(_) | Value::TimestampTz(_)), Value::Text(format)] => {
+            let format = TimeFormat::parse(format).map_err(|why| Error::invalid("to_char does not know this format").why(why))?;
+            format.format(time.as_ref()).map(Value::Text).ok_or_else(|| Error::invalid(format!("{time} is out of range")))
+        }
+        _ => Err(Error::invalid("to_char takes a date or timestamp and a format").hint("to_char(ts, 'YYYY-MM-DD HH24:MI:SS')")),
+    }
+}
+
+/// `md5_bucket(value, ..., n)`: the bucket of the values, as in key layouts.
+fn bucket(args: &[Value]) -> Result<Value> {
+    let usage = || Error::invalid("md5_bucket takes one value or more and a number of buckets").hint("md5_bucket(user_id, 16)");
+    let Some((Value::Int(n), values)) = args.split_last() else { return Err(usage()) };
+    let n = u32::try_from(*n).ok().filter(|n| *n > 0 && !values.is_empty()).ok_or_else(usage)?;
+    if values.iter().any(Value::is_null) {
+        return Ok(Value::Null);
+    }
+    Ok(Value::Text(md5_bucket(values.iter().map(Value::as_ref), n)))
+}
+
+/// `code(name, 'Taobao=tb, Tmall=tm')`.
+fn code(args: &[Value]) -> Result<Value> {
+    match args {
+        [Value::Null, _] => Ok(Value::Null),
+        [Value::Text(name), Value::Text(codes)] => {
+            let pairs = crate::sql::parse_codes(codes)?;
+            let found = pairs.iter().find(|(n, _)| n == name);
+            found.map(|(_, c)| Value::Text(c.clone())).ok_or_else(|| {
+                Error::invalid(format!("\"{name}\" has no code")).hint(format!("the codes are {codes}"))
+            })
+        }
+        _ => Err(Error::invalid("code takes a name and its codes").hint("code(shop, 'Taobao=tb, Tmall=tm')")),
+    }
+}

@@ -1,0 +1,15 @@
+//! Where DataFusion meets the store: the rest of SQL, over our access paths.
+//!
+//! [`query::Planner`] turns a query into DataFusion's logical plan, with one [`table::TableSource`] for
+//! each table it names; the optimised plan tells each source which order and limit the statement
+//! wants ([`order`]); the source converts the pushed-down filters ([`expr`]), chooses an access path and
+//! becomes a [`scan::ScanExec`].
+
+mod expr;
+mod explain;
+mod functions;
+mod order;
+pub mod query;
+mod scan;
+mod table;
+mod tpch;

@@ -1,0 +1,356 @@
+//! A query → DataFusion's plan over our tables → batches.
+//!
+//! [`Planner`] is built once per database: it owns the function registry and the optimizer. What
+//! changes from statement to statement (catalog, snapshot, whether the rowkey is a column) is a
+//! [`Scope`], so plans of one statement see one catalog and one snapshot.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field as ArrowField, FieldRef, SchemaRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{DataFusionError, ParamValues, ScalarValue, SchemaError, TableReference};
+use datafusion::datasource::{MemTable, ViewTable, provider_as_source};
+use datafusion::error::Result as DfResult;
+use datafusion::execution::context::SessionState;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
+use datafusion::logical_expr::{
+    AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource as DfTableSource, WindowUDF,
+};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::SessionConfig;
+use datafusion::sql::planner::{ParserOptions, SqlToRel};
+use sqlparser::ast::{self, Query};
+
+use super::table::TableSource;
+use super::{functions, order, tpch};
+use crate::catalog::{Catalog, Relation};
+use crate::error::{Error, Kind, Result, Span, sqlstate};
+use crate::store::Snapshot;
+use crate::value::Value;
+
+/// Views inside views, at the most.
+const VIEW_DEPTH: u32 = 32;
+
+/// What the names in one statement stand for.
+pub struct Scope<'a> {
+    /// Tables, index tables and views.
+    pub catalog: &'a Catalog,
+    /// What they hold.
+    pub snapshot: Arc<dyn Snapshot>,
+    /// Names under which the rowkey is a column of every table; none unless the statement mentions it.
+    pub rowkeys: Vec<&'a str>,
+    /// Rows that are in no table, by name; they hide tables of the same name.
+    pub rows: Vec<(String, RecordBatch)>,
+}
+
+/// Plans and runs queries.
+pub struct Planner {
+    state: SessionState,
+}
+
+impl Planner {
+    /// A planner with every function registered.
+    pub fn new() -> Planner {
+        let mut config = SessionConfig::new().with_information_schema(false).with_target_partitions(2);
+        let options = config.options_mut();
+        options.sql_parser.parse_float_as_decimal = true;
+        options.sql_parser.map_string_types_to_utf8view = false;
+        options.sql_parser.collect_spans = true;
+        // NULLs are smallest, as in SQLite and in our keys: an index gives ORDER BY for free.
+        options.sql_parser.default_null_ordering = "nulls_min".to_owned();
+        let mut state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_default_features()
+            .with_type_planner(Arc::new(Types))
+            .build();
+        functions::register(&mut state);
+        state.register_udtf("tpch", Arc::new(tpch::Tpch));
+        Planner { state }
+    }
+
+    /// The logical plan of `query`, its `$n` replaced by `params`.
+    pub fn plan(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<LogicalPlan> {
+        let names = Names { planner: self, scope, depth: Cell::new(0) };
+        let plan = names.to_plan(query).map_err(|e| from_df(e, scope.catalog))?;
+        let values: Result<Vec<ScalarValue>> = params.iter().map(scalar_of).collect();
+        plan.with_param_values(ParamValues::from(values?)).map_err(df_error)
+    }
+
+    /// Optimises a logical plan and makes it executable.
+    pub async fn physical(&self, plan: LogicalPlan) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+        let mut state = self.state.clone();
+        state.mark_start_execution();
+        let plan = order::advise(state.optimize(&plan).map_err(df_error)?).map_err(df_error)?;
+        let planner = Arc::clone(state.query_planner());
+        let plan = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
+        Ok((plan, state.task_ctx()))
+    }
+
+    /// Starts running a plan.
+    pub fn run(
+        &self,
+        (plan, context): (Arc<dyn ExecutionPlan>, Arc<TaskContext>),
+    ) -> Result<SendableRecordBatchStream> {
+        execute_stream(plan, context).map_err(df_error)
+    }
+
+    /// All rows of a query in one batch: for the small ones a statement needs on the way.
+    pub async fn collect(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<RecordBatch> {
+        let plan = self.physical(self.plan(query, scope, params)?).await?;
+        let schema = plan.0.schema();
+        let batches = datafusion::physical_plan::collect(plan.0, plan.1).await.map_err(df_error)?;
+        arrow::compute::concat_batches(&schema, &batches)
+            .map_err(|e| Error::internal("batches of one query differ").caused_by(e))
+    }
+}
+
+/// Resolves the names of one statement.
+struct Names<'a> {
+    planner: &'a Planner,
+    scope: &'a Scope<'a>,
+    depth: Cell<u32>,
+}
+
+impl Names<'_> {
+    fn to_plan(&self, query: Query) -> DfResult<LogicalPlan> {
+        let options = ParserOptions::from(&self.planner.state.config_options().sql_parser);
+        SqlToRel::new_with_options(self, options)
+            .statement_to_plan(datafusion::sql::parser::Statement::Statement(Box::new(
+                ast::Statement::Query(Box::new(query)),
+            )))
+    }
+
+    fn view(&self, view: &crate::schema::ViewDef) -> DfResult<Arc<dyn DfTableSource>> {
+        if self.depth.get() >= VIEW_DEPTH {
+            let error = Error::invalid(format!("views nest more than {VIEW_DEPTH} deep"))
+                .why(format!("view \"{}\" leads back to itself or through too many others", view.name));
+            return Err(to_df(error));
+        }
+        let query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
+        self.depth.set(self.depth.get() + 1);
+        let plan = self.to_plan(query);
+        self.depth.set(self.depth.get() - 1);
+        let plan = rename(plan?, &view.columns)?;
+        Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.sql.clone())))))
+    }
+}
+
+/// The same plan with these output names.
+fn rename(plan: LogicalPlan, names: &[String]) -> DfResult<LogicalPlan> {
+    if names.is_empty() {
+        return Ok(plan);
+    }
+    let columns = plan.schema().columns();
+    let exprs: Vec<Expr> = columns.into_iter().zip(names).map(|(c, name)| Expr::Column(c).alias(name)).collect();
+    datafusion::logical_expr::LogicalPlanBuilder::from(plan).project(exprs)?.build()
+}
+
+impl ContextProvider for Names<'_> {
+    fn get_table_source(&self, name: TableReference) -> DfResult<Arc<dyn DfTableSource>> {
+        let name = name.table();
+        let scope = self.scope;
+        if let Some((_, batch)) = scope.rows.iter().find(|(n, _)| n == name) {
+            let table = MemTable::try_new(batch.schema(), vec![vec![batch.clone()]])?;
+            return Ok(provider_as_source(Arc::new(table)));
+        }
+        let (table, index) = match scope.catalog.find(name) {
+            Some(Relation::Table(table)) => (table, None),
+            Some(Relation::Index(table, id)) => {
+                let index = table.indexes.iter().find(|i| i.id == id).cloned();
+                (table, index)
+            }
+            Some(Relation::View(view)) => return self.view(&view),
+            None => return Err(to_df(scope.catalog.unknown(name))),
+        };
+        let source = TableSource::new(table, index, Arc::clone(&scope.snapshot), &scope.rowkeys);
+        Ok(provider_as_source(Arc::new(source)))
+    }
+
+    fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> DfResult<Arc<dyn DfTableSource>> {
+        let Some(function) = self.planner.state.table_functions().get(name) else {
+            return Err(to_df(Error::invalid(format!("there is no table function \"{name}\""))));
+        };
+        let args = datafusion::catalog::TableFunctionArgs::new(&args, &self.planner.state);
+        Ok(provider_as_source(function.create_table_provider_with_args(args)?))
+    }
+
+    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> DfResult<Arc<dyn DfTableSource>> {
+        let table = datafusion::datasource::cte_worktable::CteWorkTable::new(name, schema);
+        Ok(provider_as_source(Arc::new(table)))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        self.planner.state.expr_planners()
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(Arc::new(Types))
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.planner.state.scalar_functions().get(name).cloned()
+    }
+
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        self.planner.state.higher_order_functions().get(name).cloned()
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.planner.state.aggregate_functions().get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.planner.state.window_functions().get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.planner.state.config_options()
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        self.planner.state.scalar_functions().keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        self.planner.state.higher_order_functions().keys().cloned().collect()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        self.planner.state.aggregate_functions().keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        self.planner.state.window_functions().keys().cloned().collect()
+    }
+}
+
+/// Our types where DataFusion reads a name differently: FLOAT is 64-bit, times are microseconds.
+#[derive(Debug)]
+struct Types;
+
+impl TypePlanner for Types {
+    fn plan_type_field(&self, sql_type: &ast::DataType) -> DfResult<Option<FieldRef>> {
+        let ty = crate::sql::column_type(sql_type).ok();
+        Ok(ty.map(|(ty, _)| Arc::new(ArrowField::new("", crate::row::arrow_type(ty), true))))
+    }
+}
+
+/// A value as DataFusion's scalar.
+pub fn scalar_of(value: &Value) -> Result<ScalarValue> {
+    Ok(match value {
+        Value::Null => ScalarValue::Null,
+        Value::Boolean(b) => ScalarValue::Boolean(Some(*b)),
+        Value::Int(i) => ScalarValue::Int64(Some(*i)),
+        Value::Double(d) => ScalarValue::Float64(Some(*d)),
+        Value::Decimal(d, scale) => {
+            let digits = d.unsigned_abs().checked_ilog10().map_or(1, |n| n as u8 + 1);
+            ScalarValue::Decimal128(Some(*d), digits.max(*scale), *scale as i8)
+        }
+        Value::Text(t) => ScalarValue::Utf8(Some(t.clone())),
+        Value::Bytes(b) => ScalarValue::Binary(Some(b.clone())),
+        Value::Date(d) => ScalarValue::Date32(Some(*d)),
+        Value::Timestamp(t) => ScalarValue::TimestampMicrosecond(Some(*t), None),
+        Value::TimestampTz(t) => ScalarValue::TimestampMicrosecond(Some(*t), Some("+00:00".into())),
+        Value::Uuid(_) => ScalarValue::Utf8(Some(value.to_string())),
+    })
+}
+
+/// Our error on its way through DataFusion.
+pub fn to_df(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// DataFusion's error as ours; our own comes back as it went in.
+pub fn df_error(error: DataFusionError) -> Error {
+    from_df(error, &Catalog::empty())
+}
+
+fn from_df(error: DataFusionError, catalog: &Catalog) -> Error {
+    match error {
+        DataFusionError::External(source) => match source.downcast::<Error>() {
+            Ok(ours) => *ours,
+            Err(other) => Error::internal(other.to_string()).caused_by(other),
+        },
+        DataFusionError::Context(_, inner) => from_df(*inner, catalog),
+        DataFusionError::Shared(inner) => match Arc::try_unwrap(inner) {
+            Ok(inner) => from_df(inner, catalog),
+            Err(shared) => Error::invalid(message(&shared.to_string())),
+        },
+        DataFusionError::Collection(mut all) if !all.is_empty() => from_df(all.swap_remove(0), catalog),
+        DataFusionError::Diagnostic(diagnostic, inner) => {
+            let span = diagnostic.span.map(|s| Span {
+                line: s.start.line as u32,
+                column: s.start.column as u32,
+                len: s.end.column.saturating_sub(s.start.column) as u32,
+            });
+            from_df(*inner, catalog).at(span)
+        }
+        DataFusionError::SchemaError(error, _) => schema_error(*error),
+        DataFusionError::ArrowError(error, _) => arrow_error(*error),
+        DataFusionError::SQL(error, _) => Error::invalid(error.to_string()).state(sqlstate::SYNTAX),
+        DataFusionError::NotImplemented(what) => Error::unsupported(message(&what)),
+        DataFusionError::ResourcesExhausted(what) => {
+            Error::new(Kind::Unavailable, message(&what)).state("53200").hint("raise memory_limit, or narrow the query")
+        }
+        DataFusionError::Internal(what) => Error::internal(message(&what)),
+        DataFusionError::Plan(what) | DataFusionError::Execution(what) => Error::invalid(message(&what)),
+        other => Error::invalid(message(&other.to_string())),
+    }
+}
+
+/// DataFusion's own words, without its label and its request to file a report.
+fn message(text: &str) -> String {
+    let text = text.split("\n\nbacktrace").next().unwrap_or(text);
+    let text = text.split(".\nThis issue was likely caused by").next().unwrap_or(text);
+    let mut text = text.trim();
+    for label in ["Error during planning: ", "Execution error: ", "Optimizer rule 'simplify_expressions' failed", "caused by"] {
+        text = text.strip_prefix(label).unwrap_or(text).trim();
+    }
+    text.to_owned()
+}
+
+fn schema_error(error: SchemaError) -> Error {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let place = field.relation.as_ref().map(|r| format!(" in {}", r.table())).unwrap_or_default();
+            let error = Error::invalid(format!("there is no column \"{}\"{place}", field.name)).state(sqlstate::UNDEFINED_COLUMN);
+            let names: Vec<&str> = valid_fields.iter().map(|c| c.name.as_str()).collect();
+            let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
+            let otherwise = if shown.is_empty() { "no column can be used here".to_owned() } else { format!("columns here are {shown}") };
+            crate::catalog::with_suggestion(error, &field.name, names.into_iter(), &otherwise)
+        }
+        SchemaError::AmbiguousReference { field } => {
+            Error::invalid(format!("column \"{}\" is ambiguous", field.name))
+                .why("more than one table here has it")
+                .hint(format!("write table.{}", field.name))
+                .state("42702")
+        }
+        other => Error::invalid(other.to_string()).state(sqlstate::DUPLICATE_COLUMN),
+    }
+}
+
+fn arrow_error(error: arrow::error::ArrowError) -> Error {
+    use arrow::error::ArrowError;
+    match error {
+        ArrowError::DivideByZero => Error::invalid("division by zero").state("22012"),
+        ArrowError::ArithmeticOverflow(what) => {
+            Error::invalid(what).why("the result does not fit its type").hint("cast to a wider type").state(sqlstate::OUT_OF_RANGE)
+        }
+        ArrowError::CastError(what) | ArrowError::ParseError(what) | ArrowError::InvalidArgumentError(what) => {
+            Error::invalid(what).state(sqlstate::INVALID_TEXT)
+        }
+        ArrowError::ExternalError(source) => match source.downcast::<DataFusionError>() {
+            Ok(inner) => df_error(*inner),
+            Err(other) => Error::invalid(other.to_string()),
+        },
+        other => Error::invalid(other.to_string()),
+    }
+}

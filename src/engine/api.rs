@@ -1,0 +1,473 @@
+//! The Rust API: one-line statements, typed rows, prepared statements, and tables without SQL.
+
+use std::collections::VecDeque;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use serde::de::value::{Error as SerdeError, MapDeserializer};
+use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::outcome::{Outcome, RowStream};
+use super::session::Session;
+use super::Database;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::scan::{Counters, Scan, ScanSpec};
+use crate::key::{KeyRange, KeyRanges, Rowkey};
+use crate::access::{Access, Method, Path};
+use crate::plan::{Field, Predicate};
+use crate::row::{column_type_of, field, value_at};
+use crate::schema::TableDef;
+use crate::store::Direction;
+use crate::value::{ColumnType, Value};
+
+impl Database {
+    /// Runs one statement that returns no rows worth having; gives the number of rows written.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// let db = rowkeydb::Database::in_memory()?;
+    /// db.execute("CREATE TABLE t (id BIGINT, note TEXT, PRIMARY KEY (reverse(lpad(id, 12))))")?;
+    /// assert_eq!(db.execute("INSERT INTO t VALUES (1, 'one'), (2, 'two')")?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn execute(&self, sql: &str) -> Result<u64> {
+        self.execute_with(sql, &[])
+    }
+
+    /// [`Database::execute`] with values for `$1`, `$2`, ...
+    pub fn execute_with(&self, sql: &str, params: &[Value]) -> Result<u64> {
+        written(self.session().execute(sql, params)?)
+    }
+
+    /// [`Database::execute`] for async code, on a tokio runtime.
+    pub async fn execute_async(&self, sql: &str, params: &[Value]) -> Result<u64> {
+        let mut outcome = self.session().execute_async(sql, params).await?;
+        while let Some(batch) = outcome.rows.next_batch().await {
+            batch?;
+        }
+        Ok(outcome.affected.unwrap_or(0))
+    }
+
+    /// Runs a query; its rows are read while they are iterated.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// # db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, note TEXT)")?;
+    /// # db.execute("INSERT INTO t VALUES (1, 'one'), (2, 'two')")?;
+    /// for row in db.query("SELECT id, note FROM t WHERE id >= 2")? {
+    ///     let row = row?;
+    ///     assert_eq!((row.get::<i64>("id")?, row.get::<String>("note")?), (2, "two".to_owned()));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn query(&self, sql: &str) -> Result<Rows> {
+        self.query_with(sql, &[])
+    }
+
+    /// [`Database::query`] with values for `$1`, `$2`, ...
+    pub fn query_with(&self, sql: &str, params: &[Value]) -> Result<Rows> {
+        Ok(Rows::new(self.session().execute(sql, params)?.rows))
+    }
+
+    /// A query's record batches for async code, on a tokio runtime: [`RowStream::next_batch`].
+    pub async fn query_async(&self, sql: &str, params: &[Value]) -> Result<RowStream> {
+        Ok(self.session().execute_async(sql, params).await?.rows)
+    }
+
+    /// Parses a statement once, to run it many times.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// # db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, note TEXT)")?;
+    /// let mut put = db.prepare("UPSERT INTO t VALUES ($1, $2)")?;
+    /// put.execute(&[1.into(), "one".into()])?;
+    /// put.execute(&[2.into(), "two".into()])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn prepare(&self, sql: &str) -> Result<Prepared> {
+        Ok(Prepared { statement: crate::sql::parse(sql)?, session: self.session() })
+    }
+
+    /// Begins a transaction: a session that commits with [`Session::execute`]`("COMMIT")` and rolls
+    /// back when it is dropped.
+    pub fn begin(&self) -> Result<Session> {
+        let mut session = self.session();
+        session.execute("BEGIN", &[])?;
+        Ok(session)
+    }
+
+    /// A table without SQL: get rows by key, scan key ranges.
+    pub fn table(&self, name: &str) -> Result<TableHandle> {
+        Ok(TableHandle { db: self.clone(), table: self.catalog().table(name)? })
+    }
+}
+
+fn written(outcome: Outcome) -> Result<u64> {
+    let affected = outcome.affected;
+    outcome.rows.into_iter().try_for_each(|batch| batch.map(drop))?;
+    Ok(affected.unwrap_or(0))
+}
+
+/// A parsed statement with a session of its own.
+#[derive(Debug)]
+pub struct Prepared {
+    statement: crate::sql::Statement,
+    session: Session,
+}
+
+impl Prepared {
+    /// Runs it; gives the number of rows written.
+    pub fn execute(&mut self, params: &[Value]) -> Result<u64> {
+        written(self.session.run_parsed(&self.statement, params)?)
+    }
+
+    /// Runs it as a query.
+    pub fn query(&mut self, params: &[Value]) -> Result<Rows> {
+        Ok(Rows::new(self.session.run_parsed(&self.statement, params)?.rows))
+    }
+}
+
+/// Typed rows of a query, one by one.
+#[derive(Debug)]
+pub struct Rows {
+    stream: RowStream,
+    batch: Option<(Arc<RecordBatch>, usize)>,
+}
+
+impl Rows {
+    fn new(stream: RowStream) -> Rows {
+        Rows { stream, batch: None }
+    }
+
+    /// Every row as a `T`, its fields named like the columns.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// #[derive(serde::Deserialize)]
+    /// struct Note { id: i64, note: Option<String> }
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// # db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, note TEXT)")?;
+    /// # db.execute("INSERT INTO t VALUES (1, NULL)")?;
+    /// let notes: Vec<Note> = db.query("SELECT * FROM t")?.deserialize()?;
+    /// assert_eq!((notes[0].id, &notes[0].note), (1, &None));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn deserialize<T: DeserializeOwned>(self) -> Result<Vec<T>> {
+        self.map(|row| row?.deserialize()).collect()
+    }
+
+    /// The record batches, for those who want Arrow.
+    pub fn batches(self) -> RowStream {
+        self.stream
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some((batch, at)) = &mut self.batch
+                && *at < batch.num_rows()
+            {
+                let row = Row { batch: Arc::clone(batch), at: *at };
+                *at += 1;
+                return Some(Ok(row));
+            }
+            match self.stream.next()? {
+                Ok(batch) => self.batch = Some((Arc::new(batch), 0)),
+                Err(e) => return Some(Err(e)),
+            }
+        }
+    }
+}
+
+/// One row.
+#[derive(Clone, Debug)]
+pub struct Row {
+    batch: Arc<RecordBatch>,
+    at: usize,
+}
+
+impl Row {
+    /// The value of a column, as a Rust type. Errors: no such column; NULL for a type that has none; a
+    /// value of another type.
+    pub fn get<T: FromValue>(&self, column: &str) -> Result<T> {
+        let value = self.value(column)?;
+        T::from_value(value.clone()).ok_or_else(|| {
+            Error::invalid(format!("column \"{column}\" is {}, not a {}", crate::value::Literal(value.as_ref()), T::NAME))
+                .hint("ask for another type, or an Option for a column that may be NULL")
+                .state(sqlstate::DATATYPE_MISMATCH)
+        })
+    }
+
+    /// The value of a column.
+    pub fn value(&self, column: &str) -> Result<Value> {
+        let schema = self.batch.schema_ref();
+        let at = schema.index_of(column).map_err(|_| {
+            Error::invalid(format!("the result has no column \"{column}\"")).state(sqlstate::UNDEFINED_COLUMN)
+        })?;
+        self.value_at(at)
+    }
+
+    fn value_at(&self, column: usize) -> Result<Value> {
+        let field = self.batch.schema_ref().field(column);
+        let ty = column_type_of(field)
+            .ok_or_else(|| Error::unsupported(format!("column \"{}\" has type {}", field.name(), field.data_type())))?;
+        value_at(self.batch.column(column), self.at, ty)
+    }
+
+    /// The row as a `T`, its fields named like the columns.
+    pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T> {
+        let fields = self.batch.schema_ref().fields();
+        let entries: Result<Vec<(String, Cell)>> =
+            fields.iter().enumerate().map(|(i, f)| Ok((f.name().clone(), Cell(self.value_at(i)?)))).collect();
+        T::deserialize(MapDeserializer::new(entries?.into_iter())).map_err(|e: SerdeError| {
+            Error::invalid(format!("the row does not fit the type: {e}")).state(sqlstate::DATATYPE_MISMATCH)
+        })
+    }
+}
+
+/// A value on its way into a serde type.
+struct Cell(Value);
+
+impl IntoDeserializer<'_, SerdeError> for Cell {
+    type Deserializer = Cell;
+
+    fn into_deserializer(self) -> Cell {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for Cell {
+    type Error = SerdeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SerdeError> {
+        match self.0 {
+            Value::Null => visitor.visit_unit(),
+            Value::Boolean(b) => visitor.visit_bool(b),
+            Value::Int(i) => visitor.visit_i64(i),
+            Value::Double(d) => visitor.visit_f64(d),
+            Value::Text(t) => visitor.visit_string(t),
+            Value::Bytes(b) => visitor.visit_byte_buf(b),
+            // Times, decimals and UUIDs go as their exact text.
+            other => visitor.visit_string(other.to_string()),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SerdeError> {
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SerdeError> {
+        match self.0 {
+            Value::Decimal(..) => match self.0.to_string().parse() {
+                Ok(d) => visitor.visit_f64(d),
+                Err(_) => visitor.visit_string(self.0.to_string()),
+            },
+            other => Cell(other).deserialize_any(visitor),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 char str string bytes byte_buf unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+/// Rust types that a column's value can be read as.
+pub trait FromValue: Sized {
+    /// For messages.
+    const NAME: &'static str;
+
+    /// `None` if the value is of another type, or NULL.
+    fn from_value(value: Value) -> Option<Self>;
+}
+
+macro_rules! from_value {
+    ($ty:ty, $value:ident => $out:expr) => {
+        impl FromValue for $ty {
+            const NAME: &'static str = stringify!($ty);
+
+            fn from_value($value: Value) -> Option<Self> {
+                $out
+            }
+        }
+    };
+}
+
+from_value!(bool, v => if let Value::Boolean(b) = v { Some(b) } else { None });
+from_value!(i16, v => if let Value::Int(i) = v { i.try_into().ok() } else { None });
+from_value!(i32, v => if let Value::Int(i) = v { i.try_into().ok() } else { None });
+from_value!(i64, v => if let Value::Int(i) = v { Some(i) } else { None });
+from_value!(u64, v => if let Value::Int(i) = v { i.try_into().ok() } else { None });
+from_value!(f64, v => match v {
+    Value::Double(d) => Some(d),
+    Value::Decimal(..) => v.to_string().parse().ok(),
+    _ => None,
+});
+from_value!(String, v => match v {
+    Value::Text(t) => Some(t),
+    Value::Null | Value::Bytes(_) => None,
+    other => Some(other.to_string()),
+});
+from_value!(Vec<u8>, v => if let Value::Bytes(b) = v { Some(b) } else { None });
+from_value!(Value, v => Some(v));
+
+impl<T: FromValue> FromValue for Option<T> {
+    const NAME: &'static str = T::NAME;
+
+    fn from_value(value: Value) -> Option<Self> {
+        if value.is_null() { Some(None) } else { T::from_value(value).map(Some) }
+    }
+}
+
+/// A table without SQL.
+#[derive(Clone, Debug)]
+pub struct TableHandle {
+    db: Database,
+    table: Arc<TableDef>,
+}
+
+impl TableHandle {
+    /// The row under these key bytes.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// db.execute("CREATE TABLE t (id BIGINT, note TEXT, PRIMARY KEY (lpad(id, 4)))")?;
+    /// db.execute("INSERT INTO t VALUES (7, 'seven')")?;
+    /// let row = db.table("t")?.get("0007")?.expect("the row is there");
+    /// assert_eq!(row.get::<String>("note")?, "seven");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get(&self, key: impl Into<Rowkey>) -> Result<Option<Row>> {
+        let access = access(Method::Get(vec![key.into()]));
+        self.rows(access, None)?.next().transpose()
+    }
+
+    /// Rows whose key lies in `range`.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// # db.execute("CREATE TABLE t (id BIGINT, note TEXT, PRIMARY KEY (lpad(id, 4)))")?;
+    /// # db.execute("INSERT INTO t VALUES (7, 'seven'), (8, 'eight'), (9, 'nine')")?;
+    /// let last: Vec<_> = db.table("t")?.scan("0007".."0009").reverse().limit(1).rows()?.collect::<Result<_, _>>()?;
+    /// assert_eq!(last[0].get::<i64>("id")?, 8);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scan<K: Into<Rowkey> + Clone>(&self, range: impl RangeBounds<K>) -> TableScan {
+        let start = match range.start_bound() {
+            Bound::Included(key) => key.clone().into(),
+            Bound::Excluded(key) => key.clone().into().successor(),
+            Bound::Unbounded => Rowkey::default(),
+        };
+        let range = match range.end_bound() {
+            Bound::Included(key) => KeyRange::new(start, key.clone().into().successor()),
+            Bound::Excluded(key) => KeyRange::new(start, key.clone()),
+            Bound::Unbounded => KeyRange::from(start),
+        };
+        TableScan { table: self.clone(), range, direction: Direction::Forward, limit: None }
+    }
+
+    fn rows(&self, access: Access, limit: Option<u64>) -> Result<NativeRows> {
+        let table = &self.table;
+        let mut fields: Vec<_> = table.live_columns().map(|(_, c)| field(&c.name, c.ty, c.nullable)).collect();
+        let mut output: Vec<Field> = table.live_columns().map(|(id, _)| Field::Column(id)).collect();
+        if !table.names_rowkey() {
+            let ty = if table.key.is_text() { ColumnType::Varchar } else { ColumnType::Varbinary };
+            fields.push(field("rowkey", ty, false));
+            output.push(Field::Rowkey);
+        }
+        let spec = ScanSpec {
+            table: Arc::clone(table),
+            index: None,
+            as_table: false,
+            access,
+            output,
+            schema: Arc::new(arrow::datatypes::Schema::new(fields)),
+        };
+        let (_, snapshot) = self.db.view()?;
+        let scan = Scan::new(Arc::new(spec), snapshot, limit, Arc::<Counters>::default());
+        Ok(NativeRows { scan, ready: VecDeque::new() })
+    }
+}
+
+fn access(method: Method) -> Access {
+    Access {
+        path: Path::Primary,
+        method,
+        entry_filter: Predicate::True,
+        filter: Predicate::True,
+        ordered: true,
+        entries: 0.0,
+        cost: 0.0,
+    }
+}
+
+/// A scan of a key range, before it starts.
+#[derive(Clone, Debug)]
+pub struct TableScan {
+    table: TableHandle,
+    range: KeyRange,
+    direction: Direction,
+    limit: Option<u64>,
+}
+
+impl TableScan {
+    /// Greatest key first.
+    #[must_use]
+    pub fn reverse(mut self) -> Self {
+        self.direction = Direction::Reverse;
+        self
+    }
+
+    /// So many rows at the most.
+    #[must_use]
+    pub fn limit(mut self, rows: u64) -> Self {
+        self.limit = Some(rows);
+        self
+    }
+
+    /// Starts the scan.
+    pub fn rows(self) -> Result<impl Iterator<Item = Result<Row>>> {
+        let ranges = KeyRanges::new(vec![self.range]);
+        let access = access(Method::Scan { ranges, direction: self.direction, merge: None });
+        self.table.rows(access, self.limit)
+    }
+}
+
+/// Rows of a scan without a query around it.
+struct NativeRows {
+    scan: Scan,
+    ready: VecDeque<Row>,
+}
+
+impl Iterator for NativeRows {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.ready.is_empty() {
+            match self.scan.next_batch() {
+                Ok(Some(batch)) => {
+                    let batch = Arc::new(batch);
+                    self.ready.extend((0..batch.num_rows()).map(|at| Row { batch: Arc::clone(&batch), at }));
+                }
+                Ok(None) => return None,
+                Err(e) => return Some(Err(e)),
+            }
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}

@@ -1,0 +1,139 @@
+//! COPY: files in and out.
+
+use std::path::Path;
+
+use futures::StreamExt;
+
+use super::outcome::{Outcome, Warning};
+use super::rows::{Cells, complete};
+use super::session::{Session, View};
+use crate::catalog::Catalog;
+use crate::df::query::df_error;
+use crate::error::{Error, Kind, Result};
+use crate::exec::bulk::Loader;
+use crate::exec::transfer::{self, Format, OnError, ReadOptions, WriteOptions};
+use crate::key::ColumnId;
+use crate::schema::TableDef;
+use crate::sql::{Copy, CopyFormat, CopySource};
+use crate::store::{Mutation, WriteBatch};
+use crate::value::Value;
+
+/// Rows read from a file before they go to the loader.
+const CHUNK_ROWS: usize = 8192;
+
+/// Runs COPY.
+pub async fn run(session: &mut Session, copy: &Copy, params: &[Value]) -> Result<Outcome> {
+    if copy.to { copy_to(session, copy, params).await } else { copy_from(session, copy).await }
+}
+
+fn format(format: CopyFormat) -> Format {
+    match format {
+        CopyFormat::Csv => Format::Csv,
+        CopyFormat::Jsonl => Format::Jsonl,
+        CopyFormat::Parquet => Format::Parquet,
+    }
+}
+
+async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result<Outcome> {
+    let view = session.view()?;
+    let query = match &copy.source {
+        CopySource::Query(query) => (**query).clone(),
+        CopySource::Table { name, columns } => {
+            let list: Vec<String> = columns.iter().map(|c| super::rows::quote(&crate::sql::name_of(c))).collect();
+            let list = if list.is_empty() { "*".into() } else { list.join(", ") };
+            let name = crate::sql::name_of(name);
+            crate::sql::parse_query(&format!("SELECT {list} FROM {}", super::rows::quote(&name)))?
+        }
+    };
+    let (mut stream, schema) = view.stream(query, params).await?;
+    let options = WriteOptions { header: copy.header, delimiter: copy.delimiter, null: copy.null.clone() };
+    let mut writer = transfer::writer(Path::new(&copy.path), format(copy.format), schema, &options)?;
+    let mut rows = 0;
+    let label = format!("writing {}", copy.path);
+    while let Some(batch) = stream.next().await {
+        let batch = batch.map_err(df_error)?;
+        rows += batch.num_rows() as u64;
+        writer.write(&batch)?;
+        view.watch.step(&label, rows, None, "rows")?;
+    }
+    writer.finish()?;
+    view.watch.finish(&label, rows, "rows");
+    Ok(Outcome { affected: Some(rows), ..session.done("COPY") })
+}
+
+async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
+    if session.in_transaction() {
+        return Err(Error::unsupported("COPY FROM cannot run inside a transaction")
+            .why("it is one atomic step of its own")
+            .hint("COMMIT first")
+            .state("25001"));
+    }
+    let CopySource::Table { name, columns } = &copy.source else {
+        return Err(Error::invalid("COPY FROM needs a table").hint("COPY t FROM 'file.csv'"));
+    };
+    let view = session.view()?;
+    let table = view.table(name)?;
+    let columns: Vec<ColumnId> = if columns.is_empty() {
+        table.live_columns().map(|(id, _)| id).collect()
+    } else {
+        columns.iter().map(|c| view.column(&table, c)).collect::<Result<_>>()?
+    };
+    let targets: Vec<_> = columns.iter().map(|id| (table.column_name(*id).to_owned(), table.column(*id).ty)).collect();
+    let options = ReadOptions {
+        header: copy.header,
+        delimiter: copy.delimiter,
+        null: copy.null.clone(),
+        on_error: if copy.skip_errors { OnError::Skip } else { OnError::Stop },
+    };
+    let path = Path::new(&copy.path);
+    let mut reader = transfer::reader(path, format(copy.format), &targets, &options)?;
+    let size = std::fs::metadata(path).map(|m| m.len()).ok();
+    let label = format!("reading {}", copy.path);
+    let rows = load(&view, &table, &columns, || {
+        view.watch.step(&label, reader.bytes_read(), size, "bytes")?;
+        reader.next_chunk(CHUNK_ROWS)
+    })?;
+    view.watch.finish(&label, reader.bytes_read(), "bytes");
+    let skipped = reader.skipped();
+    let mut warnings = Vec::new();
+    if skipped > 0 {
+        warnings.push(Warning::new(
+            format!("{skipped} rows of {} were skipped", copy.path),
+            "they do not fit the table".into(),
+            "without ON ERROR SKIP the first of them is reported".into(),
+        ));
+    }
+    Ok(Outcome { affected: Some(rows), warnings, ..session.done("COPY") })
+}
+
+/// Writes all rows that `next` gives, cell by cell of `columns`, in one atomic step.
+pub fn load(
+    view: &View,
+    table: &TableDef,
+    columns: &[ColumnId],
+    mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
+) -> Result<u64> {
+    let writer = view.db.store().bulk()?;
+    let fresh = {
+        let snapshot = view.db.store().snapshot()?;
+        let reader = snapshot.reader()?;
+        if Catalog::load(&*reader)?.version() != view.catalog.version() {
+            return Err(Error::new(Kind::Conflict, "a definition changed meanwhile").hint("run the statement again"));
+        }
+        reader.entries(table.rows())? == 0
+    };
+    let mut loader = Loader::new(table, writer, fresh, &view.watch);
+    // Identity counters move from chunk to chunk and are written at the end.
+    let mut counters = WriteBatch::default();
+    while let Some(rows) = next()? {
+        let cells = Cells { columns: columns.to_vec(), rows };
+        let rows = view.db.runtime().block_on(complete(view, table, cells, &mut counters))?;
+        rows.iter().try_for_each(|row| loader.add(row))?;
+    }
+    for mutation in counters.mutations {
+        if let Mutation::Put(keyspace, key, value) = mutation {
+            loader.put(keyspace, &key, &value)?;
+        }
+    }
+    loader.commit()
+}

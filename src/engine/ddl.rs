@@ -1,0 +1,462 @@
+//! Definitions: CREATE, DROP, ALTER and TRUNCATE. Each is one atomic change of the catalog.
+
+use std::collections::HashSet;
+
+use sqlparser::ast::Ident;
+
+use super::Database;
+use crate::catalog::{Catalog, CatalogEdit, Relation};
+use crate::error::{Error, Result, Span, sqlstate};
+use crate::key::{ColumnId, KeyLayout, LayoutError, Tail, Warning};
+use crate::row::Compression;
+use crate::schema::{Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, TableDef, ViewDef};
+use crate::sql::{
+    AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyExpr, OptionDef, Statement, key_specs, name_of,
+    span_of,
+};
+use crate::value::Value;
+
+/// Column families of a table at the most (seed: MapR-DB's limit).
+const FAMILIES_MAX: usize = 64;
+/// Columns of a table at the most.
+const COLUMNS_MAX: usize = 4096;
+/// Bytes of a name at the most.
+const NAME_BYTES_MAX: usize = 128;
+
+/// Runs a definition statement; gives its warnings.
+pub async fn run(db: &Database, statement: &Statement) -> Result<Vec<Warning>> {
+    match statement {
+        Statement::CreateTable(create) => db.change_catalog(|catalog| create_table(catalog, create)),
+        Statement::CreateTableAs(create) => Err(Error::unsupported("CREATE TABLE AS is not supported")
+            .why("a table needs a key layout, and the query does not tell one")
+            .hint(format!("CREATE TABLE {} (..., PRIMARY KEY (...)), then INSERT INTO ... SELECT", name_of(&create.name)))
+            .at(span_of(&create.name))),
+        Statement::DropTable { if_exists, names } => db.change_catalog(|catalog| {
+            let mut edit = catalog.edit();
+            for name in names {
+                match catalog.table(&name_of(name)) {
+                    Ok(table) => {
+                        table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
+                        edit.drop_table(&table.name);
+                    }
+                    Err(_) if *if_exists && catalog.find(&name_of(name)).is_none() => {}
+                    Err(e) => return Err(e.at(span_of(name))),
+                }
+            }
+            finish(edit, Vec::new())
+        }),
+        Statement::Truncate { name } => db.change_catalog(|catalog| {
+            let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of(name)))?;
+            let mut edit = catalog.edit();
+            table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
+            finish(edit, Vec::new())
+        }),
+        Statement::AlterTable(alter) => db.change_catalog(|catalog| alter_table(catalog, alter)),
+        Statement::DropIndex { if_exists, name } => db.change_catalog(|catalog| match catalog.index(&name_of(name)) {
+            Ok((table, index)) => {
+                let mut edit = catalog.edit();
+                edit.batch.clear(index.keyspace);
+                let mut table = (*table).clone();
+                table.indexes.retain(|i| i.id != index.id);
+                edit.put_table(table)?;
+                finish(edit, Vec::new())
+            }
+            Err(_) if *if_exists => Ok((Vec::new(), None)),
+            Err(e) => Err(e.at(span_of(name))),
+        }),
+        Statement::CreateView(create) => create_view(db, create).await,
+        Statement::DropView { if_exists, name } => db.change_catalog(|catalog| match catalog.find(&name_of(name)) {
+            Some(Relation::View(view)) => {
+                let mut edit = catalog.edit();
+                edit.drop_view(&view.name);
+                finish(edit, Vec::new())
+            }
+            None if *if_exists => Ok((Vec::new(), None)),
+            None => Err(Error::invalid(format!("there is no view \"{}\"", name_of(name)))
+                .state(sqlstate::UNDEFINED_TABLE)
+                .at(span_of(name))),
+            Some(_) => Err(Error::invalid(format!("\"{}\" is not a view", name_of(name)))
+                .state(sqlstate::WRONG_OBJECT)
+                .at(span_of(name))),
+        }),
+        other => Err(Error::unsupported(format!("{} is not supported yet", other.kind_name()))),
+    }
+}
+
+type Changed<T> = Result<(T, Option<(Catalog, crate::store::WriteBatch)>)>;
+
+fn finish(edit: CatalogEdit, warnings: Vec<Warning>) -> Changed<Vec<Warning>> {
+    Ok((warnings, Some(edit.finish()?)))
+}
+
+/// A name that may be given to something.
+pub fn new_name(ident: &Ident) -> Result<String> {
+    let name = name_of(ident);
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(['\0', '/']) {
+        return Err(Error::invalid(format!("{} cannot be a name", crate::value::Literal(Value::Text(cut(&name)).as_ref())))
+            .why(format!("a name has 1 to {NAME_BYTES_MAX} bytes and no slash"))
+            .state("42602")
+            .at(span_of(ident)));
+    }
+    Ok(name)
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>> {
+    let name = new_name(&create.name)?;
+    if create.if_not_exists && catalog.find(&name).is_some() {
+        return Ok((Vec::new(), None));
+    }
+    catalog.check_free(&name).map_err(|e| e.at(span_of(&create.name)))?;
+    let mut edit = catalog.edit();
+    let families = families(&mut edit, &create.families)?;
+    let mut columns = columns(create)?;
+    let Some(keys) = &create.primary_key else {
+        return Err(Error::invalid(format!("table \"{name}\" has no PRIMARY KEY"))
+            .why("the key layout says under which rowkey each row is stored")
+            .hint("add PRIMARY KEY (col), or PRIMARY KEY (reverse(lpad(id, 12))) and the like")
+            .state(sqlstate::INVALID_TABLE_DEFINITION)
+            .at(span_of(&create.name)));
+    };
+    let specs = key_specs(keys, &|name| find_column(&columns, name))?;
+    // Key columns are NOT NULL: a rowkey has no place for NULL.
+    for id in specs.iter().flat_map(|spec| spec.transform.columns()) {
+        columns[usize::from(id.0)].nullable = false;
+    }
+    let mut table = TableDef {
+        id: edit.new_table_id(),
+        name: name.clone(),
+        key: layout(specs, keys, &columns, Tail::Nothing)?,
+        columns,
+        families,
+        checks: checks(create)?,
+        indexes: Vec::new(),
+        options: table_options(&create.options)?,
+    };
+    let mut warnings = table.key.warnings(&|id| table.column_info(id));
+    for unique in &create.uniques {
+        let index_name = match &unique.name {
+            Some(name) => new_name(name)?,
+            None => free_name(catalog, &table, &unique.keys),
+        };
+        catalog.check_free(&index_name)?;
+        let index = new_index(&mut edit, &table, index_name, true, &unique.keys, &[], None)?;
+        warnings.extend(index.layout.warnings(&|id| table.column_info(id)));
+        table.indexes.push(IndexDef { state: IndexState::Ready, ..index });
+    }
+    edit.put_table(table)?;
+    finish(edit, warnings)
+}
+
+fn find_column(columns: &[Column], name: &str) -> Option<(ColumnId, crate::value::ColumnType)> {
+    let at = columns.iter().position(|c| !c.dropped && c.name == name)?;
+    Some((ColumnId(at as u16), columns[at].ty))
+}
+
+fn layout(specs: Vec<crate::key::PartSpec>, keys: &[KeyExpr], columns: &[Column], tail: Tail) -> Result<KeyLayout> {
+    KeyLayout::new(specs, &|id| columns[usize::from(id.0)].info(), tail)
+        .map_err(|e: LayoutError| {
+            let span: Option<Span> = keys.get(e.part).map(|key| key.span);
+            Error::from(e).at(span)
+        })
+}
+
+/// A layout for an index of `table`.
+pub fn index_layout(table: &TableDef, keys: &[KeyExpr]) -> Result<KeyLayout> {
+    let specs = key_specs(keys, &|name| find_column(&table.columns, name))?;
+    layout(specs, keys, &table.columns, Tail::Pointer)
+}
+
+/// An index in state Building, its keyspace new.
+pub fn new_index(
+    edit: &mut CatalogEdit,
+    table: &TableDef,
+    name: String,
+    unique: bool,
+    keys: &[KeyExpr],
+    include: &[ColumnId],
+    filter: Option<(crate::plan::Predicate, String)>,
+) -> Result<IndexDef> {
+    let layout = index_layout(table, keys)?;
+    let mut include: Vec<ColumnId> = include.to_vec();
+    include.retain(|id| !layout.undoable().contains(id) && !table.key.undoable().contains(id));
+    include.sort_unstable();
+    include.dedup();
+    let (filter, filter_sql) = filter.unzip();
+    Ok(IndexDef {
+        id: edit.new_index_id(),
+        name,
+        unique,
+        holds_primary: layout.contains_columns(&table.key),
+        layout,
+        include,
+        filter,
+        filter_sql,
+        state: IndexState::Building,
+        keyspace: edit.new_keyspace(),
+    })
+}
+
+/// `table_column_key`, with a number behind it if that is taken.
+pub fn free_name(catalog: &Catalog, table: &TableDef, keys: &[KeyExpr]) -> String {
+    let parts: Vec<String> = keys
+        .iter()
+        .map(|key| key.sql.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect())
+        .collect();
+    let base: String = format!("{}_{}_key", table.name, parts.join("_")).chars().take(NAME_BYTES_MAX - 8).collect();
+    let taken = |name: &str| catalog.find(name).is_some() || table.index(name).is_some();
+    let mut name = base.clone();
+    let mut n = 1;
+    while taken(&name) {
+        n += 1;
+        name = format!("{base}{n}");
+    }
+    name
+}
+
+fn families(edit: &mut CatalogEdit, defs: &[FamilyDef]) -> Result<Vec<Family>> {
+    let mut families =
+        vec![Family { name: "default".into(), keyspace: edit.new_keyspace(), compression: Compression::None }];
+    for def in defs {
+        let name = new_name(&def.name)?;
+        let compression = compression(&def.options)?;
+        if name == "default" {
+            families[0].compression = compression;
+            continue;
+        }
+        if families.iter().any(|f| f.name == name) {
+            return Err(Error::invalid(format!("family \"{name}\" is declared twice")).at(span_of(&def.name)));
+        }
+        families.push(Family { name, keyspace: edit.new_keyspace(), compression });
+    }
+    if families.len() > FAMILIES_MAX {
+        return Err(Error::invalid(format!("a table has {FAMILIES_MAX} column families at the most"))
+            .hint("put columns that are read together into one family")
+            .state(sqlstate::LIMIT));
+    }
+    Ok(families)
+}
+
+fn compression(options: &[OptionDef]) -> Result<Compression> {
+    let mut compression = Compression::None;
+    for option in options {
+        let value = option.value.to_string().to_ascii_lowercase();
+        compression = match (option.name.as_str(), value.as_str()) {
+            ("compression", "lz4") => Compression::Lz4,
+            ("compression", "none") => Compression::None,
+            ("compression", other) => {
+                return Err(Error::invalid(format!("there is no compression '{other}'")).hint("'lz4' or 'none'").at(option.span));
+            }
+            (name, _) => {
+                return Err(Error::invalid(format!("a family has no option \"{name}\"")).hint("compression = 'lz4'").at(option.span));
+            }
+        };
+    }
+    Ok(compression)
+}
+
+fn table_options(options: &[OptionDef]) -> Result<Vec<(String, String)>> {
+    match options.first() {
+        None => Ok(Vec::new()),
+        Some(option) => Err(Error::unsupported(format!("table option \"{}\" is not supported yet", option.name))
+            .hint("leave it out")
+            .at(option.span)),
+    }
+}
+
+fn columns(create: &CreateTable) -> Result<Vec<Column>> {
+    if create.columns.len() > COLUMNS_MAX {
+        return Err(Error::invalid(format!("a table has {COLUMNS_MAX} columns at the most")).state(sqlstate::LIMIT));
+    }
+    let mut columns: Vec<Column> = Vec::with_capacity(create.columns.len());
+    for def in &create.columns {
+        let column = column(def, family_of(create, &name_of(&def.name)))?;
+        if columns.iter().any(|c| c.name == column.name) {
+            return Err(Error::invalid(format!("column \"{}\" is declared twice", column.name))
+                .state(sqlstate::DUPLICATE_COLUMN)
+                .at(span_of(&def.name)));
+        }
+        columns.push(column);
+    }
+    let mut placed = HashSet::new();
+    for ident in create.families.iter().flat_map(|f| &f.columns) {
+        let name = name_of(ident);
+        if !columns.iter().any(|c| c.name == name) {
+            return Err(Error::invalid(format!("a family lists column \"{name}\", which is not declared"))
+                .state(sqlstate::UNDEFINED_COLUMN)
+                .at(span_of(ident)));
+        }
+        if !placed.insert(name.clone()) {
+            return Err(Error::invalid(format!("column \"{name}\" is in two families")).at(span_of(ident)));
+        }
+    }
+    Ok(columns)
+}
+
+fn family_of(create: &CreateTable, column: &str) -> FamilyId {
+    let mut id = 0;
+    for def in &create.families {
+        let default = name_of(&def.name) == "default";
+        id += u8::from(!default);
+        if def.columns.iter().any(|c| name_of(c) == column) {
+            return if default { FamilyId::DEFAULT } else { FamilyId(id) };
+        }
+    }
+    FamilyId::DEFAULT
+}
+
+fn column(def: &ColumnDef, family: FamilyId) -> Result<Column> {
+    let name = new_name(&def.name)?;
+    if def.identity.is_some() && !def.data_type.is_integer() {
+        return Err(Error::invalid(format!("identity column \"{name}\" is {}", def.data_type))
+            .hint("declare it SMALLINT, INTEGER or BIGINT")
+            .state(sqlstate::DATATYPE_MISMATCH)
+            .at(def.span));
+    }
+    Ok(Column {
+        name,
+        ty: def.data_type,
+        nullable: !def.not_null && def.identity.is_none(),
+        max_len: def.max_len,
+        default: def.default.as_ref().map(ToString::to_string),
+        identity: def.identity.map(|i| Identity { always: i.always, start: i.start, increment: i.increment }),
+        family,
+        dropped: false,
+    })
+}
+
+fn checks(create: &CreateTable) -> Result<Vec<Check>> {
+    let name = |(i, check): (usize, &crate::sql::CheckDef)| {
+        let name = match &check.name {
+            Some(name) => new_name(name)?,
+            None => format!("{}_check_{}", name_of(&create.name), i + 1),
+        };
+        Ok(Check { name, sql: check.sql.clone() })
+    };
+    create.checks.iter().enumerate().map(name).collect()
+}
+
+fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
+    let old = match catalog.table(&name_of(&alter.name)) {
+        Ok(table) => table,
+        Err(_) if alter.if_exists => return Ok((Vec::new(), None)),
+        Err(e) => return Err(e.at(span_of(&alter.name))),
+    };
+    let mut edit = catalog.edit();
+    let mut table = (*old).clone();
+    match &alter.op {
+        AlterTableOp::AddColumn { if_not_exists, column: def, family } => {
+            if table.column_id(&name_of(&def.name)).is_some() {
+                if *if_not_exists {
+                    return Ok((Vec::new(), None));
+                }
+                return Err(Error::invalid(format!("table \"{}\" has a column \"{}\" already", table.name, name_of(&def.name)))
+                    .state(sqlstate::DUPLICATE_COLUMN)
+                    .at(def.span));
+            }
+            let family = match family {
+                None => FamilyId::DEFAULT,
+                Some(name) => {
+                    let wanted = name_of(name);
+                    let at = table.families.iter().position(|f| f.name == wanted);
+                    FamilyId(at.ok_or_else(|| {
+                        Error::invalid(format!("table \"{}\" has no family \"{wanted}\"", table.name)).at(span_of(name))
+                    })? as u8)
+                }
+            };
+            let column = column(def, family)?;
+            if !column.nullable || column.default.is_some() || column.identity.is_some() {
+                return Err(Error::unsupported(format!("column \"{}\" cannot be added as NOT NULL or with a DEFAULT", column.name))
+                    .why("adding a column is instant: the rows that are there are not rewritten, so it is NULL in them")
+                    .hint("add it without, then UPDATE")
+                    .at(def.span));
+            }
+            if table.columns.len() >= COLUMNS_MAX {
+                return Err(Error::invalid(format!("a table has {COLUMNS_MAX} columns at the most, dropped ones included"))
+                    .state(sqlstate::LIMIT));
+            }
+            table.columns.push(column);
+        }
+        AlterTableOp::DropColumn { if_exists, name } => {
+            let wanted = name_of(name);
+            let Some(id) = table.column_id(&wanted) else {
+                if *if_exists {
+                    return Ok((Vec::new(), None));
+                }
+                return Err(no_column(&table, name));
+            };
+            refuse_if_used(&table, id, name)?;
+            table.columns[usize::from(id.0)].dropped = true;
+        }
+        AlterTableOp::RenameColumn { from, to } => {
+            let Some(id) = table.column_id(&name_of(from)) else { return Err(no_column(&table, from)) };
+            let to_name = new_name(to)?;
+            if table.column_id(&to_name).is_some() {
+                return Err(Error::invalid(format!("table \"{}\" has a column \"{to_name}\" already", table.name))
+                    .state(sqlstate::DUPLICATE_COLUMN)
+                    .at(span_of(to)));
+            }
+            if !table.checks.is_empty() {
+                return Err(Error::unsupported("a column of a table with CHECK constraints cannot be renamed").at(span_of(from)));
+            }
+            table.columns[usize::from(id.0)].name = to_name;
+        }
+        AlterTableOp::RenameTable { to } => {
+            let name = new_name(to)?;
+            catalog.check_free(&name).map_err(|e| e.at(span_of(to)))?;
+            edit.rename_table(&table.name);
+            table.name = name;
+        }
+    }
+    edit.put_table(table)?;
+    finish(edit, Vec::new())
+}
+
+fn no_column(table: &TableDef, name: &Ident) -> Error {
+    Error::invalid(format!("table \"{}\" has no column \"{}\"", table.name, name_of(name)))
+        .state(sqlstate::UNDEFINED_COLUMN)
+        .at(span_of(name))
+}
+
+fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
+    let user = if table.is_key_column(id) {
+        Some("the rowkey".to_owned())
+    } else if !table.checks.is_empty() {
+        Some(format!("perhaps check \"{}\"", table.checks[0].name))
+    } else {
+        let uses = |i: &&IndexDef| {
+            let filter = i.filter.as_ref().is_some_and(|f| f.fields().contains(&crate::plan::Field::Column(id)));
+            i.layout.columns().contains(&id) || i.include.contains(&id) || filter
+        };
+        table.indexes.iter().find(uses).map(|i| format!("index \"{}\"", i.name))
+    };
+    match user {
+        None => Ok(()),
+        Some(user) => Err(Error::invalid(format!("column \"{}\" cannot be dropped", name_of(name)))
+            .why(format!("{user} uses it"))
+            .hint("drop that first")
+            .state("2BP01")
+            .at(span_of(name))),
+    }
+}
+
+async fn create_view(db: &Database, create: &CreateView) -> Result<Vec<Warning>> {
+    let name = new_name(&create.name)?;
+    // The query must plan now: a view that cannot be read is refused.
+    let view = db.session().view()?;
+    let columns = create.columns.iter().map(new_name).collect::<Result<Vec<_>>>()?;
+    view.check_query((*create.query).clone(), columns.len())?;
+    db.change_catalog(|catalog| {
+        match catalog.find(&name) {
+            Some(Relation::View(_)) if create.or_replace => {}
+            Some(_) if create.if_not_exists => return Ok((Vec::new(), None)),
+            _ => catalog.check_free(&name).map_err(|e| e.at(span_of(&create.name)))?,
+        }
+        let mut edit = catalog.edit();
+        edit.put_view(ViewDef { name: name.clone(), columns, sql: create.sql.clone() })?;
+        finish(edit, Vec::new())
+    })
+}

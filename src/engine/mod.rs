@@ -1,0 +1,155 @@
+//! The embedded API: open a database, run statements, read rows.
+//!
+//! A [`Database`] is the store, the catalog in memory and the planner, shared by every clone. A
+//! [`Session`] is one connection: it parses a statement ([`crate::sql`]), routes it (queries to
+//! [`query`](session), rows to [`write`](mod@write), definitions to [`ddl`]) and gives an [`Outcome`].
+
+mod api;
+mod build;
+mod copy;
+mod ddl;
+mod outcome;
+mod rows;
+mod runtime;
+mod session;
+mod show;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
+
+pub use api::{FromRow, Prepared, Row, Rows, TableHandle, TableScan};
+pub use outcome::{OutputColumn, Outcome, RowStream, Warning};
+pub use session::Session;
+
+pub use crate::exec::watch::{CancelHandle, OnProgress, Progress};
+pub use crate::store::Durability;
+
+use crate::catalog::Catalog;
+use crate::df::query::Planner;
+use crate::error::{Error, Result};
+use crate::store::{EmbeddedOptions, EmbeddedStore, MemoryStore, Snapshot, Store, WriteBatch};
+use runtime::Runtime;
+
+/// How a database is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// When a commit counts as done.
+    pub durability: Durability,
+}
+
+/// An open database. Clones share it; the last one closes it.
+#[derive(Clone)]
+pub struct Database(Arc<Shared>);
+
+struct Shared {
+    store: Box<dyn Store>,
+    /// Held for writing while a definition changes, so that a reader's catalog fits its snapshot.
+    catalog: RwLock<Arc<Catalog>>,
+    planner: Planner,
+    runtime: Runtime,
+    path: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.path() {
+            Some(path) => write!(f, "Database({})", path.display()),
+            None => f.write_str("Database(in memory)"),
+        }
+    }
+}
+
+impl Database {
+    /// Opens the database in the directory `path`, or creates it.
+    ///
+    /// Errors: `Unavailable` when another process has it open or the disk refuses, `Invalid` when the
+    /// directory is no database or of a newer format, `Corrupt` when its files are damaged.
+    pub fn open(path: impl AsRef<Path>) -> Result<Database> {
+        Database::open_with(path, Options::default())
+    }
+
+    /// Opens the database in the directory `path` with options.
+    pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Database> {
+        let path = path.as_ref();
+        let store = EmbeddedStore::open(path, EmbeddedOptions { durability: options.durability })?;
+        Database::over(Box::new(store), Some(path.to_owned()))
+    }
+
+    /// A new database in memory, gone with its last clone.
+    pub fn in_memory() -> Result<Database> {
+        Database::over(Box::new(MemoryStore::new()), None)
+    }
+
+    fn over(store: Box<dyn Store>, path: Option<PathBuf>) -> Result<Database> {
+        let catalog = Catalog::load(&*store.snapshot()?.reader()?)?;
+        Ok(Database(Arc::new(Shared {
+            store,
+            catalog: RwLock::new(Arc::new(catalog)),
+            planner: Planner::new(),
+            runtime: Runtime::start()?,
+            path,
+        })))
+    }
+
+    /// Where it lies; `None` in memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// A new connection.
+    pub fn session(&self) -> Session {
+        Session::new(self.clone())
+    }
+
+    /// Names of the tables, in order.
+    pub fn table_names(&self) -> Vec<String> {
+        self.catalog().tables().map(|t| t.name.clone()).collect()
+    }
+
+    /// Names of the index tables, in order.
+    pub fn index_names(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.catalog().tables().flat_map(|t| t.indexes.iter().map(|i| i.name.clone())).collect();
+        names.sort();
+        names
+    }
+
+    /// Column names of a table, in order; none if there is no such table.
+    pub fn column_names(&self, table: &str) -> Vec<String> {
+        match self.catalog().table(table) {
+            Ok(table) => table.live_columns().map(|(_, c)| c.name.clone()).collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn catalog(&self) -> Arc<Catalog> {
+        match self.0.catalog.read() {
+            Ok(catalog) => Arc::clone(&catalog),
+            Err(poisoned) => Arc::clone(&poisoned.into_inner()),
+        }
+    }
+
+    /// The catalog and a snapshot that fit each other.
+    fn view(&self) -> Result<(Arc<Catalog>, Arc<dyn Snapshot>)> {
+        let catalog = match self.0.catalog.read() {
+            Ok(catalog) => catalog,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        Ok((Arc::clone(&catalog), self.0.store.snapshot()?))
+    }
+
+    /// Changes definitions: `change` makes the next catalog from the current one.
+    fn change_catalog<T>(
+        &self,
+        change: impl FnOnce(&Catalog) -> Result<(T, Option<(Catalog, WriteBatch)>)>,
+    ) -> Result<T> {
+        let mut current = self.0.catalog.write().map_err(|_| Error::internal("a change of definitions panicked"))?;
+        let (result, next) = change(&current)?;
+        if let Some((catalog, batch)) = next {
+            self.0.store.commit(batch)?;
+            *current = Arc::new(catalog);
+        }
+        Ok(result)
+    }
+}

@@ -1,0 +1,94 @@
+//! What a statement gives back: rows as a stream of batches, a count, warnings.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use futures::{Stream, StreamExt};
+
+use super::runtime::Runtime;
+use crate::error::Result;
+use crate::exec::watch::CancelHandle;
+use crate::row::column_type_of;
+
+pub use crate::key::Warning;
+
+/// One output column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputColumn {
+    /// Name.
+    pub name: String,
+    /// SQL type.
+    pub type_name: String,
+}
+
+/// What a statement gave back.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What ran: `SELECT`, `INSERT`, `CREATE TABLE`.
+    pub tag: &'static str,
+    /// Output columns; none if the statement returns no rows.
+    pub columns: Vec<OutputColumn>,
+    /// The rows, read while they are asked for.
+    pub rows: RowStream,
+    /// Rows written, if it writes.
+    pub affected: Option<u64>,
+    /// What the user should know although it worked.
+    pub warnings: Vec<Warning>,
+}
+
+type BatchStream = Pin<Box<dyn Stream<Item = Result<RecordBatch>> + Send>>;
+
+/// Record batches, one after the other. Iterate to block for each, or [`RowStream::next_batch`] to
+/// await it.
+pub struct RowStream {
+    schema: SchemaRef,
+    batches: BatchStream,
+    runtime: Runtime,
+    cancel: CancelHandle,
+}
+
+impl std::fmt::Debug for RowStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RowStream({:?})", self.schema.fields().iter().map(|f| f.name()).collect::<Vec<_>>())
+    }
+}
+
+impl RowStream {
+    pub(super) fn new(schema: SchemaRef, batches: BatchStream, runtime: Runtime, cancel: CancelHandle) -> RowStream {
+        RowStream { schema, batches, runtime, cancel }
+    }
+
+    /// Columns of every batch.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// The next batch, which may be empty; `None` at the end.
+    pub async fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
+        let cancel = self.cancel.clone();
+        match cancel.guard(async { Ok(self.batches.next().await) }).await {
+            Ok(batch) => batch,
+            Err(e) => Some(Err(e)),
+        }
+    }
+
+    /// Names and types of the columns.
+    pub fn columns(&self) -> Vec<OutputColumn> {
+        let column = |field: &Arc<arrow::datatypes::Field>| OutputColumn {
+            name: field.name().clone(),
+            type_name: column_type_of(field).map_or_else(|| field.data_type().to_string(), |ty| ty.sql_name()),
+        };
+        self.schema.fields().iter().map(column).collect()
+    }
+}
+
+impl Iterator for RowStream {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let runtime = self.runtime.clone();
+        runtime.block_on(self.next_batch())
+    }
+}

@@ -1,0 +1,301 @@
+//! Given cells → whole rows: casts, defaults, identities and constraints.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
+use sqlparser::ast;
+use std::sync::Arc;
+
+use super::session::View;
+use crate::catalog::{CATALOG_KEYSPACE, identity_key};
+use crate::error::{Error, Result, sqlstate};
+use crate::key::{ColumnId, Rowkey};
+use crate::row::{ColumnBuilder, field, value_at};
+use crate::schema::{Column, TableDef};
+use crate::store::{Mutation, WriteBatch};
+use crate::value::{ColumnType, Value};
+
+/// Values given for some columns of some rows; `None` asks for the default.
+pub struct Cells {
+    /// Columns of each row.
+    pub columns: Vec<ColumnId>,
+    /// As many cells a row as there are columns.
+    pub rows: Vec<Vec<Option<Value>>>,
+}
+
+/// Casts the cells to their columns and fills in what was not given. Identity counters that move are
+/// written to `batch`.
+///
+/// Errors: a value that does not fit its column, naming row and column; NULL in a NOT NULL column; a
+/// value for a GENERATED ALWAYS column; a CHECK that does not hold.
+pub async fn complete(view: &View, table: &TableDef, cells: Cells, batch: &mut WriteBatch) -> Result<Vec<Vec<Value>>> {
+    let n = cells.rows.len();
+    let mut rows = vec![vec![Value::Null; table.columns.len()]; n];
+    let mut missing: Vec<Vec<usize>> = vec![Vec::new(); table.columns.len()];
+    let mut given = vec![false; table.columns.len()];
+    for id in &cells.columns {
+        given[usize::from(id.0)] = true;
+    }
+    for (id, _) in table.live_columns() {
+        if !given[usize::from(id.0)] {
+            missing[usize::from(id.0)] = (0..n).collect();
+        }
+    }
+    for (at, row) in cells.rows.into_iter().enumerate() {
+        for (id, cell) in cells.columns.iter().zip(row) {
+            let column = table.column(*id);
+            match cell {
+                None => missing[usize::from(id.0)].push(at),
+                Some(value) => {
+                    if column.identity.is_some_and(|i| i.always) {
+                        return Err(always_identity(column));
+                    }
+                    rows[at][usize::from(id.0)] = assign(value, column).map_err(|e| in_row(e, at, n))?;
+                }
+            }
+        }
+    }
+    for (id, column) in table.live_columns() {
+        let wanted = &missing[usize::from(id.0)];
+        if wanted.is_empty() {
+            continue;
+        }
+        if column.identity.is_some() {
+            next_identities(view, table, id, wanted.len(), batch)?
+                .zip(wanted)
+                .for_each(|(value, at)| rows[*at][usize::from(id.0)] = Value::Int(value));
+        } else if let Some(sql) = &column.default {
+            let values = defaults(view, sql, wanted.len()).await?;
+            for (value, at) in values.into_iter().zip(wanted) {
+                rows[*at][usize::from(id.0)] = assign(value, column)?;
+            }
+        }
+    }
+    for (at, row) in rows.iter().enumerate() {
+        check_nulls(table, row).map_err(|e| in_row(e, at, n))?;
+    }
+    check_constraints(view, table, &rows).await?;
+    Ok(rows)
+}
+
+/// A value as its column holds it.
+pub fn assign(value: Value, column: &Column) -> Result<Value> {
+    let value = value.cast(column.ty).map_err(|e| {
+        Error::from(e).why(format!("column \"{}\" is {}", column.name, column.ty))
+    })?;
+    if let (Some(max), Value::Text(text)) = (column.max_len, &value) {
+        let len = text.chars().count();
+        if len > max as usize {
+            return Err(Error::invalid(format!("column \"{}\" takes {max} characters, not {len}", column.name))
+                .hint("shorten the value, or declare the column wider")
+                .state(sqlstate::TOO_LONG));
+        }
+    }
+    Ok(value)
+}
+
+fn in_row(error: Error, at: usize, n: usize) -> Error {
+    if n > 1 { error.why(format!("in row {}", at + 1)) } else { error }
+}
+
+fn always_identity(column: &Column) -> Error {
+    Error::invalid(format!("column \"{}\" numbers itself", column.name))
+        .why("it is GENERATED ALWAYS AS IDENTITY")
+        .hint("leave it out, or write DEFAULT")
+        .state("428C9")
+}
+
+/// Errors: NULL in a NOT NULL column.
+pub fn check_nulls(table: &TableDef, row: &[Value]) -> Result<()> {
+    for (id, column) in table.live_columns() {
+        if !column.nullable && row[usize::from(id.0)].is_null() {
+            let why = if table.is_key_column(id) { "it is part of the rowkey" } else { "it is NOT NULL" };
+            return Err(Error::invalid(format!("column \"{}\" cannot be NULL", column.name))
+                .why(why)
+                .hint("give it a value")
+                .state(sqlstate::NOT_NULL));
+        }
+    }
+    Ok(())
+}
+
+/// Errors: a CHECK that is false for a row (NULL passes).
+pub async fn check_constraints(view: &View, table: &TableDef, rows: &[Vec<Value>]) -> Result<()> {
+    if table.checks.is_empty() || rows.is_empty() {
+        return Ok(());
+    }
+    let list: Vec<String> =
+        table.checks.iter().enumerate().map(|(i, check)| format!("({}) AS check_{i}", check.sql)).collect();
+    let query = crate::sql::parse_query(&format!("SELECT {} FROM {}", list.join(", "), quote(&table.name)))?;
+    let batch = batch_of(table, rows.iter().map(Vec::as_slice), None)?;
+    let verdicts = view.select_from(query, vec![(table.name.clone(), batch)], &[]).await?;
+    for (i, check) in table.checks.iter().enumerate() {
+        for (at, row) in rows.iter().enumerate() {
+            if value_at(verdicts.column(i), at, ColumnType::Boolean)? == Value::Boolean(false) {
+                return Err(Error::invalid(format!("check \"{}\" does not hold", check.name))
+                    .why(format!("{} is false for {}", check.sql, show_row(table, row)))
+                    .state(sqlstate::CHECK));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `a=1, b='x'`, the first few columns.
+fn show_row(table: &TableDef, row: &[Value]) -> String {
+    let shown = table.live_columns().take(6).map(|(id, column)| {
+        format!("{}={}", column.name, crate::value::Literal(row[usize::from(id.0)].as_ref()))
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// `n` values of a DEFAULT expression.
+async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
+    let expr = crate::sql::parse_expr(sql)?;
+    if let Some(value) = literal(&expr, &[])? {
+        return Ok(vec![value; n]);
+    }
+    // Rows to evaluate it for: a default may be different for each, as a random one is.
+    let mut builder = ColumnBuilder::new(ColumnType::BigInt, n);
+    (0..n as i64).try_for_each(|i| builder.append(crate::value::ValueRef::Int(i)))?;
+    let schema = Schema::new(vec![field("n", ColumnType::BigInt, false)]);
+    let rows = RecordBatch::try_new(Arc::new(schema), vec![builder.finish()])
+        .map_err(|e| Error::internal("rows for a default").caused_by(e))?;
+    let query = crate::sql::parse_query(&format!("SELECT ({sql}) AS value FROM default_rows"))?;
+    let values = view.select_from(query, vec![("default_rows".into(), rows)], &[]).await?;
+    let ty = crate::row::column_type_of(values.schema_ref().field(0))
+        .ok_or_else(|| Error::unsupported(format!("DEFAULT {sql} has no column type")))?;
+    (0..values.num_rows()).map(|i| value_at(values.column(0), i, ty)).collect()
+}
+
+/// Takes `n` numbers off an identity column's counter.
+fn next_identities(view: &View, table: &TableDef, id: ColumnId, n: usize, batch: &mut WriteBatch) -> Result<impl Iterator<Item = i64>> {
+    let column = table.column(id);
+    let Some(identity) = column.identity else { return Err(Error::internal("not an identity column")) };
+    let key = identity_key(table.id, id);
+    // This statement may have taken numbers before.
+    let taken = batch.mutations.iter_mut().find_map(|mutation| match mutation {
+        Mutation::Put(CATALOG_KEYSPACE, k, counter) if **k == key[..] => Some(counter),
+        _ => None,
+    });
+    let reader = view.snapshot.reader()?;
+    let stored = reader.get(CATALOG_KEYSPACE, &key)?;
+    let first = match taken.as_deref().map(Vec::as_slice).or(stored) {
+        None => identity.start,
+        Some(bytes) => serde_json::from_slice(bytes)
+            .map_err(|e| Error::corrupt(format!("the counter of column \"{}\" cannot be read", column.name)).caused_by(e))?,
+    };
+    let exhausted = || {
+        Error::invalid(format!("the numbers of identity column \"{}\" are used up", column.name)).state("2200H")
+    };
+    let (min, max) = column.ty.integer_bounds().unwrap_or((i64::MIN, i64::MAX));
+    let last = i64::try_from(n as i128 - 1)
+        .ok()
+        .and_then(|n| identity.increment.checked_mul(n))
+        .and_then(|step| first.checked_add(step))
+        .filter(|last| (min..=max).contains(last))
+        .ok_or_else(exhausted)?;
+    let next = last.checked_add(identity.increment).ok_or_else(exhausted)?;
+    let next = next.to_string().into_bytes();
+    match taken {
+        Some(counter) => *counter = next,
+        None => {
+            batch.expect(CATALOG_KEYSPACE, key.clone(), stored.map(<[u8]>::to_vec));
+            batch.put(CATALOG_KEYSPACE, key, next);
+        }
+    }
+    Ok((0..n as i64).map(move |i| first + i * identity.increment))
+}
+
+/// Rows as a batch of the table's live columns, with their rowkeys (as the pseudo-column) if given.
+pub fn batch_of<'r>(table: &TableDef, rows: impl Iterator<Item = &'r [Value]>, rowkeys: Option<&[Rowkey]>) -> Result<RecordBatch> {
+    let columns: Vec<(ColumnId, &Column)> = table.live_columns().collect();
+    let mut builders: Vec<ColumnBuilder> = columns.iter().map(|(_, c)| ColumnBuilder::new(c.ty, 16)).collect();
+    let mut fields: Vec<_> = columns.iter().map(|(_, c)| field(&c.name, c.ty, true)).collect();
+    for row in rows {
+        for ((id, _), builder) in columns.iter().zip(&mut builders) {
+            builder.append(row[usize::from(id.0)].as_ref())?;
+        }
+    }
+    if let Some(keys) = rowkeys
+        && !table.names_rowkey()
+    {
+        let ty = if table.key.is_text() { ColumnType::Varchar } else { ColumnType::Varbinary };
+        let mut builder = ColumnBuilder::new(ty, keys.len());
+        for key in keys {
+            builder.append(crate::exec::key_value(key, table.key.is_text())?)?;
+        }
+        fields.push(field("rowkey", ty, false));
+        builders.push(builder);
+    }
+    let arrays = builders.iter_mut().map(ColumnBuilder::finish).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+        .map_err(|e| Error::internal("rows do not fit their batch").caused_by(e))
+}
+
+/// The value of a literal or parameter; `None` for any other expression.
+pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
+    use ast::{Expr, UnaryOperator, Value as Sql};
+    let value = match expr {
+        Expr::Nested(inner) => return literal(inner, params),
+        Expr::Value(value) => &value.value,
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
+            return match literal(expr, params)? {
+                Some(Value::Int(i)) => Ok(Some(Value::Int(-i))),
+                Some(Value::Double(d)) => Ok(Some(Value::Double(-d))),
+                Some(Value::Decimal(d, s)) => Ok(Some(Value::Decimal(-d, s))),
+                _ => Ok(None),
+            };
+        }
+        Expr::TypedString(typed) => {
+            let Ok((ty, _)) = crate::sql::column_type(&typed.data_type) else { return Ok(None) };
+            let Some(text) = typed.value.value.clone().into_string() else { return Ok(None) };
+            return Ok(Some(Value::Text(text).cast(ty)?));
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(match value {
+        Sql::Null => Value::Null,
+        Sql::Boolean(b) => Value::Boolean(*b),
+        Sql::Number(digits, _) => match number(digits) {
+            Some(value) => value,
+            None => return Ok(None),
+        },
+        Sql::SingleQuotedString(text) | Sql::EscapedStringLiteral(text) => Value::Text(text.clone()),
+        Sql::DollarQuotedString(text) => Value::Text(text.value.clone()),
+        Sql::HexStringLiteral(hex) => match Value::parse(&format!("\\x{hex}"), ColumnType::Varbinary) {
+            Ok(value) => value,
+            Err(e) => return Err(e.into()),
+        },
+        Sql::Placeholder(name) => {
+            let n: Option<usize> = name.strip_prefix('$').and_then(|n| n.parse().ok());
+            let value = n.and_then(|n| params.get(n.wrapping_sub(1)));
+            let missing = || {
+                Error::invalid(format!("parameter {name} has no value")).why(format!("{} were given", params.len())).state("08P01")
+            };
+            value.cloned().ok_or_else(missing)?
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// A number as written: an integer if it fits, an exact decimal if it has a point, a double if it has
+/// an exponent.
+fn number(digits: &str) -> Option<Value> {
+    if let Ok(i) = digits.parse::<i64>() {
+        return Some(Value::Int(i));
+    }
+    if digits.contains(['e', 'E']) {
+        return digits.parse().ok().map(Value::Double);
+    }
+    let scale = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let unscaled: i128 = digits.replace('.', "").parse().ok()?;
+    if scale > 38 || unscaled.unsigned_abs() >= 10u128.pow(38) {
+        return digits.parse().ok().map(Value::Double);
+    }
+    Some(Value::Decimal(unscaled, scale as u8))
+}
+
+/// A name as an SQL identifier.
+pub fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,420 @@
+//! One connection: a statement goes in, an outcome comes out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, StringArray};
+use arrow::datatypes::Schema;
+use futures::{StreamExt, TryStreamExt};
+use sqlparser::ast::{Ident, Query};
+
+use super::outcome::{Outcome, RowStream, Warning};
+use super::write::{self, Written};
+use super::{Database, build, copy, ddl, show};
+use crate::catalog::Catalog;
+use crate::df::explain;
+use crate::df::query::{Scope, df_error};
+use crate::error::{Error, Kind, Result, sqlstate};
+use crate::exec::watch::{CancelHandle, OnProgress, Watch};
+use crate::key::ColumnId;
+use crate::row::field;
+use crate::schema::TableDef;
+use crate::sql::{self, Statement, name_of, span_of};
+use crate::store::{Snapshot, WriteBatch};
+use crate::txn::{Savepoint, Transaction};
+use crate::value::{ColumnType, Value};
+
+/// Times a statement outside a transaction starts over when somebody else changed its rows.
+const RETRIES: usize = 100;
+
+/// What one statement sees: definitions and data that fit each other.
+pub struct View {
+    pub db: Database,
+    pub catalog: Arc<Catalog>,
+    pub snapshot: Arc<dyn Snapshot>,
+    pub watch: Watch,
+}
+
+impl View {
+    /// The table an identifier names.
+    pub fn table(&self, name: &Ident) -> Result<Arc<TableDef>> {
+        self.catalog.table(&name_of(name)).map_err(|e| e.at(span_of(name)))
+    }
+
+    /// The column an identifier names.
+    pub fn column(&self, table: &TableDef, name: &Ident) -> Result<ColumnId> {
+        table.column_id(&name_of(name)).ok_or_else(|| {
+            let text = name_of(name);
+            let error = Error::invalid(format!("table \"{}\" has no column \"{text}\"", table.name))
+                .state(sqlstate::UNDEFINED_COLUMN)
+                .at(span_of(name));
+            let names = table.live_columns().map(|(_, c)| c.name.as_str());
+            crate::catalog::with_suggestion(error, &text, names, &format!("DESCRIBE {} lists its columns", table.name))
+        })
+    }
+
+    fn scope<'a>(&'a self, rowkeys: Vec<&'a str>, rows: Vec<(String, RecordBatch)>) -> Scope<'a> {
+        Scope { catalog: &self.catalog, snapshot: Arc::clone(&self.snapshot), rowkeys, rows }
+    }
+
+    /// A query's rows, all at once.
+    pub async fn select(&self, query: Query, params: &[Value]) -> Result<RecordBatch> {
+        self.select_from(query, Vec::new(), params).await
+    }
+
+    /// A query over rows that are in no table.
+    pub async fn select_from(&self, query: Query, rows: Vec<(String, RecordBatch)>, params: &[Value]) -> Result<RecordBatch> {
+        let (query, rowkeys) = self.prepare(query);
+        self.db.planner().collect(query, &self.scope(rowkeys, rows), params).await
+    }
+
+    /// A query in which every table has its rowkey as a column of this name.
+    pub async fn select_rowkeys(&self, query: Query, name: &str, params: &[Value]) -> Result<RecordBatch> {
+        let (query, mut rowkeys) = self.prepare(query);
+        rowkeys.push(name);
+        self.db.planner().collect(query, &self.scope(rowkeys, Vec::new()), params).await
+    }
+
+    /// Errors: the query cannot be planned, or does not have as many columns as there are names (0: any).
+    pub fn check_query(&self, query: Query, names: usize) -> Result<()> {
+        let (query, rowkeys) = self.prepare(query);
+        let plan = self.db.planner().plan(query, &self.scope(rowkeys, Vec::new()), &[])?;
+        let columns = plan.schema().fields().len();
+        if names != 0 && names != columns {
+            return Err(Error::invalid(format!("{names} names for {columns} columns"))
+                .hint("name every column of the query, or none")
+                .state("42601"));
+        }
+        Ok(())
+    }
+
+    /// Makes the rowkey a column if the query mentions it, hidden from its wildcards; gives its names.
+    fn prepare<'n>(&self, mut query: Query) -> (Query, Vec<&'n str>) {
+        if !sql::mentions_rowkey(&query) {
+            return (query, Vec::new());
+        }
+        let catalog = &self.catalog;
+        sql::hide_rowkey_in_wildcards(&mut query, &|name| match catalog.find(name) {
+            Some(crate::catalog::Relation::Table(table)) => !table.names_rowkey(),
+            Some(crate::catalog::Relation::Index(..)) => true,
+            Some(crate::catalog::Relation::View(_)) | None => false,
+        });
+        (query, vec!["rowkey"])
+    }
+}
+
+/// An open transaction.
+struct Open {
+    catalog: Arc<Catalog>,
+    transaction: Transaction,
+    savepoints: Vec<(String, Savepoint)>,
+    read_only: bool,
+}
+
+/// One connection to a database: its transaction, prepared statements and settings.
+pub struct Session {
+    db: Database,
+    open: Option<Open>,
+    prepared: HashMap<String, Statement>,
+    watch: Watch,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Session({:?})", self.db)
+    }
+}
+
+impl Session {
+    pub(super) fn new(db: Database) -> Session {
+        Session { db, open: None, prepared: HashMap::new(), watch: Watch::default() }
+    }
+
+    /// Runs one statement and waits for it; `params` are its `$1`, `$2`, ... The rows of a query are
+    /// read while the outcome's stream is.
+    ///
+    /// Errors: whatever the statement runs into; nothing of it was written then.
+    pub fn execute(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
+        let runtime = self.db.0.runtime.clone();
+        runtime.block_on(self.execute_async(sql, params))
+    }
+
+    /// [`Session::execute`] for async code. Await it on a tokio runtime, or use the blocking form.
+    pub async fn execute_async(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
+        let statement = sql::parse(sql)?;
+        self.watch.cancel.reset();
+        let cancel = self.watch.cancel.clone();
+        cancel.guard(self.run(&statement, params)).await
+    }
+
+    /// Stops what this session runs, from another thread.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.watch.cancel.clone()
+    }
+
+    /// Calls `f` while long statements run.
+    pub fn on_progress(&mut self, f: OnProgress) {
+        self.watch.on_progress = Some(f);
+    }
+
+    /// A transaction is open.
+    pub fn in_transaction(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database {
+        &self.db
+    }
+
+    pub(super) fn view(&self) -> Result<View> {
+        let (catalog, snapshot) = match &self.open {
+            Some(open) => (Arc::clone(&open.catalog), open.transaction.view()),
+            None => self.db.view()?,
+        };
+        Ok(View { db: self.db.clone(), catalog, snapshot, watch: self.watch.clone() })
+    }
+
+    async fn run(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
+        let tag = statement.kind_name();
+        match statement {
+            Statement::Query(query) => self.query(query, params, tag).await,
+            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => self.write(statement, params).await,
+            Statement::Explain(explain) => self.explain(explain, params).await,
+            Statement::Begin { read_only } => self.begin(*read_only),
+            Statement::Commit => self.commit(),
+            Statement::Rollback { to: None } => self.rollback(),
+            Statement::Rollback { to: Some(name) } => self.rollback_to(name),
+            Statement::Savepoint { name } => self.savepoint(name),
+            Statement::Release { name } => self.release(name),
+            Statement::Prepare(prepare) => {
+                self.prepared.insert(name_of(&prepare.name), (*prepare.statement).clone());
+                Ok(self.done(tag))
+            }
+            Statement::Execute { name, args } => {
+                let Some(statement) = self.prepared.get(&name_of(name)).cloned() else {
+                    let error = Error::invalid(format!("there is no prepared statement \"{}\"", name_of(name)));
+                    return Err(error.hint("PREPARE it first").state("26000").at(span_of(name)));
+                };
+                let mut values = Vec::with_capacity(args.len());
+                for arg in args {
+                    let value = super::rows::literal(arg, params)?;
+                    values.push(value.ok_or_else(|| {
+                        Error::unsupported("EXECUTE takes literals").hint("write the value itself").at(span_of(arg))
+                    })?);
+                }
+                Box::pin(self.run(&statement, &values)).await
+            }
+            Statement::Deallocate { name } => {
+                match name {
+                    Some(name) => drop(self.prepared.remove(&name_of(name))),
+                    None => self.prepared.clear(),
+                }
+                Ok(self.done(tag))
+            }
+            Statement::Copy(copy) => copy::run(self, copy, params).await,
+            Statement::Show(what) => show::show(&self.view()?, what).and_then(|rows| self.table_outcome(tag, rows)),
+            Statement::Describe { name } => show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows)),
+            Statement::CreateIndex(create) => {
+                self.outside_transaction(tag)?;
+                let warnings = build::create_index(&self.db, create, &self.watch)?;
+                Ok(Outcome { warnings, ..self.done(tag) })
+            }
+            Statement::Repair { index, .. } => {
+                self.outside_transaction(tag)?;
+                build::repair(&self.db, index, &self.watch)?;
+                Ok(self.done(tag))
+            }
+            definition => {
+                self.outside_transaction(tag)?;
+                let warnings = ddl::run(&self.db, definition).await?;
+                Ok(Outcome { warnings, ..self.done(tag) })
+            }
+        }
+    }
+
+    fn outside_transaction(&self, tag: &str) -> Result<()> {
+        if self.open.is_some() {
+            return Err(Error::unsupported(format!("{tag} cannot run inside a transaction"))
+                .why("a change of definitions is a transaction of its own")
+                .hint("COMMIT first")
+                .state("25001"));
+        }
+        Ok(())
+    }
+
+    async fn query(&mut self, query: &Query, params: &[Value], tag: &'static str) -> Result<Outcome> {
+        let view = self.view()?;
+        let (query, rowkeys) = view.prepare(query.clone());
+        let planner = self.db.planner();
+        let plan = planner.plan(query, &view.scope(rowkeys, Vec::new()), params)?;
+        let stream = planner.run(planner.physical(plan).await?)?;
+        let schema = stream.schema();
+        let rows = RowStream::new(
+            schema,
+            Box::pin(stream.map_err(df_error)),
+            self.db.0.runtime.clone(),
+            self.watch.cancel.clone(),
+        );
+        Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
+    }
+
+    async fn explain(&mut self, stmt: &sql::Explain, params: &[Value]) -> Result<Outcome> {
+        let view = self.view()?;
+        let Some(query) = write::explained_query(&view, &stmt.statement)? else {
+            return self.text_outcome("EXPLAIN", "plan", vec![format!("Put {}", stmt.sql)]);
+        };
+        let (query, mut rowkeys) = view.prepare(query);
+        rowkeys.push(write::ROWKEY);
+        let scope = view.scope(rowkeys, Vec::new());
+        let planner = self.db.planner();
+        let (plan, context) = planner.physical(planner.plan(query, &scope, params)?).await?;
+        if stmt.analyze {
+            if !matches!(*stmt.statement, Statement::Query(_)) {
+                return Err(Error::unsupported("EXPLAIN ANALYZE runs queries only")
+                    .why("it would have to write")
+                    .hint("EXPLAIN shows the plan without running it"));
+            }
+            let mut stream = planner.run((Arc::clone(&plan), context))?;
+            while let Some(batch) = stream.next().await {
+                batch.map_err(df_error)?;
+            }
+        }
+        let lines = explain::explain(&plan, stmt.analyze, stmt.verbose);
+        self.text_outcome("EXPLAIN", "plan", lines)
+    }
+
+    async fn write(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
+        if self.open.as_ref().is_some_and(|open| open.read_only) {
+            return Err(Error::invalid("the transaction is READ ONLY").hint("ROLLBACK and begin one that may write").state("25006"));
+        }
+        for attempt in 0.. {
+            let view = self.view()?;
+            let Written { batch, affected, returning } = match statement {
+                Statement::Insert(insert) => write::insert(&view, insert, params).await?,
+                Statement::Update(update) => write::update(&view, update, params).await?,
+                Statement::Delete(delete) => write::delete(&view, delete, params).await?,
+                _ => return Err(Error::internal("not a write")),
+            };
+            let catalog = Arc::clone(&view.catalog);
+            drop(view);
+            match self.apply(&catalog, batch) {
+                Err(e) if e.kind() == Kind::Conflict && self.open.is_none() && attempt < RETRIES => continue,
+                result => result?,
+            }
+            let outcome = match returning {
+                Some(batch) => self.table_outcome(statement.kind_name(), batch)?,
+                None => self.done(statement.kind_name()),
+            };
+            return Ok(Outcome { affected: Some(affected), ..outcome });
+        }
+        Err(Error::internal("a write neither succeeded nor failed"))
+    }
+
+    /// Adds a statement's writes to the transaction, or commits them.
+    pub(super) fn apply(&mut self, catalog: &Catalog, mut batch: WriteBatch) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        catalog.guard(&mut batch);
+        match &mut self.open {
+            Some(open) => open.transaction.apply(batch),
+            None => self.db.0.store.commit(batch),
+        }
+    }
+
+    fn begin(&mut self, read_only: bool) -> Result<Outcome> {
+        if self.open.is_some() {
+            return Err(Error::invalid("a transaction is open already").hint("COMMIT or ROLLBACK it first; SAVEPOINT nests").state("25001"));
+        }
+        let (catalog, snapshot) = self.db.view()?;
+        self.open = Some(Open { catalog, transaction: Transaction::new(snapshot), savepoints: Vec::new(), read_only });
+        Ok(self.done("BEGIN"))
+    }
+
+    fn open(&mut self) -> Result<&mut Open> {
+        self.open.as_mut().ok_or_else(|| Error::invalid("no transaction is open").hint("BEGIN starts one").state("25P01"))
+    }
+
+    fn commit(&mut self) -> Result<Outcome> {
+        self.open()?;
+        if let Some(open) = self.open.take()
+            && !open.transaction.is_empty()
+        {
+            self.db.0.store.commit(open.transaction.into_batch())?;
+        }
+        Ok(self.done("COMMIT"))
+    }
+
+    fn rollback(&mut self) -> Result<Outcome> {
+        self.open()?;
+        self.open = None;
+        Ok(self.done("ROLLBACK"))
+    }
+
+    fn savepoint(&mut self, name: &Ident) -> Result<Outcome> {
+        let open = self.open()?;
+        open.savepoints.push((name_of(name), open.transaction.savepoint()));
+        Ok(self.done("SAVEPOINT"))
+    }
+
+    fn find_savepoint(&mut self, name: &Ident) -> Result<usize> {
+        let wanted = name_of(name);
+        let found = self.open()?.savepoints.iter().rposition(|(n, _)| *n == wanted);
+        found.ok_or_else(|| Error::invalid(format!("there is no savepoint \"{wanted}\"")).state("3B001").at(span_of(name)))
+    }
+
+    fn rollback_to(&mut self, name: &Ident) -> Result<Outcome> {
+        let at = self.find_savepoint(name)?;
+        let open = self.open()?;
+        open.transaction.rollback_to(&open.savepoints[at].1);
+        open.savepoints.truncate(at + 1);
+        Ok(self.done("ROLLBACK"))
+    }
+
+    fn release(&mut self, name: &Ident) -> Result<Outcome> {
+        let at = self.find_savepoint(name)?;
+        self.open()?.savepoints.truncate(at);
+        Ok(self.done("RELEASE"))
+    }
+
+    /// An outcome without rows.
+    pub(super) fn done(&self, tag: &'static str) -> Outcome {
+        let schema = Arc::new(Schema::empty());
+        let rows = RowStream::new(
+            schema,
+            Box::pin(futures::stream::empty()),
+            self.db.0.runtime.clone(),
+            self.watch.cancel.clone(),
+        );
+        Outcome { tag, columns: Vec::new(), rows, affected: None, warnings: Vec::new() }
+    }
+
+    /// An outcome of these rows.
+    pub(super) fn table_outcome(&self, tag: &'static str, batch: RecordBatch) -> Result<Outcome> {
+        let rows = RowStream::new(
+            batch.schema(),
+            Box::pin(futures::stream::iter([Ok(batch)])),
+            self.db.0.runtime.clone(),
+            self.watch.cancel.clone(),
+        );
+        Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
+    }
+
+    /// An outcome of one text column.
+    fn text_outcome(&self, tag: &'static str, column: &str, lines: Vec<String>) -> Result<Outcome> {
+        let schema = Schema::new(vec![field(column, ColumnType::Varchar, false)]);
+        let batch = RecordBatch::try_new(Arc::new(schema), vec![Arc::new(StringArray::from(lines))])
+            .map_err(|e| Error::internal("lines do not make a column").caused_by(e))?;
+        self.table_outcome(tag, batch)
+    }
+
+    /// Cancellation and progress of this session.
+    pub(super) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    pub(super) fn warn(outcome: Outcome, warnings: Vec<Warning>) -> Outcome {
+        Outcome { warnings, ..outcome }
+    }
+}

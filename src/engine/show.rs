@@ -1,0 +1,293 @@
+//! SHOW and DESCRIBE: definitions as rows.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use arrow::array::{Array, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::Schema;
+use sqlparser::ast::Ident;
+
+use super::rows::quote;
+use super::session::View;
+use crate::catalog::Relation;
+use crate::error::{Error, Result};
+use crate::key::KeyRange;
+use crate::row::{Compression, field};
+use crate::schema::{Column, FamilyId, IndexDef, TableDef};
+use crate::sql::{Show, name_of, span_of};
+use crate::store::Direction;
+use crate::value::ColumnType;
+
+/// SHOW.
+pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
+    let catalog = &view.catalog;
+    match what {
+        Show::Tables => {
+            let reader = view.snapshot.reader()?;
+            let mut names = Vec::new();
+            let (mut keys, mut rows, mut indexes) = (Vec::new(), Vec::new(), Vec::new());
+            for table in catalog.tables() {
+                names.push(table.name.clone());
+                keys.push(layout_sql(&table.key));
+                rows.push(reader.entries(table.rows())? as i64);
+                indexes.push(table.indexes.len() as i64);
+            }
+            rows_of(vec![("table", text(names)), ("rowkey", text(keys)), ("rows", numbers(rows)), ("indexes", numbers(indexes))])
+        }
+        Show::Views => {
+            let (names, queries) = catalog.views().map(|v| (v.name.clone(), v.sql.clone())).unzip();
+            rows_of(vec![("view", text(names)), ("query", text(queries))])
+        }
+        Show::Indexes { table } => indexes(view, table.as_ref()),
+        Show::CreateTable { name } => {
+            let sql = match catalog.find(&name_of(name)) {
+                Some(Relation::Table(table)) => create_table_sql(&table),
+                Some(Relation::Index(table, id)) => match table.indexes.iter().find(|i| i.id == id) {
+                    Some(index) => create_index_sql(&table, index),
+                    None => return Err(Error::internal("an index without its definition")),
+                },
+                Some(Relation::View(v)) => format!("CREATE VIEW {} AS {}", name_sql(&v.name), v.sql),
+                None => return Err(catalog.unknown(&name_of(name)).at(span_of(name))),
+            };
+            rows_of(vec![("name", text(vec![name_of(name)])), ("sql", text(vec![sql]))])
+        }
+        Show::Columns { name } => describe(view, name),
+        Show::Settings => rows_of(vec![("setting", text(Vec::new())), ("value", text(Vec::new()))]),
+        Show::Setting { name } => Err(Error::invalid(format!("there is no setting \"{name}\"")).hint("SHOW SETTINGS lists them")),
+        Show::Regions { .. } => Err(Error::unsupported("SHOW REGIONS is not supported yet")),
+    }
+}
+
+fn indexes(view: &View, table: Option<&Ident>) -> Result<RecordBatch> {
+    let catalog = &view.catalog;
+    let only = table.map(|name| view.table(name)).transpose()?;
+    let reader = view.snapshot.reader()?;
+    let (mut names, mut tables, mut keys, mut includes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut filters, mut unique, mut states, mut entries) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for table in catalog.tables().filter(|t| only.as_ref().is_none_or(|o| o.id == t.id)) {
+        for index in &table.indexes {
+            names.push(index.name.clone());
+            tables.push(table.name.clone());
+            keys.push(layout_sql(&index.layout));
+            includes.push(index.include.iter().map(|id| table.column_name(*id)).collect::<Vec<_>>().join(", "));
+            filters.push(index.filter_sql.clone().unwrap_or_default());
+            unique.push(if index.unique { "yes" } else { "no" }.to_owned());
+            states.push(index.state.name().to_owned());
+            entries.push(reader.entries(index.keyspace)? as i64);
+        }
+    }
+    rows_of(vec![
+        ("index", text(names)),
+        ("table", text(tables)),
+        ("key", text(keys)),
+        ("include", text(includes)),
+        ("where", text(filters)),
+        ("unique", text(unique)),
+        ("state", text(states)),
+        ("entries", numbers(entries)),
+    ])
+}
+
+/// DESCRIBE: columns, then the layout with a sample key.
+pub fn describe(view: &View, name: &Ident) -> Result<RecordBatch> {
+    match view.catalog.find(&name_of(name)) {
+        Some(Relation::Table(table)) => describe_table(view, &table),
+        Some(Relation::Index(table, id)) => match table.indexes.iter().find(|i| i.id == id) {
+            Some(index) => describe_index(view, &table, index),
+            None => Err(Error::internal("an index without its definition")),
+        },
+        Some(Relation::View(v)) => {
+            let schema = view.view_schema(&v)?;
+            let names = schema.fields().iter().map(|f| f.name().clone()).collect();
+            let types = schema.fields().iter().map(|f| {
+                crate::row::column_type_of(f).map_or_else(|| f.data_type().to_string(), |ty| ty.sql_name())
+            });
+            rows_of(vec![("column", text(names)), ("type", text(types.collect()))])
+        }
+        None => Err(view.catalog.unknown(&name_of(name)).at(span_of(name))),
+    }
+}
+
+fn describe_table(view: &View, table: &TableDef) -> Result<RecordBatch> {
+    let mut rows = Description::default();
+    for (id, column) in table.live_columns() {
+        let key = if table.is_key_column(id) { "key" } else { "" };
+        let family = if table.families.len() > 1 { table.family(column.family).name.clone() } else { String::new() };
+        rows.push(&column.name, &column.ty.sql_name(), &attributes(column, &family), key);
+    }
+    let sample = sample_key(view, table.rows())?.map(|key| table.key.show(&key)).unwrap_or_default();
+    rows.push("rowkey", &layout_sql(&table.key), &format!("e.g. {sample}"), "layout");
+    for index in &table.indexes {
+        rows.push(&index.name, &layout_sql(&index.layout), index.state.name(), "index");
+    }
+    rows.finish()
+}
+
+fn describe_index(view: &View, table: &TableDef, index: &IndexDef) -> Result<RecordBatch> {
+    let mut rows = Description::default();
+    for id in index.layout.columns() {
+        rows.push(table.column_name(id), &table.column(id).ty.sql_name(), "", "key");
+    }
+    for id in &index.include {
+        rows.push(table.column_name(*id), &table.column(*id).ty.sql_name(), "", "include");
+    }
+    rows.push("primary_rowkey", &layout_sql(&table.key), &format!("of {}", table.name), "pointer");
+    let sample = match sample_key(view, index.keyspace)? {
+        Some(key) => index.layout.len_in(&key).map(|n| index.layout.show(&key[..n])).unwrap_or_default(),
+        None => String::new(),
+    };
+    rows.push("rowkey", &layout_sql(&index.layout), &format!("e.g. {sample}"), "layout");
+    rows.finish()
+}
+
+fn sample_key(view: &View, keyspace: crate::store::KeyspaceId) -> Result<Option<Vec<u8>>> {
+    let reader = view.snapshot.reader()?;
+    let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
+    Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
+}
+
+#[derive(Default)]
+struct Description {
+    columns: [Vec<String>; 4],
+}
+
+impl Description {
+    fn push(&mut self, name: &str, ty: &str, attributes: &str, role: &str) {
+        let attributes = if attributes == "e.g. " { "" } else { attributes };
+        for (column, value) in self.columns.iter_mut().zip([name, ty, attributes, role]) {
+            column.push(value.to_owned());
+        }
+    }
+
+    fn finish(self) -> Result<RecordBatch> {
+        let [names, types, attributes, roles] = self.columns;
+        rows_of(vec![("column", text(names)), ("type", text(types)), ("attributes", text(attributes)), ("role", text(roles))])
+    }
+}
+
+fn attributes(column: &Column, family: &str) -> String {
+    let mut out = Vec::new();
+    if !column.nullable {
+        out.push("NOT NULL".to_owned());
+    }
+    if let Some(default) = &column.default {
+        out.push(format!("DEFAULT {default}"));
+    }
+    if let Some(identity) = &column.identity {
+        out.push(format!("GENERATED {} AS IDENTITY", if identity.always { "ALWAYS" } else { "BY DEFAULT" }));
+    }
+    if !family.is_empty() {
+        out.push(format!("FAMILY {family}"));
+    }
+    out.join(" ")
+}
+
+/// The layout as it was written.
+pub fn layout_sql(layout: &crate::key::KeyLayout) -> String {
+    let parts: Vec<String> = layout
+        .parts()
+        .iter()
+        .map(|part| if part.is_descending() { format!("{} DESC", part.sql()) } else { part.sql().to_owned() })
+        .collect();
+    parts.join(", ")
+}
+
+/// A name as it can be written: quoted if it must be.
+fn name_sql(name: &str) -> String {
+    let mut chars = name.chars();
+    let plain = chars.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
+        && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !crate::sql::is_reserved(name);
+    if plain { name.to_owned() } else { quote(name) }
+}
+
+/// The statement that makes this table, its index tables not included.
+pub fn create_table_sql(table: &TableDef) -> String {
+    let mut out = format!("CREATE TABLE {} (\n", name_sql(&table.name));
+    for (_, column) in table.live_columns() {
+        let ty = match (column.ty, column.max_len) {
+            (ColumnType::Varchar, Some(n)) => format!("VARCHAR({n})"),
+            (ty, _) => ty.sql_name(),
+        };
+        let _ = write!(out, "  {} {ty}", name_sql(&column.name));
+        if !column.nullable && column.identity.is_none() {
+            out.push_str(" NOT NULL");
+        }
+        if let Some(default) = &column.default {
+            let _ = write!(out, " DEFAULT {default}");
+        }
+        if let Some(identity) = &column.identity {
+            let kind = if identity.always { "ALWAYS" } else { "BY DEFAULT" };
+            let _ = write!(
+                out,
+                " GENERATED {kind} AS IDENTITY (START WITH {} INCREMENT BY {})",
+                identity.start, identity.increment
+            );
+        }
+        out.push_str(",\n");
+    }
+    for check in &table.checks {
+        let _ = writeln!(out, "  CONSTRAINT {} CHECK ({}),", name_sql(&check.name), check.sql);
+    }
+    for (at, family) in table.families.iter().enumerate() {
+        let id = FamilyId(at as u8);
+        if id == FamilyId::DEFAULT && family.compression == Compression::None {
+            continue;
+        }
+        let members: Vec<String> =
+            table.live_columns().filter(|(_, c)| c.family == id).map(|(_, c)| name_sql(&c.name)).collect();
+        let _ = write!(out, "  FAMILY {} ({})", name_sql(&family.name), members.join(", "));
+        if family.compression == Compression::Lz4 {
+            out.push_str(" WITH (compression = 'lz4')");
+        }
+        out.push_str(",\n");
+    }
+    let _ = write!(out, "  PRIMARY KEY ({})\n)", layout_sql(&table.key));
+    out
+}
+
+/// The statement that makes this index table.
+pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
+    let unique = if index.unique { "UNIQUE " } else { "" };
+    let mut out = format!("CREATE {unique}INDEX {} ON {} ({})", name_sql(&index.name), name_sql(&table.name), layout_sql(&index.layout));
+    if !index.include.is_empty() {
+        let names: Vec<String> = index.include.iter().map(|id| name_sql(table.column_name(*id))).collect();
+        let _ = write!(out, " INCLUDE ({})", names.join(", "));
+    }
+    if let Some(filter) = &index.filter_sql {
+        let _ = write!(out, " WHERE {filter}");
+    }
+    out
+}
+
+enum Cells {
+    Text(Vec<String>),
+    Numbers(Vec<i64>),
+}
+
+fn text(values: Vec<String>) -> Cells {
+    Cells::Text(values)
+}
+
+fn numbers(values: Vec<i64>) -> Cells {
+    Cells::Numbers(values)
+}
+
+fn rows_of(columns: Vec<(&str, Cells)>) -> Result<RecordBatch> {
+    let mut fields = Vec::with_capacity(columns.len());
+    let mut arrays: Vec<Arc<dyn Array>> = Vec::with_capacity(columns.len());
+    for (name, cells) in columns {
+        match cells {
+            Cells::Text(values) => {
+                fields.push(field(name, ColumnType::Varchar, false));
+                arrays.push(Arc::new(StringArray::from(values)));
+            }
+            Cells::Numbers(values) => {
+                fields.push(field(name, ColumnType::BigInt, false));
+                arrays.push(Arc::new(Int64Array::from(values)));
+            }
+        }
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+        .map_err(|e| Error::internal("rows do not make a table").caused_by(e))
+}

@@ -1,0 +1,485 @@
+//! INSERT, UPSERT, UPDATE and DELETE: which rows, and then one batch.
+//!
+//! UPDATE and DELETE first run as a SELECT of the rowkeys (and new values) over the statement's
+//! snapshot, through the same door as every query; only then is anything written. DataFusion's own
+//! UPDATE and DELETE hooks are not used: they lose filters that hold subqueries.
+
+use std::collections::HashSet;
+
+use arrow::array::RecordBatch;
+use sqlparser::ast::{Expr, Ident, LimitClause, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableWithJoins};
+
+use super::rows::{Cells, assign, batch_of, check_constraints, check_nulls, complete, literal, quote};
+use super::session::View;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::dml::{Changes, RowWriter};
+use crate::key::{ColumnId, Rowkey};
+use crate::row::rows_of;
+use crate::schema::TableDef;
+use crate::sql::{
+    Assignment, Delete, Insert, InsertMode, InsertSource, Statement, Update, is_default, name_of, parse_query, span_of,
+};
+use crate::store::WriteBatch;
+use crate::value::Value;
+
+/// Name of the rowkey in the SELECT of an UPDATE or DELETE; no column can be called so by accident.
+pub const ROWKEY: &str = "__rowkey";
+
+/// What a statement writes, before it is committed.
+pub struct Written {
+    /// All of it.
+    pub batch: WriteBatch,
+    /// Rows touched.
+    pub affected: u64,
+    /// RETURNING's rows.
+    pub returning: Option<RecordBatch>,
+}
+
+/// INSERT and UPSERT.
+pub async fn insert(view: &View, stmt: &Insert, params: &[Value]) -> Result<Written> {
+    let table = view.table(&stmt.table)?;
+    let mut batch = WriteBatch::default();
+    let cells = source_cells(view, &table, stmt, params).await?;
+    let given = cells.columns.clone();
+    let rows = complete(view, &table, cells, &mut batch).await?;
+    let mut staged = stage(view, &table, &stmt.mode, rows, &given)?;
+    if !staged.conflicts.is_empty() {
+        settle(view, &table, stmt, params, &mut staged).await?;
+    }
+    let Staged { changes, touched, .. } = staged;
+    let affected = touched.len() as u64;
+    let changes = finish(view, &table, changes, &mut batch)?;
+    let returning = returning(view, &table, stmt.returning.as_deref(), &name_in(&stmt.table, &stmt.alias), &touched, &changes, params).await?;
+    Ok(Written { batch, affected, returning })
+}
+
+fn finish(view: &View, table: &TableDef, changes: Changes, batch: &mut WriteBatch) -> Result<Changes> {
+    let reader = view.snapshot.reader()?;
+    RowWriter::resume(table, &*reader, changes).finish(batch)
+}
+
+/// Columns and cells of an INSERT's source.
+async fn source_cells(view: &View, table: &TableDef, stmt: &Insert, params: &[Value]) -> Result<Cells> {
+    let columns: Vec<ColumnId> = if stmt.columns.is_empty() {
+        table.live_columns().map(|(id, _)| id).collect()
+    } else {
+        stmt.columns.iter().map(|name| view.column(table, name)).collect::<Result<_>>()?
+    };
+    let distinct: HashSet<_> = columns.iter().collect();
+    if distinct.len() < columns.len() {
+        return Err(Error::invalid("a column is named twice").at(stmt.columns.first().map(span_of)).state(sqlstate::DUPLICATE_COLUMN));
+    }
+    let rows = match &stmt.source {
+        InsertSource::DefaultValues => vec![Vec::new()],
+        InsertSource::Values(rows) => values_cells(view, rows, params).await?,
+        InsertSource::Query(query) => {
+            let batch = view.select((**query).clone(), params).await?;
+            let rows = rows_of(&batch)?;
+            rows.into_iter().map(|row| row.into_iter().map(Some).collect()).collect()
+        }
+    };
+    let columns = match &stmt.source {
+        InsertSource::DefaultValues => Vec::new(),
+        // Without a column list, fewer values stand for the first columns.
+        _ if stmt.columns.is_empty() => {
+            let n = rows.first().map_or(columns.len(), Vec::len);
+            columns.into_iter().take(n).collect()
+        }
+        _ => columns,
+    };
+    for (at, row) in rows.iter().enumerate() {
+        if row.len() != columns.len() {
+            return Err(Error::invalid(format!("row {} has {} values for {} columns", at + 1, row.len(), columns.len()))
+                .hint("give every row as many values as there are columns")
+                .state("42601")
+                .at(span_of(&stmt.table)));
+        }
+    }
+    Ok(Cells { columns, rows })
+}
+
+/// Cells of VALUES: literals as they are, all other expressions evaluated in one query.
+async fn values_cells(view: &View, rows: &[Vec<Expr>], params: &[Value]) -> Result<Vec<Vec<Option<Value>>>> {
+    let mut cells = Vec::with_capacity(rows.len());
+    let mut computed: Vec<(usize, usize, &Expr)> = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let mut out = Vec::with_capacity(row.len());
+        for (i, expr) in row.iter().enumerate() {
+            out.push(match literal(expr, params).map_err(|e| e.at(span_of(expr)))? {
+                Some(value) => Some(value),
+                None if is_default(expr) => None,
+                None => {
+                    computed.push((at, i, expr));
+                    None
+                }
+            });
+        }
+        cells.push(out);
+    }
+    if !computed.is_empty() {
+        let list = computed.iter().enumerate().map(|(i, (.., e))| named((*e).clone(), &format!("value_{i}")));
+        let query = select(list.collect(), Vec::new(), None)?;
+        let values = rows_of(&view.select(query, params).await?)?;
+        for ((at, i, _), value) in computed.into_iter().zip(values.into_iter().flatten()) {
+            cells[at][i] = Some(value);
+        }
+    }
+    Ok(cells)
+}
+
+/// An INSERT's rows sorted out against what is there.
+struct Staged {
+    changes: Changes,
+    /// Rows written, in the statement's order.
+    touched: Vec<Rowkey>,
+    /// Rows that exist and that DO UPDATE is to change: rowkey, row as it is, row proposed.
+    conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)>,
+}
+
+fn stage(view: &View, table: &TableDef, mode: &InsertMode, rows: Vec<Vec<Value>>, given: &[ColumnId]) -> Result<Staged> {
+    let reader = view.snapshot.reader()?;
+    let mut writer = RowWriter::new(table, &*reader);
+    let (mut touched, mut conflicts) = (Vec::with_capacity(rows.len()), Vec::new());
+    let n = rows.len();
+    for (at, row) in rows.into_iter().enumerate() {
+        let in_row = |e: Error| if n > 1 { e.why(format!("in row {}", at + 1)) } else { e };
+        let rowkey = writer.rowkey(&row).map_err(in_row)?;
+        match mode {
+            InsertMode::Insert => writer.insert(rowkey.clone(), row)?,
+            InsertMode::Upsert => {
+                let row = match writer.current(&rowkey)? {
+                    Some(old) => overwrite(old, &row, given),
+                    None => row,
+                };
+                writer.replace(&rowkey, row)?;
+            }
+            InsertMode::OnConflictDoNothing { .. } | InsertMode::OnConflictUpdate { .. } => {
+                let holder = match writer.current(&rowkey)? {
+                    Some(_) => Some(rowkey.clone()),
+                    None => writer.unique_holder(&row, &rowkey)?,
+                };
+                match (holder, mode) {
+                    (None, _) => writer.insert(rowkey.clone(), row)?,
+                    (Some(holder), InsertMode::OnConflictUpdate { .. }) => {
+                        let twice = touched.contains(&holder) || conflicts.iter().any(|(key, ..)| *key == holder);
+                        if twice {
+                            return Err(Error::invalid("ON CONFLICT DO UPDATE cannot change one row twice")
+                                .why(format!("two rows of the statement go to rowkey {}", table.key.show(&holder)))
+                                .state("21000"));
+                        }
+                        let old = writer.current(&holder)?.map(<[Value]>::to_vec).unwrap_or_default();
+                        conflicts.push((holder, old, row));
+                        continue;
+                    }
+                    (Some(_), _) => continue,
+                }
+            }
+        }
+        touched.push(rowkey);
+    }
+    Ok(Staged { changes: writer.suspend(), touched, conflicts })
+}
+
+/// `old` with the given columns of `new`.
+fn overwrite(old: &[Value], new: &[Value], given: &[ColumnId]) -> Vec<Value> {
+    let mut row = old.to_vec();
+    for id in given {
+        row[usize::from(id.0)] = new[usize::from(id.0)].clone();
+    }
+    row
+}
+
+/// DO UPDATE: new values of the conflicting rows, from what is there and what was proposed.
+async fn settle(view: &View, table: &TableDef, stmt: &Insert, params: &[Value], staged: &mut Staged) -> Result<()> {
+    let InsertMode::OnConflictUpdate { assignments, filter, .. } = &stmt.mode else { return Ok(()) };
+    let targets = assigned_columns(view, table, assignments)?;
+    let conflicts = std::mem::take(&mut staged.conflicts);
+    let keys: Vec<Rowkey> = conflicts.iter().map(|(key, ..)| key.clone()).collect();
+    let old = batch_of(table, conflicts.iter().map(|(_, old, _)| &old[..]), Some(&keys))?;
+    let new = batch_of(table, conflicts.iter().map(|(.., new)| &new[..]), None)?;
+    // Both sides are numbered and joined on the number, so the expressions see one pair of rows.
+    let t = quote(&name_in(&stmt.table, &stmt.alias));
+    let numbered = |rows: &str| format!("(SELECT *, row_number() OVER () AS __n FROM {rows})");
+    let mut query = parse_query(&format!(
+        "SELECT {t}.__n FROM {} AS {t} JOIN {} AS excluded ON {t}.__n = excluded.__n ORDER BY 1",
+        numbered("__old"),
+        numbered("__excluded"),
+    ))?;
+    let always = parse_query("SELECT true")?;
+    let Some(SelectItem::UnnamedExpr(always)) = projection(&always).and_then(<[_]>::first).cloned() else {
+        return Err(Error::internal("a query without its column"));
+    };
+    let verdict = named(filter.clone().unwrap_or(always), "__passes");
+    let values = assignments.iter().enumerate().map(|(i, a)| named(a.value.clone(), &format!("__set_{i}")));
+    if let SetExpr::Select(select) = &mut *query.body {
+        select.projection.extend(values.chain([verdict]));
+    }
+    let rows = vec![("__old".to_owned(), old), ("__excluded".to_owned(), new)];
+    let results = rows_of(&view.select_from(query, rows, params).await?)?;
+    let mut updated = Vec::new();
+    for (mut result, (rowkey, old, _)) in results.into_iter().zip(conflicts) {
+        if result.pop() != Some(Value::Boolean(true)) {
+            continue;
+        }
+        let row = with_assigned(table, &old, &targets, result.drain(1..))?;
+        updated.push((rowkey, row));
+    }
+    let rows: Vec<Vec<Value>> = updated.iter().map(|(_, row)| row.clone()).collect();
+    check_constraints(view, table, &rows).await?;
+    for (rowkey, row) in updated {
+        if let Some(change) = staged.changes.get_mut(&rowkey) {
+            change.new = Some(row);
+        }
+        staged.touched.push(rowkey);
+    }
+    Ok(())
+}
+
+/// Target columns of SET. Errors: an unknown column; a key column, with the statements that do it.
+fn assigned_columns(view: &View, table: &TableDef, assignments: &[Assignment]) -> Result<Vec<ColumnId>> {
+    let mut targets = Vec::with_capacity(assignments.len());
+    for assignment in assignments {
+        let id = view.column(table, &assignment.column)?;
+        if targets.contains(&id) {
+            return Err(Error::invalid(format!("column \"{}\" is set twice", table.column_name(id)))
+                .at(span_of(&assignment.column))
+                .state(sqlstate::DUPLICATE_COLUMN));
+        }
+        targets.push(id);
+    }
+    Ok(targets)
+}
+
+fn with_assigned(table: &TableDef, old: &[Value], targets: &[ColumnId], values: impl Iterator<Item = Value>) -> Result<Vec<Value>> {
+    let mut row = old.to_vec();
+    for (id, value) in targets.iter().zip(values) {
+        row[usize::from(id.0)] = assign(value, table.column(*id))?;
+    }
+    check_nulls(table, &row)?;
+    Ok(row)
+}
+
+/// UPDATE.
+pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Written> {
+    let table = view.table(&stmt.table)?;
+    let targets = assigned_columns(view, &table, &stmt.assignments)?;
+    if let Some(at) = targets.iter().position(|id| table.is_key_column(*id)) {
+        return Err(key_update(&table, stmt, targets[at], at));
+    }
+    let query = update_query(&table, stmt, &targets)?;
+    let found = view.select_rowkeys(query, ROWKEY, params).await?;
+    let mut updates: Vec<(Rowkey, Vec<Value>)> = Vec::new();
+    let mut seen = HashSet::new();
+    for mut row in rows_of(&found)? {
+        let values = row.split_off(1);
+        let rowkey = rowkey_of(row.pop())?;
+        if seen.insert(rowkey.clone()) {
+            updates.push((rowkey, values));
+        }
+    }
+    let (changes, touched) = stage_updates(view, &table, &targets, updates)?;
+    let rows: Vec<Vec<Value>> = if table.checks.is_empty() {
+        Vec::new()
+    } else {
+        changes.values().filter_map(|change| change.new.clone()).collect()
+    };
+    check_constraints(view, &table, &rows).await?;
+    let mut batch = WriteBatch::default();
+    let changes = finish(view, &table, changes, &mut batch)?;
+    let returning = returning(view, &table, stmt.returning.as_deref(), &name_in(&stmt.table, &stmt.alias), &touched, &changes, params).await?;
+    Ok(Written { batch, affected: touched.len() as u64, returning })
+}
+
+/// The rowkeys and new values of an UPDATE.
+fn update_query(table: &TableDef, stmt: &Update, targets: &[ColumnId]) -> Result<Query> {
+    let mut list = vec![rowkey_item(&stmt.table, &stmt.alias)?];
+    for (i, (assignment, target)) in stmt.assignments.iter().zip(targets).enumerate() {
+        let value = match &table.column(*target).default {
+            _ if !is_default(&assignment.value) => assignment.value.clone(),
+            Some(sql) => crate::sql::parse_expr(sql)?,
+            None => crate::sql::parse_expr("NULL")?,
+        };
+        list.push(named(value, &format!("__set_{i}")));
+    }
+    select(list, relations(&stmt.table, &stmt.alias, &stmt.from)?, stmt.filter.clone())
+}
+
+/// The rowkeys of a DELETE.
+fn delete_query(stmt: &Delete) -> Result<Query> {
+    let list = vec![rowkey_item(&stmt.table, &stmt.alias)?];
+    let mut query = select(list, relations(&stmt.table, &stmt.alias, &stmt.using)?, stmt.filter.clone())?;
+    if !stmt.order_by.is_empty() {
+        query.order_by = Some(OrderBy { kind: OrderByKind::Expressions(stmt.order_by.clone()), interpolate: None });
+    }
+    if stmt.limit.is_some() {
+        query.limit_clause =
+            Some(LimitClause::LimitOffset { limit: stmt.limit.clone(), offset: None, limit_by: Vec::new() });
+    }
+    Ok(query)
+}
+
+/// The query that finds the rows of a statement; `None` if it reads none.
+pub fn explained_query(view: &View, statement: &Statement) -> Result<Option<Query>> {
+    Ok(match statement {
+        Statement::Query(query) => Some((**query).clone()),
+        Statement::Insert(insert) => match &insert.source {
+            InsertSource::Query(query) => Some((**query).clone()),
+            InsertSource::Values(_) | InsertSource::DefaultValues => None,
+        },
+        Statement::Update(update) => {
+            let table = view.table(&update.table)?;
+            let targets = assigned_columns(view, &table, &update.assignments)?;
+            Some(update_query(&table, update, &targets)?)
+        }
+        Statement::Delete(delete) => {
+            view.table(&delete.table)?;
+            Some(delete_query(delete)?)
+        }
+        other => {
+            return Err(Error::unsupported(format!("EXPLAIN does not explain {}", other.kind_name()))
+                .hint("it explains SELECT, INSERT, UPSERT, UPDATE and DELETE"));
+        }
+    })
+}
+
+/// `SELECT list FROM relations WHERE filter`; the parts keep their places in the statement's text.
+fn select(list: Vec<SelectItem>, from: Vec<TableWithJoins>, filter: Option<Expr>) -> Result<Query> {
+    let mut query = parse_query("SELECT 1")?;
+    if let SetExpr::Select(select) = &mut *query.body {
+        select.projection = list;
+        select.from = from;
+        select.selection = filter;
+    }
+    Ok(query)
+}
+
+fn projection(query: &Query) -> Option<&[SelectItem]> {
+    match &*query.body {
+        SetExpr::Select(select) => Some(&select.projection),
+        _ => None,
+    }
+}
+
+fn named(expr: Expr, name: &str) -> SelectItem {
+    SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) }
+}
+
+/// What the statement calls its table.
+fn name_in(table: &Ident, alias: &Option<Ident>) -> String {
+    name_of(alias.as_ref().unwrap_or(table))
+}
+
+fn rowkey_item(table: &Ident, alias: &Option<Ident>) -> Result<SelectItem> {
+    let sql = format!("{}.{ROWKEY}", quote(&name_in(table, alias)));
+    crate::sql::parse_expr(&sql).map(SelectItem::UnnamedExpr)
+}
+
+fn relations(table: &Ident, alias: &Option<Ident>, others: &[TableWithJoins]) -> Result<Vec<TableWithJoins>> {
+    let (name, alias) = (quote(&name_of(table)), quote(&name_in(table, alias)));
+    let query = parse_query(&format!("SELECT 1 FROM {name} AS {alias}"))?;
+    let mut from = match *query.body {
+        SetExpr::Select(select) => select.from,
+        _ => Vec::new(),
+    };
+    from.extend(others.iter().cloned());
+    Ok(from)
+}
+
+fn stage_updates(view: &View, table: &TableDef, targets: &[ColumnId], updates: Vec<(Rowkey, Vec<Value>)>) -> Result<(Changes, Vec<Rowkey>)> {
+    let reader = view.snapshot.reader()?;
+    let mut writer = RowWriter::new(table, &*reader);
+    let mut touched = Vec::with_capacity(updates.len());
+    for (rowkey, values) in updates {
+        let Some(old) = writer.current(&rowkey)? else { continue };
+        let row = with_assigned(table, old, targets, values.into_iter())?;
+        writer.replace(&rowkey, row)?;
+        touched.push(rowkey);
+    }
+    Ok((writer.suspend(), touched))
+}
+
+/// The error for an UPDATE of a key column: rowkeys cannot be changed.
+fn key_update(table: &TableDef, stmt: &Update, id: ColumnId, at: usize) -> Error {
+    let column = table.column_name(id);
+    let names: Vec<&str> = table.live_columns().map(|(_, c)| c.name.as_str()).collect();
+    let values: Vec<String> = names
+        .iter()
+        .map(|name| match stmt.assignments.iter().find(|a| name_of(&a.column) == **name) {
+            Some(assignment) => assignment.value.to_string(),
+            None => (*name).to_owned(),
+        })
+        .collect();
+    let filter = stmt.filter.as_ref().map_or(String::new(), |filter| format!(" WHERE {filter}"));
+    Error::invalid(format!("column \"{column}\" is part of the rowkey of \"{}\"", table.name))
+        .why("a rowkey cannot be changed: the row must be deleted and inserted anew")
+        .hint(format!(
+            "BEGIN; INSERT INTO {t} ({}) SELECT {} FROM {t}{filter}; DELETE FROM {t}{filter}; COMMIT",
+            names.join(", "),
+            values.join(", "),
+            t = table.name,
+        ))
+        .state(sqlstate::KEY_RULE)
+        .at(span_of(&stmt.assignments[at].column))
+}
+
+/// DELETE.
+pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Written> {
+    let table = view.table(&stmt.table)?;
+    let found = view.select_rowkeys(delete_query(stmt)?, ROWKEY, params).await?;
+    let rowkeys: Vec<Rowkey> = rows_of(&found)?.into_iter().map(|mut row| rowkey_of(row.pop())).collect::<Result<_>>()?;
+    let (changes, touched) = stage_deletes(view, &table, rowkeys)?;
+    let mut batch = WriteBatch::default();
+    let changes = finish(view, &table, changes, &mut batch)?;
+    let returning = returning(view, &table, stmt.returning.as_deref(), &name_in(&stmt.table, &stmt.alias), &touched, &changes, params).await?;
+    Ok(Written { batch, affected: touched.len() as u64, returning })
+}
+
+fn stage_deletes(view: &View, table: &TableDef, rowkeys: Vec<Rowkey>) -> Result<(Changes, Vec<Rowkey>)> {
+    let reader = view.snapshot.reader()?;
+    let mut writer = RowWriter::new(table, &*reader);
+    let mut touched = Vec::with_capacity(rowkeys.len());
+    for rowkey in rowkeys {
+        if writer.delete(&rowkey)? {
+            touched.push(rowkey);
+        }
+    }
+    Ok((writer.suspend(), touched))
+}
+
+fn rowkey_of(value: Option<Value>) -> Result<Rowkey> {
+    match value {
+        Some(Value::Text(text)) => Ok(Rowkey::new(text)),
+        Some(Value::Bytes(bytes)) => Ok(Rowkey::new(bytes)),
+        _ => Err(Error::internal("a row without a rowkey")),
+    }
+}
+
+/// RETURNING over the rows as they are now, or as they were if they are gone.
+async fn returning(
+    view: &View,
+    table: &TableDef,
+    items: Option<&[SelectItem]>,
+    name: &str,
+    touched: &[Rowkey],
+    changes: &Changes,
+    params: &[Value],
+) -> Result<Option<RecordBatch>> {
+    let Some(items) = items else { return Ok(None) };
+    let mut rows = Vec::with_capacity(touched.len());
+    for rowkey in touched {
+        let change = changes.get(rowkey);
+        let row = change.and_then(|c| c.new.as_deref().or(c.old.as_ref().map(|old| &old.values[..])));
+        rows.push(row.ok_or_else(|| Error::internal("a written row is not among the changes"))?);
+    }
+    let batch = batch_of(table, rows.into_iter(), Some(touched))?;
+    let all = || table.live_columns().map(|(_, c)| quote(&c.name)).collect::<Vec<_>>().join(", ");
+    let list: Vec<String> = items
+        .iter()
+        .map(|item| match item {
+            SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => all(),
+            item => item.to_string(),
+        })
+        .collect();
+    let query = parse_query(&format!("SELECT {} FROM {}", list.join(", "), quote(name)))?;
+    view.select_from(query, vec![(name.to_owned(), batch)], params).await.map(Some)
+}

@@ -1,0 +1,165 @@
+//! Loads too large for one write batch: entries are gathered, sorted by key, and written in order
+//! through the store's bulk door, as one atomic step.
+
+use std::collections::BTreeMap;
+
+use super::dml::{duplicate_index_key, duplicate_rowkey, entropy};
+use super::stored::{load_with, seal_family};
+use super::watch::Watch;
+use crate::error::{Error, Result};
+use crate::index::{entry_of, open_entry};
+use crate::key::Rowkey;
+use crate::schema::{FamilyId, IndexDef, TableDef};
+use crate::store::{BulkWriter, KeyspaceId};
+use crate::value::Value;
+
+/// Bytes of entries gathered before they are sorted and written.
+const RUN_BYTES: usize = 256 << 20;
+
+/// Sorted runs of entries on their way to a bulk writer.
+pub struct Loader<'a> {
+    table: &'a TableDef,
+    writer: Box<dyn BulkWriter + 'a>,
+    watch: &'a Watch,
+    gathered: BTreeMap<KeyspaceId, Vec<(Rowkey, Vec<u8>)>>,
+    bytes: usize,
+    rows: u64,
+    /// Keyspaces that were empty when the load began: only this load's own entries can collide.
+    fresh: bool,
+}
+
+impl<'a> Loader<'a> {
+    /// A load of new rows into `table`. `fresh`: the table has no rows yet.
+    pub fn new(table: &'a TableDef, writer: Box<dyn BulkWriter + 'a>, fresh: bool, watch: &'a Watch) -> Self {
+        Loader { table, writer, watch, gathered: BTreeMap::new(), bytes: 0, rows: 0, fresh }
+    }
+
+    /// Adds a row. Errors: a value its key part cannot hold.
+    pub fn add(&mut self, row: &[Value]) -> Result<()> {
+        let table = self.table;
+        let mut key = Vec::with_capacity(32);
+        table.key.encode(row, &|id| table.column_name(id), entropy(), &mut key)?;
+        let rowkey = Rowkey::new(key);
+        for index in &table.indexes {
+            if let Some(entry) = entry_of(table, index, row, &rowkey)? {
+                self.gather(index.keyspace, entry.key, entry.value);
+            }
+        }
+        for id in table.family_ids().skip(1) {
+            if let Some(value) = seal_family(table, id, row)? {
+                self.gather(table.family(id).keyspace, rowkey.clone(), value);
+            }
+        }
+        let default = seal_family(table, FamilyId::DEFAULT, row)?.unwrap_or_default();
+        self.gather(table.rows(), rowkey, default);
+        self.rows += 1;
+        if self.bytes >= RUN_BYTES { self.write_run() } else { Ok(()) }
+    }
+
+    fn gather(&mut self, keyspace: KeyspaceId, key: Rowkey, value: Vec<u8>) {
+        self.bytes += key.len() + value.len() + 64;
+        self.gathered.entry(keyspace).or_default().push((key, value));
+    }
+
+    /// Sorts what was gathered and writes it, refusing keys that are taken.
+    fn write_run(&mut self) -> Result<()> {
+        let table = self.table;
+        for (keyspace, mut entries) in std::mem::take(&mut self.gathered) {
+            entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            let index = table.indexes.iter().find(|i| i.keyspace == keyspace);
+            let unique = keyspace == table.rows() || index.is_some_and(|i| i.unique);
+            let label = format!("writing {}", index.map_or(&table.name, |i| &i.name));
+            let total = entries.len() as u64;
+            let mut last: Option<(Rowkey, Vec<u8>)> = None;
+            for (n, (key, value)) in entries.into_iter().enumerate() {
+                if unique {
+                    let existing = match &last {
+                        Some((k, v)) if *k == key => Some(v.clone()),
+                        _ if self.fresh => None,
+                        _ => self.writer.get(keyspace, &key)?,
+                    };
+                    if let Some(existing) = existing {
+                        return Err(self.collision(index, &key, &value, &existing));
+                    }
+                }
+                self.writer.put(keyspace, &key, &value)?;
+                if unique {
+                    last = Some((key, value));
+                }
+                if n % 8192 == 0 {
+                    self.watch.step(&label, n as u64, Some(total), "entries")?;
+                }
+            }
+            self.watch.finish(&label, total, "entries");
+        }
+        self.bytes = 0;
+        // A second run may meet what the first one wrote.
+        self.fresh = false;
+        Ok(())
+    }
+
+    fn collision(&self, index: Option<&IndexDef>, key: &Rowkey, value: &[u8], existing: &[u8]) -> Error {
+        let Some(index) = index else { return duplicate_rowkey(self.table, key) };
+        let pointers = open_entry(index, key, existing).and_then(|a| Ok((a, open_entry(index, key, value)?)));
+        match pointers {
+            Ok((a, b)) => duplicate_index_key(self.table, index, key, a.pointer, b.pointer),
+            Err(e) => e,
+        }
+    }
+
+    /// Rows added so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Puts `key` next to the rows, in the same atomic step.
+    pub fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
+        self.writer.put(keyspace, key, value)
+    }
+
+    /// Writes the last run and makes everything durable; gives the number of rows.
+    pub fn commit(mut self) -> Result<u64> {
+        self.write_run()?;
+        self.writer.commit()?;
+        Ok(self.rows)
+    }
+}
+
+/// Entries of one index for rows that are already there.
+///
+/// Errors: two rows with one key in a UNIQUE index; a value the layout cannot hold; `Cancelled`.
+pub fn build_index(
+    table: &TableDef,
+    index: &IndexDef,
+    rows: &[Rowkey],
+    writer: &mut dyn BulkWriter,
+    watch: &Watch,
+) -> Result<u64> {
+    let label = format!("building {}", index.name);
+    let total = rows.len() as u64;
+    let mut entries = Vec::with_capacity(rows.len());
+    for (n, rowkey) in rows.iter().enumerate() {
+        let row = load_with(table, rowkey, &|keyspace, key| writer.get(keyspace, key))?;
+        if let Some(row) = row
+            && let Some(entry) = entry_of(table, index, &row.values, rowkey)?
+        {
+            entries.push(entry);
+        }
+        if n % 8192 == 0 {
+            watch.step(&label, n as u64, Some(total), "rows")?;
+        }
+    }
+    entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    for pair in entries.windows(2) {
+        if index.unique && pair[0].key == pair[1].key {
+            let (a, b) = (&pair[0], &pair[1]);
+            let (first, second) = (open_entry(index, &a.key, &a.value)?, open_entry(index, &b.key, &b.value)?);
+            return Err(duplicate_index_key(table, index, &a.key, first.pointer, second.pointer));
+        }
+    }
+    for entry in &entries {
+        writer.put(index.keyspace, &entry.key, &entry.value)?;
+    }
+    watch.finish(&label, total, "rows");
+    Ok(entries.len() as u64)
+}

@@ -1,0 +1,231 @@
+//! A statement's changes of rows → one atomic batch, index tables included.
+//!
+//! A [`RowWriter`] collects changes by rowkey, each with the row as it was read, so that several
+//! changes of one row become one. [`RowWriter::finish`] then writes what differs: families, index
+//! entries, and for everything that was read the expectation that it is still so.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::stored::{self, StoredRow};
+use crate::error::{Error, Result, sqlstate};
+use crate::index::{index_changes, open_entry};
+use crate::key::Rowkey;
+use crate::schema::{IndexDef, TableDef};
+use crate::store::{KeyspaceId, Reader, WriteBatch};
+use crate::value::Value;
+
+/// What becomes of one row.
+pub struct Change {
+    /// As it was before the statement.
+    pub old: Option<StoredRow>,
+    /// As it will be.
+    pub new: Option<Vec<Value>>,
+}
+
+/// Collects the changes of one statement to one table.
+pub struct RowWriter<'a> {
+    table: &'a TableDef,
+    reader: &'a dyn Reader,
+    changes: Changes,
+}
+
+/// Changes by rowkey.
+pub type Changes = BTreeMap<Rowkey, Change>;
+
+impl<'a> RowWriter<'a> {
+    /// Changes of `table`, read through `reader`.
+    pub fn new(table: &'a TableDef, reader: &'a dyn Reader) -> Self {
+        RowWriter { table, reader, changes: BTreeMap::new() }
+    }
+
+    /// Goes on with changes collected before.
+    pub fn resume(table: &'a TableDef, reader: &'a dyn Reader, changes: Changes) -> Self {
+        RowWriter { table, reader, changes }
+    }
+
+    /// Gives up the reader, keeping the changes.
+    pub fn suspend(self) -> Changes {
+        self.changes
+    }
+
+    /// The rowkey `values` would be stored under. Errors: a value its key part cannot hold.
+    pub fn rowkey(&self, values: &[Value]) -> Result<Rowkey> {
+        let mut key = Vec::with_capacity(64);
+        self.table.key.encode(values, &|id| self.table.column_name(id), entropy(), &mut key)?;
+        if key.is_empty() {
+            return Err(Error::invalid(format!("the rowkey of table \"{}\" would be empty", self.table.name))
+                .why("every part of the key is the empty string")
+                .state(sqlstate::KEY_RULE));
+        }
+        Ok(key.into())
+    }
+
+    /// The row now under `rowkey`, this statement's own changes included.
+    pub fn current(&mut self, rowkey: &Rowkey) -> Result<Option<&[Value]>> {
+        Ok(self.change(rowkey)?.new.as_deref())
+    }
+
+    fn change(&mut self, rowkey: &Rowkey) -> Result<&mut Change> {
+        if !self.changes.contains_key(rowkey) {
+            let old = stored::load(self.reader, self.table, rowkey)?;
+            let new = old.as_ref().map(|row| row.values.clone());
+            self.changes.insert(rowkey.clone(), Change { old, new });
+        }
+        self.changes.get_mut(rowkey).ok_or_else(|| Error::internal("a change went missing"))
+    }
+
+    /// Adds a row. Errors: its rowkey exists.
+    pub fn insert(&mut self, rowkey: Rowkey, values: Vec<Value>) -> Result<()> {
+        let table = self.table;
+        let change = self.change(&rowkey)?;
+        if change.new.is_some() {
+            return Err(duplicate_rowkey(table, &rowkey));
+        }
+        change.new = Some(values);
+        Ok(())
+    }
+
+    /// Puts a row there, whatever was there before.
+    pub fn replace(&mut self, rowkey: &Rowkey, values: Vec<Value>) -> Result<()> {
+        self.change(rowkey)?.new = Some(values);
+        Ok(())
+    }
+
+    /// Removes a row; false if there was none.
+    pub fn delete(&mut self, rowkey: &Rowkey) -> Result<bool> {
+        Ok(self.change(rowkey)?.new.take().is_some())
+    }
+
+    /// A row of the table that already holds the unique index key `values` would have, other than
+    /// the one under `rowkey`.
+    pub fn unique_holder(&mut self, values: &[Value], rowkey: &Rowkey) -> Result<Option<Rowkey>> {
+        for index in self.table.indexes.iter().filter(|i| i.unique) {
+            let Some(entry) = crate::index::entry_of(self.table, index, values, rowkey)? else { continue };
+            if let Some(value) = self.reader.get(index.keyspace, &entry.key)? {
+                let holder: Rowkey = open_entry(index, &entry.key, value)?.pointer.into();
+                if holder != *rowkey && self.current(&holder)?.is_some() {
+                    return Ok(Some(holder));
+                }
+            }
+            let mut pending = self.changes.iter().filter(|(key, _)| *key != rowkey);
+            let same = pending.find_map(|(key, change)| {
+                let new = change.new.as_ref()?;
+                let other = crate::index::entry_of(self.table, index, new, key).ok()??;
+                (other.key == entry.key).then(|| key.clone())
+            });
+            if same.is_some() {
+                return Ok(same);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Turns the changes into writes in `batch`.
+    ///
+    /// Errors: two rows with one key in a UNIQUE index; a value an index layout cannot hold.
+    pub fn finish(self, batch: &mut WriteBatch) -> Result<Changes> {
+        let mut unique = UniqueCheck::default();
+        for (rowkey, change) in &self.changes {
+            let new = change.new.as_deref();
+            if change.old.is_none() && new.is_none() {
+                continue;
+            }
+            stored::write_row(self.table, rowkey, change.old.as_ref(), new, batch)?;
+            for index in &self.table.indexes {
+                let old = change.old.as_ref().map(|row| &row.values[..]);
+                let entries = index_changes(self.table, index, rowkey, old, new)?;
+                if let Some(key) = entries.delete {
+                    unique.deleted(index, &key);
+                    batch.delete(index.keyspace, key);
+                }
+                if let Some(entry) = entries.put {
+                    unique.put(index, &entry.key, rowkey);
+                    batch.put(index.keyspace, entry.key, entry.value);
+                }
+            }
+        }
+        unique.verify(self.table, self.reader, batch)?;
+        // A key that one row leaves and another takes must end up taken: deletes go first.
+        batch.mutations.sort_by_key(|m| !matches!(m, crate::store::Mutation::Delete(..)));
+        Ok(self.changes)
+    }
+}
+
+/// Entropy for `random(n)` parts: a counter through a mixer (splitmix64, Steele et al. 2014), seeded
+/// by the clock.
+pub fn entropy() -> u64 {
+    static STATE: AtomicU64 = AtomicU64::new(0);
+    const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+    if STATE.load(Ordering::Relaxed) == 0 {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let seed = now.map_or(1, |d| d.as_nanos() as u64) | 1;
+        let _ = STATE.compare_exchange(0, seed, Ordering::Relaxed, Ordering::Relaxed);
+    }
+    let mut z = STATE.fetch_add(STEP, Ordering::Relaxed);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// The error for a rowkey that is taken.
+pub fn duplicate_rowkey(table: &TableDef, rowkey: &[u8]) -> Error {
+    Error::invalid(format!("rowkey {} exists already in table \"{}\"", table.key.show(rowkey), table.name))
+        .why("a rowkey identifies one row")
+        .hint("UPSERT overwrites, ON CONFLICT DO NOTHING keeps the old row")
+        .state(sqlstate::UNIQUE)
+}
+
+/// The error for a key of a UNIQUE index that is taken.
+pub fn duplicate_index_key(table: &TableDef, index: &IndexDef, key: &[u8], a: &[u8], b: &[u8]) -> Error {
+    Error::invalid(format!("key {} exists already in unique index \"{}\"", index.layout.show(key), index.name))
+        .why(format!("rows {} and {} of \"{}\" would share it", table.key.show(a), table.key.show(b), table.name))
+        .hint("change one of the rows, or drop the index")
+        .state(sqlstate::UNIQUE)
+}
+
+/// Which unique index keys a batch frees and takes.
+#[derive(Default)]
+struct UniqueCheck {
+    deleted: HashSet<(KeyspaceId, Rowkey)>,
+    puts: HashMap<(KeyspaceId, Rowkey), Vec<Rowkey>>,
+}
+
+impl UniqueCheck {
+    fn deleted(&mut self, index: &IndexDef, key: &Rowkey) {
+        if index.unique {
+            self.deleted.insert((index.keyspace, key.clone()));
+        }
+    }
+
+    fn put(&mut self, index: &IndexDef, key: &Rowkey, rowkey: &Rowkey) {
+        if index.unique {
+            self.puts.entry((index.keyspace, key.clone())).or_default().push(rowkey.clone());
+        }
+    }
+
+    fn verify(&self, table: &TableDef, reader: &dyn Reader, batch: &mut WriteBatch) -> Result<()> {
+        for index in table.indexes.iter().filter(|i| i.unique) {
+            for ((keyspace, key), rowkeys) in &self.puts {
+                if *keyspace != index.keyspace {
+                    continue;
+                }
+                if let [a, b, ..] = &rowkeys[..] {
+                    return Err(duplicate_index_key(table, index, key, a, b));
+                }
+                let existing = reader.get(*keyspace, key)?;
+                batch.expect(*keyspace, key.clone(), existing.map(<[u8]>::to_vec));
+                let freed = self.deleted.contains(&(*keyspace, key.clone()));
+                if let Some(value) = existing
+                    && !freed
+                {
+                    let parts = open_entry(index, key, value)?;
+                    if parts.pointer != &rowkeys[0][..] {
+                        return Err(duplicate_index_key(table, index, key, parts.pointer, &rowkeys[0]));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

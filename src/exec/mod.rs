@@ -1,0 +1,17 @@
+//! Access paths run against a snapshot, and rows written to a batch.
+//!
+//! [`scan`] turns an [`Access`](crate::access::Access) into record batches; [`dml`] collects a statement's
+//! changes of rows and turns them into one write batch, index tables included; [`bulk`] does the same
+//! for loads too large for that; [`stored`] is how one row lies in the store.
+
+pub mod bulk;
+pub mod dml;
+pub mod scan;
+pub mod stored;
+#[cfg(any())]
+pub mod transfer;
+pub mod watch;
+mod view;
+mod walk;
+
+pub use view::key_value;

@@ -1,0 +1,333 @@
+//! An access path → record batches.
+//!
+//! A [`Scan`] is pulled batch by batch. Each pull takes a reader of the snapshot, continues where the
+//! last one stopped, and lends every entry to a [`View`]: filters are decided on the encoded bytes,
+//! and only the wanted fields of the rows that pass are decoded, straight into Arrow builders.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+
+pub use super::view::{field_type, key_value};
+use super::view::{Scratch, Sources, View, entry_view};
+use super::walk::{Side, Walk};
+use crate::access::{Access, Method, Path};
+use crate::error::{Error, Result};
+use crate::index::open_entry;
+use crate::key::{Rowkey, hex};
+use crate::plan::{Field, Predicate, RowView};
+use crate::row::{self, ColumnBuilder, PackedRow};
+use crate::schema::{FamilyId, IndexDef, TableDef};
+use crate::store::{Reader, Snapshot};
+
+/// Rows in a batch at the most.
+pub const BATCH_ROWS: usize = 8192;
+
+/// What a scan did, in entries, keys and bytes; shared by everyone who watches it.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// GETs by key.
+    pub gets: AtomicU64,
+    /// Cursors placed.
+    pub seeks: AtomicU64,
+    /// Entries looked at.
+    pub entries: AtomicU64,
+    /// Rows read for index entries.
+    pub fetched: AtomicU64,
+    /// Rows given out.
+    pub returned: AtomicU64,
+    /// Key and value bytes read.
+    pub bytes: AtomicU64,
+}
+
+impl Counters {
+    /// Adds to one of them.
+    pub fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+/// What to scan, fixed when the statement is planned.
+#[derive(Debug)]
+pub struct ScanSpec {
+    /// The table.
+    pub table: Arc<TableDef>,
+    /// The index table that is walked, or read as a table of its own.
+    pub index: Option<IndexDef>,
+    /// The index table is what the statement reads: its `rowkey` is its own.
+    pub as_table: bool,
+    /// How to reach the rows.
+    pub access: Access,
+    /// Fields of each row, in the schema's order.
+    pub output: Vec<Field>,
+    /// The batches' schema.
+    pub schema: SchemaRef,
+}
+
+/// Where the next pull goes on.
+enum Position {
+    /// The keys not yet asked for start here.
+    Keys(usize),
+    /// What is left of the walk.
+    Walk(Walk),
+}
+
+/// A scan under way.
+pub struct Scan {
+    spec: Arc<ScanSpec>,
+    snapshot: Arc<dyn Snapshot>,
+    counters: Arc<Counters>,
+    entry_sources: Sources,
+    row_sources: Sources,
+    position: Position,
+    left: u64,
+}
+
+impl Scan {
+    /// A scan of `spec` over `snapshot`, giving out `limit` rows at the most.
+    pub fn new(
+        spec: Arc<ScanSpec>,
+        snapshot: Arc<dyn Snapshot>,
+        limit: Option<u64>,
+        counters: Arc<Counters>,
+    ) -> Scan {
+        let row_fields: BTreeSet<Field> =
+            spec.access.filter.fields().into_iter().chain(spec.output.iter().copied()).collect();
+        let mut entry_fields: BTreeSet<Field> = spec.access.entry_filter.fields().into_iter().collect();
+        if !matches!(spec.access.path, Path::IndexFetch(_)) {
+            entry_fields.extend(&row_fields);
+        }
+        let entry_sources = Sources::new(&spec, &entry_fields, spec.access.path != Path::Primary);
+        let row_sources = Sources::new(&spec, &row_fields, false);
+        let keyspace = spec.index.as_ref().map_or(spec.table.rows(), |index| index.keyspace);
+        let position = match &spec.access.method {
+            Method::Empty | Method::Get(_) => Position::Keys(0),
+            method @ Method::Scan { .. } => Position::Walk(Walk::new(method, keyspace)),
+        };
+        Scan { spec, snapshot, counters, entry_sources, row_sources, position, left: limit.unwrap_or(u64::MAX) }
+    }
+
+    /// The next rows, possibly none of them yet; `None` when the scan is over.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if self.left == 0 || matches!(self.spec.access.method, Method::Empty) {
+            return Ok(None);
+        }
+        let spec = Arc::clone(&self.spec);
+        let snapshot = Arc::clone(&self.snapshot);
+        let reader = snapshot.reader()?;
+        let rows_max = usize::try_from(self.left).unwrap_or(usize::MAX).min(BATCH_ROWS);
+        let mut out = Output::new(&spec, rows_max);
+        let Scan { entry_sources, row_sources, position, counters, .. } = self;
+        let pull = Pull { spec: &spec, reader: &*reader, counters, entry_sources, row_sources };
+        let more = match (position, &spec.access.method, spec.access.path) {
+            (Position::Keys(next), Method::Get(keys), _) => pull.get_rows(keys, next, &mut out)?,
+            (Position::Walk(walk), _, Path::Primary) => pull.walk_rows(walk, &mut out)?,
+            (Position::Walk(walk), _, Path::IndexOnly(_)) => pull.walk_entries(walk, &mut out)?,
+            (Position::Walk(walk), _, Path::IndexFetch(_)) => pull.walk_and_fetch(walk, &mut out)?,
+            (Position::Keys(_), ..) => false,
+        };
+        self.left -= out.rows as u64;
+        Counters::add(&self.counters.returned, out.rows as u64);
+        if !more {
+            self.left = 0;
+            if out.rows == 0 {
+                return Ok(None);
+            }
+        }
+        out.finish(&spec.schema).map(Some)
+    }
+}
+
+/// What one pull works with.
+struct Pull<'a> {
+    spec: &'a ScanSpec,
+    reader: &'a dyn Reader,
+    counters: &'a Counters,
+    entry_sources: &'a Sources,
+    row_sources: &'a Sources,
+}
+
+impl<'a> Pull<'a> {
+    fn get_rows(&self, keys: &[Rowkey], next: &mut usize, out: &mut Output) -> Result<bool> {
+        let mut scratch = Scratch::new(&self.spec.table);
+        while *next < keys.len() && !out.is_full() {
+            let key = &keys[*next];
+            *next += 1;
+            Counters::add(&self.counters.gets, 1);
+            if let Some(value) = self.reader.get(self.spec.table.rows(), key)? {
+                let families = self.families(key)?;
+                self.row_out(key, value, families.into_iter(), &mut scratch, out)?;
+            }
+        }
+        Ok(*next < keys.len())
+    }
+
+    fn walk_rows(&self, walk: &mut Walk, out: &mut Output) -> Result<bool> {
+        let mut scratch = Scratch::new(&self.spec.table);
+        if !walk.is_ordered() {
+            return walk.go(self.reader, self.counters, &mut |key, value| {
+                self.row_out(key, value, self.families(key)?.into_iter(), &mut scratch, out)?;
+                Ok(!out.is_full())
+            });
+        }
+        let mut sides = Side::for_families(self.spec, &self.row_sources.families, walk.direction());
+        walk.go(self.reader, self.counters, &mut |key, value| {
+            for side in &mut sides {
+                side.advance(self.reader, key, self.counters)?;
+            }
+            self.row_out(key, value, sides.iter().map(Side::value), &mut scratch, out)?;
+            Ok(!out.is_full())
+        })
+    }
+
+    fn walk_entries(&self, walk: &mut Walk, out: &mut Output) -> Result<bool> {
+        let index = self.index()?;
+        let mut scratch = Scratch::new(&self.spec.table);
+        let access = &self.spec.access;
+        walk.go(self.reader, self.counters, &mut |key, value| {
+            let parts = open_entry(index, key, value)?;
+            let view = entry_view(self.spec, self.entry_sources, index, &parts, &mut scratch)?;
+            if passes(&access.entry_filter, &view)? && passes(&access.filter, &view)? {
+                out.append(self.spec, &view)?;
+            }
+            Ok(!out.is_full())
+        })
+    }
+
+    /// Collects the pointers of a batch of entries, gets their rows in key order, and gives them out
+    /// in index order.
+    fn walk_and_fetch(&self, walk: &mut Walk, out: &mut Output) -> Result<bool> {
+        let index = self.index()?;
+        let mut scratch = Scratch::new(&self.spec.table);
+        loop {
+            let wanted = out.rows_max - out.rows;
+            let mut pointers: Vec<Rowkey> = Vec::with_capacity(wanted.min(1024));
+            let more = walk.go(self.reader, self.counters, &mut |key, value| {
+                let parts = open_entry(index, key, value)?;
+                let view = entry_view(self.spec, self.entry_sources, index, &parts, &mut scratch)?;
+                if passes(&self.spec.access.entry_filter, &view)? {
+                    pointers.push(parts.pointer.into());
+                }
+                Ok(pointers.len() < wanted)
+            })?;
+            self.fetch(index, &pointers, &mut scratch, out)?;
+            if !more || out.is_full() || pointers.len() < wanted {
+                return Ok(more);
+            }
+        }
+    }
+
+    fn fetch(&self, index: &IndexDef, pointers: &[Rowkey], scratch: &mut Scratch, out: &mut Output) -> Result<()> {
+        let mut order: Vec<usize> = (0..pointers.len()).collect();
+        order.sort_unstable_by(|a, b| pointers[*a].cmp(&pointers[*b]));
+        let mut rows: Vec<(&[u8], Vec<Option<&[u8]>>)> = vec![(&[], Vec::new()); pointers.len()];
+        for i in order {
+            let key = &pointers[i];
+            Counters::add(&self.counters.fetched, 1);
+            let Some(value) = self.reader.get(self.spec.table.rows(), key)? else {
+                return Err(dangling(self.spec, index, key));
+            };
+            rows[i] = (value, self.families(key)?);
+        }
+        for (key, (value, families)) in pointers.iter().zip(rows) {
+            self.row_out(key, value, families.into_iter(), scratch, out)?;
+        }
+        Ok(())
+    }
+
+    /// Sealed values of the families other than the default one.
+    fn families(&self, key: &[u8]) -> Result<Vec<Option<&'a [u8]>>> {
+        let mut rows = Vec::new();
+        for &family in self.row_sources.families.iter().filter(|f| **f != FamilyId::DEFAULT) {
+            Counters::add(&self.counters.gets, 1);
+            rows.push(self.reader.get(self.spec.table.family(family).keyspace, key)?);
+        }
+        Ok(rows)
+    }
+
+    fn index(&self) -> Result<&'a IndexDef> {
+        self.spec.index.as_ref().ok_or_else(|| Error::internal("an index path without its index"))
+    }
+
+    /// Decides the filter on one row and appends it if it passes. `others`: the sealed values of the
+    /// families other than the default one.
+    fn row_out<'b>(
+        &self,
+        key: &[u8],
+        default: &[u8],
+        others: impl Iterator<Item = Option<&'b [u8]>>,
+        scratch: &mut Scratch,
+        out: &mut Output,
+    ) -> Result<()> {
+        let sources = self.row_sources;
+        scratch.decode_rowkey(self.spec, sources, key)?;
+        let default = if sources.families.first() == Some(&FamilyId::DEFAULT) {
+            Some(row::open(default)?)
+        } else {
+            None
+        };
+        let mut opened: Vec<Option<Cow<'_, [u8]>>> = Vec::new();
+        for sealed in others {
+            opened.push(sealed.map(row::open).transpose()?);
+        }
+        let mut view = View::of_row(self.spec, sources, key, scratch);
+        view.default = default.as_deref().map(PackedRow::new).transpose()?;
+        for bytes in &opened {
+            view.others.push(bytes.as_deref().map(PackedRow::new).transpose()?);
+        }
+        if passes(&self.spec.access.filter, &view)? {
+            out.append(self.spec, &view)?;
+        }
+        Ok(())
+    }
+}
+
+fn passes(filter: &Predicate, view: &View<'_>) -> Result<bool> {
+    Ok(filter.is_true() || filter.eval(view)? == Some(true))
+}
+
+fn dangling(spec: &ScanSpec, index: &IndexDef, pointer: &[u8]) -> Error {
+    let table = &spec.table;
+    Error::corrupt(format!("an entry of index \"{}\" points at a row that is not there", index.name))
+        .why(format!("table \"{}\" has no rowkey {} ({})", table.name, table.key.show(pointer), hex(pointer)))
+        .hint(format!("CHECK INDEX {0} lists what is wrong, REPAIR INDEX {0} mends it", index.name))
+}
+
+/// The batch being filled.
+struct Output {
+    builders: Vec<ColumnBuilder>,
+    rows: usize,
+    rows_max: usize,
+}
+
+impl Output {
+    fn new(spec: &ScanSpec, rows_max: usize) -> Output {
+        let index = spec.index.as_ref().filter(|_| spec.as_table);
+        let types = spec.output.iter().map(|f| field_type(&spec.table, index, *f));
+        let capacity = rows_max.min(1024);
+        Output { builders: types.map(|ty| ColumnBuilder::new(ty, capacity)).collect(), rows: 0, rows_max }
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows >= self.rows_max
+    }
+
+    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
+        for (builder, field) in self.builders.iter_mut().zip(&spec.output) {
+            builder.append(view.field(*field)?)?;
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch> {
+        let arrays = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
+            .map_err(|e| Error::internal("a batch does not fit its schema").caused_by(e))
+    }
+}

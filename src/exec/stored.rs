@@ -1,0 +1,120 @@
+//! One row in the store: its rowkey, and one sealed packed value per family that has something.
+
+use crate::error::{Error, Result};
+use crate::key::{ColumnId, Rowkey};
+use crate::row::{self, PackedRow};
+use crate::schema::{FamilyId, TableDef};
+use crate::store::{Reader, WriteBatch};
+use crate::value::Value;
+
+/// A row as read, with the bytes it was read from.
+#[derive(Clone, Debug)]
+pub struct StoredRow {
+    /// Where it lies.
+    pub rowkey: Rowkey,
+    /// Every column by [`ColumnId`].
+    pub values: Vec<Value>,
+    /// Sealed value of each family, as stored.
+    pub sealed: Vec<Option<Vec<u8>>>,
+}
+
+/// Reads a whole row. Errors: `Corrupt` when its bytes are not a row of this table.
+pub fn load(reader: &dyn Reader, table: &TableDef, rowkey: &[u8]) -> Result<Option<StoredRow>> {
+    load_with(table, rowkey, &|keyspace, key| Ok(reader.get(keyspace, key)?.map(<[u8]>::to_vec)))
+}
+
+/// Like [`load`], from anything that can get.
+pub fn load_with(
+    table: &TableDef,
+    rowkey: &[u8],
+    get: &dyn Fn(crate::store::KeyspaceId, &[u8]) -> Result<Option<Vec<u8>>>,
+) -> Result<Option<StoredRow>> {
+    let Some(first) = get(table.rows(), rowkey)? else { return Ok(None) };
+    let mut sealed = vec![Some(first)];
+    for id in table.family_ids().skip(1) {
+        sealed.push(get(table.family(id).keyspace, rowkey)?);
+    }
+    let mut values = vec![Value::Null; table.columns.len()];
+    for (id, bytes) in table.family_ids().zip(&sealed) {
+        if let Some(bytes) = bytes {
+            unpack_family(table, id, bytes, &mut values)?;
+        }
+    }
+    decode_key(table, rowkey, &mut values)?;
+    Ok(Some(StoredRow { rowkey: rowkey.into(), values, sealed }))
+}
+
+/// Sets the columns that the rowkey gives back.
+pub fn decode_key(table: &TableDef, rowkey: &[u8], values: &mut [Value]) -> Result<()> {
+    table
+        .key
+        .decode(rowkey, &mut |id: ColumnId, value| values[usize::from(id.0)] = value.to_value())
+        .map(|_| ())
+        .map_err(|e| bad_rowkey(table, rowkey, &e.to_string()))
+}
+
+/// The error for a rowkey that is none of `table`'s.
+pub fn bad_rowkey(table: &TableDef, rowkey: &[u8], why: &str) -> Error {
+    Error::corrupt(format!("a rowkey of table \"{}\" cannot be decoded", table.name))
+        .why(format!("{why}; key {}", crate::key::hex(rowkey)))
+        .hint(format!("CHECK TABLE {} lists what is wrong", table.name))
+}
+
+fn unpack_family(table: &TableDef, family: FamilyId, sealed: &[u8], values: &mut [Value]) -> Result<()> {
+    let packed = row::open(sealed)?;
+    let packed = PackedRow::new(&packed)?;
+    for (id, column) in table.live_columns() {
+        if column.family == family
+            && table.is_stored(id)
+            && let Some(value) = packed.get(id, column.ty)?
+        {
+            values[usize::from(id.0)] = value.to_value();
+        }
+    }
+    Ok(())
+}
+
+/// Sealed value of one family of a row; `None` if nothing of it needs storing. The default family is
+/// always stored: its entry says that the row exists.
+pub fn seal_family(table: &TableDef, family: FamilyId, values: &[Value]) -> Result<Option<Vec<u8>>> {
+    let columns = table
+        .live_columns()
+        .filter(|(id, column)| column.family == family && table.is_stored(*id))
+        .map(|(id, column)| (id, column.ty, values[usize::from(id.0)].as_ref()))
+        .filter(|(_, _, value)| !value.is_null());
+    let mut columns = columns.peekable();
+    if family != FamilyId::DEFAULT && columns.peek().is_none() {
+        return Ok(None);
+    }
+    let mut packed = Vec::with_capacity(64);
+    row::pack(columns, &mut packed)?;
+    Ok(Some(row::seal(packed, table.family(family).compression)))
+}
+
+/// Writes the families of a row that differ from `old`, and expects what was read to be still there.
+pub fn write_row(
+    table: &TableDef,
+    rowkey: &Rowkey,
+    old: Option<&StoredRow>,
+    new: Option<&[Value]>,
+    batch: &mut WriteBatch,
+) -> Result<()> {
+    for id in table.family_ids() {
+        let keyspace = table.family(id).keyspace;
+        let before = old.and_then(|o| o.sealed[usize::from(id.0)].as_ref());
+        let after = match new {
+            Some(values) => seal_family(table, id, values)?,
+            None => None,
+        };
+        if old.is_some() || id == FamilyId::DEFAULT {
+            batch.expect(keyspace, rowkey.clone(), before.cloned());
+        }
+        match after {
+            Some(after) if before == Some(&after) => {}
+            Some(after) => batch.put(keyspace, rowkey.clone(), after),
+            None if before.is_some() => batch.delete(keyspace, rowkey.clone()),
+            None => {}
+        }
+    }
+    Ok(())
+}

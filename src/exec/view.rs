@@ -1,0 +1,227 @@
+//! One row as it lies in the store, seen as fields.
+//!
+//! [`Sources`] settles once per scan where each column is found: decoded from a key, included in the
+//! index entry, or in a family's packed value. A [`View`] then answers for one row without copying it.
+
+use std::collections::BTreeSet;
+
+use super::scan::ScanSpec;
+use super::stored::bad_rowkey;
+use crate::error::{Error, Result};
+use crate::index::EntryParts;
+use crate::key::{ColumnId, hex};
+use crate::plan::{Field, RowView};
+use crate::row::PackedRow;
+use crate::schema::{FamilyId, IndexDef, TableDef};
+use crate::value::{ColumnType, Value, ValueRef};
+
+/// Where a field of a row comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    /// Decoded from the key (or from the pointer).
+    Key,
+    /// Included in the index entry.
+    Include,
+    /// The packed value of a family.
+    Family(FamilyId),
+}
+
+/// Which families and keys must be read, and where each column is found.
+pub struct Sources {
+    slots: Vec<Slot>,
+    /// Families to read, ascending.
+    pub families: Vec<FamilyId>,
+    decode_layout: bool,
+    decode_pointer: bool,
+}
+
+impl Sources {
+    /// `entry_only`: the row itself is not at hand, only the index entry.
+    pub fn new(spec: &ScanSpec, fields: &BTreeSet<Field>, entry_only: bool) -> Sources {
+        let table = &spec.table;
+        let mut slots = Vec::with_capacity(table.columns.len());
+        for (i, column) in table.columns.iter().enumerate() {
+            let id = ColumnId(i as u16);
+            let in_key = table.key.undoable().contains(&id);
+            let slot = match &spec.index {
+                Some(index) if entry_only && index.include.contains(&id) => Slot::Include,
+                Some(index) if entry_only && (in_key || index.layout.undoable().contains(&id)) => Slot::Key,
+                _ if in_key => Slot::Key,
+                _ => Slot::Family(column.family),
+            };
+            slots.push(slot);
+        }
+        let columns: Vec<ColumnId> = fields
+            .iter()
+            .filter_map(|f| match f {
+                Field::Column(id) => Some(*id),
+                Field::Rowkey | Field::PrimaryRowkey => None,
+            })
+            .collect();
+        let mut families: Vec<FamilyId> = columns
+            .iter()
+            .filter_map(|id| match slots[usize::from(id.0)] {
+                Slot::Family(family) => Some(family),
+                _ => None,
+            })
+            .collect();
+        families.sort_unstable();
+        families.dedup();
+        let keyed = |id: &&ColumnId| slots[usize::from(id.0)] == Slot::Key;
+        let mut from_key = columns.iter().filter(keyed);
+        let (mut decode_layout, mut decode_pointer) = (false, false);
+        match &spec.index {
+            Some(index) if entry_only => {
+                for id in from_key {
+                    if index.layout.undoable().contains(id) {
+                        decode_layout = true;
+                    } else {
+                        decode_pointer = true;
+                    }
+                }
+            }
+            _ => decode_pointer = from_key.next().is_some(),
+        }
+        Sources { slots, families, decode_layout, decode_pointer }
+    }
+}
+
+/// One row as it lies in the store.
+pub struct View<'a> {
+    spec: &'a ScanSpec,
+    sources: &'a Sources,
+    /// Bytes of the source's own rowkey.
+    rowkey: &'a [u8],
+    /// Bytes of the table's rowkey.
+    pointer: &'a [u8],
+    /// Columns decoded from keys, by [`ColumnId`].
+    key_values: &'a [Value],
+    /// The included columns of an index entry.
+    pub include: Option<PackedRow<'a>>,
+    /// The default family, if it is read.
+    pub default: Option<PackedRow<'a>>,
+    /// The other families read, in the order of [`Sources::families`].
+    pub others: Vec<Option<PackedRow<'a>>>,
+}
+
+impl<'a> View<'a> {
+    /// A row of the table without its packed values.
+    pub fn of_row(spec: &'a ScanSpec, sources: &'a Sources, rowkey: &'a [u8], scratch: &'a Scratch) -> View<'a> {
+        View {
+            spec,
+            sources,
+            rowkey,
+            pointer: rowkey,
+            key_values: &scratch.key_values,
+            include: None,
+            default: None,
+            others: Vec::new(),
+        }
+    }
+}
+
+impl RowView for View<'_> {
+    fn field(&self, field: Field) -> Result<ValueRef<'_>> {
+        let table = &self.spec.table;
+        match field {
+            Field::Rowkey if self.spec.as_table => match &self.spec.index {
+                Some(index) => key_value(self.rowkey, index.layout.is_text()),
+                None => key_value(self.rowkey, table.key.is_text()),
+            },
+            Field::Rowkey | Field::PrimaryRowkey => key_value(self.pointer, table.key.is_text()),
+            Field::Column(id) => {
+                let at = usize::from(id.0);
+                let packed = match self.sources.slots[at] {
+                    Slot::Key => return Ok(self.key_values[at].as_ref()),
+                    Slot::Include => self.include.as_ref(),
+                    Slot::Family(FamilyId::DEFAULT) => self.default.as_ref(),
+                    Slot::Family(family) => {
+                        let others = self.sources.families.iter().filter(|f| **f != FamilyId::DEFAULT);
+                        let position = others.take_while(|f| **f != family).count();
+                        self.others.get(position).and_then(Option::as_ref)
+                    }
+                };
+                match packed {
+                    Some(row) => Ok(row.get(id, table.columns[at].ty)?.unwrap_or(ValueRef::Null)),
+                    None => Ok(ValueRef::Null),
+                }
+            }
+        }
+    }
+}
+
+/// A rowkey as a value: text if its layout is text, otherwise bytes.
+pub fn key_value(bytes: &[u8], text: bool) -> Result<ValueRef<'_>> {
+    if !text {
+        return Ok(ValueRef::Bytes(bytes));
+    }
+    std::str::from_utf8(bytes)
+        .map(ValueRef::Text)
+        .map_err(|_| Error::corrupt("a text rowkey is not UTF-8").why(format!("key {}", hex(bytes))))
+}
+
+/// Type of a field as the scan gives it out.
+pub fn field_type(table: &TableDef, index: Option<&IndexDef>, field: Field) -> ColumnType {
+    let text = match (field, index) {
+        (Field::Column(id), _) => return table.column(id).ty,
+        (Field::Rowkey, Some(index)) => index.layout.is_text(),
+        (Field::Rowkey | Field::PrimaryRowkey, _) => table.key.is_text(),
+    };
+    if text { ColumnType::Varchar } else { ColumnType::Varbinary }
+}
+
+/// Key columns of the row at hand; kept between rows so that its memory is.
+pub struct Scratch {
+    key_values: Vec<Value>,
+}
+
+impl Scratch {
+    pub fn new(table: &TableDef) -> Scratch {
+        Scratch { key_values: vec![Value::Null; table.columns.len()] }
+    }
+
+    /// Decodes the rowkey's columns, if any is wanted.
+    pub fn decode_rowkey(&mut self, spec: &ScanSpec, sources: &Sources, rowkey: &[u8]) -> Result<()> {
+        if sources.decode_pointer {
+            let decoded = spec.table.key.decode(rowkey, &mut |id, value| self.set(id, value));
+            decoded.map_err(|e| bad_rowkey(&spec.table, rowkey, &e.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, id: ColumnId, value: ValueRef<'_>) {
+        let place = &mut self.key_values[usize::from(id.0)];
+        match (place, value) {
+            (Value::Text(old), ValueRef::Text(new)) => {
+                old.clear();
+                old.push_str(new);
+            }
+            (place, value) => *place = value.to_value(),
+        }
+    }
+}
+
+/// An index entry as a row.
+pub fn entry_view<'a>(
+    spec: &'a ScanSpec,
+    sources: &'a Sources,
+    index: &IndexDef,
+    parts: &EntryParts<'a>,
+    scratch: &'a mut Scratch,
+) -> Result<View<'a>> {
+    scratch.decode_rowkey(spec, sources, parts.pointer)?;
+    if sources.decode_layout {
+        let decoded = index.layout.decode(parts.layout, &mut |id, value| scratch.set(id, value));
+        decoded.map_err(|e| {
+            Error::corrupt(format!("a key of index \"{}\" cannot be decoded", index.name))
+                .why(format!("{e}; key {}", hex(parts.layout)))
+                .hint(format!("CHECK INDEX {} lists what is wrong", index.name))
+        })?;
+    }
+    Ok(View {
+        rowkey: if spec.as_table { parts.layout } else { parts.pointer },
+        include: parts.include()?,
+        ..View::of_row(spec, sources, parts.pointer, scratch)
+    })
+}
+

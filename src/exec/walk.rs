@@ -1,0 +1,223 @@
+//! Walks: the entries of key ranges, in order, from where the last walk stopped.
+
+use std::cmp::Ordering as Order;
+
+use super::scan::{Counters, ScanSpec};
+use crate::error::Result;
+use crate::key::{End, KeyRange, Rowkey};
+use crate::access::Method;
+use crate::schema::FamilyId;
+use crate::store::{Cursor, Direction, KeyspaceId, Reader};
+
+/// Entries looked at before a walk returns, so that a scan can be stopped.
+const WALK_ENTRIES: u64 = 65_536;
+/// Entries a family's cursor steps over before it seeks instead.
+const STEPS_BEFORE_SEEK: usize = 16;
+
+/// What is left to walk.
+#[derive(Debug)]
+pub struct Walk {
+    keyspace: KeyspaceId,
+    direction: Direction,
+    /// Merge the ranges by the key bytes after this many.
+    merge: Option<usize>,
+    /// In walking order; what was walked is cut off.
+    ranges: Vec<KeyRange>,
+}
+
+/// What to do with an entry; false stops the walk behind it.
+pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<bool> + 'v;
+
+impl Walk {
+    /// A walk of `method`, which must be a scan, through `keyspace`.
+    pub fn new(method: &Method, keyspace: KeyspaceId) -> Walk {
+        let (mut ranges, direction, merge) = match method {
+            Method::Scan { ranges, direction, merge: None } => (ranges.as_slice().to_vec(), *direction, None),
+            Method::Scan { ranges, direction, merge: Some(buckets) } => {
+                let streams = buckets.streams(ranges);
+                let ranges = streams.iter().flat_map(|stream| stream.as_slice().iter().cloned()).collect();
+                (ranges, *direction, Some(buckets.prefix_len()))
+            }
+            Method::Empty | Method::Get(_) => (Vec::new(), Direction::Forward, None),
+        };
+        if direction == Direction::Reverse {
+            ranges.reverse();
+        }
+        Walk { keyspace, direction, merge, ranges }
+    }
+
+    /// Which way it goes.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// Keys come in the walk's order, so that a cursor beside it only ever moves on.
+    pub fn is_ordered(&self) -> bool {
+        self.merge.is_none()
+    }
+
+    /// Shows the next entries to `visit`, until it says stop, the ranges end, or enough were looked
+    /// at for one call. True: there may be more.
+    pub fn go(&mut self, reader: &dyn Reader, counters: &Counters, visit: &mut Visit<'_>) -> Result<bool> {
+        match self.merge {
+            None => self.one_by_one(reader, counters, visit),
+            Some(skip) => self.merged(skip, reader, counters, visit),
+        }
+    }
+
+    fn one_by_one(&mut self, reader: &dyn Reader, counters: &Counters, visit: &mut Visit<'_>) -> Result<bool> {
+        let mut looked_at = 0;
+        while !self.ranges.is_empty() {
+            Counters::add(&counters.seeks, 1);
+            let range = self.ranges[0].clone();
+            let mut cursor = reader.cursor(self.keyspace, &range, self.direction)?;
+            loop {
+                let Some((key, value)) = cursor.next()? else { break };
+                looked_at += 1;
+                Counters::add(&counters.entries, 1);
+                Counters::add(&counters.bytes, (key.len() + value.len()) as u64);
+                if !visit(key, value)? || looked_at >= WALK_ENTRIES {
+                    cut(&mut self.ranges[0], key, self.direction);
+                    return Ok(true);
+                }
+            }
+            self.ranges.remove(0);
+        }
+        Ok(false)
+    }
+
+    /// Like [`Walk::one_by_one`], but the entries of all ranges come in the order of their key bytes
+    /// from `skip` on.
+    fn merged(&mut self, skip: usize, reader: &dyn Reader, counters: &Counters, visit: &mut Visit<'_>) -> Result<bool> {
+        let mut heads = Vec::with_capacity(self.ranges.len());
+        for (i, range) in self.ranges.iter().enumerate() {
+            Counters::add(&counters.seeks, 1);
+            let mut head = Head { range: i, cursor: reader.cursor(self.keyspace, range, self.direction)?, key: Vec::new(), value: Vec::new() };
+            if head.step(counters)? {
+                heads.push(head);
+            }
+        }
+        let mut looked_at = 0;
+        loop {
+            let after = |head: &Head<'_>| head.key.get(skip..).unwrap_or_default().to_vec();
+            let next = match self.direction {
+                Direction::Forward => (0..heads.len()).min_by_key(|&i| after(&heads[i])),
+                Direction::Reverse => (0..heads.len()).max_by_key(|&i| after(&heads[i])),
+            };
+            let Some(i) = next else {
+                self.ranges.clear();
+                return Ok(false);
+            };
+            looked_at += 1;
+            let head = &mut heads[i];
+            let go_on = visit(&head.key, &head.value)?;
+            cut(&mut self.ranges[head.range], &head.key, self.direction);
+            if !go_on || looked_at >= WALK_ENTRIES {
+                return Ok(true);
+            }
+            if !head.step(counters)? {
+                heads.swap_remove(i);
+            }
+        }
+    }
+}
+
+/// Cuts off `range` what was walked, up to `key`.
+fn cut(range: &mut KeyRange, key: &[u8], direction: Direction) {
+    match direction {
+        Direction::Forward => range.start = Rowkey::from(key).successor(),
+        Direction::Reverse => range.end = End::Before(key.into()),
+    }
+}
+
+/// The next entry of one of the merged ranges.
+struct Head<'a> {
+    range: usize,
+    cursor: Box<dyn Cursor + 'a>,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Head<'_> {
+    fn step(&mut self, counters: &Counters) -> Result<bool> {
+        let Some((key, value)) = self.cursor.next()? else { return Ok(false) };
+        Counters::add(&counters.entries, 1);
+        Counters::add(&counters.bytes, (key.len() + value.len()) as u64);
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.value.clear();
+        self.value.extend_from_slice(value);
+        Ok(true)
+    }
+}
+
+/// A cursor of another family that keeps up with an ordered walk of the default one.
+pub struct Side<'a> {
+    keyspace: KeyspaceId,
+    direction: Direction,
+    cursor: Option<Box<dyn Cursor + 'a>>,
+    /// The entry the cursor stands on; `None` past the last one.
+    head: Option<(Vec<u8>, Vec<u8>)>,
+    /// It belongs to the row at hand.
+    here: bool,
+}
+
+impl<'a> Side<'a> {
+    /// One for each of `families` but the default one.
+    pub fn for_families(spec: &ScanSpec, families: &[FamilyId], direction: Direction) -> Vec<Side<'a>> {
+        let families = families.iter().filter(|f| **f != FamilyId::DEFAULT);
+        families
+            .map(|f| Side { keyspace: spec.table.family(*f).keyspace, direction, cursor: None, head: None, here: false })
+            .collect()
+    }
+
+    /// The entry the cursor stands on comes before `key` in the walk's order.
+    fn is_behind(&self, key: &[u8]) -> bool {
+        let behind = match self.direction {
+            Direction::Forward => Order::Less,
+            Direction::Reverse => Order::Greater,
+        };
+        self.head.as_ref().is_some_and(|(at, _)| at.as_slice().cmp(key) == behind)
+    }
+
+    /// Moves on to `key`: by steps if it is near, by a seek if it is far.
+    pub fn advance(&mut self, reader: &'a dyn Reader, key: &[u8], counters: &Counters) -> Result<()> {
+        for _ in 0..STEPS_BEFORE_SEEK {
+            if !self.is_behind(key) {
+                break;
+            }
+            self.step()?;
+        }
+        if self.cursor.is_none() || self.is_behind(key) {
+            let range = match self.direction {
+                Direction::Forward => KeyRange::from(key),
+                Direction::Reverse => KeyRange::new(Rowkey::default(), Rowkey::from(key).successor()),
+            };
+            Counters::add(&counters.seeks, 1);
+            self.cursor = Some(reader.cursor(self.keyspace, &range, self.direction)?);
+            self.step()?;
+        }
+        self.here = self.head.as_ref().is_some_and(|(at, _)| at == key);
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<()> {
+        let Some(cursor) = &mut self.cursor else { return Ok(()) };
+        match (cursor.next()?, &mut self.head) {
+            (None, head) => *head = None,
+            (Some((key, value)), Some((old_key, old_value))) => {
+                old_key.clear();
+                old_key.extend_from_slice(key);
+                old_value.clear();
+                old_value.extend_from_slice(value);
+            }
+            (Some((key, value)), head) => *head = Some((key.to_vec(), value.to_vec())),
+        }
+        Ok(())
+    }
+
+    /// Value of the row at hand, if it has one here.
+    pub fn value(&self) -> Option<&[u8]> {
+        self.head.as_ref().filter(|_| self.here).map(|(_, value)| &value[..])
+    }
+}

@@ -1,0 +1,143 @@
+//! Row → index entry, and back.
+//!
+//! | part of the entry | bytes |
+//! |---|---|
+//! | key | the layout's bytes, then the pointer (the primary rowkey) unless it is in the value |
+//! | value | pointer length (LEB128; 0: the pointer is in the key), pointer, packed `INCLUDE` columns |
+//!
+//! The pointer makes keys unique, so it is part of the key; a UNIQUE index keeps it in the value, so
+//! that two rows with one key collide. A row with a NULL in a UNIQUE index's key is distinct from
+//! every other, so there the pointer is in the key again. A layout that already holds the whole
+//! primary key needs no second copy in the key.
+
+use crate::error::{Error, Result};
+use crate::key::{KeyError, Rowkey};
+use crate::plan::{Field, RowView};
+use crate::row::{PackedRow, pack};
+use crate::schema::{IndexDef, TableDef};
+use crate::value::{Value, ValueRef};
+
+/// Key and value of one index entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexEntry {
+    /// Layout bytes, and the pointer unless it is in the value.
+    pub key: Rowkey,
+    /// Pointer if it is not in the key, and the included columns.
+    pub value: Vec<u8>,
+}
+
+/// A row's values seen as predicate fields; it has no rowkey.
+struct Values<'a>(&'a [Value]);
+
+impl RowView for Values<'_> {
+    fn field(&self, field: Field) -> Result<ValueRef<'_>> {
+        match field {
+            Field::Column(id) => Ok(self.0[usize::from(id.0)].as_ref()),
+            Field::Rowkey | Field::PrimaryRowkey => {
+                Err(Error::internal("an index predicate cannot use the rowkey"))
+            }
+        }
+    }
+}
+
+/// The entry that `row`, stored under `rowkey`, has in `index`; `None` if the index's WHERE leaves it
+/// out. A pure function of its arguments.
+///
+/// Errors: a value the layout cannot hold, naming column, value and rule.
+pub fn entry_of(
+    table: &TableDef,
+    index: &IndexDef,
+    row: &[Value],
+    rowkey: &[u8],
+) -> Result<Option<IndexEntry>> {
+    if let Some(filter) = &index.filter
+        && filter.eval(&Values(row))? != Some(true)
+    {
+        return Ok(None);
+    }
+    let mut key = Vec::with_capacity(64);
+    index
+        .layout
+        .encode(row, &|id| table.column_name(id), 0, &mut key)
+        .map_err(|e| refused(&index.name, e))?;
+    let has_null = index.layout.columns().iter().any(|id| row[usize::from(id.0)].is_null());
+    let mut value = Vec::with_capacity(16);
+    if index.pointer_in_value(has_null) {
+        write_leb128(rowkey.len(), &mut value);
+        value.extend_from_slice(rowkey);
+    } else {
+        key.extend_from_slice(rowkey);
+        value.push(0);
+    }
+    if !index.include.is_empty() {
+        let columns =
+            index.include.iter().map(|&id| (id, table.column(id).ty, row[usize::from(id.0)].as_ref()));
+        pack(columns, &mut value)?;
+    }
+    Ok(Some(IndexEntry { key: key.into(), value }))
+}
+
+fn refused(index: &str, e: KeyError) -> Error {
+    let error = Error::from(e);
+    let hint = format!("the rule is part of index \"{index}\": change the value, or drop the index");
+    if error.fix().is_some() { error } else { error.hint(hint) }
+}
+
+/// An entry taken apart.
+pub struct EntryParts<'a> {
+    /// The layout's bytes.
+    pub layout: &'a [u8],
+    /// The primary rowkey.
+    pub pointer: &'a [u8],
+    /// The packed `INCLUDE` columns; empty if there are none.
+    include: &'a [u8],
+}
+
+impl<'a> EntryParts<'a> {
+    /// The packed `INCLUDE` columns.
+    pub fn include(&self) -> Result<Option<PackedRow<'a>>> {
+        if self.include.is_empty() { Ok(None) } else { PackedRow::new(self.include).map(Some) }
+    }
+}
+
+/// Takes an entry apart. Errors: `Corrupt` when key or value is not an entry of this index.
+pub fn open_entry<'a>(index: &IndexDef, key: &'a [u8], value: &'a [u8]) -> Result<EntryParts<'a>> {
+    let damaged = |what: &str| {
+        Error::corrupt(format!("entry of index \"{}\" is damaged: {what}", index.name))
+            .why(format!("key {}", index.layout.show(key)))
+            .hint(format!("CHECK INDEX {} lists what is wrong", index.name))
+    };
+    let (pointer_len, rest) = read_leb128(value).ok_or_else(|| damaged("no pointer length"))?;
+    if pointer_len > 0 {
+        if rest.len() < pointer_len {
+            return Err(damaged("the pointer is cut off"));
+        }
+        let (pointer, include) = rest.split_at(pointer_len);
+        return Ok(EntryParts { layout: key, pointer, include });
+    }
+    let end = index.layout.len_in(key).map_err(|e| damaged(&e.to_string()))?;
+    let (layout, pointer) = key.split_at(end);
+    if pointer.is_empty() {
+        return Err(damaged("it has no pointer"));
+    }
+    Ok(EntryParts { layout, pointer, include: rest })
+}
+
+fn write_leb128(mut n: usize, out: &mut Vec<u8>) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn read_leb128(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let mut n = 0usize;
+    for (i, &b) in bytes.iter().enumerate().take(4) {
+        n |= usize::from(b & 0x7F) << (7 * i);
+        if b < 0x80 {
+            return Some((n, &bytes[i + 1..]));
+        }
+    }
+    None
+}

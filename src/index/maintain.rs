@@ -1,0 +1,36 @@
+//! How index entries follow a row from its old to its new values.
+
+use super::entry::{IndexEntry, entry_of};
+use crate::error::Result;
+use crate::key::Rowkey;
+use crate::schema::{IndexDef, TableDef};
+use crate::value::Value;
+
+/// What one index must change.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct IndexChange {
+    /// Entry to remove.
+    pub delete: Option<Rowkey>,
+    /// Entry to write.
+    pub put: Option<IndexEntry>,
+}
+
+/// The change of `index` when the row under `rowkey` goes from `old` to `new` (`None`: absent).
+/// An entry that stays as it is changes nothing; one that only changes its value is overwritten.
+pub fn index_changes(
+    table: &TableDef,
+    index: &IndexDef,
+    rowkey: &[u8],
+    old: Option<&[Value]>,
+    new: Option<&[Value]>,
+) -> Result<IndexChange> {
+    let entry = |row: Option<&[Value]>| match row {
+        Some(row) => entry_of(table, index, row, rowkey),
+        None => Ok(None),
+    };
+    Ok(match (entry(old)?, entry(new)?) {
+        (Some(old), Some(new)) if old == new => IndexChange::default(),
+        (Some(old), Some(new)) if old.key == new.key => IndexChange { delete: None, put: Some(new) },
+        (old, new) => IndexChange { delete: old.map(|e| e.key), put: new },
+    })
+}

@@ -1,0 +1,71 @@
+//! An index table: a key layout of its own, whose entries point back at the primary rowkeys.
+
+use serde::{Deserialize, Serialize};
+
+use crate::key::{ColumnId, KeyLayout};
+use crate::plan::Predicate;
+use crate::store::KeyspaceId;
+
+/// Identity of an index; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct IndexId(pub u32);
+
+/// Whether queries may use an index (after the FDB Record Layer's index states).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IndexState {
+    /// Kept by every write, read by no query: rows that were there before are still being added.
+    Building,
+    /// Kept and read.
+    Ready,
+    /// Found to be wrong or impossible to build; not read.
+    Broken,
+}
+
+impl IndexState {
+    /// As `SHOW INDEXES` prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            IndexState::Building => "Building",
+            IndexState::Ready => "Ready",
+            IndexState::Broken => "Broken",
+        }
+    }
+}
+
+/// An index table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IndexDef {
+    /// Identity.
+    pub id: IndexId,
+    /// Name; index tables and tables share one namespace.
+    pub name: String,
+    /// At most one row for each key without NULLs.
+    pub unique: bool,
+    /// What its keys are made of, before the pointer.
+    pub layout: KeyLayout,
+    /// `INCLUDE` columns, stored in the entry; ascending.
+    pub include: Vec<ColumnId>,
+    /// `WHERE`: only rows for which this is true have an entry.
+    pub filter: Option<Predicate>,
+    /// Text of the `WHERE`.
+    pub filter_sql: Option<String>,
+    /// Whether queries may use it.
+    pub state: IndexState,
+    /// Where its entries lie.
+    pub keyspace: KeyspaceId,
+    /// The layout holds the whole primary key already, so the pointer is in the value.
+    pub holds_primary: bool,
+}
+
+impl IndexDef {
+    /// Columns an entry gives back without a fetch: undoable key columns and included ones.
+    /// (Primary key columns come from the pointer besides.)
+    pub fn columns(&self) -> impl Iterator<Item = ColumnId> {
+        self.layout.undoable().iter().chain(&self.include).copied()
+    }
+
+    /// The pointer is part of the key, unless the key is unique without it.
+    pub fn pointer_in_value(&self, has_null: bool) -> bool {
+        self.holds_primary || (self.unique && !has_null)
+    }
+}

@@ -1,0 +1,7 @@
+//! Tables, column families, indexes and views, as the catalog stores them.
+
+mod index;
+mod table;
+
+pub use index::{IndexDef, IndexId, IndexState};
+pub use table::{Check, Column, Compression, Family, FamilyId, Identity, TableDef, TableId, ViewDef};

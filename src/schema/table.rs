@@ -1,0 +1,186 @@
+//! A table: its columns, families and key layout.
+
+use serde::{Deserialize, Serialize};
+
+use super::index::IndexDef;
+use crate::key::{ColumnId, ColumnInfo, KeyLayout};
+pub use crate::row::Compression;
+use crate::store::KeyspaceId;
+use crate::value::ColumnType;
+
+/// Identity of a table; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TableId(pub u32);
+
+/// Position of a family in its table. 0 is the default family: every row has an entry there, so it
+/// also says which rows exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FamilyId(pub u8);
+
+impl FamilyId {
+    /// The family of columns that name none.
+    pub const DEFAULT: FamilyId = FamilyId(0);
+}
+
+/// Columns stored together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Family {
+    /// Name, `default` for the default family.
+    pub name: String,
+    /// Where its packed values lie.
+    pub keyspace: KeyspaceId,
+    /// How they are compressed.
+    pub compression: Compression,
+}
+
+/// `GENERATED ... AS IDENTITY`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// `ALWAYS`: a given value is refused. Otherwise `BY DEFAULT`.
+    pub always: bool,
+    /// First value.
+    pub start: i64,
+    /// Step.
+    pub increment: i64,
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Name as queries see it.
+    pub name: String,
+    /// Type.
+    pub ty: ColumnType,
+    /// May be NULL.
+    pub nullable: bool,
+    /// Most characters of a `VARCHAR(n)`.
+    pub max_len: Option<u32>,
+    /// SQL text of the default.
+    pub default: Option<String>,
+    /// Numbers itself.
+    pub identity: Option<Identity>,
+    /// Family it is stored in.
+    pub family: FamilyId,
+    /// Dropped: its id stays taken, nothing else of it shows.
+    pub dropped: bool,
+}
+
+impl Column {
+    /// What a key layout needs to know of it.
+    pub fn info(&self) -> ColumnInfo<'_> {
+        ColumnInfo {
+            name: &self.name,
+            ty: self.ty,
+            nullable: self.nullable,
+            identity: self.identity.is_some(),
+        }
+    }
+}
+
+/// `CHECK (expr)`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Constraint name.
+    pub name: String,
+    /// SQL text of the condition.
+    pub sql: String,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableDef {
+    /// Identity.
+    pub id: TableId,
+    /// Name.
+    pub name: String,
+    /// Columns by [`ColumnId`].
+    pub columns: Vec<Column>,
+    /// Families by [`FamilyId`]; at least the default one.
+    pub families: Vec<Family>,
+    /// What the rowkey is made of.
+    pub key: KeyLayout,
+    /// CHECK constraints.
+    pub checks: Vec<Check>,
+    /// Index tables.
+    pub indexes: Vec<IndexDef>,
+    /// `WITH (...)` options as given, in order.
+    pub options: Vec<(String, String)>,
+}
+
+impl TableDef {
+    /// A column by id.
+    pub fn column(&self, id: ColumnId) -> &Column {
+        &self.columns[usize::from(id.0)]
+    }
+
+    /// A column's id by name; dropped columns are not found.
+    pub fn column_id(&self, name: &str) -> Option<ColumnId> {
+        self.live_columns().find(|(_, c)| c.name == name).map(|(id, _)| id)
+    }
+
+    /// Columns that are not dropped, in order.
+    pub fn live_columns(&self) -> impl Iterator<Item = (ColumnId, &Column)> {
+        self.columns.iter().enumerate().filter(|(_, c)| !c.dropped).map(|(i, c)| (ColumnId(i as u16), c))
+    }
+
+    /// Name of a column.
+    pub fn column_name(&self, id: ColumnId) -> &str {
+        &self.column(id).name
+    }
+
+    /// What a key layout needs to know of a column.
+    pub fn column_info(&self, id: ColumnId) -> ColumnInfo<'_> {
+        self.column(id).info()
+    }
+
+    /// A family by id.
+    pub fn family(&self, id: FamilyId) -> &Family {
+        &self.families[usize::from(id.0)]
+    }
+
+    /// Ids of all families.
+    pub fn family_ids(&self) -> impl Iterator<Item = FamilyId> + use<> {
+        (0..self.families.len() as u8).map(FamilyId)
+    }
+
+    /// Keyspace of the default family: one entry for each row.
+    pub fn rows(&self) -> KeyspaceId {
+        self.family(FamilyId::DEFAULT).keyspace
+    }
+
+    /// The column is part of the key, in whatever form.
+    pub fn is_key_column(&self, id: ColumnId) -> bool {
+        self.key.columns().contains(&id)
+    }
+
+    /// The column is read from the packed value of its family, not from the rowkey.
+    pub fn is_stored(&self, id: ColumnId) -> bool {
+        !self.column(id).dropped && !self.key.undoable().contains(&id)
+    }
+
+    /// The table has a column of its own named `rowkey`, so there is no pseudo-column.
+    pub fn names_rowkey(&self) -> bool {
+        self.column_id("rowkey").is_some()
+    }
+
+    /// An index by name.
+    pub fn index(&self, name: &str) -> Option<&IndexDef> {
+        self.indexes.iter().find(|i| i.name == name)
+    }
+
+    /// Every keyspace of the table: families, then indexes.
+    pub fn keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
+        self.families.iter().map(|f| f.keyspace).chain(self.indexes.iter().map(|i| i.keyspace))
+    }
+}
+
+/// A named query.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewDef {
+    /// Name.
+    pub name: String,
+    /// Output column names, if given.
+    pub columns: Vec<String>,
+    /// Text of the query.
+    pub sql: String,
+}
