@@ -110,9 +110,7 @@ impl Catalog {
         if let Some(view) = self.views.get(name) {
             return Some(Relation::View(Arc::clone(view)));
         }
-        self.tables
-            .values()
-            .find_map(|t| t.index(name).map(|index| Relation::Index(Arc::clone(t), index.id)))
+        self.tables.values().find_map(|t| t.index(name).map(|index| Relation::Index(Arc::clone(t), index.id)))
     }
 
     /// Every name: tables, views, index tables.
@@ -127,7 +125,8 @@ impl Catalog {
         match self.find(name) {
             Some(Relation::Table(table)) => Ok(table),
             Some(Relation::View(_)) => {
-                Err(Error::invalid(format!("\"{name}\" is a view, not a table")).state(sqlstate::WRONG_OBJECT))
+                Err(Error::invalid(format!("\"{name}\" is a view, not a table"))
+                    .state(sqlstate::WRONG_OBJECT))
             }
             Some(Relation::Index(table, _)) => {
                 Err(Error::invalid(format!("\"{name}\" is an index table of \"{}\"", table.name))

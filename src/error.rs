@@ -288,7 +288,8 @@ impl From<std::io::Error> for Error {
 
 /// The one of `names` that `word` was probably meant to be: at most two edits away (Levenshtein).
 pub fn did_you_mean<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let near = names.map(|name| (edits(word, name), name)).filter(|(n, name)| *n <= 2 && *n < name.chars().count());
+    let near =
+        names.map(|name| (edits(word, name), name)).filter(|(n, name)| *n <= 2 && *n < name.chars().count());
     near.min().map(|(_, name)| name)
 }
 

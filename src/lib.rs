@@ -2,6 +2,8 @@
 
 pub mod access;
 pub mod catalog;
+pub mod df;
+pub mod engine;
 pub mod error;
 pub mod exec;
 pub mod index;
@@ -9,6 +11,11 @@ pub mod key;
 pub mod plan;
 pub mod row;
 pub mod schema;
+pub mod sql;
 pub mod store;
 pub mod txn;
 pub mod value;
+
+pub use engine::{Database, Options, Outcome, Row, Rows, Session};
+pub use error::{Error, Kind, Result};
+pub use value::Value;

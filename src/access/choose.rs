@@ -125,7 +125,11 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice 
     let mut losers: Vec<(&IndexDef, Access)> = Vec::new();
     let mut rejected = Vec::new();
     for index in &table.indexes {
-        let access = if settled { Err("the rowkey is known".to_owned()) } else { index_path(table, index, need, stats) };
+        let access = if settled {
+            Err("the rowkey is known".to_owned())
+        } else {
+            index_path(table, index, need, stats)
+        };
         match access {
             Err(why) => rejected.push((index.name.clone(), why)),
             Ok(access) if access.cost < best.cost => {
@@ -154,7 +158,12 @@ fn path_index(table: &TableDef, path: Path) -> Option<&IndexDef> {
 }
 
 /// The best use of one index, or why it cannot serve.
-fn index_path(table: &TableDef, index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Result<Access, String> {
+fn index_path(
+    table: &TableDef,
+    index: &IndexDef,
+    need: &Need,
+    stats: &dyn Statistics,
+) -> Result<Access, String> {
     match index.state {
         IndexState::Ready => {}
         IndexState::Building => return Err("it is still being built".into()),
@@ -181,7 +190,8 @@ fn index_path(table: &TableDef, index: &IndexDef, need: &Need, stats: &dyn Stati
             None => "it is not bound".into(),
         });
     }
-    (access.entry_filter, access.filter) = split(std::mem::replace(&mut access.filter, Predicate::True), &held);
+    (access.entry_filter, access.filter) =
+        split(std::mem::replace(&mut access.filter, Predicate::True), &held);
     if covering {
         access.path = Path::IndexOnly(index.id);
         access.cost *= COST.index_entry_share;
@@ -245,15 +255,7 @@ fn candidate(
         let merge = found.fan_out.filter(|_| ordered && !need.order.is_empty());
         Method::Scan { ranges: found.ranges, direction, merge }
     };
-    Access {
-        path: Path::Primary,
-        method,
-        entry_filter: Predicate::True,
-        filter,
-        ordered,
-        entries,
-        cost,
-    }
+    Access { path: Path::Primary, method, entry_filter: Predicate::True, filter, ordered, entries, cost }
 }
 
 /// The direction in which a scan gives the wanted order, if one does.
@@ -296,7 +298,11 @@ fn reason(access: &Access, layout: &KeyLayout) -> String {
         }
         Method::Scan { ranges, .. } => {
             let n = ranges.as_slice().len();
-            format!("{n} range{}, about {} entries{order}", if n == 1 { "" } else { "s" }, access.entries.ceil())
+            format!(
+                "{n} range{}, about {} entries{order}",
+                if n == 1 { "" } else { "s" },
+                access.entries.ceil()
+            )
         }
     }
 }

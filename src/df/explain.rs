@@ -34,7 +34,12 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
             let n = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
             line.push_str(&format!(
                 " gets={} seeks={} entries={} fetched={} returned={} bytes={}",
-                n(&c.gets), n(&c.seeks), n(&c.entries), n(&c.fetched), n(&c.returned), n(&c.bytes)
+                n(&c.gets),
+                n(&c.seeks),
+                n(&c.entries),
+                n(&c.fetched),
+                n(&c.returned),
+                n(&c.bytes)
             ));
         }
         lines.push(line);

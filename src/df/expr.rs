@@ -9,7 +9,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
 
 use crate::error::Result;
 use crate::plan::{CmpOp, Field, LikePattern, Predicate};
-use crate::row::value_at;
+use crate::row::any_value_at;
 use crate::value::{ColumnType, Value};
 
 /// Fields of one relation by the name queries use.
@@ -32,14 +32,18 @@ impl FieldNames {
 }
 
 fn keeps_order(from: ColumnType, to: &arrow::datatypes::DataType) -> bool {
-    use arrow::datatypes::DataType::{Decimal128, Float32, Float64, Int16, Int32, Int64, LargeUtf8, Utf8, Utf8View};
+    use arrow::datatypes::DataType::{
+        Decimal128, Float32, Float64, Int16, Int32, Int64, LargeUtf8, Utf8, Utf8View,
+    };
     match from {
         ColumnType::SmallInt => matches!(to, Int16 | Int32 | Int64 | Float32 | Float64),
         ColumnType::Integer => matches!(to, Int32 | Int64 | Float64),
         ColumnType::BigInt => matches!(to, Int64) || matches!(to, Decimal128(p, 0) if *p >= 19),
         ColumnType::Real => matches!(to, Float32 | Float64),
         ColumnType::Double => matches!(to, Float64),
-        ColumnType::Varchar | ColumnType::Uuid | ColumnType::Json => matches!(to, Utf8 | LargeUtf8 | Utf8View),
+        ColumnType::Varchar | ColumnType::Uuid | ColumnType::Json => {
+            matches!(to, Utf8 | LargeUtf8 | Utf8View)
+        }
         ColumnType::Decimal { scale, .. } => {
             matches!(to, Decimal128(_, s) if *s >= scale as i8)
         }
@@ -68,7 +72,7 @@ fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let op = comparison(*op)?;
-            compare(left, op, right, names).or_else(|| compare(right, op.flipped(), left, names))
+            compare(left, op, right, names).or_else(|| compare(right, flipped(op), left, names))
         }
         Expr::Between(between) => {
             let low = compare(&between.expr, CmpOp::Ge, &between.low, names)?;
@@ -94,8 +98,10 @@ fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
             if !ty.is_text() {
                 return None;
             }
-            let pattern = LikePattern::prefix(&prefix);
-            Some(Predicate::Like { field, pattern, negated: false, case_insensitive: false })
+            let upper = crate::key::text_successor(&prefix);
+            let from = Predicate::compare(field, CmpOp::Ge, Value::Text(prefix));
+            let to = upper.map(|upper| Predicate::compare(field, CmpOp::Lt, Value::Text(upper)));
+            Some(Predicate::and(std::iter::once(from).chain(to)))
         }
         _ => None,
     }
@@ -107,8 +113,10 @@ fn known_like(like: &Like, names: &FieldNames) -> Option<Predicate> {
         return None;
     }
     let Value::Text(pattern) = literal(&like.pattern)? else { return None };
-    let pattern = LikePattern::parse(&pattern, like.escape_char).ok()?;
-    Some(Predicate::Like { field, pattern, negated: like.negated, case_insensitive: like.case_insensitive })
+    let escape = like.escape_char.or(Some('\\'));
+    let pattern = LikePattern::new(pattern, escape).ok()?;
+    let matched = Predicate::like(field, pattern, like.case_insensitive);
+    Some(if like.negated { matched.not() } else { matched })
 }
 
 fn comparison(op: Operator) -> Option<CmpOp> {
@@ -127,11 +135,7 @@ fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<P
     let (field, ty) = names.of(left)?;
     let value = literal(right)?;
     if value.is_null() {
-        // NULL compares as neither true nor false: no row passes, and neither does NOT of it.
-        return Some(Predicate::And(vec![
-            Predicate::IsNull { field, negated: false },
-            Predicate::Compare { field, op, value: sample(ty) },
-        ]));
+        return Some(Predicate::Unknown);
     }
     compare_value(field, ty, op, value)
 }
@@ -179,52 +183,38 @@ fn between_values(field: Field, ty: ColumnType, op: CmpOp, value: &Value) -> Opt
         Value::Decimal(d, scale) => d.div_euclid(10i128.pow((*scale).into())),
         _ => return None,
     };
-    let never_null = |p: Predicate| match p {
-        // True for every value, but unknown for NULL.
-        Predicate::True => Predicate::IsNull { field, negated: true },
-        other => other,
-    };
+    // True for every value, unknown for NULL.
+    let every = || Predicate::Or(vec![Predicate::is_null(field).not(), Predicate::Unknown]);
+    // False for every value, unknown for NULL.
+    let none = || every().not();
     let clamp = |floor: i128| -> Option<i64> {
         if floor < i128::from(min) || floor > i128::from(max) { None } else { i64::try_from(floor).ok() }
     };
     Some(match op {
-        CmpOp::Eq => null_or_false(field, ty),
-        CmpOp::Ne => never_null(Predicate::True),
+        CmpOp::Eq => none(),
+        CmpOp::Ne => every(),
         // Nothing lies strictly between floor and the literal, so < and <= are <= floor.
         CmpOp::Lt | CmpOp::Le => match clamp(floor) {
             Some(f) => Predicate::Compare { field, op: CmpOp::Le, value: Value::Int(f) },
-            None if floor > i128::from(max) => never_null(Predicate::True),
-            None => null_or_false(field, ty),
+            None if floor > i128::from(max) => every(),
+            None => none(),
         },
         CmpOp::Gt | CmpOp::Ge => match clamp(floor) {
             Some(f) => Predicate::Compare { field, op: CmpOp::Gt, value: Value::Int(f) },
-            None if floor < i128::from(min) => never_null(Predicate::True),
-            None => null_or_false(field, ty),
+            None if floor < i128::from(min) => every(),
+            None => none(),
         },
     })
 }
 
-/// Unknown for NULL, false for every value.
-fn null_or_false(field: Field, ty: ColumnType) -> Predicate {
-    Predicate::And(vec![
-        Predicate::IsNull { field, negated: false },
-        Predicate::Compare { field, op: CmpOp::Eq, value: sample(ty) },
-    ])
-}
-
-/// Any value of the type.
-fn sample(ty: ColumnType) -> Value {
-    match ty {
-        ColumnType::Boolean => Value::Boolean(false),
-        ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt => Value::Int(0),
-        ColumnType::Real | ColumnType::Double => Value::Double(0.0),
-        ColumnType::Decimal { scale, .. } => Value::Decimal(0, scale),
-        ColumnType::Varchar | ColumnType::Json => Value::Text(String::new()),
-        ColumnType::Varbinary => Value::Bytes(Vec::new()),
-        ColumnType::Date => Value::Date(0),
-        ColumnType::Timestamp => Value::Timestamp(0),
-        ColumnType::TimestampTz => Value::TimestampTz(0),
-        ColumnType::Uuid => Value::Uuid([0; 16]),
+/// The operator with its sides exchanged.
+fn flipped(op: CmpOp) -> CmpOp {
+    match op {
+        CmpOp::Lt => CmpOp::Gt,
+        CmpOp::Le => CmpOp::Ge,
+        CmpOp::Gt => CmpOp::Lt,
+        CmpOp::Ge => CmpOp::Le,
+        CmpOp::Eq | CmpOp::Ne => op,
     }
 }
 
@@ -243,8 +233,5 @@ pub fn value_of(scalar: &ScalarValue) -> Result<Value> {
         return Ok(Value::Null);
     }
     let array = scalar.to_array().map_err(super::query::df_error)?;
-    let ty = crate::row::column_type(array.data_type()).ok_or_else(|| {
-        crate::error::Error::unsupported(format!("a value of type {} has no column type here", array.data_type()))
-    })?;
-    value_at(&*array, 0, ty)
+    any_value_at(&*array, 0)
 }

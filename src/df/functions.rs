@@ -6,22 +6,21 @@ use std::sync::Arc;
 use arrow::array::{Array, StringBuilder};
 use arrow::datatypes::DataType;
 use datafusion::error::Result as DfResult;
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::execution::FunctionRegistry;
 
 use super::query::to_df;
 use crate::error::{Error, Result};
 use crate::key::{TimeFormat, md5_bucket};
-use crate::row::{column_type, value_at};
+use crate::row::any_value_at;
 use crate::value::Value;
 
 /// Adds the functions to a session.
 pub fn register(state: &mut SessionState) {
-    let functions: [(&'static str, Body); 3] =
-        [("to_char", to_char), ("md5_bucket", bucket), ("code", code)];
+    let functions: [(&'static str, Body); 3] = [("to_char", to_char), ("md5_bucket", bucket), ("code", code)];
     for (name, body) in functions {
         // The registry refuses nothing: a function of that name is replaced.
         let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(RowFunction {
@@ -91,9 +90,7 @@ fn read(array: &dyn Array, row: usize) -> Result<Value> {
     if array.is_null(row) || array.data_type() == &DataType::Null {
         return Ok(Value::Null);
     }
-    let ty = column_type(array.data_type())
-        .ok_or_else(|| Error::unsupported(format!("a value of type {} cannot be used here", array.data_type())))?;
-    value_at(array, row, ty)
+    any_value_at(array, row)
 }
 
 /// `to_char(time, 'YYYY-MM-DD')`, with the formats of key layouts.
@@ -101,16 +98,24 @@ fn to_char(args: &[Value]) -> Result<Value> {
     match args {
         [Value::Null, _] | [_, Value::Null] => Ok(Value::Null),
         [time @ (Value::Date(_) | Value::Timestamp(_) | Value::TimestampTz(_)), Value::Text(format)] => {
-            let format = TimeFormat::parse(format).map_err(|why| Error::invalid("to_char does not know this format").why(why))?;
-            format.format(time.as_ref()).map(Value::Text).ok_or_else(|| Error::invalid(format!("{time} is out of range")))
+            let format = TimeFormat::parse(format)
+                .map_err(|why| Error::invalid("to_char does not know this format").why(why))?;
+            format
+                .format(time)
+                .map(Value::Text)
+                .ok_or_else(|| Error::invalid(format!("{time} is out of range")))
         }
-        _ => Err(Error::invalid("to_char takes a date or timestamp and a format").hint("to_char(ts, 'YYYY-MM-DD HH24:MI:SS')")),
+        _ => Err(Error::invalid("to_char takes a date or timestamp and a format")
+            .hint("to_char(ts, 'YYYY-MM-DD HH24:MI:SS')")),
     }
 }
 
 /// `md5_bucket(value, ..., n)`: the bucket of the values, as in key layouts.
 fn bucket(args: &[Value]) -> Result<Value> {
-    let usage = || Error::invalid("md5_bucket takes one value or more and a number of buckets").hint("md5_bucket(user_id, 16)");
+    let usage = || {
+        Error::invalid("md5_bucket takes one value or more and a number of buckets")
+            .hint("md5_bucket(user_id, 16)")
+    };
     let Some((Value::Int(n), values)) = args.split_last() else { return Err(usage()) };
     let n = u32::try_from(*n).ok().filter(|n| *n > 0 && !values.is_empty()).ok_or_else(usage)?;
     if values.iter().any(Value::is_null) {

@@ -5,8 +5,8 @@
 //! wants ([`order`]); the source converts the pushed-down filters ([`expr`]), chooses an access path and
 //! becomes a [`scan::ScanExec`].
 
+pub mod explain;
 mod expr;
-mod explain;
 mod functions;
 mod order;
 pub mod query;

@@ -50,7 +50,10 @@ fn follow(plan: &LogicalPlan, wanted: Vec<Wanted>, fetch: Option<u64>) -> DfResu
     match plan {
         LogicalPlan::Projection(projection) => {
             let below = |w: &Wanted| {
-                let source = projection.expr.iter().find(|e| e.schema_name().to_string() == w.column || name_of(e) == Some(&w.column))?;
+                let source = projection
+                    .expr
+                    .iter()
+                    .find(|e| e.schema_name().to_string() == w.column || name_of(e) == Some(&w.column))?;
                 let column = column_of(source)?;
                 Some(Wanted { column: column.to_owned(), ..w.clone() })
             };

@@ -11,7 +11,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field as ArrowField, FieldRef, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue, SchemaError, TableReference};
-use datafusion::datasource::{MemTable, ViewTable, provider_as_source};
+use datafusion::datasource::{MemTable, ViewTable, provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -29,6 +29,7 @@ use super::table::TableSource;
 use super::{functions, order, tpch};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Kind, Result, Span, sqlstate};
+use crate::plan::Predicate;
 use crate::store::Snapshot;
 use crate::value::Value;
 
@@ -98,6 +99,22 @@ impl Planner {
         execute_stream(plan, context).map_err(df_error)
     }
 
+    /// The condition of a query over one table, in our own algebra: for the WHERE of an index.
+    ///
+    /// Errors: it is not simple enough to be decided for one row by itself.
+    pub fn condition(&self, query: Query, scope: &Scope<'_>) -> Result<Predicate> {
+        let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
+        let mut found = Vec::new();
+        conditions(&plan, &mut found).map_err(df_error)?;
+        let predicate = Predicate::and(found);
+        if predicate.has_opaque() {
+            return Err(Error::unsupported("this WHERE is too much for an index")
+                .why("an entry must be decided from one row's columns and literals alone")
+                .hint("use =, <, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT on columns and literals"));
+        }
+        Ok(predicate)
+    }
+
     /// All rows of a query in one batch: for the small ones a statement needs on the way.
     pub async fn collect(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<RecordBatch> {
         let plan = self.physical(self.plan(query, scope, params)?).await?;
@@ -106,6 +123,24 @@ impl Planner {
         arrow::compute::concat_batches(&schema, &batches)
             .map_err(|e| Error::internal("batches of one query differ").caused_by(e))
     }
+}
+
+/// What a plan filters its one table by.
+fn conditions(plan: &LogicalPlan, found: &mut Vec<Predicate>) -> DfResult<()> {
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            let provider = source_as_provider(&scan.source)?;
+            let any: &dyn std::any::Any = &*provider;
+            match any.downcast_ref::<TableSource>() {
+                Some(source) => found.extend(scan.filters.iter().map(|f| source.predicate(f))),
+                None => found.push(Predicate::Opaque(scan.table_name.to_string())),
+            }
+        }
+        LogicalPlan::EmptyRelation(_) => found.push(Predicate::False),
+        LogicalPlan::Filter(filter) => found.push(Predicate::Opaque(filter.predicate.to_string())),
+        _ => {}
+    }
+    plan.inputs().into_iter().try_for_each(|input| conditions(input, found))
 }
 
 /// Resolves the names of one statement.
@@ -118,10 +153,9 @@ struct Names<'a> {
 impl Names<'_> {
     fn to_plan(&self, query: Query) -> DfResult<LogicalPlan> {
         let options = ParserOptions::from(&self.planner.state.config_options().sql_parser);
-        SqlToRel::new_with_options(self, options)
-            .statement_to_plan(datafusion::sql::parser::Statement::Statement(Box::new(
-                ast::Statement::Query(Box::new(query)),
-            )))
+        SqlToRel::new_with_options(self, options).statement_to_plan(
+            datafusion::sql::parser::Statement::Statement(Box::new(ast::Statement::Query(Box::new(query)))),
+        )
     }
 
     fn view(&self, view: &crate::schema::ViewDef) -> DfResult<Arc<dyn DfTableSource>> {
@@ -145,7 +179,8 @@ fn rename(plan: LogicalPlan, names: &[String]) -> DfResult<LogicalPlan> {
         return Ok(plan);
     }
     let columns = plan.schema().columns();
-    let exprs: Vec<Expr> = columns.into_iter().zip(names).map(|(c, name)| Expr::Column(c).alias(name)).collect();
+    let exprs: Vec<Expr> =
+        columns.into_iter().zip(names).map(|(c, name)| Expr::Column(c).alias(name)).collect();
     datafusion::logical_expr::LogicalPlanBuilder::from(plan).project(exprs)?.build()
 }
 
@@ -239,7 +274,7 @@ struct Types;
 impl TypePlanner for Types {
     fn plan_type_field(&self, sql_type: &ast::DataType) -> DfResult<Option<FieldRef>> {
         let ty = crate::sql::column_type(sql_type).ok();
-        Ok(ty.map(|(ty, _)| Arc::new(ArrowField::new("", crate::row::arrow_type(ty), true))))
+        Ok(ty.map(|ty| Arc::new(ArrowField::new("", crate::row::arrow_type(ty), true))))
     }
 }
 
@@ -297,9 +332,9 @@ fn from_df(error: DataFusionError, catalog: &Catalog) -> Error {
         DataFusionError::ArrowError(error, _) => arrow_error(*error),
         DataFusionError::SQL(error, _) => Error::invalid(error.to_string()).state(sqlstate::SYNTAX),
         DataFusionError::NotImplemented(what) => Error::unsupported(message(&what)),
-        DataFusionError::ResourcesExhausted(what) => {
-            Error::new(Kind::Unavailable, message(&what)).state("53200").hint("raise memory_limit, or narrow the query")
-        }
+        DataFusionError::ResourcesExhausted(what) => Error::new(Kind::Unavailable, message(&what))
+            .state("53200")
+            .hint("raise memory_limit, or narrow the query"),
         DataFusionError::Internal(what) => Error::internal(message(&what)),
         DataFusionError::Plan(what) | DataFusionError::Execution(what) => Error::invalid(message(&what)),
         other => Error::invalid(message(&other.to_string())),
@@ -311,7 +346,12 @@ fn message(text: &str) -> String {
     let text = text.split("\n\nbacktrace").next().unwrap_or(text);
     let text = text.split(".\nThis issue was likely caused by").next().unwrap_or(text);
     let mut text = text.trim();
-    for label in ["Error during planning: ", "Execution error: ", "Optimizer rule 'simplify_expressions' failed", "caused by"] {
+    for label in [
+        "Error during planning: ",
+        "Execution error: ",
+        "Optimizer rule 'simplify_expressions' failed",
+        "caused by",
+    ] {
         text = text.strip_prefix(label).unwrap_or(text).trim();
     }
     text.to_owned()
@@ -321,10 +361,15 @@ fn schema_error(error: SchemaError) -> Error {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
             let place = field.relation.as_ref().map(|r| format!(" in {}", r.table())).unwrap_or_default();
-            let error = Error::invalid(format!("there is no column \"{}\"{place}", field.name)).state(sqlstate::UNDEFINED_COLUMN);
+            let error = Error::invalid(format!("there is no column \"{}\"{place}", field.name))
+                .state(sqlstate::UNDEFINED_COLUMN);
             let names: Vec<&str> = valid_fields.iter().map(|c| c.name.as_str()).collect();
             let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
-            let otherwise = if shown.is_empty() { "no column can be used here".to_owned() } else { format!("columns here are {shown}") };
+            let otherwise = if shown.is_empty() {
+                "no column can be used here".to_owned()
+            } else {
+                format!("columns here are {shown}")
+            };
             crate::catalog::with_suggestion(error, &field.name, names.into_iter(), &otherwise)
         }
         SchemaError::AmbiguousReference { field } => {
@@ -341,12 +386,13 @@ fn arrow_error(error: arrow::error::ArrowError) -> Error {
     use arrow::error::ArrowError;
     match error {
         ArrowError::DivideByZero => Error::invalid("division by zero").state("22012"),
-        ArrowError::ArithmeticOverflow(what) => {
-            Error::invalid(what).why("the result does not fit its type").hint("cast to a wider type").state(sqlstate::OUT_OF_RANGE)
-        }
-        ArrowError::CastError(what) | ArrowError::ParseError(what) | ArrowError::InvalidArgumentError(what) => {
-            Error::invalid(what).state(sqlstate::INVALID_TEXT)
-        }
+        ArrowError::ArithmeticOverflow(what) => Error::invalid(what)
+            .why("the result does not fit its type")
+            .hint("cast to a wider type")
+            .state(sqlstate::OUT_OF_RANGE),
+        ArrowError::CastError(what)
+        | ArrowError::ParseError(what)
+        | ArrowError::InvalidArgumentError(what) => Error::invalid(what).state(sqlstate::INVALID_TEXT),
         ArrowError::ExternalError(source) => match source.downcast::<DataFusionError>() {
             Ok(inner) => df_error(*inner),
             Err(other) => Error::invalid(other.to_string()),

@@ -18,8 +18,8 @@ use datafusion::physical_plan::{
 };
 
 use super::query::to_df;
-use crate::exec::scan::{Counters, Scan, ScanSpec};
 use crate::access::{OrderBy, describe};
+use crate::exec::scan::{Counters, Scan, ScanSpec};
 use crate::store::Snapshot;
 
 /// One access of one statement.
@@ -122,7 +122,10 @@ impl ExecutionPlan for ScanExec {
         Ok(self)
     }
 
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
         Ok(self)
     }
 

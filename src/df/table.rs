@@ -13,10 +13,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::expr::{FieldNames, predicate};
 use super::query::to_df;
 use super::scan::ScanExec;
+use crate::access::{Choice, Need, OrderBy, Path, Source, Statistics, choose};
 use crate::error::Result;
 use crate::exec::scan::{ScanSpec, field_type};
 use crate::key::KeyRanges;
-use crate::access::{Choice, Need, OrderBy, Path, Source, Statistics, choose};
 use crate::plan::{Field, Predicate};
 use crate::row::field;
 use crate::schema::{IndexDef, TableDef};
@@ -87,6 +87,11 @@ impl TableSource {
         Some((*field, nullable))
     }
 
+    /// A filter of this table in our own algebra.
+    pub fn predicate(&self, filter: &Expr) -> Predicate {
+        predicate(filter, &self.names)
+    }
+
     fn source(&self) -> Source<'_> {
         match &self.index {
             Some(index) => Source::Index(&self.table, index),
@@ -95,10 +100,15 @@ impl TableSource {
     }
 
     /// Chooses a path for `filters` and these output columns of the schema.
-    fn plan(&self, projection: Option<&Vec<usize>>, filters: &[Expr], limit: Option<usize>) -> Result<ScanExec> {
+    fn plan(
+        &self,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<ScanExec> {
         let all: Vec<usize> = (0..self.fields.len()).collect();
         let projection = projection.unwrap_or(&all);
-        let predicate = Predicate::and(filters.iter().map(|f| predicate(f, &self.names)).collect());
+        let predicate = Predicate::and(filters.iter().map(|f| predicate(f, &self.names)));
         let (order, wanted_limit) = self.wanted.clone();
         let limit = limit.map(|n| n as u64);
         let need = Need {

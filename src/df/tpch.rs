@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
@@ -12,13 +13,14 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
+use futures::StreamExt;
 use tpchgen::generators::{
     CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
     RegionGenerator, SupplierGenerator,
 };
 use tpchgen_arrow::{
-    CustomerArrow, LineItemArrow, NationArrow, OrderArrow, PartArrow, PartSuppArrow, RecordBatchIterator,
-    RegionArrow, SupplierArrow,
+    CustomerArrow, LineItemArrow, NationArrow, OrderArrow, PartArrow, PartSuppArrow, RegionArrow,
+    SupplierArrow,
 };
 
 use super::query::to_df;
@@ -41,9 +43,12 @@ impl TableFunctionImpl for Tpch {
         };
         let Expr::Literal(ScalarValue::Utf8(Some(name)), _) = name else { return Err(usage()) };
         if !(scale > 0.0 && scale <= 1000.0) {
-            return Err(to_df(Error::invalid(format!("a TPC-H scale of {scale} is out of range")).hint("0.001 to 1000; 1 is about a gigabyte")));
+            return Err(to_df(
+                Error::invalid(format!("a TPC-H scale of {scale} is out of range"))
+                    .hint("0.001 to 1000; 1 is about a gigabyte"),
+            ));
         }
-        let table = Generated { name: name.clone(), scale, schema: batches(name, scale).ok_or_else(usage)?.schema().clone() };
+        let table = Generated { name: name.clone(), scale, schema: schema(name).ok_or_else(usage)? };
         let schema = Arc::clone(&table.schema);
         Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(table)])?))
     }
@@ -57,7 +62,9 @@ fn number(expr: &Expr) -> Option<f64> {
     }
 }
 
-fn batches(name: &str, scale: f64) -> Option<Box<dyn RecordBatchIterator>> {
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+
+fn batches(name: &str, scale: f64) -> Option<Batches> {
     Some(match name {
         "customer" => Box::new(CustomerArrow::new(CustomerGenerator::new(scale, 1, 1))),
         "lineitem" => Box::new(LineItemArrow::new(LineItemGenerator::new(scale, 1, 1))),
@@ -67,6 +74,20 @@ fn batches(name: &str, scale: f64) -> Option<Box<dyn RecordBatchIterator>> {
         "partsupp" => Box::new(PartSuppArrow::new(PartSuppGenerator::new(scale, 1, 1))),
         "region" => Box::new(RegionArrow::new(RegionGenerator::new(scale, 1, 1))),
         "supplier" => Box::new(SupplierArrow::new(SupplierGenerator::new(scale, 1, 1))),
+        _ => return None,
+    })
+}
+
+fn schema(name: &str) -> Option<SchemaRef> {
+    Some(match name {
+        "customer" => CustomerArrow::schema_ref(),
+        "lineitem" => LineItemArrow::schema_ref(),
+        "nation" => NationArrow::schema_ref(),
+        "orders" => OrderArrow::schema_ref(),
+        "part" => PartArrow::schema_ref(),
+        "partsupp" => PartSuppArrow::schema_ref(),
+        "region" => RegionArrow::schema_ref(),
+        "supplier" => SupplierArrow::schema_ref(),
         _ => return None,
     })
 }
@@ -85,10 +106,8 @@ impl PartitionStream for Generated {
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let batches = batches(&self.name, self.scale);
-        let stream = futures::stream::iter(batches.into_iter().flatten())
-            .map(|batch: arrow::error::Result<RecordBatch>| batch.map_err(Into::into));
+        let stream =
+            futures::stream::iter(batches.into_iter().flatten()).map(|batch| batch.map_err(Into::into));
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), stream))
     }
 }
-
-use futures::StreamExt;

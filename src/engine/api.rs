@@ -9,13 +9,13 @@ use serde::de::value::{Error as SerdeError, MapDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
+use super::Database;
 use super::outcome::{Outcome, RowStream};
 use super::session::Session;
-use super::Database;
+use crate::access::{Access, Method, Path};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::scan::{Counters, Scan, ScanSpec};
 use crate::key::{KeyRange, KeyRanges, Rowkey};
-use crate::access::{Access, Method, Path};
 use crate::plan::{Field, Predicate};
 use crate::row::{column_type_of, field, value_at};
 use crate::schema::TableDef;
@@ -203,9 +203,13 @@ impl Row {
     pub fn get<T: FromValue>(&self, column: &str) -> Result<T> {
         let value = self.value(column)?;
         T::from_value(value.clone()).ok_or_else(|| {
-            Error::invalid(format!("column \"{column}\" is {}, not a {}", crate::value::Literal(value.as_ref()), T::NAME))
-                .hint("ask for another type, or an Option for a column that may be NULL")
-                .state(sqlstate::DATATYPE_MISMATCH)
+            Error::invalid(format!(
+                "column \"{column}\" is {}, not a {}",
+                crate::value::Literal(value.as_ref()),
+                T::NAME
+            ))
+            .hint("ask for another type, or an Option for a column that may be NULL")
+            .state(sqlstate::DATATYPE_MISMATCH)
         })
     }
 
@@ -220,8 +224,9 @@ impl Row {
 
     fn value_at(&self, column: usize) -> Result<Value> {
         let field = self.batch.schema_ref().field(column);
-        let ty = column_type_of(field)
-            .ok_or_else(|| Error::unsupported(format!("column \"{}\" has type {}", field.name(), field.data_type())))?;
+        let ty = column_type_of(field).ok_or_else(|| {
+            Error::unsupported(format!("column \"{}\" has type {}", field.name(), field.data_type()))
+        })?;
         value_at(self.batch.column(column), self.at, ty)
     }
 
@@ -383,7 +388,8 @@ impl TableHandle {
 
     fn rows(&self, access: Access, limit: Option<u64>) -> Result<NativeRows> {
         let table = &self.table;
-        let mut fields: Vec<_> = table.live_columns().map(|(_, c)| field(&c.name, c.ty, c.nullable)).collect();
+        let mut fields: Vec<_> =
+            table.live_columns().map(|(_, c)| field(&c.name, c.ty, c.nullable)).collect();
         let mut output: Vec<Field> = table.live_columns().map(|(id, _)| Field::Column(id)).collect();
         if !table.names_rowkey() {
             let ty = if table.key.is_text() { ColumnType::Varchar } else { ColumnType::Varbinary };

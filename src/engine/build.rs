@@ -8,24 +8,27 @@
 //! 3. The definition is committed in state Ready. If building fails, the index is dropped again and the
 //!    table is untouched.
 
-use sqlparser::ast::Ident;
+use sqlparser::ast::{Expr, Ident, SetExpr};
 
 use super::Database;
-use super::ddl::{free_name, new_index, new_name};
+use super::ddl::{free_name, layout_warnings, new_index, new_name};
 use super::outcome::Warning;
-use crate::df::query::predicate_of;
+use super::rows::quote;
+use crate::catalog::Catalog;
+use crate::df::query::Scope;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::bulk::build_index;
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyRange, Rowkey};
+use crate::plan::Predicate;
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
-use crate::sql::{CreateIndex, name_of, span_of};
+use crate::sql::{CreateIndex, name_of, span_of, span_of_name};
 use crate::store::Direction;
 
 /// Runs CREATE INDEX; gives its warnings.
 pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Result<Vec<Warning>> {
     let defined = db.change_catalog(|catalog| {
-        let table = catalog.table(&name_of(&create.table)).map_err(|e| e.at(span_of(&create.table)))?;
+        let table = catalog.table(&name_of(&create.table)).map_err(|e| e.at(span_of_name(&create.table)))?;
         let name = match &create.name {
             Some(name) => new_name(name)?,
             None => free_name(catalog, &table, &create.keys),
@@ -33,15 +36,16 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
         if create.if_not_exists && catalog.index(&name).is_ok() {
             return Ok((None, None));
         }
-        catalog.check_free(&name).map_err(|e| e.at(create.name.as_ref().map(span_of)))?;
-        let include = create.include.iter().map(|ident| column(&table, ident)).collect::<Result<Vec<ColumnId>>>()?;
+        catalog.check_free(&name).map_err(|e| e.at(create.name.as_ref().and_then(span_of_name)))?;
+        let include =
+            create.include.iter().map(|ident| column(&table, ident)).collect::<Result<Vec<ColumnId>>>()?;
         let filter = match (&create.filter, &create.filter_sql) {
-            (Some(filter), Some(sql)) => Some((predicate_of(db.planner(), &table, filter)?, sql.clone())),
+            (Some(filter), Some(sql)) => Some((condition(db, catalog, &table, filter)?, sql.clone())),
             _ => None,
         };
         let mut edit = catalog.edit();
         let index = new_index(&mut edit, &table, name, create.unique, &create.keys, &include, filter)?;
-        let warnings = index.layout.warnings(&|id| table.column_info(id));
+        let warnings = layout_warnings(&table, &index.layout);
         let id = index.id;
         let mut table = (*table).clone();
         table.indexes.push(index);
@@ -58,18 +62,28 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
     }
 }
 
+/// The WHERE of an index as a predicate.
+fn condition(db: &Database, catalog: &Catalog, table: &TableDef, filter: &Expr) -> Result<Predicate> {
+    let mut query = crate::sql::parse_query(&format!("SELECT 1 FROM {}", quote(&table.name)))?;
+    if let SetExpr::Select(select) = &mut *query.body {
+        select.selection = Some(filter.clone());
+    }
+    let scope = Scope { catalog, snapshot: db.store().snapshot()?, rowkeys: Vec::new(), rows: Vec::new() };
+    db.planner().condition(query, &scope).map_err(|e| e.at(span_of(filter)))
+}
+
 fn column(table: &TableDef, ident: &Ident) -> Result<ColumnId> {
     table.column_id(&name_of(ident)).ok_or_else(|| {
         Error::invalid(format!("table \"{}\" has no column \"{}\"", table.name, name_of(ident)))
             .state(sqlstate::UNDEFINED_COLUMN)
-            .at(span_of(ident))
+            .at(span_of_name(ident))
     })
 }
 
 /// Runs REPAIR INDEX: builds it anew from the table.
 pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
     let (table, id) = db.change_catalog(|catalog| {
-        let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of(name)))?;
+        let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
         let mut edit = catalog.edit();
         let mut table = (*table).clone();
         edit.batch.clear(index.keyspace);

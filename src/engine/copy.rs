@@ -11,7 +11,7 @@ use crate::catalog::Catalog;
 use crate::df::query::df_error;
 use crate::error::{Error, Kind, Result};
 use crate::exec::bulk::Loader;
-use crate::exec::transfer::{self, Format, OnError, ReadOptions, WriteOptions};
+use crate::exec::transfer::{self, CsvOptions, Format, OnError};
 use crate::key::ColumnId;
 use crate::schema::TableDef;
 use crate::sql::{Copy, CopyFormat, CopySource};
@@ -26,12 +26,23 @@ pub async fn run(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
     if copy.to { copy_to(session, copy, params).await } else { copy_from(session, copy).await }
 }
 
-fn format(format: CopyFormat) -> Format {
-    match format {
-        CopyFormat::Csv => Format::Csv,
+fn format(copy: &Copy) -> Result<Format> {
+    Ok(match copy.format {
+        CopyFormat::Csv => {
+            let delimiter = u8::try_from(copy.delimiter).map_err(|_| {
+                Error::invalid(format!("{:?} cannot be a delimiter", copy.delimiter))
+                    .hint("one ASCII character, such as ',' or '|'")
+            })?;
+            Format::Csv(CsvOptions {
+                header: copy.header,
+                delimiter,
+                null: copy.null.clone(),
+                ..CsvOptions::default()
+            })
+        }
         CopyFormat::Jsonl => Format::Jsonl,
         CopyFormat::Parquet => Format::Parquet,
-    }
+    })
 }
 
 async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result<Outcome> {
@@ -39,15 +50,15 @@ async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
     let query = match &copy.source {
         CopySource::Query(query) => (**query).clone(),
         CopySource::Table { name, columns } => {
-            let list: Vec<String> = columns.iter().map(|c| super::rows::quote(&crate::sql::name_of(c))).collect();
+            let list: Vec<String> =
+                columns.iter().map(|c| super::rows::quote(&crate::sql::name_of(c))).collect();
             let list = if list.is_empty() { "*".into() } else { list.join(", ") };
             let name = crate::sql::name_of(name);
             crate::sql::parse_query(&format!("SELECT {list} FROM {}", super::rows::quote(&name)))?
         }
     };
     let (mut stream, schema) = view.stream(query, params).await?;
-    let options = WriteOptions { header: copy.header, delimiter: copy.delimiter, null: copy.null.clone() };
-    let mut writer = transfer::writer(Path::new(&copy.path), format(copy.format), schema, &options)?;
+    let mut writer = transfer::create(Path::new(&copy.path), &format(copy)?, schema)?;
     let mut rows = 0;
     let label = format!("writing {}", copy.path);
     while let Some(batch) = stream.next().await {
@@ -78,15 +89,11 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     } else {
         columns.iter().map(|c| view.column(&table, c)).collect::<Result<_>>()?
     };
-    let targets: Vec<_> = columns.iter().map(|id| (table.column_name(*id).to_owned(), table.column(*id).ty)).collect();
-    let options = ReadOptions {
-        header: copy.header,
-        delimiter: copy.delimiter,
-        null: copy.null.clone(),
-        on_error: if copy.skip_errors { OnError::Skip } else { OnError::Stop },
-    };
+    let targets: Vec<_> =
+        columns.iter().map(|id| (table.column_name(*id).to_owned(), table.column(*id).ty)).collect();
+    let on_error = if copy.skip_errors { OnError::Skip } else { OnError::Stop };
     let path = Path::new(&copy.path);
-    let mut reader = transfer::reader(path, format(copy.format), &targets, &options)?;
+    let mut reader = transfer::open(path, &format(copy)?, &targets, on_error)?;
     let size = std::fs::metadata(path).map(|m| m.len()).ok();
     let label = format!("reading {}", copy.path);
     let rows = load(&view, &table, &columns, || {
@@ -97,11 +104,13 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let skipped = reader.skipped();
     let mut warnings = Vec::new();
     if skipped > 0 {
-        warnings.push(Warning::new(
-            format!("{skipped} rows of {} were skipped", copy.path),
-            "they do not fit the table".into(),
-            "without ON ERROR SKIP the first of them is reported".into(),
-        ));
+        warnings.push(Warning {
+            what: format!("{skipped} rows of {} were skipped", copy.path),
+            why: reader
+                .first_skipped()
+                .map_or_else(String::new, |e| format!("the first of them: {}", e.what())),
+            hint: "without ON ERROR SKIP the copy stops there".into(),
+        });
     }
     Ok(Outcome { affected: Some(rows), warnings, ..session.done("COPY") })
 }
@@ -118,7 +127,9 @@ pub fn load(
         let snapshot = view.db.store().snapshot()?;
         let reader = snapshot.reader()?;
         if Catalog::load(&*reader)?.version() != view.catalog.version() {
-            return Err(Error::new(Kind::Conflict, "a definition changed meanwhile").hint("run the statement again"));
+            return Err(
+                Error::new(Kind::Conflict, "a definition changed meanwhile").hint("run the statement again")
+            );
         }
         reader.entries(table.rows())? == 0
     };

@@ -5,14 +5,15 @@ use std::collections::HashSet;
 use sqlparser::ast::Ident;
 
 use super::Database;
+use super::outcome::Warning;
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::error::{Error, Result, Span, sqlstate};
-use crate::key::{ColumnId, KeyLayout, LayoutError, Tail, Warning};
+use crate::key::{ColumnId, KeyLayout, LayoutError, Tail};
 use crate::row::Compression;
 use crate::schema::{Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, TableDef, ViewDef};
 use crate::sql::{
-    AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyExpr, OptionDef, Statement, key_specs, name_of,
-    span_of,
+    AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
+    Statement, key_specs, name_of, span_of_name,
 };
 use crate::value::Value;
 
@@ -29,8 +30,11 @@ pub async fn run(db: &Database, statement: &Statement) -> Result<Vec<Warning>> {
         Statement::CreateTable(create) => db.change_catalog(|catalog| create_table(catalog, create)),
         Statement::CreateTableAs(create) => Err(Error::unsupported("CREATE TABLE AS is not supported")
             .why("a table needs a key layout, and the query does not tell one")
-            .hint(format!("CREATE TABLE {} (..., PRIMARY KEY (...)), then INSERT INTO ... SELECT", name_of(&create.name)))
-            .at(span_of(&create.name))),
+            .hint(format!(
+                "CREATE TABLE {} (..., PRIMARY KEY (...)), then INSERT INTO ... SELECT",
+                name_of(&create.name)
+            ))
+            .at(span_of_name(&create.name))),
         Statement::DropTable { if_exists, names } => db.change_catalog(|catalog| {
             let mut edit = catalog.edit();
             for name in names {
@@ -40,45 +44,49 @@ pub async fn run(db: &Database, statement: &Statement) -> Result<Vec<Warning>> {
                         edit.drop_table(&table.name);
                     }
                     Err(_) if *if_exists && catalog.find(&name_of(name)).is_none() => {}
-                    Err(e) => return Err(e.at(span_of(name))),
+                    Err(e) => return Err(e.at(span_of_name(name))),
                 }
             }
             finish(edit, Vec::new())
         }),
         Statement::Truncate { name } => db.change_catalog(|catalog| {
-            let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of(name)))?;
+            let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
             let mut edit = catalog.edit();
             table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
             finish(edit, Vec::new())
         }),
         Statement::AlterTable(alter) => db.change_catalog(|catalog| alter_table(catalog, alter)),
-        Statement::DropIndex { if_exists, name } => db.change_catalog(|catalog| match catalog.index(&name_of(name)) {
-            Ok((table, index)) => {
-                let mut edit = catalog.edit();
-                edit.batch.clear(index.keyspace);
-                let mut table = (*table).clone();
-                table.indexes.retain(|i| i.id != index.id);
-                edit.put_table(table)?;
-                finish(edit, Vec::new())
-            }
-            Err(_) if *if_exists => Ok((Vec::new(), None)),
-            Err(e) => Err(e.at(span_of(name))),
-        }),
+        Statement::DropIndex { if_exists, name } => {
+            db.change_catalog(|catalog| match catalog.index(&name_of(name)) {
+                Ok((table, index)) => {
+                    let mut edit = catalog.edit();
+                    edit.batch.clear(index.keyspace);
+                    let mut table = (*table).clone();
+                    table.indexes.retain(|i| i.id != index.id);
+                    edit.put_table(table)?;
+                    finish(edit, Vec::new())
+                }
+                Err(_) if *if_exists => Ok((Vec::new(), None)),
+                Err(e) => Err(e.at(span_of_name(name))),
+            })
+        }
         Statement::CreateView(create) => create_view(db, create).await,
-        Statement::DropView { if_exists, name } => db.change_catalog(|catalog| match catalog.find(&name_of(name)) {
-            Some(Relation::View(view)) => {
-                let mut edit = catalog.edit();
-                edit.drop_view(&view.name);
-                finish(edit, Vec::new())
-            }
-            None if *if_exists => Ok((Vec::new(), None)),
-            None => Err(Error::invalid(format!("there is no view \"{}\"", name_of(name)))
-                .state(sqlstate::UNDEFINED_TABLE)
-                .at(span_of(name))),
-            Some(_) => Err(Error::invalid(format!("\"{}\" is not a view", name_of(name)))
-                .state(sqlstate::WRONG_OBJECT)
-                .at(span_of(name))),
-        }),
+        Statement::DropView { if_exists, name } => {
+            db.change_catalog(|catalog| match catalog.find(&name_of(name)) {
+                Some(Relation::View(view)) => {
+                    let mut edit = catalog.edit();
+                    edit.drop_view(&view.name);
+                    finish(edit, Vec::new())
+                }
+                None if *if_exists => Ok((Vec::new(), None)),
+                None => Err(Error::invalid(format!("there is no view \"{}\"", name_of(name)))
+                    .state(sqlstate::UNDEFINED_TABLE)
+                    .at(span_of_name(name))),
+                Some(_) => Err(Error::invalid(format!("\"{}\" is not a view", name_of(name)))
+                    .state(sqlstate::WRONG_OBJECT)
+                    .at(span_of_name(name))),
+            })
+        }
         other => Err(Error::unsupported(format!("{} is not supported yet", other.kind_name()))),
     }
 }
@@ -93,10 +101,13 @@ fn finish(edit: CatalogEdit, warnings: Vec<Warning>) -> Changed<Vec<Warning>> {
 pub fn new_name(ident: &Ident) -> Result<String> {
     let name = name_of(ident);
     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(['\0', '/']) {
-        return Err(Error::invalid(format!("{} cannot be a name", crate::value::Literal(Value::Text(cut(&name)).as_ref())))
-            .why(format!("a name has 1 to {NAME_BYTES_MAX} bytes and no slash"))
-            .state("42602")
-            .at(span_of(ident)));
+        return Err(Error::invalid(format!(
+            "{} cannot be a name",
+            crate::value::Literal(Value::Text(cut(&name)).as_ref())
+        ))
+        .why(format!("a name has 1 to {NAME_BYTES_MAX} bytes and no slash"))
+        .state("42602")
+        .at(span_of_name(ident)));
     }
     Ok(name)
 }
@@ -110,7 +121,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
     if create.if_not_exists && catalog.find(&name).is_some() {
         return Ok((Vec::new(), None));
     }
-    catalog.check_free(&name).map_err(|e| e.at(span_of(&create.name)))?;
+    catalog.check_free(&name).map_err(|e| e.at(span_of_name(&create.name)))?;
     let mut edit = catalog.edit();
     let families = families(&mut edit, &create.families)?;
     let mut columns = columns(create)?;
@@ -119,9 +130,9 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
             .why("the key layout says under which rowkey each row is stored")
             .hint("add PRIMARY KEY (col), or PRIMARY KEY (reverse(lpad(id, 12))) and the like")
             .state(sqlstate::INVALID_TABLE_DEFINITION)
-            .at(span_of(&create.name)));
+            .at(span_of_name(&create.name)));
     };
-    let specs = key_specs(keys, &|name| find_column(&columns, name))?;
+    let specs = key_specs(keys, &key_columns(&columns))?;
     // Key columns are NOT NULL: a rowkey has no place for NULL.
     for id in specs.iter().flat_map(|spec| spec.transform.columns()) {
         columns[usize::from(id.0)].nullable = false;
@@ -136,7 +147,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         indexes: Vec::new(),
         options: table_options(&create.options)?,
     };
-    let mut warnings = table.key.warnings(&|id| table.column_info(id));
+    let mut warnings = layout_warnings(&table, &table.key);
     for unique in &create.uniques {
         let index_name = match &unique.name {
             Some(name) => new_name(name)?,
@@ -144,29 +155,40 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         };
         catalog.check_free(&index_name)?;
         let index = new_index(&mut edit, &table, index_name, true, &unique.keys, &[], None)?;
-        warnings.extend(index.layout.warnings(&|id| table.column_info(id)));
+        warnings.extend(layout_warnings(&table, &index.layout));
         table.indexes.push(IndexDef { state: IndexState::Ready, ..index });
     }
     edit.put_table(table)?;
     finish(edit, warnings)
 }
 
-fn find_column(columns: &[Column], name: &str) -> Option<(ColumnId, crate::value::ColumnType)> {
-    let at = columns.iter().position(|c| !c.dropped && c.name == name)?;
-    Some((ColumnId(at as u16), columns[at].ty))
+/// What key expressions can name.
+fn key_columns(columns: &[Column]) -> Vec<KeyColumn<'_>> {
+    let live = columns.iter().enumerate().filter(|(_, c)| !c.dropped);
+    live.map(|(i, c)| (c.name.as_str(), ColumnId(i as u16), c.ty)).collect()
 }
 
-fn layout(specs: Vec<crate::key::PartSpec>, keys: &[KeyExpr], columns: &[Column], tail: Tail) -> Result<KeyLayout> {
-    KeyLayout::new(specs, &|id| columns[usize::from(id.0)].info(), tail)
-        .map_err(|e: LayoutError| {
-            let span: Option<Span> = keys.get(e.part).map(|key| key.span);
-            Error::from(e).at(span)
-        })
+fn layout(
+    specs: Vec<crate::key::PartSpec>,
+    keys: &[KeyExpr],
+    columns: &[Column],
+    tail: Tail,
+) -> Result<KeyLayout> {
+    KeyLayout::new(specs, &|id| columns[usize::from(id.0)].info(), tail).map_err(|e: LayoutError| {
+        let span: Option<Span> = keys.get(e.part).map(|key| key.span);
+        Error::from(e).at(span)
+    })
+}
+
+/// What the user should know of a layout although it works.
+pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
+    let warnings = layout.warnings(&|id| table.column_info(id)).into_iter();
+    warnings.map(|w| Warning { what: w.what, why: w.why, hint: w.hint }).collect()
 }
 
 /// A layout for an index of `table`.
 pub fn index_layout(table: &TableDef, keys: &[KeyExpr]) -> Result<KeyLayout> {
-    let specs = key_specs(keys, &|name| find_column(&table.columns, name))?;
+    let specs = key_specs(keys, &key_columns(&table.columns))?;
     layout(specs, keys, &table.columns, Tail::Pointer)
 }
 
@@ -204,9 +226,15 @@ pub fn new_index(
 pub fn free_name(catalog: &Catalog, table: &TableDef, keys: &[KeyExpr]) -> String {
     let parts: Vec<String> = keys
         .iter()
-        .map(|key| key.sql.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect())
+        .map(|key| {
+            key.sql
+                .chars()
+                .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
+                .collect()
+        })
         .collect();
-    let base: String = format!("{}_{}_key", table.name, parts.join("_")).chars().take(NAME_BYTES_MAX - 8).collect();
+    let base: String =
+        format!("{}_{}_key", table.name, parts.join("_")).chars().take(NAME_BYTES_MAX - 8).collect();
     let taken = |name: &str| catalog.find(name).is_some() || table.index(name).is_some();
     let mut name = base.clone();
     let mut n = 1;
@@ -218,8 +246,11 @@ pub fn free_name(catalog: &Catalog, table: &TableDef, keys: &[KeyExpr]) -> Strin
 }
 
 fn families(edit: &mut CatalogEdit, defs: &[FamilyDef]) -> Result<Vec<Family>> {
-    let mut families =
-        vec![Family { name: "default".into(), keyspace: edit.new_keyspace(), compression: Compression::None }];
+    let mut families = vec![Family {
+        name: "default".into(),
+        keyspace: edit.new_keyspace(),
+        compression: Compression::None,
+    }];
     for def in defs {
         let name = new_name(&def.name)?;
         let compression = compression(&def.options)?;
@@ -228,7 +259,9 @@ fn families(edit: &mut CatalogEdit, defs: &[FamilyDef]) -> Result<Vec<Family>> {
             continue;
         }
         if families.iter().any(|f| f.name == name) {
-            return Err(Error::invalid(format!("family \"{name}\" is declared twice")).at(span_of(&def.name)));
+            return Err(
+                Error::invalid(format!("family \"{name}\" is declared twice")).at(span_of_name(&def.name))
+            );
         }
         families.push(Family { name, keyspace: edit.new_keyspace(), compression });
     }
@@ -248,10 +281,14 @@ fn compression(options: &[OptionDef]) -> Result<Compression> {
             ("compression", "lz4") => Compression::Lz4,
             ("compression", "none") => Compression::None,
             ("compression", other) => {
-                return Err(Error::invalid(format!("there is no compression '{other}'")).hint("'lz4' or 'none'").at(option.span));
+                return Err(Error::invalid(format!("there is no compression '{other}'"))
+                    .hint("'lz4' or 'none'")
+                    .at(option.span));
             }
             (name, _) => {
-                return Err(Error::invalid(format!("a family has no option \"{name}\"")).hint("compression = 'lz4'").at(option.span));
+                return Err(Error::invalid(format!("a family has no option \"{name}\""))
+                    .hint("compression = 'lz4'")
+                    .at(option.span));
             }
         };
     }
@@ -261,15 +298,19 @@ fn compression(options: &[OptionDef]) -> Result<Compression> {
 fn table_options(options: &[OptionDef]) -> Result<Vec<(String, String)>> {
     match options.first() {
         None => Ok(Vec::new()),
-        Some(option) => Err(Error::unsupported(format!("table option \"{}\" is not supported yet", option.name))
-            .hint("leave it out")
-            .at(option.span)),
+        Some(option) => {
+            Err(Error::unsupported(format!("table option \"{}\" is not supported yet", option.name))
+                .hint("leave it out")
+                .at(option.span))
+        }
     }
 }
 
 fn columns(create: &CreateTable) -> Result<Vec<Column>> {
     if create.columns.len() > COLUMNS_MAX {
-        return Err(Error::invalid(format!("a table has {COLUMNS_MAX} columns at the most")).state(sqlstate::LIMIT));
+        return Err(
+            Error::invalid(format!("a table has {COLUMNS_MAX} columns at the most")).state(sqlstate::LIMIT)
+        );
     }
     let mut columns: Vec<Column> = Vec::with_capacity(create.columns.len());
     for def in &create.columns {
@@ -277,7 +318,7 @@ fn columns(create: &CreateTable) -> Result<Vec<Column>> {
         if columns.iter().any(|c| c.name == column.name) {
             return Err(Error::invalid(format!("column \"{}\" is declared twice", column.name))
                 .state(sqlstate::DUPLICATE_COLUMN)
-                .at(span_of(&def.name)));
+                .at(span_of_name(&def.name)));
         }
         columns.push(column);
     }
@@ -287,10 +328,12 @@ fn columns(create: &CreateTable) -> Result<Vec<Column>> {
         if !columns.iter().any(|c| c.name == name) {
             return Err(Error::invalid(format!("a family lists column \"{name}\", which is not declared"))
                 .state(sqlstate::UNDEFINED_COLUMN)
-                .at(span_of(ident)));
+                .at(span_of_name(ident)));
         }
         if !placed.insert(name.clone()) {
-            return Err(Error::invalid(format!("column \"{name}\" is in two families")).at(span_of(ident)));
+            return Err(
+                Error::invalid(format!("column \"{name}\" is in two families")).at(span_of_name(ident))
+            );
         }
     }
     Ok(columns)
@@ -343,7 +386,7 @@ fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
     let old = match catalog.table(&name_of(&alter.name)) {
         Ok(table) => table,
         Err(_) if alter.if_exists => return Ok((Vec::new(), None)),
-        Err(e) => return Err(e.at(span_of(&alter.name))),
+        Err(e) => return Err(e.at(span_of_name(&alter.name))),
     };
     let mut edit = catalog.edit();
     let mut table = (*old).clone();
@@ -353,9 +396,13 @@ fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
                 if *if_not_exists {
                     return Ok((Vec::new(), None));
                 }
-                return Err(Error::invalid(format!("table \"{}\" has a column \"{}\" already", table.name, name_of(&def.name)))
-                    .state(sqlstate::DUPLICATE_COLUMN)
-                    .at(def.span));
+                return Err(Error::invalid(format!(
+                    "table \"{}\" has a column \"{}\" already",
+                    table.name,
+                    name_of(&def.name)
+                ))
+                .state(sqlstate::DUPLICATE_COLUMN)
+                .at(def.span));
             }
             let family = match family {
                 None => FamilyId::DEFAULT,
@@ -363,7 +410,8 @@ fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
                     let wanted = name_of(name);
                     let at = table.families.iter().position(|f| f.name == wanted);
                     FamilyId(at.ok_or_else(|| {
-                        Error::invalid(format!("table \"{}\" has no family \"{wanted}\"", table.name)).at(span_of(name))
+                        Error::invalid(format!("table \"{}\" has no family \"{wanted}\"", table.name))
+                            .at(span_of_name(name))
                     })? as u8)
                 }
             };
@@ -375,8 +423,10 @@ fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
                     .at(def.span));
             }
             if table.columns.len() >= COLUMNS_MAX {
-                return Err(Error::invalid(format!("a table has {COLUMNS_MAX} columns at the most, dropped ones included"))
-                    .state(sqlstate::LIMIT));
+                return Err(Error::invalid(format!(
+                    "a table has {COLUMNS_MAX} columns at the most, dropped ones included"
+                ))
+                .state(sqlstate::LIMIT));
             }
             table.columns.push(column);
         }
@@ -395,18 +445,24 @@ fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
             let Some(id) = table.column_id(&name_of(from)) else { return Err(no_column(&table, from)) };
             let to_name = new_name(to)?;
             if table.column_id(&to_name).is_some() {
-                return Err(Error::invalid(format!("table \"{}\" has a column \"{to_name}\" already", table.name))
-                    .state(sqlstate::DUPLICATE_COLUMN)
-                    .at(span_of(to)));
+                return Err(Error::invalid(format!(
+                    "table \"{}\" has a column \"{to_name}\" already",
+                    table.name
+                ))
+                .state(sqlstate::DUPLICATE_COLUMN)
+                .at(span_of_name(to)));
             }
             if !table.checks.is_empty() {
-                return Err(Error::unsupported("a column of a table with CHECK constraints cannot be renamed").at(span_of(from)));
+                return Err(Error::unsupported(
+                    "a column of a table with CHECK constraints cannot be renamed",
+                )
+                .at(span_of_name(from)));
             }
             table.columns[usize::from(id.0)].name = to_name;
         }
         AlterTableOp::RenameTable { to } => {
             let name = new_name(to)?;
-            catalog.check_free(&name).map_err(|e| e.at(span_of(to)))?;
+            catalog.check_free(&name).map_err(|e| e.at(span_of_name(to)))?;
             edit.rename_table(&table.name);
             table.name = name;
         }
@@ -418,7 +474,7 @@ fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
 fn no_column(table: &TableDef, name: &Ident) -> Error {
     Error::invalid(format!("table \"{}\" has no column \"{}\"", table.name, name_of(name)))
         .state(sqlstate::UNDEFINED_COLUMN)
-        .at(span_of(name))
+        .at(span_of_name(name))
 }
 
 fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
@@ -428,7 +484,8 @@ fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
         Some(format!("perhaps check \"{}\"", table.checks[0].name))
     } else {
         let uses = |i: &&IndexDef| {
-            let filter = i.filter.as_ref().is_some_and(|f| f.fields().contains(&crate::plan::Field::Column(id)));
+            let filter =
+                i.filter.as_ref().is_some_and(|f| f.fields().contains(&crate::plan::Field::Column(id)));
             i.layout.columns().contains(&id) || i.include.contains(&id) || filter
         };
         table.indexes.iter().find(uses).map(|i| format!("index \"{}\"", i.name))
@@ -439,7 +496,7 @@ fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
             .why(format!("{user} uses it"))
             .hint("drop that first")
             .state("2BP01")
-            .at(span_of(name))),
+            .at(span_of_name(name))),
     }
 }
 
@@ -453,7 +510,7 @@ async fn create_view(db: &Database, create: &CreateView) -> Result<Vec<Warning>>
         match catalog.find(&name) {
             Some(Relation::View(_)) if create.or_replace => {}
             Some(_) if create.if_not_exists => return Ok((Vec::new(), None)),
-            _ => catalog.check_free(&name).map_err(|e| e.at(span_of(&create.name)))?,
+            _ => catalog.check_free(&name).map_err(|e| e.at(span_of_name(&create.name)))?,
         }
         let mut edit = catalog.edit();
         edit.put_view(ViewDef { name: name.clone(), columns, sql: create.sql.clone() })?;

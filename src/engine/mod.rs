@@ -18,8 +18,8 @@ mod write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
-pub use api::{FromRow, Prepared, Row, Rows, TableHandle, TableScan};
-pub use outcome::{OutputColumn, Outcome, RowStream, Warning};
+pub use api::{FromValue, Prepared, Row, Rows, TableHandle, TableScan};
+pub use outcome::{Outcome, OutputColumn, RowStream, Warning};
 pub use session::Session;
 
 pub use crate::exec::watch::{CancelHandle, OnProgress, Progress};
@@ -123,6 +123,18 @@ impl Database {
         }
     }
 
+    fn planner(&self) -> &Planner {
+        &self.0.planner
+    }
+
+    fn store(&self) -> &dyn Store {
+        &*self.0.store
+    }
+
+    fn runtime(&self) -> &Runtime {
+        &self.0.runtime
+    }
+
     fn catalog(&self) -> Arc<Catalog> {
         match self.0.catalog.read() {
             Ok(catalog) => Arc::clone(&catalog),
@@ -144,7 +156,8 @@ impl Database {
         &self,
         change: impl FnOnce(&Catalog) -> Result<(T, Option<(Catalog, WriteBatch)>)>,
     ) -> Result<T> {
-        let mut current = self.0.catalog.write().map_err(|_| Error::internal("a change of definitions panicked"))?;
+        let mut current =
+            self.0.catalog.write().map_err(|_| Error::internal("a change of definitions panicked"))?;
         let (result, next) = change(&current)?;
         if let Some((catalog, batch)) = next {
             self.0.store.commit(batch)?;

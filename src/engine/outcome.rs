@@ -12,7 +12,22 @@ use crate::error::Result;
 use crate::exec::watch::CancelHandle;
 use crate::row::column_type_of;
 
-pub use crate::key::Warning;
+/// Something that works but may not be meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// What will happen.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// What to write instead.
+    pub hint: String,
+}
+
+impl std::fmt::Display for Warning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "warning: {}\n  why: {}\n hint: {}", self.what, self.why, self.hint)
+    }
+}
 
 /// One output column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +71,12 @@ impl std::fmt::Debug for RowStream {
 }
 
 impl RowStream {
-    pub(super) fn new(schema: SchemaRef, batches: BatchStream, runtime: Runtime, cancel: CancelHandle) -> RowStream {
+    pub(super) fn new(
+        schema: SchemaRef,
+        batches: BatchStream,
+        runtime: Runtime,
+        cancel: CancelHandle,
+    ) -> RowStream {
         RowStream { schema, batches, runtime, cancel }
     }
 
@@ -78,7 +98,8 @@ impl RowStream {
     pub fn columns(&self) -> Vec<OutputColumn> {
         let column = |field: &Arc<arrow::datatypes::Field>| OutputColumn {
             name: field.name().clone(),
-            type_name: column_type_of(field).map_or_else(|| field.data_type().to_string(), |ty| ty.sql_name()),
+            type_name: column_type_of(field)
+                .map_or_else(|| field.data_type().to_string(), |ty| ty.sql_name()),
         };
         self.schema.fields().iter().map(column).collect()
     }

@@ -9,7 +9,7 @@ use super::session::View;
 use crate::catalog::{CATALOG_KEYSPACE, identity_key};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, Rowkey};
-use crate::row::{ColumnBuilder, field, value_at};
+use crate::row::{ColumnBuilder, any_value_at, field, value_at};
 use crate::schema::{Column, TableDef};
 use crate::store::{Mutation, WriteBatch};
 use crate::value::{ColumnType, Value};
@@ -27,7 +27,12 @@ pub struct Cells {
 ///
 /// Errors: a value that does not fit its column, naming row and column; NULL in a NOT NULL column; a
 /// value for a GENERATED ALWAYS column; a CHECK that does not hold.
-pub async fn complete(view: &View, table: &TableDef, cells: Cells, batch: &mut WriteBatch) -> Result<Vec<Vec<Value>>> {
+pub async fn complete(
+    view: &View,
+    table: &TableDef,
+    cells: Cells,
+    batch: &mut WriteBatch,
+) -> Result<Vec<Vec<Value>>> {
     let n = cells.rows.len();
     let mut rows = vec![vec![Value::Null; table.columns.len()]; n];
     let mut missing: Vec<Vec<usize>> = vec![Vec::new(); table.columns.len()];
@@ -79,15 +84,18 @@ pub async fn complete(view: &View, table: &TableDef, cells: Cells, batch: &mut W
 
 /// A value as its column holds it.
 pub fn assign(value: Value, column: &Column) -> Result<Value> {
-    let value = value.cast(column.ty).map_err(|e| {
-        Error::from(e).why(format!("column \"{}\" is {}", column.name, column.ty))
-    })?;
+    let value = value
+        .cast(column.ty)
+        .map_err(|e| Error::from(e).why(format!("column \"{}\" is {}", column.name, column.ty)))?;
     if let (Some(max), Value::Text(text)) = (column.max_len, &value) {
         let len = text.chars().count();
         if len > max as usize {
-            return Err(Error::invalid(format!("column \"{}\" takes {max} characters, not {len}", column.name))
-                .hint("shorten the value, or declare the column wider")
-                .state(sqlstate::TOO_LONG));
+            return Err(Error::invalid(format!(
+                "column \"{}\" takes {max} characters, not {len}",
+                column.name
+            ))
+            .hint("shorten the value, or declare the column wider")
+            .state(sqlstate::TOO_LONG));
         }
     }
     Ok(value)
@@ -162,13 +170,17 @@ async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
         .map_err(|e| Error::internal("rows for a default").caused_by(e))?;
     let query = crate::sql::parse_query(&format!("SELECT ({sql}) AS value FROM default_rows"))?;
     let values = view.select_from(query, vec![("default_rows".into(), rows)], &[]).await?;
-    let ty = crate::row::column_type_of(values.schema_ref().field(0))
-        .ok_or_else(|| Error::unsupported(format!("DEFAULT {sql} has no column type")))?;
-    (0..values.num_rows()).map(|i| value_at(values.column(0), i, ty)).collect()
+    (0..values.num_rows()).map(|i| any_value_at(values.column(0), i)).collect()
 }
 
 /// Takes `n` numbers off an identity column's counter.
-fn next_identities(view: &View, table: &TableDef, id: ColumnId, n: usize, batch: &mut WriteBatch) -> Result<impl Iterator<Item = i64>> {
+fn next_identities(
+    view: &View,
+    table: &TableDef,
+    id: ColumnId,
+    n: usize,
+    batch: &mut WriteBatch,
+) -> Result<impl Iterator<Item = i64>> {
     let column = table.column(id);
     let Some(identity) = column.identity else { return Err(Error::internal("not an identity column")) };
     let key = identity_key(table.id, id);
@@ -181,11 +193,13 @@ fn next_identities(view: &View, table: &TableDef, id: ColumnId, n: usize, batch:
     let stored = reader.get(CATALOG_KEYSPACE, &key)?;
     let first = match taken.as_deref().map(Vec::as_slice).or(stored) {
         None => identity.start,
-        Some(bytes) => serde_json::from_slice(bytes)
-            .map_err(|e| Error::corrupt(format!("the counter of column \"{}\" cannot be read", column.name)).caused_by(e))?,
+        Some(bytes) => serde_json::from_slice(bytes).map_err(|e| {
+            Error::corrupt(format!("the counter of column \"{}\" cannot be read", column.name)).caused_by(e)
+        })?,
     };
     let exhausted = || {
-        Error::invalid(format!("the numbers of identity column \"{}\" are used up", column.name)).state("2200H")
+        Error::invalid(format!("the numbers of identity column \"{}\" are used up", column.name))
+            .state("2200H")
     };
     let (min, max) = column.ty.integer_bounds().unwrap_or((i64::MIN, i64::MAX));
     let last = i64::try_from(n as i128 - 1)
@@ -207,9 +221,14 @@ fn next_identities(view: &View, table: &TableDef, id: ColumnId, n: usize, batch:
 }
 
 /// Rows as a batch of the table's live columns, with their rowkeys (as the pseudo-column) if given.
-pub fn batch_of<'r>(table: &TableDef, rows: impl Iterator<Item = &'r [Value]>, rowkeys: Option<&[Rowkey]>) -> Result<RecordBatch> {
+pub fn batch_of<'r>(
+    table: &TableDef,
+    rows: impl Iterator<Item = &'r [Value]>,
+    rowkeys: Option<&[Rowkey]>,
+) -> Result<RecordBatch> {
     let columns: Vec<(ColumnId, &Column)> = table.live_columns().collect();
-    let mut builders: Vec<ColumnBuilder> = columns.iter().map(|(_, c)| ColumnBuilder::new(c.ty, 16)).collect();
+    let mut builders: Vec<ColumnBuilder> =
+        columns.iter().map(|(_, c)| ColumnBuilder::new(c.ty, 16)).collect();
     let mut fields: Vec<_> = columns.iter().map(|(_, c)| field(&c.name, c.ty, true)).collect();
     for row in rows {
         for ((id, _), builder) in columns.iter().zip(&mut builders) {
@@ -247,7 +266,7 @@ pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
             };
         }
         Expr::TypedString(typed) => {
-            let Ok((ty, _)) = crate::sql::column_type(&typed.data_type) else { return Ok(None) };
+            let Ok(ty) = crate::sql::column_type(&typed.data_type) else { return Ok(None) };
             let Some(text) = typed.value.value.clone().into_string() else { return Ok(None) };
             return Ok(Some(Value::Text(text).cast(ty)?));
         }
@@ -270,7 +289,9 @@ pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
             let n: Option<usize> = name.strip_prefix('$').and_then(|n| n.parse().ok());
             let value = n.and_then(|n| params.get(n.wrapping_sub(1)));
             let missing = || {
-                Error::invalid(format!("parameter {name} has no value")).why(format!("{} were given", params.len())).state("08P01")
+                Error::invalid(format!("parameter {name} has no value"))
+                    .why(format!("{} were given", params.len()))
+                    .state("08P01")
             };
             value.cloned().ok_or_else(missing)?
         }
@@ -293,6 +314,12 @@ fn number(digits: &str) -> Option<Value> {
         return digits.parse().ok().map(Value::Double);
     }
     Some(Value::Decimal(unscaled, scale as u8))
+}
+
+/// Every value of a batch, row by row.
+pub fn values_of(batch: &RecordBatch) -> Result<Vec<Vec<Value>>> {
+    let row = |at| batch.columns().iter().map(|array| any_value_at(array, at)).collect();
+    (0..batch.num_rows()).map(row).collect()
 }
 
 /// A name as an SQL identifier.

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, StringArray};
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::execution::SendableRecordBatchStream;
 use futures::{StreamExt, TryStreamExt};
-use sqlparser::ast::{Ident, Query};
+use sqlparser::ast::{Ident, ObjectName, Query};
 
-use super::outcome::{Outcome, RowStream, Warning};
+use super::outcome::{Outcome, RowStream};
 use super::write::{self, Written};
 use super::{Database, build, copy, ddl, show};
 use crate::catalog::Catalog;
@@ -18,8 +19,8 @@ use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::key::ColumnId;
 use crate::row::field;
-use crate::schema::TableDef;
-use crate::sql::{self, Statement, name_of, span_of};
+use crate::schema::{TableDef, ViewDef};
+use crate::sql::{self, Statement, name_of, span_of, span_of_name};
 use crate::store::{Snapshot, WriteBatch};
 use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
@@ -38,7 +39,7 @@ pub struct View {
 impl View {
     /// The table an identifier names.
     pub fn table(&self, name: &Ident) -> Result<Arc<TableDef>> {
-        self.catalog.table(&name_of(name)).map_err(|e| e.at(span_of(name)))
+        self.catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))
     }
 
     /// The column an identifier names.
@@ -47,9 +48,14 @@ impl View {
             let text = name_of(name);
             let error = Error::invalid(format!("table \"{}\" has no column \"{text}\"", table.name))
                 .state(sqlstate::UNDEFINED_COLUMN)
-                .at(span_of(name));
+                .at(span_of_name(name));
             let names = table.live_columns().map(|(_, c)| c.name.as_str());
-            crate::catalog::with_suggestion(error, &text, names, &format!("DESCRIBE {} lists its columns", table.name))
+            crate::catalog::with_suggestion(
+                error,
+                &text,
+                names,
+                &format!("DESCRIBE {} lists its columns", table.name),
+            )
         })
     }
 
@@ -63,21 +69,47 @@ impl View {
     }
 
     /// A query over rows that are in no table.
-    pub async fn select_from(&self, query: Query, rows: Vec<(String, RecordBatch)>, params: &[Value]) -> Result<RecordBatch> {
-        let (query, rowkeys) = self.prepare(query);
+    pub async fn select_from(
+        &self,
+        query: Query,
+        rows: Vec<(String, RecordBatch)>,
+        params: &[Value],
+    ) -> Result<RecordBatch> {
+        let (query, rowkeys) = self.prepare(query)?;
         self.db.planner().collect(query, &self.scope(rowkeys, rows), params).await
     }
 
     /// A query in which every table has its rowkey as a column of this name.
     pub async fn select_rowkeys(&self, query: Query, name: &str, params: &[Value]) -> Result<RecordBatch> {
-        let (query, mut rowkeys) = self.prepare(query);
+        let (query, mut rowkeys) = self.prepare(query)?;
         rowkeys.push(name);
         self.db.planner().collect(query, &self.scope(rowkeys, Vec::new()), params).await
     }
 
+    /// A query's batches as they come, and their schema.
+    pub async fn stream(
+        &self,
+        query: Query,
+        params: &[Value],
+    ) -> Result<(SendableRecordBatchStream, SchemaRef)> {
+        let (query, rowkeys) = self.prepare(query)?;
+        let planner = self.db.planner();
+        let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
+        let stream = planner.run(planner.physical(plan).await?)?;
+        let schema = stream.schema();
+        Ok((stream, schema))
+    }
+
+    /// Output columns of a view.
+    pub fn view_schema(&self, view: &ViewDef) -> Result<Schema> {
+        let query = sql::parse_query(&format!("SELECT * FROM {}", super::rows::quote(&view.name)))?;
+        let plan = self.db.planner().plan(query, &self.scope(Vec::new(), Vec::new()), &[])?;
+        Ok(plan.schema().as_arrow().clone())
+    }
+
     /// Errors: the query cannot be planned, or does not have as many columns as there are names (0: any).
     pub fn check_query(&self, query: Query, names: usize) -> Result<()> {
-        let (query, rowkeys) = self.prepare(query);
+        let (query, rowkeys) = self.prepare(query)?;
         let plan = self.db.planner().plan(query, &self.scope(rowkeys, Vec::new()), &[])?;
         let columns = plan.schema().fields().len();
         if names != 0 && names != columns {
@@ -89,17 +121,20 @@ impl View {
     }
 
     /// Makes the rowkey a column if the query mentions it, hidden from its wildcards; gives its names.
-    fn prepare<'n>(&self, mut query: Query) -> (Query, Vec<&'n str>) {
+    fn prepare<'n>(&self, mut query: Query) -> Result<(Query, Vec<&'n str>)> {
         if !sql::mentions_rowkey(&query) {
-            return (query, Vec::new());
+            return Ok((query, Vec::new()));
         }
         let catalog = &self.catalog;
-        sql::hide_rowkey_in_wildcards(&mut query, &|name| match catalog.find(name) {
+        let name_of = |name: &ObjectName| sql::table_name_of(name).ok();
+        sql::hide_rowkey_in_wildcards(&mut query, &|name| match name_of(name)
+            .and_then(|name| catalog.find(&name))
+        {
             Some(crate::catalog::Relation::Table(table)) => !table.names_rowkey(),
             Some(crate::catalog::Relation::Index(..)) => true,
             Some(crate::catalog::Relation::View(_)) | None => false,
-        });
-        (query, vec!["rowkey"])
+        })?;
+        Ok((query, vec!["rowkey"]))
     }
 }
 
@@ -142,9 +177,19 @@ impl Session {
     /// [`Session::execute`] for async code. Await it on a tokio runtime, or use the blocking form.
     pub async fn execute_async(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
         let statement = sql::parse(sql)?;
+        self.run_async(&statement, params).await
+    }
+
+    /// [`Session::execute`] of a statement parsed before.
+    pub(super) fn run_parsed(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
+        let runtime = self.db.0.runtime.clone();
+        runtime.block_on(self.run_async(statement, params))
+    }
+
+    async fn run_async(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
         self.watch.cancel.reset();
         let cancel = self.watch.cancel.clone();
-        cancel.guard(self.run(&statement, params)).await
+        cancel.guard(self.run(statement, params)).await
     }
 
     /// Stops what this session runs, from another thread.
@@ -179,7 +224,9 @@ impl Session {
         let tag = statement.kind_name();
         match statement {
             Statement::Query(query) => self.query(query, params, tag).await,
-            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => self.write(statement, params).await,
+            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+                self.write(statement, params).await
+            }
             Statement::Explain(explain) => self.explain(explain, params).await,
             Statement::Begin { read_only } => self.begin(*read_only),
             Statement::Commit => self.commit(),
@@ -193,14 +240,17 @@ impl Session {
             }
             Statement::Execute { name, args } => {
                 let Some(statement) = self.prepared.get(&name_of(name)).cloned() else {
-                    let error = Error::invalid(format!("there is no prepared statement \"{}\"", name_of(name)));
-                    return Err(error.hint("PREPARE it first").state("26000").at(span_of(name)));
+                    let error =
+                        Error::invalid(format!("there is no prepared statement \"{}\"", name_of(name)));
+                    return Err(error.hint("PREPARE it first").state("26000").at(span_of_name(name)));
                 };
                 let mut values = Vec::with_capacity(args.len());
                 for arg in args {
                     let value = super::rows::literal(arg, params)?;
                     values.push(value.ok_or_else(|| {
-                        Error::unsupported("EXECUTE takes literals").hint("write the value itself").at(span_of(arg))
+                        Error::unsupported("EXECUTE takes literals")
+                            .hint("write the value itself")
+                            .at(span_of(arg))
                     })?);
                 }
                 Box::pin(self.run(&statement, &values)).await
@@ -213,8 +263,12 @@ impl Session {
                 Ok(self.done(tag))
             }
             Statement::Copy(copy) => copy::run(self, copy, params).await,
-            Statement::Show(what) => show::show(&self.view()?, what).and_then(|rows| self.table_outcome(tag, rows)),
-            Statement::Describe { name } => show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows)),
+            Statement::Show(what) => {
+                show::show(&self.view()?, what).and_then(|rows| self.table_outcome(tag, rows))
+            }
+            Statement::Describe { name } => {
+                show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows))
+            }
             Statement::CreateIndex(create) => {
                 self.outside_transaction(tag)?;
                 let warnings = build::create_index(&self.db, create, &self.watch)?;
@@ -244,12 +298,7 @@ impl Session {
     }
 
     async fn query(&mut self, query: &Query, params: &[Value], tag: &'static str) -> Result<Outcome> {
-        let view = self.view()?;
-        let (query, rowkeys) = view.prepare(query.clone());
-        let planner = self.db.planner();
-        let plan = planner.plan(query, &view.scope(rowkeys, Vec::new()), params)?;
-        let stream = planner.run(planner.physical(plan).await?)?;
-        let schema = stream.schema();
+        let (stream, schema) = self.view()?.stream(query.clone(), params).await?;
         let rows = RowStream::new(
             schema,
             Box::pin(stream.map_err(df_error)),
@@ -264,7 +313,7 @@ impl Session {
         let Some(query) = write::explained_query(&view, &stmt.statement)? else {
             return self.text_outcome("EXPLAIN", "plan", vec![format!("Put {}", stmt.sql)]);
         };
-        let (query, mut rowkeys) = view.prepare(query);
+        let (query, mut rowkeys) = view.prepare(query)?;
         rowkeys.push(write::ROWKEY);
         let scope = view.scope(rowkeys, Vec::new());
         let planner = self.db.planner();
@@ -286,7 +335,9 @@ impl Session {
 
     async fn write(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
         if self.open.as_ref().is_some_and(|open| open.read_only) {
-            return Err(Error::invalid("the transaction is READ ONLY").hint("ROLLBACK and begin one that may write").state("25006"));
+            return Err(Error::invalid("the transaction is READ ONLY")
+                .hint("ROLLBACK and begin one that may write")
+                .state("25006"));
         }
         for attempt in 0.. {
             let view = self.view()?;
@@ -325,15 +376,24 @@ impl Session {
 
     fn begin(&mut self, read_only: bool) -> Result<Outcome> {
         if self.open.is_some() {
-            return Err(Error::invalid("a transaction is open already").hint("COMMIT or ROLLBACK it first; SAVEPOINT nests").state("25001"));
+            return Err(Error::invalid("a transaction is open already")
+                .hint("COMMIT or ROLLBACK it first; SAVEPOINT nests")
+                .state("25001"));
         }
         let (catalog, snapshot) = self.db.view()?;
-        self.open = Some(Open { catalog, transaction: Transaction::new(snapshot), savepoints: Vec::new(), read_only });
+        self.open = Some(Open {
+            catalog,
+            transaction: Transaction::new(snapshot),
+            savepoints: Vec::new(),
+            read_only,
+        });
         Ok(self.done("BEGIN"))
     }
 
     fn open(&mut self) -> Result<&mut Open> {
-        self.open.as_mut().ok_or_else(|| Error::invalid("no transaction is open").hint("BEGIN starts one").state("25P01"))
+        self.open
+            .as_mut()
+            .ok_or_else(|| Error::invalid("no transaction is open").hint("BEGIN starts one").state("25P01"))
     }
 
     fn commit(&mut self) -> Result<Outcome> {
@@ -361,7 +421,11 @@ impl Session {
     fn find_savepoint(&mut self, name: &Ident) -> Result<usize> {
         let wanted = name_of(name);
         let found = self.open()?.savepoints.iter().rposition(|(n, _)| *n == wanted);
-        found.ok_or_else(|| Error::invalid(format!("there is no savepoint \"{wanted}\"")).state("3B001").at(span_of(name)))
+        found.ok_or_else(|| {
+            Error::invalid(format!("there is no savepoint \"{wanted}\""))
+                .state("3B001")
+                .at(span_of_name(name))
+        })
     }
 
     fn rollback_to(&mut self, name: &Ident) -> Result<Outcome> {
@@ -407,14 +471,5 @@ impl Session {
         let batch = RecordBatch::try_new(Arc::new(schema), vec![Arc::new(StringArray::from(lines))])
             .map_err(|e| Error::internal("lines do not make a column").caused_by(e))?;
         self.table_outcome(tag, batch)
-    }
-
-    /// Cancellation and progress of this session.
-    pub(super) fn watch(&self) -> &Watch {
-        &self.watch
-    }
-
-    pub(super) fn warn(outcome: Outcome, warnings: Vec<Warning>) -> Outcome {
-        Outcome { warnings, ..outcome }
     }
 }

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::key::KeyRange;
 use crate::row::{Compression, field};
 use crate::schema::{Column, FamilyId, IndexDef, TableDef};
-use crate::sql::{Show, name_of, span_of};
+use crate::sql::{Show, name_of, span_of_name};
 use crate::store::Direction;
 use crate::value::ColumnType;
 
@@ -32,7 +32,12 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
                 rows.push(reader.entries(table.rows())? as i64);
                 indexes.push(table.indexes.len() as i64);
             }
-            rows_of(vec![("table", text(names)), ("rowkey", text(keys)), ("rows", numbers(rows)), ("indexes", numbers(indexes))])
+            rows_of(vec![
+                ("table", text(names)),
+                ("rowkey", text(keys)),
+                ("rows", numbers(rows)),
+                ("indexes", numbers(indexes)),
+            ])
         }
         Show::Views => {
             let (names, queries) = catalog.views().map(|v| (v.name.clone(), v.sql.clone())).unzip();
@@ -47,13 +52,15 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
                     None => return Err(Error::internal("an index without its definition")),
                 },
                 Some(Relation::View(v)) => format!("CREATE VIEW {} AS {}", name_sql(&v.name), v.sql),
-                None => return Err(catalog.unknown(&name_of(name)).at(span_of(name))),
+                None => return Err(catalog.unknown(&name_of(name)).at(span_of_name(name))),
             };
             rows_of(vec![("name", text(vec![name_of(name)])), ("sql", text(vec![sql]))])
         }
         Show::Columns { name } => describe(view, name),
         Show::Settings => rows_of(vec![("setting", text(Vec::new())), ("value", text(Vec::new()))]),
-        Show::Setting { name } => Err(Error::invalid(format!("there is no setting \"{name}\"")).hint("SHOW SETTINGS lists them")),
+        Show::Setting { name } => {
+            Err(Error::invalid(format!("there is no setting \"{name}\"")).hint("SHOW SETTINGS lists them"))
+        }
         Show::Regions { .. } => Err(Error::unsupported("SHOW REGIONS is not supported yet")),
     }
 }
@@ -69,7 +76,8 @@ fn indexes(view: &View, table: Option<&Ident>) -> Result<RecordBatch> {
             names.push(index.name.clone());
             tables.push(table.name.clone());
             keys.push(layout_sql(&index.layout));
-            includes.push(index.include.iter().map(|id| table.column_name(*id)).collect::<Vec<_>>().join(", "));
+            includes
+                .push(index.include.iter().map(|id| table.column_name(*id)).collect::<Vec<_>>().join(", "));
             filters.push(index.filter_sql.clone().unwrap_or_default());
             unique.push(if index.unique { "yes" } else { "no" }.to_owned());
             states.push(index.state.name().to_owned());
@@ -104,7 +112,7 @@ pub fn describe(view: &View, name: &Ident) -> Result<RecordBatch> {
             });
             rows_of(vec![("column", text(names)), ("type", text(types.collect()))])
         }
-        None => Err(view.catalog.unknown(&name_of(name)).at(span_of(name))),
+        None => Err(view.catalog.unknown(&name_of(name)).at(span_of_name(name))),
     }
 }
 
@@ -112,7 +120,8 @@ fn describe_table(view: &View, table: &TableDef) -> Result<RecordBatch> {
     let mut rows = Description::default();
     for (id, column) in table.live_columns() {
         let key = if table.is_key_column(id) { "key" } else { "" };
-        let family = if table.families.len() > 1 { table.family(column.family).name.clone() } else { String::new() };
+        let family =
+            if table.families.len() > 1 { table.family(column.family).name.clone() } else { String::new() };
         rows.push(&column.name, &column.ty.sql_name(), &attributes(column, &family), key);
     }
     let sample = sample_key(view, table.rows())?.map(|key| table.key.show(&key)).unwrap_or_default();
@@ -161,7 +170,12 @@ impl Description {
 
     fn finish(self) -> Result<RecordBatch> {
         let [names, types, attributes, roles] = self.columns;
-        rows_of(vec![("column", text(names)), ("type", text(types)), ("attributes", text(attributes)), ("role", text(roles))])
+        rows_of(vec![
+            ("column", text(names)),
+            ("type", text(types)),
+            ("attributes", text(attributes)),
+            ("role", text(roles)),
+        ])
     }
 }
 
@@ -249,7 +263,12 @@ pub fn create_table_sql(table: &TableDef) -> String {
 /// The statement that makes this index table.
 pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
     let unique = if index.unique { "UNIQUE " } else { "" };
-    let mut out = format!("CREATE {unique}INDEX {} ON {} ({})", name_sql(&index.name), name_sql(&table.name), layout_sql(&index.layout));
+    let mut out = format!(
+        "CREATE {unique}INDEX {} ON {} ({})",
+        name_sql(&index.name),
+        name_sql(&table.name),
+        layout_sql(&index.layout)
+    );
     if !index.include.is_empty() {
         let names: Vec<String> = index.include.iter().map(|id| name_sql(table.column_name(*id))).collect();
         let _ = write!(out, " INCLUDE ({})", names.join(", "));

@@ -7,17 +7,21 @@
 use std::collections::HashSet;
 
 use arrow::array::RecordBatch;
-use sqlparser::ast::{Expr, Ident, LimitClause, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableWithJoins};
+use sqlparser::ast::{
+    Expr, Ident, LimitClause, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableWithJoins,
+};
 
-use super::rows::{Cells, assign, batch_of, check_constraints, check_nulls, complete, literal, quote};
+use super::rows::{
+    Cells, assign, batch_of, check_constraints, check_nulls, complete, literal, quote, values_of,
+};
 use super::session::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{Changes, RowWriter};
 use crate::key::{ColumnId, Rowkey};
-use crate::row::rows_of;
 use crate::schema::TableDef;
 use crate::sql::{
-    Assignment, Delete, Insert, InsertMode, InsertSource, Statement, Update, is_default, name_of, parse_query, span_of,
+    Assignment, Delete, Insert, InsertMode, InsertSource, Statement, Update, is_default, name_of,
+    parse_query, span_of, span_of_name,
 };
 use crate::store::WriteBatch;
 use crate::value::Value;
@@ -49,7 +53,16 @@ pub async fn insert(view: &View, stmt: &Insert, params: &[Value]) -> Result<Writ
     let Staged { changes, touched, .. } = staged;
     let affected = touched.len() as u64;
     let changes = finish(view, &table, changes, &mut batch)?;
-    let returning = returning(view, &table, stmt.returning.as_deref(), &name_in(&stmt.table, &stmt.alias), &touched, &changes, params).await?;
+    let returning = returning(
+        view,
+        &table,
+        stmt.returning.as_deref(),
+        &name_in(&stmt.table, &stmt.alias),
+        &touched,
+        &changes,
+        params,
+    )
+    .await?;
     Ok(Written { batch, affected, returning })
 }
 
@@ -67,14 +80,16 @@ async fn source_cells(view: &View, table: &TableDef, stmt: &Insert, params: &[Va
     };
     let distinct: HashSet<_> = columns.iter().collect();
     if distinct.len() < columns.len() {
-        return Err(Error::invalid("a column is named twice").at(stmt.columns.first().map(span_of)).state(sqlstate::DUPLICATE_COLUMN));
+        return Err(Error::invalid("a column is named twice")
+            .at(stmt.columns.first().and_then(span_of_name))
+            .state(sqlstate::DUPLICATE_COLUMN));
     }
     let rows = match &stmt.source {
         InsertSource::DefaultValues => vec![Vec::new()],
         InsertSource::Values(rows) => values_cells(view, rows, params).await?,
         InsertSource::Query(query) => {
             let batch = view.select((**query).clone(), params).await?;
-            let rows = rows_of(&batch)?;
+            let rows = values_of(&batch)?;
             rows.into_iter().map(|row| row.into_iter().map(Some).collect()).collect()
         }
     };
@@ -89,10 +104,15 @@ async fn source_cells(view: &View, table: &TableDef, stmt: &Insert, params: &[Va
     };
     for (at, row) in rows.iter().enumerate() {
         if row.len() != columns.len() {
-            return Err(Error::invalid(format!("row {} has {} values for {} columns", at + 1, row.len(), columns.len()))
-                .hint("give every row as many values as there are columns")
-                .state("42601")
-                .at(span_of(&stmt.table)));
+            return Err(Error::invalid(format!(
+                "row {} has {} values for {} columns",
+                at + 1,
+                row.len(),
+                columns.len()
+            ))
+            .hint("give every row as many values as there are columns")
+            .state("42601")
+            .at(span_of_name(&stmt.table)));
         }
     }
     Ok(Cells { columns, rows })
@@ -119,7 +139,7 @@ async fn values_cells(view: &View, rows: &[Vec<Expr>], params: &[Value]) -> Resu
     if !computed.is_empty() {
         let list = computed.iter().enumerate().map(|(i, (.., e))| named((*e).clone(), &format!("value_{i}")));
         let query = select(list.collect(), Vec::new(), None)?;
-        let values = rows_of(&view.select(query, params).await?)?;
+        let values = values_of(&view.select(query, params).await?)?;
         for ((at, i, _), value) in computed.into_iter().zip(values.into_iter().flatten()) {
             cells[at][i] = Some(value);
         }
@@ -136,10 +156,17 @@ struct Staged {
     conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)>,
 }
 
-fn stage(view: &View, table: &TableDef, mode: &InsertMode, rows: Vec<Vec<Value>>, given: &[ColumnId]) -> Result<Staged> {
+fn stage(
+    view: &View,
+    table: &TableDef,
+    mode: &InsertMode,
+    rows: Vec<Vec<Value>>,
+    given: &[ColumnId],
+) -> Result<Staged> {
     let reader = view.snapshot.reader()?;
     let mut writer = RowWriter::new(table, &*reader);
-    let (mut touched, mut conflicts) = (Vec::with_capacity(rows.len()), Vec::new());
+    let mut touched: Vec<Rowkey> = Vec::with_capacity(rows.len());
+    let mut conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)> = Vec::new();
     let n = rows.len();
     for (at, row) in rows.into_iter().enumerate() {
         let in_row = |e: Error| if n > 1 { e.why(format!("in row {}", at + 1)) } else { e };
@@ -161,10 +188,14 @@ fn stage(view: &View, table: &TableDef, mode: &InsertMode, rows: Vec<Vec<Value>>
                 match (holder, mode) {
                     (None, _) => writer.insert(rowkey.clone(), row)?,
                     (Some(holder), InsertMode::OnConflictUpdate { .. }) => {
-                        let twice = touched.contains(&holder) || conflicts.iter().any(|(key, ..)| *key == holder);
+                        let twice =
+                            touched.contains(&holder) || conflicts.iter().any(|(key, ..)| *key == holder);
                         if twice {
                             return Err(Error::invalid("ON CONFLICT DO UPDATE cannot change one row twice")
-                                .why(format!("two rows of the statement go to rowkey {}", table.key.show(&holder)))
+                                .why(format!(
+                                    "two rows of the statement go to rowkey {}",
+                                    table.key.show(&holder)
+                                ))
                                 .state("21000"));
                         }
                         let old = writer.current(&holder)?.map(<[Value]>::to_vec).unwrap_or_default();
@@ -190,7 +221,13 @@ fn overwrite(old: &[Value], new: &[Value], given: &[ColumnId]) -> Vec<Value> {
 }
 
 /// DO UPDATE: new values of the conflicting rows, from what is there and what was proposed.
-async fn settle(view: &View, table: &TableDef, stmt: &Insert, params: &[Value], staged: &mut Staged) -> Result<()> {
+async fn settle(
+    view: &View,
+    table: &TableDef,
+    stmt: &Insert,
+    params: &[Value],
+    staged: &mut Staged,
+) -> Result<()> {
     let InsertMode::OnConflictUpdate { assignments, filter, .. } = &stmt.mode else { return Ok(()) };
     let targets = assigned_columns(view, table, assignments)?;
     let conflicts = std::mem::take(&mut staged.conflicts);
@@ -209,13 +246,13 @@ async fn settle(view: &View, table: &TableDef, stmt: &Insert, params: &[Value], 
     let Some(SelectItem::UnnamedExpr(always)) = projection(&always).and_then(<[_]>::first).cloned() else {
         return Err(Error::internal("a query without its column"));
     };
-    let verdict = named(filter.clone().unwrap_or(always), "__passes");
+    let verdict = named(filter.as_deref().cloned().unwrap_or(always), "__passes");
     let values = assignments.iter().enumerate().map(|(i, a)| named(a.value.clone(), &format!("__set_{i}")));
     if let SetExpr::Select(select) = &mut *query.body {
         select.projection.extend(values.chain([verdict]));
     }
     let rows = vec![("__old".to_owned(), old), ("__excluded".to_owned(), new)];
-    let results = rows_of(&view.select_from(query, rows, params).await?)?;
+    let results = values_of(&view.select_from(query, rows, params).await?)?;
     let mut updated = Vec::new();
     for (mut result, (rowkey, old, _)) in results.into_iter().zip(conflicts) {
         if result.pop() != Some(Value::Boolean(true)) {
@@ -242,7 +279,7 @@ fn assigned_columns(view: &View, table: &TableDef, assignments: &[Assignment]) -
         let id = view.column(table, &assignment.column)?;
         if targets.contains(&id) {
             return Err(Error::invalid(format!("column \"{}\" is set twice", table.column_name(id)))
-                .at(span_of(&assignment.column))
+                .at(span_of_name(&assignment.column))
                 .state(sqlstate::DUPLICATE_COLUMN));
         }
         targets.push(id);
@@ -250,7 +287,12 @@ fn assigned_columns(view: &View, table: &TableDef, assignments: &[Assignment]) -
     Ok(targets)
 }
 
-fn with_assigned(table: &TableDef, old: &[Value], targets: &[ColumnId], values: impl Iterator<Item = Value>) -> Result<Vec<Value>> {
+fn with_assigned(
+    table: &TableDef,
+    old: &[Value],
+    targets: &[ColumnId],
+    values: impl Iterator<Item = Value>,
+) -> Result<Vec<Value>> {
     let mut row = old.to_vec();
     for (id, value) in targets.iter().zip(values) {
         row[usize::from(id.0)] = assign(value, table.column(*id))?;
@@ -270,7 +312,7 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
     let found = view.select_rowkeys(query, ROWKEY, params).await?;
     let mut updates: Vec<(Rowkey, Vec<Value>)> = Vec::new();
     let mut seen = HashSet::new();
-    for mut row in rows_of(&found)? {
+    for mut row in values_of(&found)? {
         let values = row.split_off(1);
         let rowkey = rowkey_of(row.pop())?;
         if seen.insert(rowkey.clone()) {
@@ -286,7 +328,16 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
     check_constraints(view, &table, &rows).await?;
     let mut batch = WriteBatch::default();
     let changes = finish(view, &table, changes, &mut batch)?;
-    let returning = returning(view, &table, stmt.returning.as_deref(), &name_in(&stmt.table, &stmt.alias), &touched, &changes, params).await?;
+    let returning = returning(
+        view,
+        &table,
+        stmt.returning.as_deref(),
+        &name_in(&stmt.table, &stmt.alias),
+        &touched,
+        &changes,
+        params,
+    )
+    .await?;
     Ok(Written { batch, affected: touched.len() as u64, returning })
 }
 
@@ -309,7 +360,8 @@ fn delete_query(stmt: &Delete) -> Result<Query> {
     let list = vec![rowkey_item(&stmt.table, &stmt.alias)?];
     let mut query = select(list, relations(&stmt.table, &stmt.alias, &stmt.using)?, stmt.filter.clone())?;
     if !stmt.order_by.is_empty() {
-        query.order_by = Some(OrderBy { kind: OrderByKind::Expressions(stmt.order_by.clone()), interpolate: None });
+        query.order_by =
+            Some(OrderBy { kind: OrderByKind::Expressions(stmt.order_by.clone()), interpolate: None });
     }
     if stmt.limit.is_some() {
         query.limit_clause =
@@ -385,7 +437,12 @@ fn relations(table: &Ident, alias: &Option<Ident>, others: &[TableWithJoins]) ->
     Ok(from)
 }
 
-fn stage_updates(view: &View, table: &TableDef, targets: &[ColumnId], updates: Vec<(Rowkey, Vec<Value>)>) -> Result<(Changes, Vec<Rowkey>)> {
+fn stage_updates(
+    view: &View,
+    table: &TableDef,
+    targets: &[ColumnId],
+    updates: Vec<(Rowkey, Vec<Value>)>,
+) -> Result<(Changes, Vec<Rowkey>)> {
     let reader = view.snapshot.reader()?;
     let mut writer = RowWriter::new(table, &*reader);
     let mut touched = Vec::with_capacity(updates.len());
@@ -419,18 +476,28 @@ fn key_update(table: &TableDef, stmt: &Update, id: ColumnId, at: usize) -> Error
             t = table.name,
         ))
         .state(sqlstate::KEY_RULE)
-        .at(span_of(&stmt.assignments[at].column))
+        .at(span_of_name(&stmt.assignments[at].column))
 }
 
 /// DELETE.
 pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Written> {
     let table = view.table(&stmt.table)?;
     let found = view.select_rowkeys(delete_query(stmt)?, ROWKEY, params).await?;
-    let rowkeys: Vec<Rowkey> = rows_of(&found)?.into_iter().map(|mut row| rowkey_of(row.pop())).collect::<Result<_>>()?;
+    let rowkeys: Vec<Rowkey> =
+        values_of(&found)?.into_iter().map(|mut row| rowkey_of(row.pop())).collect::<Result<_>>()?;
     let (changes, touched) = stage_deletes(view, &table, rowkeys)?;
     let mut batch = WriteBatch::default();
     let changes = finish(view, &table, changes, &mut batch)?;
-    let returning = returning(view, &table, stmt.returning.as_deref(), &name_in(&stmt.table, &stmt.alias), &touched, &changes, params).await?;
+    let returning = returning(
+        view,
+        &table,
+        stmt.returning.as_deref(),
+        &name_in(&stmt.table, &stmt.alias),
+        &touched,
+        &changes,
+        params,
+    )
+    .await?;
     Ok(Written { batch, affected: touched.len() as u64, returning })
 }
 

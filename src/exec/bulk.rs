@@ -153,7 +153,8 @@ pub fn build_index(
     for pair in entries.windows(2) {
         if index.unique && pair[0].key == pair[1].key {
             let (a, b) = (&pair[0], &pair[1]);
-            let (first, second) = (open_entry(index, &a.key, &a.value)?, open_entry(index, &b.key, &b.value)?);
+            let (first, second) =
+                (open_entry(index, &a.key, &a.value)?, open_entry(index, &b.key, &b.value)?);
             return Err(duplicate_index_key(table, index, &a.key, first.pointer, second.pointer));
         }
     }

@@ -54,9 +54,12 @@ impl<'a> RowWriter<'a> {
         let mut key = Vec::with_capacity(64);
         self.table.key.encode(values, &|id| self.table.column_name(id), entropy(), &mut key)?;
         if key.is_empty() {
-            return Err(Error::invalid(format!("the rowkey of table \"{}\" would be empty", self.table.name))
-                .why("every part of the key is the empty string")
-                .state(sqlstate::KEY_RULE));
+            return Err(Error::invalid(format!(
+                "the rowkey of table \"{}\" would be empty",
+                self.table.name
+            ))
+            .why("every part of the key is the empty string")
+            .state(sqlstate::KEY_RULE));
         }
         Ok(key.into())
     }
@@ -178,10 +181,14 @@ pub fn duplicate_rowkey(table: &TableDef, rowkey: &[u8]) -> Error {
 
 /// The error for a key of a UNIQUE index that is taken.
 pub fn duplicate_index_key(table: &TableDef, index: &IndexDef, key: &[u8], a: &[u8], b: &[u8]) -> Error {
-    Error::invalid(format!("key {} exists already in unique index \"{}\"", index.layout.show(key), index.name))
-        .why(format!("rows {} and {} of \"{}\" would share it", table.key.show(a), table.key.show(b), table.name))
-        .hint("change one of the rows, or drop the index")
-        .state(sqlstate::UNIQUE)
+    Error::invalid(format!(
+        "key {} exists already in unique index \"{}\"",
+        index.layout.show(key),
+        index.name
+    ))
+    .why(format!("rows {} and {} of \"{}\" would share it", table.key.show(a), table.key.show(b), table.name))
+    .hint("change one of the rows, or drop the index")
+    .state(sqlstate::UNIQUE)
 }
 
 /// Which unique index keys a batch frees and takes.

@@ -8,10 +8,9 @@ pub mod bulk;
 pub mod dml;
 pub mod scan;
 pub mod stored;
-#[cfg(any())]
 pub mod transfer;
-pub mod watch;
 mod view;
 mod walk;
+pub mod watch;
 
 pub use view::key_value;

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
-pub use super::view::{field_type, key_value};
 use super::view::{Scratch, Sources, View, entry_view};
+pub use super::view::{field_type, key_value};
 use super::walk::{Side, Walk};
 use crate::access::{Access, Method, Path};
 use crate::error::{Error, Result};
@@ -108,7 +108,15 @@ impl Scan {
             Method::Empty | Method::Get(_) => Position::Keys(0),
             method @ Method::Scan { .. } => Position::Walk(Walk::new(method, keyspace)),
         };
-        Scan { spec, snapshot, counters, entry_sources, row_sources, position, left: limit.unwrap_or(u64::MAX) }
+        Scan {
+            spec,
+            snapshot,
+            counters,
+            entry_sources,
+            row_sources,
+            position,
+            left: limit.unwrap_or(u64::MAX),
+        }
     }
 
     /// The next rows, possibly none of them yet; `None` when the scan is over.
@@ -221,7 +229,13 @@ impl<'a> Pull<'a> {
         }
     }
 
-    fn fetch(&self, index: &IndexDef, pointers: &[Rowkey], scratch: &mut Scratch, out: &mut Output) -> Result<()> {
+    fn fetch(
+        &self,
+        index: &IndexDef,
+        pointers: &[Rowkey],
+        scratch: &mut Scratch,
+        out: &mut Output,
+    ) -> Result<()> {
         let mut order: Vec<usize> = (0..pointers.len()).collect();
         order.sort_unstable_by(|a, b| pointers[*a].cmp(&pointers[*b]));
         let mut rows: Vec<(&[u8], Vec<Option<&[u8]>>)> = vec![(&[], Vec::new()); pointers.len()];

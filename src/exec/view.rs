@@ -106,7 +106,12 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// A row of the table without its packed values.
-    pub fn of_row(spec: &'a ScanSpec, sources: &'a Sources, rowkey: &'a [u8], scratch: &'a Scratch) -> View<'a> {
+    pub fn of_row(
+        spec: &'a ScanSpec,
+        sources: &'a Sources,
+        rowkey: &'a [u8],
+        scratch: &'a Scratch,
+    ) -> View<'a> {
         View {
             spec,
             sources,
@@ -224,4 +229,3 @@ pub fn entry_view<'a>(
         ..View::of_row(spec, sources, parts.pointer, scratch)
     })
 }
-

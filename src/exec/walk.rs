@@ -3,9 +3,9 @@
 use std::cmp::Ordering as Order;
 
 use super::scan::{Counters, ScanSpec};
+use crate::access::Method;
 use crate::error::Result;
 use crate::key::{End, KeyRange, Rowkey};
-use crate::access::Method;
 use crate::schema::FamilyId;
 use crate::store::{Cursor, Direction, KeyspaceId, Reader};
 
@@ -65,7 +65,12 @@ impl Walk {
         }
     }
 
-    fn one_by_one(&mut self, reader: &dyn Reader, counters: &Counters, visit: &mut Visit<'_>) -> Result<bool> {
+    fn one_by_one(
+        &mut self,
+        reader: &dyn Reader,
+        counters: &Counters,
+        visit: &mut Visit<'_>,
+    ) -> Result<bool> {
         let mut looked_at = 0;
         while !self.ranges.is_empty() {
             Counters::add(&counters.seeks, 1);
@@ -88,11 +93,22 @@ impl Walk {
 
     /// Like [`Walk::one_by_one`], but the entries of all ranges come in the order of their key bytes
     /// from `skip` on.
-    fn merged(&mut self, skip: usize, reader: &dyn Reader, counters: &Counters, visit: &mut Visit<'_>) -> Result<bool> {
+    fn merged(
+        &mut self,
+        skip: usize,
+        reader: &dyn Reader,
+        counters: &Counters,
+        visit: &mut Visit<'_>,
+    ) -> Result<bool> {
         let mut heads = Vec::with_capacity(self.ranges.len());
         for (i, range) in self.ranges.iter().enumerate() {
             Counters::add(&counters.seeks, 1);
-            let mut head = Head { range: i, cursor: reader.cursor(self.keyspace, range, self.direction)?, key: Vec::new(), value: Vec::new() };
+            let mut head = Head {
+                range: i,
+                cursor: reader.cursor(self.keyspace, range, self.direction)?,
+                key: Vec::new(),
+                value: Vec::new(),
+            };
             if head.step(counters)? {
                 heads.push(head);
             }
@@ -167,7 +183,13 @@ impl<'a> Side<'a> {
     pub fn for_families(spec: &ScanSpec, families: &[FamilyId], direction: Direction) -> Vec<Side<'a>> {
         let families = families.iter().filter(|f| **f != FamilyId::DEFAULT);
         families
-            .map(|f| Side { keyspace: spec.table.family(*f).keyspace, direction, cursor: None, head: None, here: false })
+            .map(|f| Side {
+                keyspace: spec.table.family(*f).keyspace,
+                direction,
+                cursor: None,
+                head: None,
+                here: false,
+            })
             .collect()
     }
 

@@ -142,6 +142,11 @@ impl KeyPart {
         matches!(self.form.transform, Transform::Random { .. })
     }
 
+    /// `DESC`: its bytes are inverted.
+    pub fn is_descending(&self) -> bool {
+        self.descending
+    }
+
     /// As written in the SQL.
     pub fn sql(&self) -> &str {
         &self.sql

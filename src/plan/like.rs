@@ -230,7 +230,11 @@ fn strip_end<'t>(text: &'t str, literal: &str, case: Case) -> Option<&'t str> {
         return text.strip_suffix(literal);
     }
     let mut chars = text.chars();
-    literal.chars().rev().all(|l| chars.next_back().is_some_and(|c| same_letter(l, c))).then_some(chars.as_str())
+    literal
+        .chars()
+        .rev()
+        .all(|l| chars.next_back().is_some_and(|c| same_letter(l, c)))
+        .then_some(chars.as_str())
 }
 
 fn same_letter(a: char, b: char) -> bool {

@@ -158,7 +158,12 @@ impl Union {
         self.unsure.extend(found.unsure);
     }
 
-    fn finish(self, conjuncts: Vec<Predicate>, layout: &KeyLayout, fixed: BTreeMap<ColumnId, Value>) -> Ranges {
+    fn finish(
+        self,
+        conjuncts: Vec<Predicate>,
+        layout: &KeyLayout,
+        fixed: BTreeMap<ColumnId, Value>,
+    ) -> Ranges {
         let mut points = self.points && self.count > 0;
         let all = match points {
             true => KeyRanges::of_points(self.ranges.into_iter().map(|r| r.start).collect()),

@@ -13,7 +13,9 @@ use super::alternatives::{Fact, Term};
 use super::predicate::Field;
 use super::ranges::Target;
 use super::sets::{ValueSet, as_point};
-use crate::key::{ColumnId, End, Image, Interval, KeyLayout, KeyPart, KeyRange, KeyRanges, Rowkey, prefix_end};
+use crate::key::{
+    ColumnId, End, Image, Interval, KeyLayout, KeyPart, KeyRange, KeyRanges, Rowkey, prefix_end,
+};
 use crate::value::Value;
 
 /// Everything one alternative says, by field.
@@ -65,9 +67,8 @@ impl Known {
             return None;
         }
         let never_null: BTreeSet<Field> = layout.parts().iter().filter_map(never_null).collect();
-        let is_idle = |f: &Field, set: &ValueSet| {
-            set.covers_not_null() && (set.has_null() || never_null.contains(f))
-        };
+        let is_idle =
+            |f: &Field, set: &ValueSet| set.covers_not_null() && (set.has_null() || never_null.contains(f));
         known.idle = known.values.iter().filter(|(f, set)| is_idle(f, set)).map(|(f, _)| *f).collect();
         Some(known)
     }
