@@ -114,7 +114,7 @@ fn choose_entries(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choi
     let mut access = candidate(&index.layout, index.keyspace, found, need, stats);
     access.path = Path::IndexOnly(index.id);
     access.entry_filter = std::mem::replace(&mut access.filter, Predicate::True);
-    Choice { chosen: reason(&access, &index.layout), access, rejected: Vec::new() }
+    Choice { chosen: reason(&access, &index.layout, need), access, rejected: Vec::new() }
 }
 
 fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice {
@@ -147,7 +147,7 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice 
     }
     let position = |name: &str| table.indexes.iter().position(|i| i.name == name);
     rejected.sort_by_key(|(name, _)| position(name));
-    Choice { chosen: reason(&best, best_layout), access: best, rejected }
+    Choice { chosen: reason(&best, best_layout, need), access: best, rejected }
 }
 
 fn path_index(table: &TableDef, path: Path) -> Option<&IndexDef> {
@@ -184,7 +184,7 @@ fn index_path(
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
     let unbound = found.ranges.is_all();
     let mut access = candidate(&index.layout, index.keyspace, found, need, stats);
-    if unbound && !covering && !access.ordered {
+    if unbound && !covering && (need.order.is_empty() || !access.ordered) {
         return Err(match index.layout.parts().first() {
             Some(part) => format!("its leading part {} is not bound", part.sql()),
             None => "it is not bound".into(),
@@ -286,8 +286,8 @@ fn order_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<Direction
     None
 }
 
-fn reason(access: &Access, layout: &KeyLayout) -> String {
-    let order = if access.ordered { ", already in order" } else { "" };
+fn reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
+    let order = if access.ordered && !need.order.is_empty() { ", already in order" } else { "" };
     match &access.method {
         Method::Empty => "the WHERE contradicts itself; nothing is read".into(),
         Method::Get(keys) if keys.len() == 1 => "every part of the rowkey is known".into(),

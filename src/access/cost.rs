@@ -23,6 +23,8 @@ pub struct CostModel {
     pub range_share: f64,
     /// Share of rows that a residual filter leaves, when nothing is known.
     pub residual_share: f64,
+    /// Entries that a keyspace is taken to have at the least.
+    pub entries_min: u64,
     /// Entries a probe reads at the most to learn how long a range is.
     pub probe_entries: u64,
     /// Size of an index entry against a row, for scans of a whole index table.
@@ -38,6 +40,7 @@ pub const COST: CostModel = CostModel {
     equal_share: 0.01,
     range_share: 0.3,
     residual_share: 0.3,
+    entries_min: 1000,
     probe_entries: 200,
     index_entry_share: 0.8,
 };
@@ -53,21 +56,30 @@ pub trait Statistics {
 
 /// Entries expected inside `ranges`.
 pub fn entries_in(stats: &dyn Statistics, keyspace: KeyspaceId, ranges: &Ranges) -> f64 {
-    let all = stats.entries(keyspace) as f64;
     if ranges.ranges.is_empty() {
         return 0.0;
     }
     if ranges.points {
         return ranges.ranges.as_slice().len() as f64;
     }
+    let stored = stats.entries(keyspace);
+    // A plan for an almost empty table should not change with its first rows.
+    let all = stored.max(COST.entries_min) as f64;
     if ranges.ranges.is_all() {
         return all;
+    }
+    if stored < COST.entries_min {
+        return guess(all, ranges);
     }
     let probed = stats.probe(keyspace, &ranges.ranges, COST.probe_entries);
     if probed < COST.probe_entries {
         return probed as f64;
     }
+    guess(all, ranges).clamp(probed as f64, all.max(probed as f64))
+}
+
+/// A share of all entries by how much of the key is bound.
+fn guess(all: f64, ranges: &Ranges) -> f64 {
     let equal = ranges.bound_parts.saturating_sub(1) as i32;
-    let share = COST.equal_share.powi(equal) * COST.range_share;
-    (all * share).clamp(probed as f64, all.max(probed as f64))
+    all * COST.equal_share.powi(equal) * COST.range_share
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 
 use super::scan::ScanExec;
@@ -46,20 +47,30 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
         lines.push(format!("  chosen: {}", scan.chosen));
         lines.extend(scan.rejected.iter().map(|(index, why)| format!("  rejected: {index}: {why}")));
     }
-    let above = displayable(&**plan).indent(false).to_string();
-    let is_access = |line: &str| found.iter().any(|scan| line.trim() == scan.describe(false));
-    if above.lines().any(|line| !is_access(line)) {
+    let mut above = Vec::new();
+    operators(plan, 1, &mut above);
+    if above.iter().any(|line| !line.starts_with("  <- ")) {
         lines.push("then:".into());
-        for line in above.lines() {
-            let depth = line.len() - line.trim_start().len();
-            let text = if is_access(line) {
-                // The full line stands above: here its class and name do.
-                line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
-            } else {
-                line.trim().to_owned()
-            };
-            lines.push(format!("  {}{text}", " ".repeat(depth)));
-        }
+        lines.extend(above);
     }
     lines
+}
+
+/// DataFusion's operators, outermost first; where one of our accesses is read, its class and name stand.
+fn operators(plan: &Arc<dyn ExecutionPlan>, depth: usize, lines: &mut Vec<String>) {
+    let any: &dyn std::any::Any = &**plan;
+    let indent = "  ".repeat(depth);
+    let mut below = depth + 1;
+    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+        let words: Vec<String> = scan.describe(false).split_whitespace().take(2).map(str::to_owned).collect();
+        lines.push(format!("{indent}<- {}", words.join(" ")));
+    } else if any.is::<CooperativeExec>() {
+        // Only yields to the scheduler.
+        below = depth;
+    } else {
+        lines.push(format!("{indent}{}", displayable(&**plan).one_line().to_string().trim()));
+    }
+    for child in plan.children() {
+        operators(child, below, lines);
+    }
 }

@@ -150,10 +150,6 @@ impl ExecutionPlan for ScanExec {
         Ok(Arc::new(statistics))
     }
 
-    fn supports_limit_pushdown(&self) -> bool {
-        true
-    }
-
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
         let limit = limit.map(|n| n as u64);
         // Rows are given out in order, so a smaller limit only stops sooner.
