@@ -1,0 +1,2 @@
+//! Rows.
+pub mod json;

@@ -1,0 +1,3 @@
+//! Text to statement.
+pub mod split;
+pub mod suggest;
