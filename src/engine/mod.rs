@@ -91,9 +91,11 @@ impl Session {
                 });
             }
             _ => {
-                return Err(Error::invalid("syntax")
-                    .state(sqlstate::SYNTAX)
-                    .at(Span { line: 1, column: 1, len: 5 }));
+                return Err(Error::invalid("syntax").state(sqlstate::SYNTAX).at(Span {
+                    line: 1,
+                    column: 1,
+                    len: 5,
+                }));
             }
         };
         let array: arrow::array::ArrayRef = Arc::new(Int64Array::from(vec![value]));
