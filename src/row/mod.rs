@@ -1,2 +1,0 @@
-//! Rows.
-pub mod json;
