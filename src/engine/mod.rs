@@ -65,6 +65,9 @@ pub struct Progress {
     pub finished: bool,
 }
 
+/// Receives progress reports.
+pub type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
+
 /// One connection.
 pub struct Session {
     in_transaction: bool,
@@ -113,7 +116,7 @@ impl Session {
         CancelHandle
     }
     /// Watches it.
-    pub fn on_progress(&mut self, _f: Arc<dyn Fn(&Progress) + Send + Sync>) {}
+    pub fn on_progress(&mut self, _f: OnProgress) {}
     /// BEGIN without COMMIT.
     pub fn in_transaction(&self) -> bool {
         self.in_transaction

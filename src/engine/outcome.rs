@@ -1,6 +1,4 @@
 //! What a statement gives back.
-use std::fmt;
-
 use arrow::record_batch::RecordBatch;
 
 use crate::error::Result;
@@ -15,18 +13,14 @@ pub struct OutputColumn {
 
 /// Not fatal.
 pub struct Warning {
+    /// Part of the key.
+    pub part: usize,
     /// What.
     pub what: String,
     /// Why.
     pub why: String,
     /// Fix.
     pub hint: String,
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "warning: {}\n  why: {}\n hint: {}", self.what, self.why, self.hint)
-    }
 }
 
 /// Batches.

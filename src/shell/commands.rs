@@ -151,8 +151,9 @@ pub fn find(word: &str) -> Option<&'static Spec> {
 
 fn unknown(word: &str) -> Error {
     let name = word.get(1..).unwrap_or_default();
-    let names = COMMANDS.iter().flat_map(|spec| spec.names.iter().copied());
-    let hint = match did_you_mean(name, names) {
+    let names = || COMMANDS.iter().flat_map(|spec| spec.names.iter().copied());
+    let begun = || names().find(|known| name.len() > 1 && known.starts_with(name));
+    let hint = match begun().or_else(|| did_you_mean(name, names())) {
         Some(near) => {
             format!("did you mean {}{near}? .help lists the commands", word.get(..1).unwrap_or("."))
         }
@@ -275,14 +276,24 @@ mod tests {
                 "error: there is no command .tabels\n hint: did you mean .tables? .help lists the commands",
             ),
             ("\\zzzzzz", "error: there is no command \\zzzzzz\n hint: .help lists the commands"),
+            (
+                ".tim",
+                "error: there is no command .tim\n hint: did you mean .timing? .help lists the commands",
+            ),
             (".mode xml", "error: there is no mode \"xml\"\n hint: table, csv, jsonl or markdown"),
             (".timing maybe", "error: \"maybe\" is neither on nor off"),
             (".read", "error: a file is missing"),
             (".width x", "error: \"x\" is no width\n hint: for example: .width 40"),
-            ("\\é", "error: there is no command \\é\n hint: did you mean \\?? .help lists the commands"),
         ];
         for (line, message) in cases {
             assert_eq!(parse(line).unwrap_err().to_string(), message, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_may_be_any_text() {
+        for line in [".", "\\", "\\é", ".;", "\\\\"] {
+            assert!(parse(line).is_err(), "{line}");
         }
     }
 

@@ -208,15 +208,19 @@ impl Console {
     }
 
     fn print(&mut self, mut outcome: Outcome, started: Instant) -> Result<(), RenderError> {
+        let warnings = std::mem::take(&mut outcome.warnings);
         if self.settings.format == Format::Jsonl {
-            let line = json::success(self.statements, outcome, started)?;
+            let rows = Rows { columns: &outcome.columns, batches: &mut outcome.rows };
+            let line = json::success(self.statements, rows, outcome.affected, &warnings, started)?;
             return Ok(self.writer().write_all(&line)?);
         }
-        let warnings = std::mem::take(&mut outcome.warnings);
         let (format, style) = (self.settings.format, self.style());
         self.on_screen(|out| render::outcome(out, format, style, outcome))?;
         for warning in warnings {
-            self.tell(&warning.to_string())?;
+            self.tell(&format!(
+                "warning: {}\n  why: {}\n hint: {}",
+                warning.what, warning.why, warning.hint
+            ))?;
         }
         Ok(())
     }

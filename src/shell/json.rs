@@ -11,13 +11,14 @@
 
 use std::time::Instant;
 
+use arrow::record_batch::RecordBatch;
 use serde::{Deserialize, Serialize};
 use serde_json::value::Value as Json;
 
-use super::render::RenderError;
-use crate::engine::{Outcome, Warning};
+use super::render::Rows;
+use crate::engine::Warning;
 use crate::error::{Error, Result, Span, sqlstate};
-use crate::row::json::write_json_cell;
+use crate::row::write_json_cell;
 use crate::value::Value;
 
 /// Digits a [`Value::Decimal`] can hold.
@@ -93,32 +94,34 @@ fn exact_decimal(text: &str) -> Option<Value> {
 /// The line of a statement that succeeded, with `\n`.
 ///
 /// Errors: when the statement fails while its rows are read.
-pub fn success(statement: u64, outcome: Outcome, started: Instant) -> Result<Vec<u8>, RenderError> {
-    let Outcome { columns, rows, affected, warnings, .. } = outcome;
-    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-    let types: Vec<&str> = columns.iter().map(|column| column.type_name.as_str()).collect();
-    let mut line = format!(
+pub fn success(
+    statement: u64,
+    rows: Rows<'_>,
+    affected: Option<u64>,
+    warnings: &[Warning],
+    started: Instant,
+) -> Result<Vec<u8>> {
+    let names: Vec<&str> = rows.columns.iter().map(|column| column.name.as_str()).collect();
+    let types: Vec<&str> = rows.columns.iter().map(|column| column.type_name.as_str()).collect();
+    let head = format!(
         "{{\"statement\":{statement},\"columns\":{},\"types\":{},\"rows\":[",
         json(&names),
         json(&types)
-    )
-    .into_bytes();
-    write_rows(&mut line, rows)?;
+    );
+    let mut line = head.into_bytes();
+    write_rows(&mut line, rows.batches)?;
     let warnings: Vec<WireWarning<'_>> = warnings.iter().map(WireWarning::from).collect();
-    let rest = format!(
+    let tail = format!(
         "],\"affected\":{},\"warnings\":{},\"elapsed_us\":{}}}\n",
         json(&affected),
         json(&warnings),
         started.elapsed().as_micros()
     );
-    line.extend_from_slice(rest.as_bytes());
+    line.extend_from_slice(tail.as_bytes());
     Ok(line)
 }
 
-fn write_rows(
-    line: &mut Vec<u8>,
-    batches: impl Iterator<Item = Result<arrow::record_batch::RecordBatch>>,
-) -> Result<()> {
+fn write_rows(line: &mut Vec<u8>, batches: impl Iterator<Item = Result<RecordBatch>>) -> Result<()> {
     let mut first = true;
     for batch in batches {
         let batch = batch?;
@@ -184,11 +187,18 @@ fn json(value: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{columns, orders, stream};
+    use super::super::testing::{columns, orders};
     use super::*;
+    use crate::engine::OutputColumn;
 
-    fn line(outcome: Outcome) -> Json {
-        let line = String::from_utf8(success(3, outcome, Instant::now()).unwrap()).unwrap();
+    fn object(
+        columns: &[OutputColumn],
+        batches: Vec<RecordBatch>,
+        affected: Option<u64>,
+        warnings: &[Warning],
+    ) -> Json {
+        let rows = Rows { columns, batches: &mut batches.into_iter().map(Ok) };
+        let line = String::from_utf8(success(3, rows, affected, warnings, Instant::now()).unwrap()).unwrap();
         assert_eq!(line.matches('\n').count(), 1, "one line: {line}");
         let mut object: Json = serde_json::from_str(&line).unwrap();
         assert!(object["elapsed_us"].is_u64());
@@ -199,38 +209,21 @@ mod tests {
     #[test]
     fn rows_are_arrays_in_the_order_of_the_columns() {
         let (columns, batch) = orders();
-        let outcome = Outcome {
-            columns,
-            rows: stream(vec![Ok(batch)]),
-            affected: None,
-            warnings: vec![],
-            tag: "SELECT",
-        };
-        assert_eq!(
-            line(outcome).to_string(),
-            serde_json::json!({
-                "statement": 3,
-                "columns": ["order_id", "note"],
-                "types": ["BIGINT", "VARCHAR"],
-                "rows": [[7, "paid"], [123456, "a, \"b\"\nsecond line"], [null, ""], [-1, null]],
-                "affected": null,
-                "warnings": []
-            })
-            .to_string()
-        );
+        let expected = serde_json::json!({
+            "statement": 3,
+            "columns": ["order_id", "note"],
+            "types": ["BIGINT", "VARCHAR"],
+            "rows": [[7, "paid"], [123456, "a, \"b\"\nsecond line"], [null, ""], [-1, null]],
+            "affected": null,
+            "warnings": []
+        });
+        assert_eq!(object(&columns, vec![batch], None, &[]), expected);
     }
 
     #[test]
     fn writes_carry_their_count_and_warnings() {
-        let warning = Warning { what: "w".into(), why: "y".into(), hint: "h".into() };
-        let outcome = Outcome {
-            columns: vec![],
-            rows: stream(vec![]),
-            affected: Some(2),
-            warnings: vec![warning],
-            tag: "INSERT",
-        };
-        let object = line(outcome);
+        let warning = Warning { part: 0, what: "w".into(), why: "y".into(), hint: "h".into() };
+        let object = object(&[], vec![], Some(2), &[warning]);
         assert_eq!(object["rows"], serde_json::json!([]));
         assert_eq!(object["affected"], 2);
         assert_eq!(object["warnings"], serde_json::json!([{"message": "w", "why": "y", "hint": "h"}]));
@@ -239,15 +232,10 @@ mod tests {
     #[test]
     fn a_row_that_fails_leaves_no_half_object() {
         let (_, batch) = orders();
-        let rows = stream(vec![Ok(batch), Err(Error::corrupt("bad entry"))]);
-        let outcome = Outcome {
-            columns: columns(&[("a", "BIGINT"), ("b", "VARCHAR")]),
-            rows,
-            affected: None,
-            warnings: vec![],
-            tag: "SELECT",
-        };
-        assert!(matches!(success(1, outcome, Instant::now()), Err(RenderError::Query(_))));
+        let columns = columns(&[("order_id", "BIGINT"), ("note", "VARCHAR")]);
+        let mut batches = vec![Ok(batch), Err(Error::corrupt("bad entry"))].into_iter();
+        let rows = Rows { columns: &columns, batches: &mut batches };
+        assert_eq!(success(1, rows, None, &[], Instant::now()).unwrap_err().what(), "bad entry");
     }
 
     #[test]

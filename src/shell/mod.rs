@@ -12,7 +12,6 @@
 //! the chosen [`Format`], errors told with a caret. What differs between a person and a pipe is only who
 //! feeds it.
 
-mod cells;
 pub mod commands;
 mod complete;
 mod console;
@@ -32,7 +31,7 @@ mod variables;
 
 pub use console::{Console, Halt, Place, Settings, Step};
 pub use pager::Screen;
-pub use progress::{Observer, ProgressLine};
+pub use progress::ProgressLine;
 pub use render::Format;
 pub use repl::run as repl;
 pub use variables::Variables;

@@ -16,6 +16,7 @@ pub struct Screen {
 /// Writes to `screen` what fits on it, and to the pager what does not.
 pub struct Pager<'a> {
     screen: &'a mut dyn Write,
+    command: String,
     state: State,
 }
 
@@ -30,9 +31,14 @@ enum State {
 }
 
 impl<'a> Pager<'a> {
-    /// Pages what is longer than `rows` lines, less two for the prompt.
+    /// Pages what is longer than `rows` lines, less two for the prompt, with `$PAGER` or `less`.
     pub fn new(screen: &'a mut dyn Write, rows: usize) -> Self {
-        Pager { screen, state: State::Held { text: Vec::new(), lines_left: rows.saturating_sub(2) } }
+        let command = env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty());
+        Self::with_command(screen, rows, command.unwrap_or_else(|| "less".to_owned()))
+    }
+
+    fn with_command(screen: &'a mut dyn Write, rows: usize, command: String) -> Self {
+        Pager { screen, command, state: State::Held { text: Vec::new(), lines_left: rows.saturating_sub(2) } }
     }
 
     /// Prints what was held back, or waits until the user leaves the pager.
@@ -51,7 +57,7 @@ impl<'a> Pager<'a> {
     fn overflow(&mut self) -> io::Result<()> {
         let State::Held { text, .. } = &mut self.state else { return Ok(()) };
         let text = std::mem::take(text);
-        self.state = start().map_or(State::Direct, State::Paging);
+        self.state = start(&self.command).map_or(State::Direct, State::Paging);
         self.write_all(&text)
     }
 }
@@ -85,12 +91,11 @@ impl Write for Pager<'_> {
     }
 }
 
-/// Starts `$PAGER`, or `less`, told to keep long lines whole and to leave the text on the screen.
-fn start() -> io::Result<Child> {
-    let command = env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty());
-    let command = command.unwrap_or_else(|| "less".to_owned());
+/// Starts a pager. `less` is told to keep long lines whole, to show colours, to end by itself on short
+/// texts and to leave them on the screen.
+fn start(command: &str) -> io::Result<Child> {
     let mut words = command.split_whitespace();
-    let mut pager = Command::new(words.next().unwrap_or("less"));
+    let mut pager = Command::new(words.next().unwrap_or_default());
     pager.args(words).stdin(Stdio::piped());
     if env::var_os("LESS").is_none() {
         pager.env("LESS", "-RSFX");
@@ -108,6 +113,29 @@ mod tests {
         let mut pager = Pager::new(&mut screen, 4);
         pager.write_all(b"one\ntwo\n").unwrap();
         assert!(matches!(pager.state, State::Held { lines_left: 0, .. }));
+        pager.finish().unwrap();
+        assert_eq!(screen, b"one\ntwo\n");
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_through_the_pager() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut screen = Vec::new();
+        let command = format!("cp /dev/stdin {}", file.path().display());
+        let mut pager = Pager::with_command(&mut screen, 4, command);
+        pager.write_all(b"one\ntwo\n").unwrap();
+        pager.write_all(b"three\n").unwrap();
+        pager.finish().unwrap();
+        assert_eq!(std::fs::read(file.path()).unwrap(), b"one\ntwo\nthree\n");
+        assert!(screen.is_empty());
+    }
+
+    #[test]
+    fn without_a_pager_everything_goes_to_the_screen() {
+        let mut screen = Vec::new();
+        let mut pager = Pager::with_command(&mut screen, 0, "no-such-pager".to_owned());
+        pager.write_all(b"one\n").unwrap();
+        pager.write_all(b"two\n").unwrap();
         pager.finish().unwrap();
         assert_eq!(screen, b"one\ntwo\n");
     }

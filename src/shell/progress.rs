@@ -8,13 +8,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::engine::Progress;
+use crate::engine::{OnProgress, Progress};
 
 /// How long a statement may take without showing that it works.
 const PATIENCE: Duration = Duration::from_millis(400);
-
-/// What the engine calls with each step.
-pub type Observer = Arc<dyn Fn(&Progress) + Send + Sync>;
 
 /// The progress line. Clones share it.
 #[derive(Clone, Default)]
@@ -28,7 +25,7 @@ struct Running {
 
 impl ProgressLine {
     /// A function that shows what it is told. Without a terminal on stderr, indicatif draws nothing.
-    pub fn observer(&self) -> Observer {
+    pub fn observer(&self) -> OnProgress {
         let line = self.clone();
         Arc::new(move |progress| line.show(progress))
     }

@@ -5,14 +5,15 @@
 
 use std::io::{self, Write};
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use clap::ValueEnum;
 
-use super::cells::Cells;
 use super::table;
 use crate::engine::{Outcome, OutputColumn};
 use crate::error::{Error, Result};
+use crate::row::write_text_cell;
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -89,12 +90,20 @@ impl Rows<'_> {
     ) -> Result<(), RenderError> {
         for batch in self.batches {
             let batch = batch?;
-            for row in Cells::new(&batch)?.rows() {
-                each(batch.schema_ref(), row?)?;
+            for row in 0..batch.num_rows() {
+                each(batch.schema_ref(), text_row(&batch, row)?)?;
             }
         }
         Ok(())
     }
+}
+
+fn text_row(batch: &RecordBatch, row: usize) -> Result<TextRow> {
+    let cell = |array: &ArrayRef| {
+        let mut text = String::new();
+        Ok(write_text_cell(&mut text, array, row)?.then_some(text))
+    };
+    batch.columns().iter().map(cell).collect()
 }
 
 /// Writes an outcome. `format` is any but [`Format::Jsonl`], which is written as a table here.

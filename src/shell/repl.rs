@@ -24,6 +24,7 @@ use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::history::DefaultHistory;
 use rustyline::{ColorMode, CompletionType, Config, Context, Editor, Helper, Hinter, Validator};
 
+use super::commands::is_command;
 use super::complete::Completion;
 use super::console::{Console, Halt, Step};
 use super::highlight::highlight;
@@ -194,7 +195,9 @@ impl rustyline::completion::Completer for PromptHelper {
 
 impl Highlighter for PromptHelper {
     fn highlight<'l>(&self, line: &'l str, _pos: usize) -> Cow<'l, str> {
-        if self.color { Cow::Owned(highlight(&self.before.borrow(), line)) } else { Cow::Borrowed(line) }
+        let before = self.before.borrow();
+        let command = before.is_empty() && is_command(line);
+        if self.color && !command { Cow::Owned(highlight(&before, line)) } else { Cow::Borrowed(line) }
     }
 
     fn highlight_char(&self, _line: &str, _pos: usize, _kind: CmdKind) -> bool {

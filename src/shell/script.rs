@@ -1,6 +1,6 @@
 //! Scripts: bytes of a file or a pipe → text → statements and command lines, run as they arrive.
 //!
-//! [`Pieces`] decodes what is there, at most a line at a time and never waiting for more than it needs;
+//! `Pieces` decodes what is there, at most a line at a time and never waiting for more than it needs;
 //! [`Feeder`] runs each statement as soon as its `;` has come, so a program may write a statement into
 //! `rowkeydb run -` and read its answer before it writes the next.
 
@@ -148,13 +148,13 @@ impl Feeder {
 
     /// A statement has begun and not ended.
     pub fn is_open(&self) -> bool {
-        !self.held.is_empty() || self.splitter.pending()
+        !self.held.is_empty() || self.splitter.is_open()
     }
 
     /// Takes a piece of text, not longer than to the end of a line, and runs what is complete.
     pub fn feed(&mut self, piece: &str, console: &mut Console) -> Step {
         self.held.push_str(piece);
-        if self.at_line_start && !self.splitter.pending() {
+        if self.at_line_start && !self.splitter.is_open() {
             let (command, ended) = (is_command(&self.held), self.held.ends_with('\n'));
             if !ended && (command || self.held.trim().is_empty()) {
                 return Ok(());
@@ -245,7 +245,7 @@ impl<R: BufRead> Pieces<R> {
         let there = loop {
             match self.reader.fill_buf() {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                other => break other?,
+                other => break other.map_err(|e| io_error(format!("cannot read line {}", self.line), e))?,
             }
         };
         let len = there.iter().position(|&b| b == b'\n').map_or(there.len(), |at| at + 1);

@@ -7,18 +7,12 @@ use arrow::array::{ArrayRef, Int64Array, StringArray};
 use arrow::record_batch::RecordBatch;
 
 use super::console::{Console, Settings};
-use crate::engine::{Database, OutputColumn, RowStream};
-use crate::error::Result;
+use crate::engine::{Database, OutputColumn};
 
 /// Columns of these names and types.
 pub fn columns(named: &[(&str, &str)]) -> Vec<OutputColumn> {
     let column = |(name, ty): &(&str, &str)| OutputColumn { name: (*name).into(), type_name: (*ty).into() };
     named.iter().map(column).collect()
-}
-
-/// A stream of these batches.
-pub fn stream(batches: Vec<Result<RecordBatch>>) -> RowStream {
-    RowStream(Box::new(batches.into_iter()))
 }
 
 /// Four orders with everything that is hard to print: NULL, '', quotes, several lines.

@@ -43,7 +43,7 @@ impl Splitter {
     }
 
     /// A statement has begun.
-    pub fn pending(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.trimmed(&self.rest).is_some()
     }
 

@@ -9,6 +9,13 @@ use std::fmt;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime};
 use serde::{Deserialize, Serialize};
 
+mod cast;
+mod parse;
+mod time;
+
+pub use cast::{CastError, CastFault, decimal_to_double, rescale};
+pub use parse::from_hex;
+
 /// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ColumnType {

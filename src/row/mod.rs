@@ -1,0 +1,19 @@
+//! Rows outside the key: packed for the store, in columns for Arrow, as text for people.
+//!
+//! Down: typed values → [`pack`] → bytes of one row and family → [`seal`] → the store.
+//! Up: the store → [`open`] → [`PackedRow`], decoded column by column as asked → [`ColumnBuilder`] →
+//! record batches → [`value_at`], [`write_text_cell`] or [`write_json_cell`].
+
+mod arrow;
+mod builder;
+mod cell;
+mod compress;
+mod packed;
+#[cfg(test)]
+mod testing;
+
+pub use arrow::{any_value_at, arrow_type, column_type_of, field, rows_of, value_at};
+pub use builder::ColumnBuilder;
+pub use cell::{write_json_cell, write_text_cell};
+pub use compress::{Compression, open, seal};
+pub use packed::{PackedRow, Stamp, pack, pack_stamped};

@@ -1,0 +1,165 @@
+//! Dates and times from text.
+//!
+//! `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.fraction]]`, then optionally a zone:
+//! `Z`, ` UTC`, `±HH`, `±HHMM` or `±HH:MM`. Fractions round to the microsecond.
+
+use chrono::{Datelike, NaiveDate};
+
+use super::cast::CastFault;
+
+/// Microseconds of a day.
+pub(super) const US_PER_DAY: i64 = 86_400_000_000;
+
+/// 0001-01-01 and 9999-12-31, in days since 1970-01-01.
+const DAYS: std::ops::RangeInclusive<i32> = -719_162..=2_932_896;
+
+/// The year of `days` is 0001 to 9999.
+pub(super) fn date_in_range(days: i32) -> bool {
+    DAYS.contains(&days)
+}
+
+/// The year of `us` is 0001 to 9999.
+pub(super) fn timestamp_in_range(us: i64) -> bool {
+    i32::try_from(us.div_euclid(US_PER_DAY)).is_ok_and(date_in_range)
+}
+
+/// A point in time as written.
+pub(super) struct Moment {
+    /// Microseconds since 1970-01-01 00:00:00, as the clock on the wall shows it.
+    wall_us: i64,
+    /// East of UTC, in seconds, if written.
+    offset_s: Option<i64>,
+}
+
+impl Moment {
+    /// Reads the whole of `text`.
+    pub(super) fn parse(text: &str) -> Result<Moment, CastFault> {
+        let mut scan = Scan(text.as_bytes());
+        let malformed = CastFault::Malformed(None);
+        let days = scan.date().ok_or(malformed.clone())??;
+        let mut us = i64::from(days) * US_PER_DAY;
+        if scan.eat(b"Tt") || scan.time_follows() {
+            us += scan.time().ok_or(malformed.clone())?;
+        }
+        let offset_s = scan.zone().ok_or(malformed.clone())?;
+        if !scan.0.is_empty() {
+            return Err(malformed);
+        }
+        Ok(Moment { wall_us: us, offset_s })
+    }
+
+    /// The instant; without a zone it is UTC.
+    pub(super) fn instant(&self) -> Result<i64, CastFault> {
+        in_range(self.wall_us - self.offset_s.unwrap_or(0) * 1_000_000)
+    }
+
+    /// The time without a zone. A zone other than UTC is refused rather than dropped.
+    pub(super) fn local(&self) -> Result<i64, CastFault> {
+        match self.offset_s {
+            None | Some(0) => in_range(self.wall_us),
+            Some(_) => {
+                Err(CastFault::Malformed(Some("it has a time zone, which the column cannot keep".into())))
+            }
+        }
+    }
+}
+
+fn in_range(us: i64) -> Result<i64, CastFault> {
+    if timestamp_in_range(us) { Ok(us) } else { Err(CastFault::OutOfRange) }
+}
+
+/// The rest of the text. Every step takes what it understands and answers `None` when it must not go on.
+struct Scan<'a>(&'a [u8]);
+
+impl Scan<'_> {
+    /// Takes one byte out of `any`.
+    fn eat(&mut self, any: &[u8]) -> bool {
+        match self.0.split_first() {
+            Some((first, rest)) if any.contains(first) => {
+                self.0 = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes `min` to `max` digits; `max` is at most 9.
+    fn digits(&mut self, min: usize, max: usize) -> Option<i64> {
+        let n = self.0.iter().take(max).take_while(|b| b.is_ascii_digit()).count();
+        if n < min {
+            return None;
+        }
+        let (digits, rest) = self.0.split_at(n);
+        self.0 = rest;
+        Some(digits.iter().fold(0, |sum, b| sum * 10 + i64::from(b - b'0')))
+    }
+
+    /// Takes one or two digits below `limit`.
+    fn two(&mut self, limit: i64) -> Option<i64> {
+        self.digits(1, 2).filter(|&n| n < limit)
+    }
+
+    /// Days since 1970-01-01. The outer `None`: not of this form; the inner error: no such day.
+    fn date(&mut self) -> Option<Result<i32, CastFault>> {
+        let year = self.digits(4, 6)?;
+        let month = self.eat(b"-").then(|| self.digits(1, 2))??;
+        let day = self.eat(b"-").then(|| self.digits(1, 2))??;
+        if !(1..=9999).contains(&year) {
+            return Some(Err(CastFault::OutOfRange));
+        }
+        let date = NaiveDate::from_ymd_opt(year as i32, month as u32, day as u32);
+        let missing = || CastFault::Malformed(Some("the calendar has no such day".into()));
+        Some(date.map(|d| d.num_days_from_ce() - 719_163).ok_or_else(missing))
+    }
+
+    /// Takes spaces if a digit comes after them.
+    fn time_follows(&mut self) -> bool {
+        let rest = self.0.trim_ascii_start();
+        let follows = rest.len() < self.0.len() && rest.first().is_some_and(u8::is_ascii_digit);
+        if follows {
+            self.0 = rest;
+        }
+        follows
+    }
+
+    /// Microseconds since midnight.
+    fn time(&mut self) -> Option<i64> {
+        let hours = self.two(24)?;
+        let minutes = self.eat(b":").then(|| self.two(60))??;
+        let seconds = if self.eat(b":") { self.two(60)? } else { 0 };
+        let fraction_us = if self.eat(b".") { self.fraction_us()? } else { 0 };
+        Some(((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + fraction_us)
+    }
+
+    /// Digits after the point, as microseconds; the seventh rounds, the others are dropped.
+    fn fraction_us(&mut self) -> Option<i64> {
+        let before = self.0.len();
+        let kept = self.digits(1, 6)?;
+        let us = kept * 10i64.pow(6 - (before - self.0.len()) as u32);
+        let up = matches!(self.0.first(), Some(b'5'..=b'9'));
+        let beyond = self.0.iter().take_while(|b| b.is_ascii_digit()).count();
+        self.0 = &self.0[beyond..];
+        Some(us + i64::from(up))
+    }
+
+    /// Seconds east of UTC; the inner `None`: no zone is written.
+    fn zone(&mut self) -> Option<Option<i64>> {
+        self.0 = self.0.trim_ascii_start();
+        if self.0.is_empty() {
+            return Some(None);
+        }
+        if self.0.eq_ignore_ascii_case(b"utc") || self.0.eq_ignore_ascii_case(b"z") {
+            self.0 = &[];
+            return Some(Some(0));
+        }
+        let west = self.0[0] == b'-';
+        if !self.eat(b"+-") {
+            return None;
+        }
+        let hours = self.digits(2, 2).filter(|&h| h < 16)?;
+        let colon = self.eat(b":");
+        let minutes = if colon || !self.0.is_empty() { self.digits(2, 2).filter(|&m| m < 60)? } else { 0 };
+        let offset = (hours * 60 + minutes) * 60;
+        Some(Some(if west { -offset } else { offset }))
+    }
+}
