@@ -76,7 +76,8 @@ pub struct Session {
 impl Session {
     /// Runs one statement.
     pub fn execute(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
-        let words: Vec<&str> = sql.split_whitespace().collect();
+        let words: Vec<&str> =
+            sql.lines().filter(|l| !l.starts_with("--")).flat_map(str::split_whitespace).collect();
         let value = match words.as_slice() {
             ["SELECT", "$1", "AS", "n"] => match params {
                 [Value::Int(i)] => *i,
