@@ -241,12 +241,18 @@ impl Error {
 
     /// The whole message, with a caret under the place in `sql`; no newline at the end.
     pub fn render(&self, sql: &str) -> String {
+        self.render_at(sql, 1)
+    }
+
+    /// [`Error::render`] for a statement that starts at line `first_line` (1-based) of a script:
+    /// `LINE` counts from the top of the script.
+    pub fn render_at(&self, sql: &str, first_line: u32) -> String {
         let mut out = self.to_string();
         let Some(span) = self.0.span else { return out };
         let Some(line) = sql.lines().nth(span.line.saturating_sub(1) as usize) else {
             return out;
         };
-        let label = format!("LINE {}: ", span.line);
+        let label = format!("LINE {}: ", span.line + first_line.saturating_sub(1));
         // Long lines are cut around the place, so that the caret stays on the screen.
         let column = span.column.saturating_sub(1) as usize;
         let from = column.saturating_sub(60);
@@ -322,6 +328,15 @@ mod tests {
             error.render(sql),
             "error: rowkey part \"note\" has no end\n  why: it is variable-width and \"day\" follows it\n \
              hint: move it last\nLINE 2:   PRIMARY KEY (reverse(note), day))\n                       ^^^^^^^^^^^^^"
+        );
+    }
+
+    #[test]
+    fn lines_count_from_the_top_of_the_script() {
+        let error = Error::invalid("no such column").at(Span { line: 2, column: 3, len: 1 });
+        assert_eq!(
+            error.render_at("SELECT a,\n  b", 40),
+            "error: no such column\nLINE 41:   b\n           ^"
         );
     }
 

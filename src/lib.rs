@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod catalog;
+pub mod demo;
 pub mod df;
 pub mod engine;
 pub mod error;
@@ -11,6 +12,7 @@ pub mod key;
 pub mod plan;
 pub mod row;
 pub mod schema;
+pub mod shell;
 pub mod sql;
 pub mod store;
 pub mod txn;

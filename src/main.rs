@@ -1,1 +1,178 @@
-fn main() {}
+//! The `rowkeydb` command: a shell, a script runner, a demo.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use rowkeydb::engine::Database;
+use rowkeydb::error::{Error, Result};
+use rowkeydb::shell::script::{self, Input, Source};
+use rowkeydb::shell::{self, Console, Format, Halt, ProgressLine, Settings, Step, Variables};
+
+const EXAMPLES: &str = "\
+Examples:
+  rowkeydb                              a shell on a database in memory
+  rowkeydb shop                         a shell on the database in the folder shop
+  rowkeydb shop -c 'SHOW TABLES'        one statement, or several with ; between them
+  rowkeydb run --db shop load.sql       a script
+  rowkeydb run --set day=7 report.sql   a script in which :day is 7
+  echo 'SELECT 1;' | rowkeydb run -     statements as they arrive
+  rowkeydb run --input jsonl -          {\"sql\": \"...\", \"params\": [...]} in, one JSON object out
+
+Exit status: 0 when everything succeeded, 1 when a statement failed, 2 when the command line is wrong.";
+
+/// SQL over sorted keys: declare the rowkey, see every range it reads.
+#[derive(Parser)]
+#[command(name = "rowkeydb", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+struct Cli {
+    /// Folder of the database, made if it is not there; without it: in memory
+    #[arg(conflicts_with = "db_option")]
+    db: Option<PathBuf>,
+    #[command(flatten)]
+    options: Options,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Args)]
+struct Options {
+    /// Folder of the database
+    #[arg(long = "db", value_name = "DB")]
+    db_option: Option<PathBuf>,
+    /// Run these statements, then stop
+    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    sql: Vec<String>,
+    /// How results are written [default: table; jsonl with --input jsonl]
+    #[arg(long, value_enum, hide_default_value = true)]
+    format: Option<Format>,
+    /// Go on after an error; the exit status is still 1
+    #[arg(long)]
+    keep_going: bool,
+    /// What the lines of a script are
+    #[arg(long, value_enum, default_value_t)]
+    input: Input,
+    /// Set a variable, written :NAME, :'NAME' or :"NAME" in SQL
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+    variables: Vec<(String, String)>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run scripts, one after the other, on one connection
+    #[command(after_help = EXAMPLES)]
+    Run {
+        /// Scripts; - is standard input
+        #[arg(value_name = "FILE", required_unless_present = "sql")]
+        files: Vec<String>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Load a shop with its orders, customers and payments, to try things on
+    Demo {
+        /// How many orders
+        #[arg(long, default_value_t = 100_000)]
+        orders: u64,
+        /// Folder of the database; without it: in memory
+        db: Option<PathBuf>,
+    },
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    // A bad name is a bad command line: tried here, it ends with status 2.
+    Variables::default().set(name, value).map_err(|e| e.to_string())?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let ended = match cli.command {
+        Some(Command::Run { files, options }) => run(options.db_option.clone(), &options, &files),
+        Some(Command::Demo { orders, db }) => demo(db, orders),
+        None => {
+            let db = cli.db.or_else(|| cli.options.db_option.clone());
+            if cli.options.sql.is_empty() && io::stdin().is_terminal() {
+                open_shell(db, &cli.options)
+            } else if cli.options.sql.is_empty() {
+                run(db, &cli.options, &["-".to_owned()])
+            } else {
+                run(db, &cli.options, &[])
+            }
+        }
+    };
+    ended.unwrap_or_else(|error| {
+        eprintln!("{error}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Runs `-c` statements, then files.
+fn run(db: Option<PathBuf>, options: &Options, files: &[String]) -> Result<ExitCode> {
+    let mut console = console(open(db)?, options)?;
+    let texts = options.sql.iter().map(|sql| (Source::Text(sql.clone()), Input::Sql));
+    let files = files.iter().map(|file| (Source::named(file), options.input));
+    let step = texts.chain(files).try_for_each(|(source, input)| script::run(&mut console, &source, input));
+    Ok(ended(console, step))
+}
+
+fn open_shell(db: Option<PathBuf>, options: &Options) -> Result<ExitCode> {
+    let name = db.as_ref().map_or_else(
+        || "a database in memory (nothing is kept)".to_owned(),
+        |path| format!("database {}", path.display()),
+    );
+    let mut console = console(open(db)?, options)?;
+    console.settings.keep_going = true;
+    shell::repl(&mut console, &name)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn demo(db: Option<PathBuf>, orders: u64) -> Result<ExitCode> {
+    let progress = ProgressLine::default();
+    let database = open(db)?;
+    let loaded = rowkeydb::demo::run(&database, orders, progress.observer());
+    progress.clear();
+    loaded?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn open(db: Option<PathBuf>) -> Result<Database> {
+    db.map_or_else(Database::in_memory, Database::open)
+}
+
+fn console(db: Database, options: &Options) -> Result<Console> {
+    let default = if options.input == Input::Jsonl { Format::Jsonl } else { Format::Table };
+    let settings = Settings {
+        format: options.format.unwrap_or(default),
+        keep_going: options.keep_going,
+        color: has_color(),
+        ..Settings::default()
+    };
+    let out = Box::new(BufWriter::with_capacity(1 << 16, io::stdout()));
+    let mut console = Console::new(db, settings, out, Box::new(io::stderr()));
+    for (name, value) in &options.variables {
+        console.variables.set(name, value)?;
+    }
+    Ok(console)
+}
+
+/// Stdout is a terminal whose user has not asked for plain text (<https://no-color.org>).
+fn has_color() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    io::stdout().is_terminal() && !refused && !dumb
+}
+
+/// Exit status of a run that ended in `step`.
+fn ended(mut console: Console, step: Step) -> ExitCode {
+    match step.and_then(|()| console.close()) {
+        // Whoever read our output has seen enough, as in `| head`.
+        Err(Halt::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(Halt::Output(e)) => {
+            let _ = writeln!(io::stderr(), "{}", Error::from(e).why("results cannot be written"));
+            return ExitCode::FAILURE;
+        }
+        Ok(()) | Err(Halt::Quit | Halt::Failed) => {}
+    }
+    if console.failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

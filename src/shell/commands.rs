@@ -1,0 +1,306 @@
+//! Lines for the shell itself: `.tables`, `\d customer_order`, `.mode csv`, ... → [`Command`].
+//!
+//! One table, [`COMMANDS`], says how each is written, what it does and how its arguments are read;
+//! parsing, `.help` and completion all come from it. A dot and a backslash mean the same.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use super::render::Format;
+use super::variables::quote;
+use crate::error::{Error, Result, sqlstate};
+use crate::sql::did_you_mean;
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// List the commands.
+    Help,
+    /// Leave.
+    Quit,
+    /// Run a statement: `.tables`, `.indexes`, `.describe`.
+    Sql(String),
+    /// Print the CREATE statements of one table or of all.
+    Schema(Option<String>),
+    /// Write results this way; without: say which.
+    Mode(Option<Format>),
+    /// Print how long statements take; without: the other way.
+    Timing(Option<bool>),
+    /// Show the plan before each query.
+    Explain(Option<bool>),
+    /// Send long results through the pager.
+    Pager(Option<bool>),
+    /// Cut cells at this width; 0: never; without: at the screen's.
+    Width(Option<usize>),
+    /// Write results to a file; without: to the screen again.
+    Output(Option<PathBuf>),
+    /// Run a script.
+    Read(PathBuf),
+    /// Print a text.
+    Echo(String),
+    /// Set a variable; without: list them.
+    Set(Option<(String, String)>),
+    /// Forget a variable.
+    Unset(String),
+}
+
+/// How one command is written.
+pub struct Spec {
+    /// Names without dot or backslash, the one that `.help` shows first.
+    pub names: &'static [&'static str],
+    /// Its arguments, for `.help`.
+    pub arguments: &'static str,
+    /// What it does, for `.help`.
+    pub help: &'static str,
+    /// Its arguments are file names.
+    pub takes_file: bool,
+    parse: fn(&str) -> Result<Command>,
+}
+
+/// Every command, in the order of `.help`.
+pub const COMMANDS: &[Spec] = &[
+    spec(&["help", "?", "h"], "", "this list", |_| Ok(Command::Help)),
+    spec(&["tables", "dt"], "", "tables", |_| Ok(Command::Sql("SHOW TABLES".to_owned()))),
+    spec(&["schema"], "[TABLE]", "the CREATE statements of a table, or of all", |rest| {
+        Ok(Command::Schema(optional(rest).map(name)))
+    }),
+    spec(&["indexes", "di"], "[TABLE]", "index tables and their states", |rest| {
+        Ok(Command::Sql(match optional(rest) {
+            None => "SHOW INDEXES".to_owned(),
+            Some(table) => format!("SHOW INDEXES FROM {}", name(table)),
+        }))
+    }),
+    spec(&["views", "dv"], "", "views", |_| Ok(Command::Sql("SHOW VIEWS".to_owned()))),
+    spec(&["describe", "d"], "[TABLE]", "columns and key layout of a table", |rest| {
+        Ok(Command::Sql(match optional(rest) {
+            None => "SHOW TABLES".to_owned(),
+            Some(table) => format!("DESCRIBE {}", name(table)),
+        }))
+    }),
+    spec(&["mode"], "table|csv|jsonl|markdown", "how results are written", |rest| {
+        optional(rest).map(format).transpose().map(Command::Mode)
+    }),
+    spec(&["timing"], "on|off", "print how long statements take", |rest| Ok(Command::Timing(switch(rest)?))),
+    spec(&["explain"], "on|off", "print the plan before each query", |rest| {
+        Ok(Command::Explain(switch(rest)?))
+    }),
+    spec(&["pager"], "on|off", "long results go through $PAGER", |rest| Ok(Command::Pager(switch(rest)?))),
+    spec(&["width"], "[N]", "cut cells at N columns; 0: never; without N: at the screen's width", |rest| {
+        optional(rest).map(width).transpose().map(Command::Width)
+    }),
+    file_spec(&["output", "o"], "[FILE]", "write results to a file, or to the screen again", |rest| {
+        Ok(Command::Output(optional(rest).map(path)))
+    }),
+    file_spec(&["read", "i"], "FILE", "run a script", |rest| {
+        required(rest, "a file").map(path).map(Command::Read)
+    }),
+    spec(&["echo"], "TEXT", "print a text", |rest| Ok(Command::Echo(unquoted(rest).to_owned()))),
+    spec(&["set"], "[NAME VALUE]", "set a variable, written :NAME in SQL; or list them", |rest| {
+        Ok(Command::Set(optional(rest).map(|rest| {
+            let (name, value) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            (name.to_owned(), unquoted(value.trim()).replace("''", "'"))
+        })))
+    }),
+    spec(&["unset"], "NAME", "forget a variable", |rest| {
+        required(rest, "a name").map(|name| Command::Unset(name.to_owned()))
+    }),
+    spec(&["quit", "q", "exit"], "", "leave", |_| Ok(Command::Quit)),
+];
+
+type Parse = fn(&str) -> Result<Command>;
+
+const fn spec(
+    names: &'static [&'static str],
+    arguments: &'static str,
+    help: &'static str,
+    parse: Parse,
+) -> Spec {
+    Spec { names, arguments, help, takes_file: false, parse }
+}
+
+const fn file_spec(
+    names: &'static [&'static str],
+    arguments: &'static str,
+    help: &'static str,
+    parse: Parse,
+) -> Spec {
+    Spec { names, arguments, help, takes_file: true, parse }
+}
+
+/// A line that is for the shell: it begins with `.` or `\`.
+pub fn is_command(line: &str) -> bool {
+    line.trim_start().starts_with(['.', '\\'])
+}
+
+/// Reads a line for which [`is_command`] holds.
+///
+/// Errors: `Invalid` on an unknown command (with the nearest one) or bad arguments.
+pub fn parse(line: &str) -> Result<Command> {
+    let line = line.trim().trim_end_matches(';').trim_end();
+    let word_end = line.find(char::is_whitespace).unwrap_or(line.len());
+    let (word, rest) = line.split_at(word_end);
+    let Some(spec) = find(word) else { return Err(unknown(word)) };
+    (spec.parse)(rest.trim())
+}
+
+/// The command written `word`, with its dot or backslash.
+pub fn find(word: &str) -> Option<&'static Spec> {
+    let name = word.strip_prefix(['.', '\\'])?;
+    COMMANDS.iter().find(|spec| spec.names.contains(&name))
+}
+
+fn unknown(word: &str) -> Error {
+    let name = word.get(1..).unwrap_or_default();
+    let names = || COMMANDS.iter().flat_map(|spec| spec.names.iter().copied());
+    let begun = || names().find(|known| name.len() > 1 && known.starts_with(name));
+    let hint = match begun().or_else(|| did_you_mean(name, names())) {
+        Some(near) => {
+            format!("did you mean {}{near}? .help lists the commands", word.get(..1).unwrap_or("."))
+        }
+        None => ".help lists the commands".to_owned(),
+    };
+    Error::invalid(format!("there is no command {word}")).hint(hint).state(sqlstate::SYNTAX)
+}
+
+/// The text of `.help`.
+pub fn help() -> String {
+    let mut out = String::new();
+    for spec in COMMANDS {
+        let written = format!(".{} {}", spec.names[0], spec.arguments);
+        let also: Vec<String> = spec.names[1..].iter().map(|name| format!("\\{name}")).collect();
+        let also = if also.is_empty() { String::new() } else { format!("  ({})", also.join(", ")) };
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{written:<32} {}{also}", spec.help);
+    }
+    out.push_str("Anything else is SQL and ends with a semicolon. Ctrl-C stops a running statement.\n");
+    out
+}
+
+fn optional(rest: &str) -> Option<&str> {
+    (!rest.is_empty()).then_some(rest)
+}
+
+fn required<'a>(rest: &'a str, what: &str) -> Result<&'a str> {
+    optional(rest).ok_or_else(|| bad_argument(format!("{what} is missing")))
+}
+
+fn switch(rest: &str) -> Result<Option<bool>> {
+    match rest.to_ascii_lowercase().as_str() {
+        "" => Ok(None),
+        "on" | "true" | "1" => Ok(Some(true)),
+        "off" | "false" | "0" => Ok(Some(false)),
+        _ => Err(bad_argument(format!("\"{rest}\" is neither on nor off"))),
+    }
+}
+
+fn format(rest: &str) -> Result<Format> {
+    Format::named(rest).ok_or_else(|| {
+        bad_argument(format!("there is no mode \"{rest}\"")).hint("table, csv, jsonl or markdown")
+    })
+}
+
+fn width(rest: &str) -> Result<usize> {
+    rest.parse().map_err(|_| bad_argument(format!("\"{rest}\" is no width")).hint("for example: .width 40"))
+}
+
+fn path(rest: &str) -> PathBuf {
+    let home = unquoted(rest).strip_prefix("~/").and_then(|tail| Some(std::env::home_dir()?.join(tail)));
+    home.unwrap_or_else(|| PathBuf::from(unquoted(rest)))
+}
+
+/// A name as SQL: as written if it is a plain or a quoted name, otherwise quoted.
+fn name(rest: &str) -> String {
+    let plain = rest.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
+    let quoted = rest.len() > 1 && rest.starts_with('"') && rest.ends_with('"');
+    if plain || quoted { rest.to_owned() } else { quote(rest, '"') }
+}
+
+/// `rest` without the quotes around it, if there are any.
+fn unquoted(rest: &str) -> &str {
+    let inside = |quote| rest.strip_prefix(quote)?.strip_suffix(quote);
+    inside('\'').or_else(|| inside('"')).unwrap_or(rest)
+}
+
+fn bad_argument(what: String) -> Error {
+    Error::invalid(what).state(sqlstate::SYNTAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sql(text: &str) -> Command {
+        Command::Sql(text.to_owned())
+    }
+
+    #[test]
+    fn dot_and_backslash_mean_the_same() {
+        let cases = [
+            (".help", Command::Help),
+            ("\\?", Command::Help),
+            (".tables", sql("SHOW TABLES")),
+            ("\\dt;", sql("SHOW TABLES")),
+            ("\\d", sql("SHOW TABLES")),
+            ("\\d customer_order", sql("DESCRIBE customer_order")),
+            (".describe \"My Table\"", sql("DESCRIBE \"My Table\"")),
+            (".describe my-table", sql("DESCRIBE \"my-table\"")),
+            ("\\di", sql("SHOW INDEXES")),
+            (".indexes t", sql("SHOW INDEXES FROM t")),
+            (".schema", Command::Schema(None)),
+            ("  .mode CSV  ", Command::Mode(Some(Format::Csv))),
+            (".mode", Command::Mode(None)),
+            ("\\timing", Command::Timing(None)),
+            (".timing off", Command::Timing(Some(false))),
+            (".width 40", Command::Width(Some(40))),
+            (".output", Command::Output(None)),
+            ("\\o 'a b.csv'", Command::Output(Some("a b.csv".into()))),
+            ("\\i load.sql", Command::Read("load.sql".into())),
+            ("\\echo  two  words", Command::Echo("two  words".into())),
+            ("\\set scale 0.01", Command::Set(Some(("scale".into(), "0.01".into())))),
+            ("\\set who 'O''Brien'", Command::Set(Some(("who".into(), "O'Brien".into())))),
+            ("\\set", Command::Set(None)),
+            ("\\unset who", Command::Unset("who".into())),
+            (".exit", Command::Quit),
+        ];
+        for (line, command) in cases {
+            assert!(is_command(line));
+            assert_eq!(parse(line).unwrap(), command, "{line}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_answered_with_the_fix() {
+        let cases = [
+            (
+                ".tabels",
+                "error: there is no command .tabels\n hint: did you mean .tables? .help lists the commands",
+            ),
+            ("\\zzzzzz", "error: there is no command \\zzzzzz\n hint: .help lists the commands"),
+            (
+                ".tim",
+                "error: there is no command .tim\n hint: did you mean .timing? .help lists the commands",
+            ),
+            (".mode xml", "error: there is no mode \"xml\"\n hint: table, csv, jsonl or markdown"),
+            (".timing maybe", "error: \"maybe\" is neither on nor off"),
+            (".read", "error: a file is missing"),
+            (".width x", "error: \"x\" is no width\n hint: for example: .width 40"),
+        ];
+        for (line, message) in cases {
+            assert_eq!(parse(line).unwrap_err().to_string(), message, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_may_be_any_text() {
+        for line in [".", "\\", "\\é", ".;", "\\\\"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn help_lists_every_command_once() {
+        for spec in COMMANDS {
+            assert_eq!(help().matches(&format!(".{} ", spec.names[0])).count(), 1, "{}", spec.names[0]);
+        }
+    }
+}

@@ -1,0 +1,540 @@
+//! One connection with its settings: runs a statement or a command and writes what comes of it.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::commands::{self, Command};
+use super::json::{self, Request};
+use super::pager::{Pager, Screen};
+use super::progress::ProgressLine;
+use super::render::{self, Format, RenderError, Rows, Style};
+use super::script::{self, Input, Source};
+use super::tokens::{TokenKind, tokens};
+use super::variables::{Variables, quote};
+use crate::engine::{CancelHandle, Database, Outcome, Session};
+use crate::error::{Error, Kind, Result, Span, sqlstate};
+use crate::value::Value;
+
+/// Scripts that may read each other; a script that reads itself stops here.
+const READ_DEPTH_MAX: usize = 16;
+
+/// How statements run and results look; `.mode`, `.timing` and their like change it.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// How results are written.
+    pub format: Format,
+    /// Go on after an error.
+    pub keep_going: bool,
+    /// Print how long each statement took.
+    pub timing: bool,
+    /// Print the plan before each query.
+    pub explain: bool,
+    /// Do not start a pager.
+    pub no_pager: bool,
+    /// Cut cells at this width; 0: never; `None`: at the screen's, if a person looks at it.
+    pub width: Option<usize>,
+    /// ANSI colours in results.
+    pub color: bool,
+}
+
+/// Where a statement stands, for messages.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Name of its file; `None` at the prompt, in `-c` and in a pipe.
+    pub file: Option<String>,
+    /// 1-based line of its start.
+    pub line: u32,
+}
+
+impl Place {
+    /// The start of a text that has no name.
+    pub const TOP: Place = Place { file: None, line: 1 };
+
+    /// `file:line: `, or nothing for a text that has no name.
+    fn prefix(&self, span: Option<Span>) -> String {
+        let line = self.line + span.map_or(0, |span| span.line.saturating_sub(1));
+        self.file.as_ref().map_or_else(String::new, |file| format!("{file}:{line}: "))
+    }
+}
+
+/// Why no further statement runs.
+#[derive(Debug)]
+pub enum Halt {
+    /// `.quit`.
+    Quit,
+    /// A statement failed, has been reported, and the settings do not say to keep going.
+    Failed,
+    /// The output cannot be written.
+    Output(io::Error),
+}
+
+impl From<io::Error> for Halt {
+    fn from(e: io::Error) -> Self {
+        Halt::Output(e)
+    }
+}
+
+/// Go on, or halt.
+pub type Step = Result<(), Halt>;
+
+/// A connection, its settings, and where it writes.
+pub struct Console {
+    /// How statements run and results look.
+    pub settings: Settings,
+    /// Script variables.
+    pub variables: Variables,
+    /// The screen a person looks at, if one does.
+    pub screen: Option<Screen>,
+    db: Database,
+    session: Session,
+    progress: ProgressLine,
+    out: Box<dyn Write>,
+    err: Box<dyn Write>,
+    /// Where `.output` sends results.
+    file: Option<BufWriter<File>>,
+    statements: u64,
+    read_depth: usize,
+    failed: bool,
+}
+
+impl Console {
+    /// A new connection to `db`: results go to `out`, errors and warnings to `err`.
+    pub fn new(db: Database, settings: Settings, out: Box<dyn Write>, err: Box<dyn Write>) -> Self {
+        let progress = ProgressLine::default();
+        let mut session = db.session();
+        session.on_progress(progress.observer());
+        Console {
+            settings,
+            variables: Variables::default(),
+            screen: None,
+            db,
+            session,
+            progress,
+            out,
+            err,
+            file: None,
+            statements: 0,
+            read_depth: 0,
+            failed: false,
+        }
+    }
+
+    /// The database it is connected to.
+    pub fn database(&self) -> &Database {
+        &self.db
+    }
+
+    /// Stops the running statement, from another thread.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.session.cancel_handle()
+    }
+
+    /// Is between BEGIN and COMMIT.
+    pub fn in_transaction(&self) -> bool {
+        self.session.in_transaction()
+    }
+
+    /// Did anything fail.
+    pub fn failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Runs one statement of a script or of the prompt, with variables put in.
+    pub fn statement(&mut self, sql: &str, place: &Place) -> Step {
+        let sql = self.variables.substitute(sql).into_owned();
+        if self.settings.explain && self.settings.format != Format::Jsonl && is_query(&sql) {
+            self.print_plan(&sql)?;
+        }
+        self.run(&sql, &[], place, Console::print)
+    }
+
+    /// Runs one line of `--input jsonl`.
+    pub fn request(&mut self, line: &str, place: &Place) -> Step {
+        let request = Request::parse(line).and_then(|request| {
+            let sql = script::only_statement(&request.sql)?;
+            Ok(Request { sql, ..request })
+        });
+        match request {
+            Ok(request) => self.run(&request.sql, &request.params, &Place::TOP, Console::print),
+            Err(error) => {
+                self.statements += 1;
+                self.fail(error, line, place)
+            }
+        }
+    }
+
+    /// Runs a line that begins with `.` or `\`.
+    pub fn command(&mut self, line: &str, place: &Place) -> Step {
+        match commands::parse(line) {
+            Ok(command) => self.perform(command, place),
+            Err(error) => self.fail_outside(error, place),
+        }
+    }
+
+    /// Reports an error that belongs to no statement, such as a missing file; always on stderr.
+    pub fn fail_outside(&mut self, error: Error, place: &Place) -> Step {
+        self.tell(&format!("{}{error}", place.prefix(error.span())))?;
+        self.go_on_after_failure()
+    }
+
+    /// Says goodbye to a connection that ends here: an open transaction will be lost.
+    pub fn close(&mut self) -> Step {
+        if self.in_transaction() {
+            self.tell("warning: the transaction still open here is rolled back\n hint: end it with COMMIT")?;
+        }
+        Ok(self.writer().flush()?)
+    }
+
+    fn run(
+        &mut self,
+        sql: &str,
+        params: &[Value],
+        place: &Place,
+        print: fn(&mut Console, Outcome, Instant) -> Result<(), RenderError>,
+    ) -> Step {
+        self.statements += 1;
+        let started = Instant::now();
+        let outcome = self.session.execute(sql, params).map_err(RenderError::Query);
+        let printed = outcome.and_then(|outcome| print(self, outcome, started));
+        self.progress.clear();
+        match printed {
+            Ok(()) => self.print_time(started.elapsed())?,
+            Err(RenderError::Query(error)) => self.fail(error, sql, place)?,
+            Err(RenderError::Output(error)) => return Err(error.into()),
+        }
+        Ok(self.writer().flush()?)
+    }
+
+    fn print(&mut self, mut outcome: Outcome, started: Instant) -> Result<(), RenderError> {
+        let warnings = std::mem::take(&mut outcome.warnings);
+        if self.settings.format == Format::Jsonl {
+            let rows = Rows { columns: &outcome.columns, batches: &mut outcome.rows };
+            let line = json::success(self.statements, rows, outcome.affected, &warnings, started)?;
+            return Ok(self.writer().write_all(&line)?);
+        }
+        let (format, style) = (self.settings.format, self.style());
+        self.on_screen(|out| render::outcome(out, format, style, outcome))?;
+        for warning in warnings {
+            self.tell(&format!(
+                "warning: {}\n  why: {}\n hint: {}",
+                warning.what, warning.why, warning.hint
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// Prints a definition or a plan, without anything around it.
+    fn print_lines(&mut self, outcome: Outcome, _started: Instant) -> Result<(), RenderError> {
+        let Outcome { columns, mut rows, .. } = outcome;
+        self.on_screen(|out| render::lines(out, Rows { columns: &columns, batches: &mut rows }))
+    }
+
+    /// The plan of `sql`; an error is left for the statement itself to report.
+    fn print_plan(&mut self, sql: &str) -> Step {
+        let Ok(outcome) = self.session.execute(&format!("EXPLAIN {sql}"), &[]) else { return Ok(()) };
+        match self.print_lines(outcome, Instant::now()) {
+            Err(RenderError::Output(e)) => Err(e.into()),
+            Ok(()) | Err(RenderError::Query(_)) => Ok(writeln!(self.writer())?),
+        }
+    }
+
+    fn print_time(&mut self, elapsed: Duration) -> io::Result<()> {
+        // The other formats are for programs.
+        if self.settings.timing && matches!(self.settings.format, Format::Table | Format::Markdown) {
+            writeln!(self.writer(), "Time: {}", shown(elapsed))?;
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, error: Error, sql: &str, place: &Place) -> Step {
+        if self.settings.format == Format::Jsonl {
+            let line = json::failure(self.statements, &error.shifted(place.line.saturating_sub(1)));
+            self.writer().write_all(&line)?;
+            self.writer().flush()?;
+        } else {
+            self.tell(&format!("{}{}", place.prefix(error.span()), error.render_at(sql, place.line)))?;
+        }
+        self.go_on_after_failure()
+    }
+
+    fn go_on_after_failure(&mut self) -> Step {
+        self.failed = true;
+        if self.settings.keep_going { Ok(()) } else { Err(Halt::Failed) }
+    }
+
+    /// Writes `message` to stderr, after all that stdout should show before it.
+    fn tell(&mut self, message: &str) -> io::Result<()> {
+        self.writer().flush()?;
+        writeln!(self.err, "{message}")?;
+        self.err.flush()
+    }
+
+    /// Writes `text` for a person: to stdout, unless that is one JSON object per statement.
+    fn say(&mut self, text: &str) -> Step {
+        let jsonl = self.settings.format == Format::Jsonl;
+        let out: &mut dyn Write = if jsonl { &mut self.err } else { self.writer() };
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
+    }
+
+    /// Confirms a setting to a person at the prompt; scripts stay silent.
+    fn confirm(&mut self, text: &str) -> Step {
+        if self.screen.is_some() { self.say(&format!("{text}\n")) } else { Ok(()) }
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match &mut self.file {
+            Some(file) => file,
+            None => &mut self.out,
+        }
+    }
+
+    /// The screen, when results go there.
+    fn result_screen(&self) -> Option<Screen> {
+        self.screen.filter(|_| self.file.is_none())
+    }
+
+    fn style(&self) -> Style {
+        let cell_width_max = match self.settings.width {
+            Some(0) => None,
+            Some(width) => Some(width),
+            None => self.result_screen().map(|screen| screen.columns),
+        };
+        Style { color: self.settings.color && self.file.is_none(), cell_width_max }
+    }
+
+    /// Writes a result, through the pager if it is longer than the screen.
+    fn on_screen(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), RenderError>,
+    ) -> Result<(), RenderError> {
+        let Some(screen) = self.result_screen().filter(|_| !self.settings.no_pager) else {
+            return write(self.writer());
+        };
+        let mut pager = Pager::new(&mut self.out, screen.rows);
+        let written = write(&mut pager);
+        pager.finish()?;
+        match written {
+            // The user has seen enough and left the pager.
+            Err(RenderError::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
+    }
+}
+
+/// What the commands do.
+impl Console {
+    fn perform(&mut self, command: Command, place: &Place) -> Step {
+        match command {
+            Command::Help => self.say(&commands::help()),
+            Command::Quit => Err(Halt::Quit),
+            Command::Sql(sql) => self.run(&sql, &[], place, Console::print),
+            Command::Schema(table) => self.schema(table, place),
+            Command::Mode(None) => self.say(&format!("{}\n", self.settings.format.name())),
+            Command::Mode(Some(format)) => {
+                self.settings.format = format;
+                Ok(())
+            }
+            Command::Timing(on) => {
+                let on = on.unwrap_or(!self.settings.timing);
+                self.settings.timing = on;
+                self.confirm(&format!("timing is {}", on_off(on)))
+            }
+            Command::Explain(on) => {
+                let on = on.unwrap_or(!self.settings.explain);
+                self.settings.explain = on;
+                self.confirm(&format!("plans are {}", on_off(on)))
+            }
+            Command::Pager(on) => {
+                let on = on.unwrap_or(self.settings.no_pager);
+                self.settings.no_pager = !on;
+                self.confirm(&format!("the pager is {}", on_off(on)))
+            }
+            Command::Width(width) => {
+                self.settings.width = width;
+                Ok(())
+            }
+            Command::Output(path) => self.redirect(path, place),
+            Command::Read(path) => self.read(path, place),
+            Command::Echo(text) => {
+                let text = self.variables.substitute(&text).into_owned();
+                self.say(&format!("{text}\n"))
+            }
+            Command::Set(None) => {
+                let list: String =
+                    self.variables.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+                self.say(&list)
+            }
+            Command::Set(Some((name, value))) => match self.variables.set(&name, value) {
+                Ok(()) => Ok(()),
+                Err(error) => self.fail_outside(error, place),
+            },
+            Command::Unset(name) => {
+                self.variables.unset(&name);
+                Ok(())
+            }
+        }
+    }
+
+    fn schema(&mut self, table: Option<String>, place: &Place) -> Step {
+        let tables = match table {
+            Some(table) => vec![table],
+            None => self.db.table_names().iter().map(|table| quote(table, '"')).collect(),
+        };
+        let print = if self.settings.format == Format::Jsonl { Console::print } else { Console::print_lines };
+        tables.iter().try_for_each(|table| self.run(&format!("SHOW CREATE TABLE {table}"), &[], place, print))
+    }
+
+    fn redirect(&mut self, path: Option<PathBuf>, place: &Place) -> Step {
+        self.writer().flush()?;
+        self.file = None;
+        let Some(path) = path else { return Ok(()) };
+        match File::create(&path) {
+            Ok(file) => self.file = Some(BufWriter::new(file)),
+            Err(e) => {
+                return self.fail_outside(io_error(format!("cannot write {}", path.display()), e), place);
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, path: PathBuf, place: &Place) -> Step {
+        if self.read_depth == READ_DEPTH_MAX {
+            let error = Error::invalid(format!("scripts read each other more than {READ_DEPTH_MAX} deep"))
+                .hint("does this script read itself?");
+            return self.fail_outside(error, place);
+        }
+        self.read_depth += 1;
+        let step = script::run(self, &Source::File(path), Input::Sql);
+        self.read_depth -= 1;
+        step
+    }
+}
+
+/// An error of the operating system, about `what`.
+pub(super) fn io_error(what: String, e: io::Error) -> Error {
+    Error::new(Kind::Unavailable, what).why(e.to_string()).state(sqlstate::IO).caused_by(e)
+}
+
+fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+/// Begins with SELECT or WITH.
+fn is_query(sql: &str) -> bool {
+    let first = tokens(sql).find(|t| !matches!(t.kind, TokenKind::Space | TokenKind::Comment));
+    first.is_some_and(|t| ["select", "with"].contains(&t.text.to_ascii_lowercase().as_str()))
+}
+
+/// `0.4 ms`, `1.25 s`, `2 min 5 s`.
+fn shown(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64();
+    match seconds {
+        s if s < 1.0 => format!("{:.1} ms", s * 1_000.0),
+        s if s < 60.0 => format!("{s:.2} s"),
+        _ => format!("{} min {} s", elapsed.as_secs() / 60, elapsed.as_secs() % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::console;
+    use super::*;
+
+    fn jsonl() -> Settings {
+        Settings { format: Format::Jsonl, keep_going: true, ..Settings::default() }
+    }
+
+    #[test]
+    fn errors_stop_a_console_unless_it_keeps_going() {
+        let (mut strict, _, err) = console(Settings::default());
+        assert!(matches!(strict.statement("SELEC 1", &Place::TOP), Err(Halt::Failed)));
+        assert!(strict.failed());
+        assert!(err.take().starts_with("error: "));
+
+        let (mut lenient, _, _) = console(Settings { keep_going: true, ..Settings::default() });
+        assert!(lenient.statement("SELEC 1", &Place::TOP).is_ok());
+        assert!(lenient.failed());
+    }
+
+    #[test]
+    fn errors_in_files_name_the_file_and_its_line() {
+        let (mut console, _, err) = console(Settings::default());
+        let place = Place { file: Some("load.sql".into()), line: 17 };
+        assert!(console.statement("SELEC 1", &place).is_err());
+        let message = err.take();
+        assert!(message.starts_with("load.sql:17: error: "), "{message}");
+        assert!(message.contains("\nLINE 17: SELEC 1\n         ^"), "{message}");
+    }
+
+    #[test]
+    fn every_statement_gives_one_object() {
+        let (mut console, out, err) = console(jsonl());
+        console.statement("SELECT 1 AS n", &Place::TOP).unwrap();
+        console.statement("SELEC 1", &Place { file: None, line: 5 }).unwrap();
+        console.request(r#"{"sql": "SELECT $1 AS n;", "params": [42]}"#, &Place::TOP).unwrap();
+        console.request("nonsense", &Place { file: None, line: 8 }).unwrap();
+        console.request(r#"{"sql": "SELECT 1; SELECT 2"}"#, &Place::TOP).unwrap();
+        let objects: Vec<serde_json::Value> =
+            out.take().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let numbers: Vec<u64> = objects.iter().map(|o| o["statement"].as_u64().unwrap()).collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 5]);
+        assert_eq!(objects[0]["rows"].to_string(), "[[1]]");
+        assert_eq!(objects[1]["error"]["line"], 5);
+        assert_eq!(objects[2]["rows"].to_string(), "[[42]]");
+        assert_eq!(objects[3]["error"]["line"], 8);
+        assert_eq!(objects[4]["error"]["message"], "a request holds one statement");
+        assert_eq!(err.take(), "");
+    }
+
+    #[test]
+    fn settings_change_by_command() {
+        let (mut console, out, err) = console(Settings::default());
+        for line in [".mode csv", "\\set n 5", "\\echo n is :n", ".mode"] {
+            console.command(line, &Place::TOP).unwrap();
+        }
+        console.statement("SELECT :n AS n", &Place::TOP).unwrap();
+        assert_eq!(out.take(), "n is 5\ncsv\nn\n5\n");
+        assert!(console.command(".mode xml", &Place::TOP).is_err());
+        assert!(err.take().starts_with("error: there is no mode \"xml\""));
+        assert!(matches!(console.command("\\q", &Place::TOP), Err(Halt::Quit)));
+    }
+
+    #[test]
+    fn results_go_to_a_file_and_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out.csv");
+        let (mut console, out, _) = console(Settings { format: Format::Csv, ..Settings::default() });
+        console.command(&format!(".output {}", path.display()), &Place::TOP).unwrap();
+        console.statement("SELECT 1 AS n", &Place::TOP).unwrap();
+        console.command(".output", &Place::TOP).unwrap();
+        console.statement("SELECT 2 AS n", &Place::TOP).unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "n\n1\n");
+        assert_eq!(out.take(), "n\n2\n");
+    }
+
+    #[test]
+    fn an_open_transaction_is_not_lost_in_silence() {
+        let (mut console, _, err) = console(Settings::default());
+        console.statement("BEGIN", &Place::TOP).unwrap();
+        console.close().unwrap();
+        assert!(err.take().starts_with("warning: the transaction still open"));
+    }
+
+    #[test]
+    fn times_are_short() {
+        let cases = [(1_234, "1.2 ms"), (49, "0.0 ms"), (1_250_000, "1.25 s"), (125_000_000, "2 min 5 s")];
+        for (us, text) in cases {
+            assert_eq!(shown(Duration::from_micros(us)), text);
+        }
+    }
+
+    #[test]
+    fn queries_are_known_by_their_first_word() {
+        assert!(is_query("-- note\n select 1"));
+        assert!(is_query("WITH a AS (SELECT 1) SELECT * FROM a"));
+        assert!(!is_query("DELETE FROM t"));
+    }
+}

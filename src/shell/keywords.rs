@@ -1,0 +1,151 @@
+//! The words of SQL that the shell colours and completes. Words that are mostly names of columns
+//! (`date`, `name`, `type`, `value`) are left out on purpose.
+
+use std::cmp::Ordering;
+
+/// Sorted, upper case.
+pub const KEYWORDS: &[&str] = &[
+    "ADD",
+    "ALL",
+    "ALTER",
+    "ALWAYS",
+    "ANALYZE",
+    "AND",
+    "AS",
+    "ASC",
+    "BEGIN",
+    "BETWEEN",
+    "BIGINT",
+    "BOOLEAN",
+    "BY",
+    "BYTEA",
+    "CASE",
+    "CAST",
+    "CHECK",
+    "COLUMN",
+    "COMMIT",
+    "CONFLICT",
+    "CONSTRAINT",
+    "COPY",
+    "CREATE",
+    "CROSS",
+    "DATE",
+    "DEALLOCATE",
+    "DECIMAL",
+    "DEFAULT",
+    "DELETE",
+    "DESC",
+    "DESCRIBE",
+    "DISTINCT",
+    "DO",
+    "DOUBLE",
+    "DROP",
+    "ELSE",
+    "END",
+    "ESCAPE",
+    "EXCEPT",
+    "EXECUTE",
+    "EXISTS",
+    "EXPLAIN",
+    "FALSE",
+    "FAMILY",
+    "FIRST",
+    "FROM",
+    "FULL",
+    "GENERATED",
+    "GROUP",
+    "HAVING",
+    "IDENTITY",
+    "IF",
+    "ILIKE",
+    "IN",
+    "INCLUDE",
+    "INDEX",
+    "INDEXES",
+    "INNER",
+    "INSERT",
+    "INTEGER",
+    "INTERSECT",
+    "INTERVAL",
+    "INTO",
+    "IS",
+    "JOIN",
+    "JSON",
+    "KEY",
+    "LAST",
+    "LEFT",
+    "LIKE",
+    "LIMIT",
+    "NOT",
+    "NOTHING",
+    "NULL",
+    "NULLS",
+    "OF",
+    "OFFSET",
+    "ON",
+    "OR",
+    "ORDER",
+    "OUTER",
+    "OVER",
+    "PARTITION",
+    "PREPARE",
+    "PRIMARY",
+    "REAL",
+    "RECURSIVE",
+    "RENAME",
+    "REPAIR",
+    "RETURNING",
+    "RIGHT",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "SELECT",
+    "SET",
+    "SHOW",
+    "SMALLINT",
+    "TABLE",
+    "TABLES",
+    "TEXT",
+    "THEN",
+    "TIMESTAMP",
+    "TIMESTAMPTZ",
+    "TO",
+    "TRUE",
+    "TRUNCATE",
+    "UNION",
+    "UNIQUE",
+    "UPDATE",
+    "UPSERT",
+    "USING",
+    "UUID",
+    "VALUES",
+    "VARBINARY",
+    "VARCHAR",
+    "VERBOSE",
+    "VERSIONS",
+    "VIEW",
+    "VIEWS",
+    "WHEN",
+    "WHERE",
+    "WITH",
+];
+
+/// Is one of [`KEYWORDS`], in any case.
+pub fn is_keyword(word: &str) -> bool {
+    KEYWORDS.binary_search_by(|keyword| compare(keyword, word)).is_ok()
+}
+
+fn compare(keyword: &str, word: &str) -> Ordering {
+    keyword.bytes().cmp(word.bytes().map(|b| b.to_ascii_uppercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_sorted_and_found_in_any_case() {
+        assert!(KEYWORDS.is_sorted());
+        assert!(is_keyword("select") && is_keyword("Where") && is_keyword("ADD"));
+        assert!(!is_keyword("selec") && !is_keyword("") && !is_keyword("é"));
+    }
+}

@@ -1,0 +1,37 @@
+//! The faces: SQL text in, results out.
+//!
+//! ```text
+//! repl (a person)      ─┐                       ┌─ table, render   for people
+//! script (files, pipes) ├→ Feeder → Console ────┤
+//! -c, jsonl requests   ─┘    │        │         └─ json            for programs
+//!                         commands  engine
+//! ```
+//!
+//! A [`Feeder`](script::Feeder) cuts text into statements and command lines. A [`Console`] runs them, one
+//! at a time: variables in, [`Session::execute`](crate::engine::Session::execute), the outcome written in
+//! the chosen [`Format`], errors told with a caret. What differs between a person and a pipe is only who
+//! feeds it.
+
+pub mod commands;
+mod complete;
+mod console;
+mod highlight;
+mod json;
+mod keywords;
+mod pager;
+mod progress;
+mod render;
+mod repl;
+pub mod script;
+mod table;
+#[cfg(test)]
+mod testing;
+mod tokens;
+mod variables;
+
+pub use console::{Console, Halt, Place, Settings, Step};
+pub use pager::Screen;
+pub use progress::ProgressLine;
+pub use render::Format;
+pub use repl::run as repl;
+pub use variables::Variables;

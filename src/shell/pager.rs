@@ -1,0 +1,142 @@
+//! Long results → `$PAGER`: a writer that holds back one screen and starts the pager at the next line.
+
+use std::env;
+use std::io::{self, Write};
+use std::process::{Child, Command, Stdio};
+
+/// Size of the screen, in characters.
+#[derive(Clone, Copy, Debug)]
+pub struct Screen {
+    /// Lines.
+    pub rows: usize,
+    /// Characters in a line.
+    pub columns: usize,
+}
+
+/// Writes to `screen` what fits on it, and to the pager what does not.
+pub struct Pager<'a> {
+    screen: &'a mut dyn Write,
+    command: String,
+    state: State,
+}
+
+enum State {
+    Held {
+        text: Vec<u8>,
+        lines_left: usize,
+    },
+    Paging(Child),
+    /// The pager could not be started.
+    Direct,
+}
+
+impl<'a> Pager<'a> {
+    /// Pages what is longer than `rows` lines, less two for the prompt, with `$PAGER` or `less`.
+    pub fn new(screen: &'a mut dyn Write, rows: usize) -> Self {
+        let command = env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty());
+        Self::with_command(screen, rows, command.unwrap_or_else(|| "less".to_owned()))
+    }
+
+    fn with_command(screen: &'a mut dyn Write, rows: usize, command: String) -> Self {
+        Pager { screen, command, state: State::Held { text: Vec::new(), lines_left: rows.saturating_sub(2) } }
+    }
+
+    /// Prints what was held back, or waits until the user leaves the pager.
+    pub fn finish(mut self) -> io::Result<()> {
+        match &mut self.state {
+            State::Held { text, .. } => self.screen.write_all(text)?,
+            State::Paging(pager) => {
+                drop(pager.stdin.take());
+                pager.wait()?;
+            }
+            State::Direct => {}
+        }
+        self.screen.flush()
+    }
+
+    fn overflow(&mut self) -> io::Result<()> {
+        let State::Held { text, .. } = &mut self.state else { return Ok(()) };
+        let text = std::mem::take(text);
+        self.state = start(&self.command).map_or(State::Direct, State::Paging);
+        self.write_all(&text)
+    }
+}
+
+impl Write for Pager<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.state {
+            State::Paging(pager) => match &mut pager.stdin {
+                Some(stdin) => stdin.write(bytes),
+                None => Err(io::ErrorKind::BrokenPipe.into()),
+            },
+            State::Direct => self.screen.write(bytes),
+            State::Held { text, lines_left } => {
+                text.extend_from_slice(bytes);
+                let lines = bytes.iter().filter(|b| **b == b'\n').count();
+                match lines_left.checked_sub(lines) {
+                    Some(left) => *lines_left = left,
+                    None => self.overflow()?,
+                }
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.state {
+            State::Paging(pager) => pager.stdin.as_mut().map_or(Ok(()), Write::flush),
+            State::Direct => self.screen.flush(),
+            State::Held { .. } => Ok(()),
+        }
+    }
+}
+
+/// Starts a pager. `less` is told to keep long lines whole, to show colours, to end by itself on short
+/// texts and to leave them on the screen.
+fn start(command: &str) -> io::Result<Child> {
+    let mut words = command.split_whitespace();
+    let mut pager = Command::new(words.next().unwrap_or_default());
+    pager.args(words).stdin(Stdio::piped());
+    if env::var_os("LESS").is_none() {
+        pager.env("LESS", "-RSFX");
+    }
+    pager.spawn()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_goes_straight_to_the_screen() {
+        let mut screen = Vec::new();
+        let mut pager = Pager::new(&mut screen, 4);
+        pager.write_all(b"one\ntwo\n").unwrap();
+        assert!(matches!(pager.state, State::Held { lines_left: 0, .. }));
+        pager.finish().unwrap();
+        assert_eq!(screen, b"one\ntwo\n");
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_through_the_pager() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut screen = Vec::new();
+        let command = format!("cp /dev/stdin {}", file.path().display());
+        let mut pager = Pager::with_command(&mut screen, 4, command);
+        pager.write_all(b"one\ntwo\n").unwrap();
+        pager.write_all(b"three\n").unwrap();
+        pager.finish().unwrap();
+        assert_eq!(std::fs::read(file.path()).unwrap(), b"one\ntwo\nthree\n");
+        assert!(screen.is_empty());
+    }
+
+    #[test]
+    fn without_a_pager_everything_goes_to_the_screen() {
+        let mut screen = Vec::new();
+        let mut pager = Pager::with_command(&mut screen, 0, "no-such-pager".to_owned());
+        pager.write_all(b"one\n").unwrap();
+        pager.write_all(b"two\n").unwrap();
+        pager.finish().unwrap();
+        assert_eq!(screen, b"one\ntwo\n");
+    }
+}

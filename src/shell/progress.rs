@@ -1,0 +1,124 @@
+//! Progress of a long statement → one line at the foot of the terminal.
+//!
+//! The line appears after [`PATIENCE`], so that quick statements do not flicker, and is gone when the
+//! statement ends, however it ends.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::engine::{OnProgress, Progress};
+
+/// How long a statement may take without showing that it works.
+const PATIENCE: Duration = Duration::from_millis(400);
+
+/// The progress line. Clones share it.
+#[derive(Clone, Default)]
+pub struct ProgressLine(Arc<Mutex<Option<Running>>>);
+
+struct Running {
+    label: String,
+    since: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl ProgressLine {
+    /// A function that shows what it is told. Without a terminal on stderr, indicatif draws nothing.
+    pub fn observer(&self) -> OnProgress {
+        let line = self.clone();
+        Arc::new(move |progress| line.show(progress))
+    }
+
+    /// Removes the line, if there is one.
+    pub fn clear(&self) {
+        if let Some(Running { bar: Some(bar), .. }) = self.lock().take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn show(&self, progress: &Progress) {
+        if progress.finished {
+            return self.clear();
+        }
+        let mut running = self.lock();
+        if running.as_ref().is_none_or(|r| r.label != progress.label) {
+            let old =
+                running.replace(Running { label: progress.label.clone(), since: Instant::now(), bar: None });
+            if let Some(bar) = old.and_then(|old| old.bar) {
+                bar.finish_and_clear();
+            }
+        }
+        if let Some(running) = running.as_mut().filter(|r| r.since.elapsed() >= PATIENCE) {
+            let bar = running.bar.get_or_insert_with(|| bar(progress));
+            bar.set_position(progress.done);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Running>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn bar(progress: &Progress) -> ProgressBar {
+    let bar = match progress.total {
+        Some(total) => ProgressBar::new(total),
+        None => ProgressBar::new_spinner(),
+    };
+    let style = ProgressStyle::with_template(template(progress));
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_prefix(progress.unit);
+    bar.set_message(progress.label.clone());
+    bar
+}
+
+fn template(progress: &Progress) -> &'static str {
+    match (progress.unit, progress.total) {
+        ("bytes", Some(_)) => {
+            "{msg} {wide_bar} {binary_bytes} of {binary_total_bytes} ({binary_bytes_per_sec}, {eta} left)"
+        }
+        ("bytes", None) => "{spinner} {msg} {binary_bytes} ({binary_bytes_per_sec})",
+        (_, Some(_)) => "{msg} {wide_bar} {human_pos} of {human_len} {prefix} ({per_sec}, {eta} left)",
+        (_, None) => "{spinner} {msg} {human_pos} {prefix} ({per_sec})",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(label: &str, done: u64, finished: bool) -> Progress {
+        Progress { label: label.into(), done, total: Some(10), unit: "rows", finished }
+    }
+
+    #[test]
+    fn quick_statements_show_nothing() {
+        let line = ProgressLine::default();
+        line.observer()(&step("load", 1, false));
+        assert!(line.lock().as_ref().is_some_and(|running| running.bar.is_none()));
+        line.observer()(&step("load", 10, true));
+        assert!(line.lock().is_none());
+    }
+
+    #[test]
+    fn a_new_label_starts_a_new_line() {
+        let line = ProgressLine::default();
+        line.observer()(&step("load", 1, false));
+        if let Some(running) = line.lock().as_mut() {
+            running.since -= PATIENCE;
+        }
+        line.observer()(&step("load", 2, false));
+        assert!(line.lock().as_ref().is_some_and(|running| running.bar.is_some()));
+        line.observer()(&step("index", 1, false));
+        assert!(line.lock().as_ref().is_some_and(|running| running.bar.is_none()));
+        line.clear();
+    }
+
+    #[test]
+    fn every_template_parses() {
+        for (unit, total) in [("rows", Some(1)), ("bytes", Some(1)), ("bytes", None), ("entries", None)] {
+            let progress = Progress { label: "x".into(), done: 0, total, unit, finished: false };
+            assert!(ProgressStyle::with_template(template(&progress)).is_ok());
+        }
+    }
+}

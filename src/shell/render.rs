@@ -1,0 +1,262 @@
+//! Outcomes for people: an [`Outcome`] → table, CSV or Markdown on a writer.
+//!
+//! Rows are written as they come; only the table looks ahead, a thousand rows, to find its widths.
+//! The `jsonl` form is in [`json`](super::json), since it covers errors and warnings too.
+
+use std::io::{self, Write};
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use clap::ValueEnum;
+
+use super::table;
+use crate::engine::{Outcome, OutputColumn};
+use crate::error::{Error, Result};
+use crate::row::write_text_cell;
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Aligned columns, for people.
+    #[default]
+    Table,
+    /// Comma-separated, with a header; NULL is empty, the empty string is "".
+    Csv,
+    /// One JSON object per statement, for programs.
+    Jsonl,
+    /// A Markdown table.
+    Markdown,
+}
+
+impl Format {
+    /// The format that `.mode` and `--format` call `name`.
+    pub fn named(name: &str) -> Option<Format> {
+        Format::from_str(name, true).ok()
+    }
+
+    /// Its name.
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+/// What the screen can do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Style {
+    /// ANSI colours.
+    pub color: bool,
+    /// Cells wider than this (columns of the screen) end in `…`; `None`: they are shown whole.
+    pub cell_width_max: Option<usize>,
+}
+
+/// Why a result was not written to its end.
+#[derive(Debug)]
+pub enum RenderError {
+    /// The statement failed on the way.
+    Query(Error),
+    /// Nobody takes the output.
+    Output(io::Error),
+}
+
+impl From<Error> for RenderError {
+    fn from(e: Error) -> Self {
+        RenderError::Query(e)
+    }
+}
+
+impl From<io::Error> for RenderError {
+    fn from(e: io::Error) -> Self {
+        RenderError::Output(e)
+    }
+}
+
+/// Rows on their way to the screen.
+pub struct Rows<'a> {
+    /// Their columns.
+    pub columns: &'a [OutputColumn],
+    /// The rows.
+    pub batches: &'a mut dyn Iterator<Item = Result<RecordBatch>>,
+}
+
+/// One row as text; `None` is NULL.
+pub type TextRow = Vec<Option<String>>;
+
+impl Rows<'_> {
+    /// Calls `each` with every row, and with the schema of its batch.
+    pub fn for_each(
+        self,
+        mut each: impl FnMut(&SchemaRef, TextRow) -> Result<(), RenderError>,
+    ) -> Result<(), RenderError> {
+        for batch in self.batches {
+            let batch = batch?;
+            for row in 0..batch.num_rows() {
+                each(batch.schema_ref(), text_row(&batch, row)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text_row(batch: &RecordBatch, row: usize) -> Result<TextRow> {
+    let cell = |array: &ArrayRef| {
+        let mut text = String::new();
+        Ok(write_text_cell(&mut text, array, row)?.then_some(text))
+    };
+    batch.columns().iter().map(cell).collect()
+}
+
+/// Writes an outcome. `format` is any but [`Format::Jsonl`], which is written as a table here.
+pub fn outcome(
+    out: &mut dyn Write,
+    format: Format,
+    style: Style,
+    outcome: Outcome,
+) -> Result<(), RenderError> {
+    let Outcome { columns, rows: mut batches, affected, tag, .. } = outcome;
+    let plan = is_plan(tag, &columns);
+    let rows = Rows { columns: &columns, batches: &mut batches };
+    match format {
+        Format::Csv => return if columns.is_empty() { drain(rows) } else { csv(out, rows) },
+        _ if columns.is_empty() => drain(rows)?,
+        Format::Markdown if plan => {
+            writeln!(out, "```text")?;
+            lines(out, rows)?;
+            writeln!(out, "```\n")?;
+        }
+        Format::Markdown => markdown(out, rows)?,
+        _ if plan => lines(out, rows)?,
+        _ => table::write(out, rows, style)?,
+    }
+    match affected {
+        Some(count) => writeln!(out, "{tag} {count}")?,
+        None if columns.is_empty() => writeln!(out, "{tag}")?,
+        None => {}
+    }
+    Ok(())
+}
+
+fn is_plan(tag: &str, columns: &[OutputColumn]) -> bool {
+    tag.starts_with("EXPLAIN") && matches!(columns, [only] if only.name == "plan")
+}
+
+/// Runs a statement without columns to its end.
+fn drain(rows: Rows<'_>) -> Result<(), RenderError> {
+    for batch in rows.batches {
+        batch?;
+    }
+    Ok(())
+}
+
+/// The last column, one cell a line, with nothing around it: for plans and definitions.
+pub fn lines(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
+    rows.for_each(|_, mut row| Ok(writeln!(out, "{}", row.pop().flatten().unwrap_or_default())?))
+}
+
+fn csv(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
+    csv_line(out, rows.columns.iter().map(|column| Some(column.name.as_str())))?;
+    rows.for_each(|_, row| Ok(csv_line(out, row.iter().map(Option::as_deref))?))
+}
+
+/// One line of RFC 4180. Written here because the `csv` crate cannot tell NULL (nothing) from the
+/// empty string (`""`).
+fn csv_line<'a>(out: &mut dyn Write, cells: impl Iterator<Item = Option<&'a str>>) -> io::Result<()> {
+    for (i, cell) in cells.enumerate() {
+        if i > 0 {
+            out.write_all(b",")?;
+        }
+        match cell {
+            None => {}
+            Some(text) if text.is_empty() || text.contains([',', '"', '\n', '\r']) => {
+                write!(out, "\"{}\"", text.replace('"', "\"\""))?;
+            }
+            Some(text) => out.write_all(text.as_bytes())?,
+        }
+    }
+    out.write_all(b"\n")
+}
+
+fn markdown(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
+    let columns = rows.columns;
+    markdown_line(out, columns.iter().map(|column| markdown_cell(&column.name)))?;
+    // The rule says how columns align, which only the first batch knows.
+    let mut ruled = false;
+    rows.for_each(|schema, row| {
+        if !ruled {
+            let numeric = schema.fields().iter().map(|f| f.data_type().is_numeric());
+            markdown_line(out, numeric.map(|n| if n { "---:" } else { "---" }.to_owned()))?;
+            ruled = true;
+        }
+        let cells = row.iter().map(|cell| cell.as_deref().map_or("NULL".to_owned(), markdown_cell));
+        Ok(markdown_line(out, cells)?)
+    })?;
+    if !ruled {
+        markdown_line(out, columns.iter().map(|_| "---".to_owned()))?;
+    }
+    Ok(writeln!(out)?)
+}
+
+fn markdown_line(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Result<()> {
+    out.write_all(b"|")?;
+    for cell in cells {
+        write!(out, " {cell} |")?;
+    }
+    out.write_all(b"\n")
+}
+
+fn markdown_cell(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('|', "\\|").replace("\r\n", "<br>").replace('\n', "<br>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{columns, orders};
+    use super::*;
+
+    fn written(render: impl Fn(&mut dyn Write, Rows<'_>) -> Result<(), RenderError>) -> String {
+        let (columns, batch) = orders();
+        let mut out = Vec::new();
+        render(&mut out, Rows { columns: &columns, batches: &mut std::iter::once(Ok(batch)) }).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn csv_tells_null_from_empty() {
+        assert_eq!(
+            written(csv),
+            "order_id,note\n\
+             7,paid\n\
+             123456,\"a, \"\"b\"\"\nsecond line\"\n\
+             ,\"\"\n\
+             -1,\n"
+        );
+    }
+
+    #[test]
+    fn markdown_escapes_what_would_break_the_table() {
+        assert_eq!(
+            written(markdown),
+            "| order_id | note |\n\
+             | ---: | --- |\n\
+             | 7 | paid |\n\
+             | 123456 | a, \"b\"<br>second line |\n\
+             | NULL |  |\n\
+             | -1 | NULL |\n\n"
+        );
+        assert_eq!(markdown_cell("a|b\\"), "a\\|b\\\\");
+    }
+
+    #[test]
+    fn a_plan_is_known_by_its_statement_and_its_column() {
+        assert!(is_plan("EXPLAIN", &columns(&[("plan", "VARCHAR")])));
+        assert!(!is_plan("SELECT", &columns(&[("plan", "VARCHAR")])));
+        assert!(!is_plan("EXPLAIN", &columns(&[("a", "VARCHAR"), ("plan", "VARCHAR")])));
+    }
+
+    #[test]
+    fn an_error_on_the_way_comes_through() {
+        let mut batches = std::iter::once(Err(Error::corrupt("bad entry")));
+        let rows = Rows { columns: &[], batches: &mut batches };
+        assert!(matches!(drain(rows), Err(RenderError::Query(e)) if e.what() == "bad entry"));
+    }
+}

@@ -1,0 +1,380 @@
+//! Scripts: bytes of a file or a pipe → text → statements and command lines, run as they arrive.
+//!
+//! `Pieces` decodes what is there, at most a line at a time and never waiting for more than it needs;
+//! [`Feeder`] runs each statement as soon as its `;` has come, so a program may write a statement into
+//! `rowkeydb run -` and read its answer before it writes the next.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+
+use super::commands::is_command;
+use super::console::{Console, Place, Step, io_error};
+use crate::error::{Error, Result, Span, sqlstate};
+use crate::sql::Splitter;
+
+/// Where a script comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Standard input, written `-`.
+    Stdin,
+    /// A file.
+    File(PathBuf),
+    /// The text itself.
+    Text(String),
+}
+
+impl Source {
+    /// The source that a command line names: `-` or a path.
+    pub fn named(name: &str) -> Source {
+        if name == "-" { Source::Stdin } else { Source::File(name.into()) }
+    }
+
+    fn name(&self) -> Option<String> {
+        match self {
+            Source::File(path) => Some(path.display().to_string()),
+            Source::Stdin | Source::Text(_) => None,
+        }
+    }
+
+    fn open(&self) -> io::Result<Box<dyn BufRead + '_>> {
+        Ok(match self {
+            Source::Stdin => Box::new(io::stdin().lock()),
+            Source::File(path) => Box::new(BufReader::new(File::open(path)?)),
+            Source::Text(text) => Box::new(text.as_bytes()),
+        })
+    }
+}
+
+/// What the lines of a source are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Input {
+    /// SQL statements, each with a `;`, and shell commands.
+    #[default]
+    Sql,
+    /// One request {"sql": "...", "params": [...]} a line.
+    Jsonl,
+}
+
+/// Runs a whole source; its end is a clean stop, and a rest without `;` runs too.
+pub fn run(console: &mut Console, source: &Source, input: Input) -> Step {
+    let top = Place { file: source.name(), line: 1 };
+    let reader = match source.open() {
+        Ok(reader) => reader,
+        Err(e) => {
+            let name = source.name().unwrap_or_else(|| "standard input".to_owned());
+            return console.fail_outside(io_error(format!("cannot read {name}"), e), &Place::TOP);
+        }
+    };
+    match input {
+        Input::Sql => run_sql(console, Pieces::new(reader), top),
+        Input::Jsonl => run_requests(console, Pieces::new(reader), top),
+    }
+}
+
+fn run_sql(console: &mut Console, mut pieces: Pieces<impl BufRead>, top: Place) -> Step {
+    let mut feeder = Feeder::new(top.file.clone());
+    loop {
+        match pieces.next() {
+            Ok(Some(piece)) => feeder.feed(&piece, console)?,
+            Ok(None) => return feeder.finish(console),
+            // What follows unreadable bytes cannot be trusted to mean what it says.
+            Err(error) => return console.fail_outside(error, &top),
+        }
+    }
+}
+
+fn run_requests(console: &mut Console, mut pieces: Pieces<impl BufRead>, top: Place) -> Step {
+    let mut place = top.clone();
+    let mut line = String::new();
+    loop {
+        let piece = match pieces.next() {
+            Ok(piece) => piece,
+            Err(error) => return console.fail_outside(error, &top),
+        };
+        let ended = piece.is_none();
+        line.push_str(piece.as_deref().unwrap_or_default());
+        if ended || line.ends_with('\n') {
+            if !line.trim().is_empty() {
+                console.request(line.trim_end(), &place)?;
+            }
+            place.line += 1;
+            line.clear();
+        }
+        if ended {
+            return Ok(());
+        }
+    }
+}
+
+/// The one statement in `sql`, without its `;`.
+///
+/// Errors: `Invalid` when there is none, or more than one.
+pub fn only_statement(sql: &str) -> Result<String> {
+    let mut splitter = Splitter::new();
+    splitter.push(sql);
+    let first = splitter.next_statement().or_else(|| splitter.finish());
+    let Some(first) = first else {
+        return Err(Error::invalid("a request holds one statement")
+            .why("this one is empty")
+            .state(sqlstate::SYNTAX));
+    };
+    match splitter.next_statement().or_else(|| splitter.finish()) {
+        None => Ok(first.text),
+        Some(_) => Err(Error::invalid("a request holds one statement")
+            .why("another one follows the first")
+            .hint("send each on a line of its own")
+            .state(sqlstate::SYNTAX)),
+    }
+}
+
+/// Text → statements and command lines, run on a [`Console`].
+pub struct Feeder {
+    file: Option<String>,
+    splitter: Splitter,
+    /// A line that may become a command and has not ended yet.
+    held: String,
+    /// The next text begins a line.
+    at_line_start: bool,
+    /// 1-based line of the next text.
+    line: u32,
+}
+
+impl Feeder {
+    /// At the start of a script; `file` is its name for messages.
+    pub fn new(file: Option<String>) -> Self {
+        Feeder { file, splitter: Splitter::new(), held: String::new(), at_line_start: true, line: 1 }
+    }
+
+    /// A statement has begun and not ended.
+    pub fn is_open(&self) -> bool {
+        !self.held.is_empty() || self.splitter.is_open()
+    }
+
+    /// Takes a piece of text, not longer than to the end of a line, and runs what is complete.
+    pub fn feed(&mut self, piece: &str, console: &mut Console) -> Step {
+        self.held.push_str(piece);
+        if self.at_line_start && !self.splitter.is_open() {
+            let (command, ended) = (is_command(&self.held), self.held.ends_with('\n'));
+            if !ended && (command || self.held.trim().is_empty()) {
+                return Ok(());
+            }
+            if command {
+                return self.run_command(console);
+            }
+        }
+        let text = self.take_held();
+        self.splitter.push(&text);
+        self.run_statements(console)
+    }
+
+    /// Runs the rest that no `;` has ended.
+    pub fn finish(&mut self, console: &mut Console) -> Step {
+        if is_command(&self.held) {
+            self.run_command(console)?;
+        }
+        let rest = self.splitter.finish();
+        rest.map_or(Ok(()), |rest| console.statement(&rest.text, &self.place(rest.line)))
+    }
+
+    fn run_command(&mut self, console: &mut Console) -> Step {
+        let place = self.place(self.line);
+        let line = self.take_held();
+        // The splitter counts lines too.
+        self.splitter.push("\n");
+        console.command(&line, &place)
+    }
+
+    fn run_statements(&mut self, console: &mut Console) -> Step {
+        while let Some(statement) = self.splitter.next_statement() {
+            console.statement(&statement.text, &self.place(statement.line))?;
+        }
+        Ok(())
+    }
+
+    fn take_held(&mut self) -> String {
+        self.at_line_start = self.held.ends_with('\n');
+        self.line += u32::from(self.at_line_start);
+        std::mem::take(&mut self.held)
+    }
+
+    fn place(&self, line: u32) -> Place {
+        Place { file: self.file.clone(), line }
+    }
+}
+
+/// Bytes → text, as much as is there and not past the end of a line. A byte order mark is skipped.
+struct Pieces<R> {
+    reader: R,
+    /// Bytes of a character that has not wholly arrived.
+    pending: Vec<u8>,
+    line: u32,
+    at_start: bool,
+}
+
+impl<R: BufRead> Pieces<R> {
+    fn new(reader: R) -> Self {
+        Pieces { reader, pending: Vec::new(), line: 1, at_start: true }
+    }
+
+    /// The next piece, never empty; `None` at the end.
+    ///
+    /// Errors: `Invalid`, naming the line, on bytes that are not UTF-8; `Unavailable` when reading fails.
+    fn next(&mut self) -> Result<Option<String>> {
+        loop {
+            let Some(mut bytes) = self.read()? else { return Ok(None) };
+            let whole = match str::from_utf8(&bytes) {
+                Ok(_) => bytes.len(),
+                Err(e) if e.error_len().is_none() => e.valid_up_to(),
+                Err(e) => return Err(self.not_utf8(bytes[e.valid_up_to()])),
+            };
+            self.pending = bytes.split_off(whole);
+            let mut text = String::from_utf8(bytes).map_err(|_| Error::internal("a piece is no text"))?;
+            if !text.is_empty() && std::mem::take(&mut self.at_start) && text.starts_with('\u{feff}') {
+                text.remove(0);
+            }
+            self.line += u32::from(text.ends_with('\n'));
+            if !text.is_empty() {
+                return Ok(Some(text));
+            }
+        }
+    }
+
+    /// What is pending and what is there, at most to the end of the line; `None` at the end.
+    fn read(&mut self) -> Result<Option<Vec<u8>>> {
+        let there = loop {
+            match self.reader.fill_buf() {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                other => break other.map_err(|e| io_error(format!("cannot read line {}", self.line), e))?,
+            }
+        };
+        let len = there.iter().position(|&b| b == b'\n').map_or(there.len(), |at| at + 1);
+        if len == 0 {
+            return self.pending.first().map_or(Ok(None), |&byte| Err(self.not_utf8(byte)));
+        }
+        let mut bytes = std::mem::take(&mut self.pending);
+        bytes.extend_from_slice(&there[..len]);
+        self.reader.consume(len);
+        Ok(Some(bytes))
+    }
+
+    fn not_utf8(&self, byte: u8) -> Error {
+        Error::invalid(format!("line {} is not UTF-8", self.line))
+            .why(format!("byte {byte:02X} begins no character"))
+            .hint("save the script as UTF-8; write binary values as X'00ff'")
+            .state("22021")
+            .at(Span { line: self.line, column: 1, len: 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::super::console::Settings;
+    use super::super::render::Format;
+    use super::super::testing::{Sheet, console};
+    use super::*;
+
+    fn csv() -> Settings {
+        Settings { format: Format::Csv, keep_going: true, ..Settings::default() }
+    }
+
+    fn run_bytes(bytes: &[u8]) -> (String, String) {
+        let (mut console, out, err) = console(csv());
+        let top = Place { file: Some("s.sql".into()), line: 1 };
+        run_sql(&mut console, Pieces::new(bytes), top).unwrap();
+        (out.take(), err.take())
+    }
+
+    #[test]
+    fn statements_and_commands_in_order() {
+        let script =
+            "\u{feff}\\set n 2\n-- first\nSELECT 1 AS n;\n  \\echo two\nSELECT :n AS n;SELECT 3\n AS n";
+        assert_eq!(run_bytes(script.as_bytes()), ("n\n1\ntwo\nn\n2\nn\n3\n".into(), String::new()));
+        assert_eq!(run_bytes(b"\\echo last line without an end").0, "last line without an end\n");
+        assert_eq!(run_bytes(b" \n\n-- nothing\n"), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn a_backslash_inside_a_statement_is_no_command() {
+        let (_, err) = run_bytes(b"SELECT '\n\\echo no\n';");
+        assert!(!err.is_empty(), "the engine saw it");
+    }
+
+    #[test]
+    fn errors_name_the_line_of_the_script() {
+        let (_, err) = run_bytes(b"\\set a 1\n\nSELECT 1 AS n;\n\nSELEC 1;\n.modd csv\n");
+        assert!(err.contains("s.sql:5: error: "), "{err}");
+        assert!(err.contains("LINE 5: SELEC 1\n        ^"), "{err}");
+        assert!(err.contains("s.sql:6: error: there is no command .modd"), "{err}");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_refused_with_their_line() {
+        let (out, err) = run_bytes(b"SELECT 1 AS n;\nSELECT '\xff';\nSELECT 2 AS n;");
+        assert_eq!(out, "n\n1\n");
+        assert!(err.starts_with("s.sql:2: error: line 2 is not UTF-8\n  why: byte FF begins"), "{err}");
+        assert!(run_bytes(b"SELECT '\xe6\xb7").1.contains("line 1 is not UTF-8"), "cut inside a character");
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let (mut console, _, err) = console(Settings::default());
+        let source = Source::named("no/such/file.sql");
+        assert!(run(&mut console, &source, Input::Sql).is_err());
+        assert!(err.take().starts_with("error: cannot read no/such/file.sql\n  why: "));
+    }
+
+    /// Gives one chunk a read, and looks at what was written before each.
+    struct Dialogue {
+        chunks: std::vec::IntoIter<&'static [u8]>,
+        out: Sheet,
+        seen: std::rc::Rc<std::cell::RefCell<Vec<String>>>,
+    }
+
+    impl Read for Dialogue {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.seen.borrow_mut().push(self.out.take());
+            let chunk = self.chunks.next().unwrap_or_default();
+            buffer[..chunk.len()].copy_from_slice(chunk);
+            Ok(chunk.len())
+        }
+    }
+
+    #[test]
+    fn answers_come_as_soon_as_the_semicolon() {
+        let (mut console, out, _) = console(csv());
+        let chunks: Vec<&'static [u8]> =
+            vec![b"SELECT 1 ", b"AS n;", b"\n\\ec", b"ho \xe6", b"\xb7\x98\n", b"SELECT 2 AS n;"];
+        let seen = std::rc::Rc::default();
+        let reader = Dialogue { chunks: chunks.into_iter(), out, seen: std::rc::Rc::clone(&seen) };
+        run_sql(&mut console, Pieces::new(BufReader::new(reader)), Place::TOP).unwrap();
+        assert_eq!(*seen.borrow(), ["", "", "n\n1\n", "", "", "淘\n", "n\n2\n"]);
+    }
+
+    #[test]
+    fn requests_come_one_a_line() {
+        let settings = Settings { format: Format::Jsonl, ..csv() };
+        let (mut console, out, _) = console(settings);
+        let lines = "{\"sql\": \"SELECT 1 AS n\"}\n\n{bad\n{\"sql\": \"SELECT $1 AS n\", \"params\": [2]}";
+        run(&mut console, &Source::Text(lines.into()), Input::Jsonl).unwrap();
+        let out = out.take();
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].contains("\"rows\":[[1]]"));
+        assert!(lines[1].starts_with("{\"statement\":2,\"error\":{\"kind\":\"invalid\""));
+        assert!(lines[1].contains("\"line\":3"));
+        assert!(lines[2].contains("\"rows\":[[2]]"));
+    }
+
+    #[test]
+    fn a_script_that_reads_itself_ends() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("loop.sql");
+        std::fs::write(&path, format!(".read {}\n", path.display())).unwrap();
+        let (mut console, _, err) = console(Settings::default());
+        assert!(run(&mut console, &Source::File(path), Input::Sql).is_err());
+        assert!(err.take().contains("more than 16 deep"));
+    }
+}

@@ -1,0 +1,266 @@
+//! Rows → the aligned table that psql users know.
+//!
+//! ```text
+//!  order_id | note
+//! ----------+-------
+//!         7 | two  +
+//!           | lines
+//!      NULL |
+//! (2 rows)
+//! ```
+//!
+//! Widths are those of the first [`LOOK_AHEAD_ROWS`] rows; after these, rows are written as they come
+//! and a wider cell pushes its line out. A `+` says that the cell goes on below.
+
+use std::io::{self, Write};
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::render::{RenderError, Rows, Style, TextRow};
+
+/// Rows held back to find the widths.
+const LOOK_AHEAD_ROWS: usize = 1_000;
+/// Columns between tab stops.
+const TAB_WIDTH: usize = 8;
+
+/// Writes the table, its count of rows and an empty line.
+pub fn write(out: &mut dyn Write, rows: Rows<'_>, style: Style) -> Result<(), RenderError> {
+    let titles: Vec<String> = rows.columns.iter().map(|column| column.name.clone()).collect();
+    let mut table = Table::new(out, &titles, style);
+    rows.for_each(|schema, row| {
+        let numeric = || schema.fields().iter().map(|f| f.data_type().is_numeric()).collect();
+        Ok(table.add(row, numeric)?)
+    })?;
+    Ok(table.finish()?)
+}
+
+/// A cell as it will be seen: its lines, cleaned of control characters, and whether it is NULL.
+struct Cell {
+    lines: Vec<String>,
+    null: bool,
+}
+
+impl Cell {
+    fn new(text: Option<&str>, width_max: Option<usize>) -> Cell {
+        let lines = text.unwrap_or("NULL").split('\n').map(visible);
+        let lines = match width_max {
+            Some(width) => lines.map(|line| shortened(line, width)).collect(),
+            None => lines.collect(),
+        };
+        Cell { lines, null: text.is_none() }
+    }
+
+    fn width(&self) -> usize {
+        self.lines.iter().map(|line| line.width()).max().unwrap_or(0)
+    }
+}
+
+struct Column {
+    width: usize,
+    right: bool,
+}
+
+struct Table<'a> {
+    out: &'a mut dyn Write,
+    style: Style,
+    columns: Vec<Column>,
+    titles: Vec<Cell>,
+    /// Rows held back; `None` once the header is written.
+    held: Option<Vec<Vec<Cell>>>,
+    count: u64,
+}
+
+impl<'a> Table<'a> {
+    fn new(out: &'a mut dyn Write, titles: &[String], style: Style) -> Self {
+        let titles: Vec<Cell> =
+            titles.iter().map(|title| Cell::new(Some(title), style.cell_width_max)).collect();
+        let columns = titles.iter().map(|title| Column { width: title.width(), right: false }).collect();
+        Table { out, style, columns, titles, held: Some(Vec::new()), count: 0 }
+    }
+
+    /// Adds a row; `numeric` says which columns hold numbers, asked with the first one.
+    fn add(&mut self, row: TextRow, numeric: impl Fn() -> Vec<bool>) -> io::Result<()> {
+        if self.count == 0 {
+            for (column, numeric) in self.columns.iter_mut().zip(numeric()) {
+                column.right = numeric;
+            }
+        }
+        self.count += 1;
+        let cells: Vec<Cell> =
+            row.iter().map(|cell| Cell::new(cell.as_deref(), self.style.cell_width_max)).collect();
+        let Some(held) = &mut self.held else { return self.write_row(&cells) };
+        for (column, cell) in self.columns.iter_mut().zip(&cells) {
+            column.width = column.width.max(cell.width());
+        }
+        held.push(cells);
+        if held.len() == LOOK_AHEAD_ROWS { self.write_held() } else { Ok(()) }
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.write_held()?;
+        let unit = if self.count == 1 { "row" } else { "rows" };
+        writeln!(self.out, "({} {unit})\n", self.count)
+    }
+
+    /// Writes the header and the rows held back, once.
+    fn write_held(&mut self) -> io::Result<()> {
+        let Some(held) = self.held.take() else { return Ok(()) };
+        let titles = std::mem::take(&mut self.titles);
+        self.write_row(&titles)?;
+        let rule: Vec<String> = self.columns.iter().map(|column| "-".repeat(column.width + 2)).collect();
+        writeln!(self.out, "{}", rule.join("+"))?;
+        held.iter().try_for_each(|row| self.write_row(row))
+    }
+
+    fn write_row(&mut self, cells: &[Cell]) -> io::Result<()> {
+        let height = cells.iter().map(|cell| cell.lines.len()).max().unwrap_or(1);
+        (0..height).try_for_each(|nth| {
+            let line = self.line(cells, nth);
+            writeln!(self.out, "{}", line.trim_end())
+        })
+    }
+
+    /// The `nth` line of a row.
+    fn line(&self, cells: &[Cell], nth: usize) -> String {
+        let mut line = String::new();
+        for (i, (column, cell)) in self.columns.iter().zip(cells).enumerate() {
+            let text = cell.lines.get(nth).map_or("", String::as_str);
+            let padding = " ".repeat(column.width.saturating_sub(text.width()));
+            let shown = match cell.null && self.style.color {
+                true => format!("\x1b[2m{text}\x1b[0m"),
+                false => text.to_owned(),
+            };
+            line.push_str(if i == 0 { " " } else { "| " });
+            let (before, after) = if column.right { (padding.as_str(), "") } else { ("", padding.as_str()) };
+            line.extend([before, &shown, after]);
+            line.push(if nth + 1 < cell.lines.len() { '+' } else { ' ' });
+        }
+        line
+    }
+}
+
+/// `text` with tabs as blanks and other control characters as escapes: a cell must not move the cursor
+/// nor recolour the screen.
+fn visible(text: &str) -> String {
+    if !text.contains(char::is_control) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut column = 0;
+    for c in text.chars() {
+        let from = out.len();
+        match c {
+            '\t' => out.push_str(&" ".repeat(TAB_WIDTH - column % TAB_WIDTH)),
+            '\r' => out.push_str("\\r"),
+            c if c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => out.push(c),
+        }
+        column += out[from..].width();
+    }
+    out
+}
+
+/// `text` cut to `width` columns, the last one `…` if something is missing.
+fn shortened(text: String, width: usize) -> String {
+    if text.width() <= width {
+        return text;
+    }
+    let mut used = 0;
+    let kept = text.chars().take_while(|c| {
+        used += c.width().unwrap_or(0);
+        used < width
+    });
+    kept.chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int64Array, StringArray};
+    use arrow::record_batch::RecordBatch;
+
+    use super::super::testing::{columns, orders};
+    use super::*;
+    use crate::engine::OutputColumn;
+
+    fn shown(columns: &[OutputColumn], batches: Vec<RecordBatch>, style: Style) -> String {
+        let mut out = Vec::new();
+        write(&mut out, Rows { columns, batches: &mut batches.into_iter().map(Ok) }, style).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn texts(cells: &[&str]) -> RecordBatch {
+        let array: ArrayRef = Arc::new(StringArray::from(cells.to_vec()));
+        RecordBatch::try_from_iter([("t", array)]).unwrap()
+    }
+
+    #[test]
+    fn numbers_stand_right_and_cells_may_have_lines() {
+        let (columns, batch) = orders();
+        let lines = [
+            " order_id | note",
+            "----------+-------------",
+            "        7 | paid",
+            "   123456 | a, \"b\"     +",
+            "          | second line",
+            "     NULL |",
+            "       -1 | NULL",
+            "(4 rows)",
+            "",
+            "",
+        ];
+        assert_eq!(shown(&columns, vec![batch], Style::default()), lines.join("\n"));
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let expected = " t\n------\n 淘宝\n ab\n é\n(3 rows)\n\n";
+        assert_eq!(
+            shown(&columns(&[("t", "VARCHAR")]), vec![texts(&["淘宝", "ab", "é"])], Style::default()),
+            expected
+        );
+    }
+
+    #[test]
+    fn nothing_is_still_a_table() {
+        assert_eq!(
+            shown(&columns(&[("a", "BIGINT"), ("b", "BIGINT")]), vec![], Style::default()),
+            " a | b\n---+---\n(0 rows)\n\n"
+        );
+    }
+
+    #[test]
+    fn null_is_dimmed_on_a_screen() {
+        let array: ArrayRef = Arc::new(Int64Array::from(vec![None]));
+        let batch = RecordBatch::try_from_iter([("n", array)]).unwrap();
+        let style = Style { color: true, cell_width_max: None };
+        assert_eq!(
+            shown(&columns(&[("n", "BIGINT")]), vec![batch], style),
+            " n\n------\n \x1b[2mNULL\x1b[0m\n(1 row)\n\n".replace(" n\n", "    n\n")
+        );
+    }
+
+    #[test]
+    fn cells_wider_than_the_screen_are_cut() {
+        let style = Style { color: false, cell_width_max: Some(4) };
+        assert_eq!(
+            shown(&columns(&[("t", "VARCHAR")]), vec![texts(&["abcd", "abcde", "淘宝网"])], style),
+            " t\n------\n abcd\n abc…\n 淘…\n(3 rows)\n\n"
+        );
+    }
+
+    #[test]
+    fn control_characters_cannot_reach_the_terminal() {
+        assert_eq!(visible("a\tb\x1b[31m\r\u{7f}"), "a       b\\x1b[31m\\r\\x7f");
+    }
+
+    #[test]
+    fn rows_after_the_look_ahead_stream_with_the_widths_found() {
+        let mut cells = vec!["ab"; LOOK_AHEAD_ROWS];
+        cells.push("wider");
+        let shown = shown(&columns(&[("t", "VARCHAR")]), vec![texts(&cells)], Style::default());
+        assert!(shown.starts_with(" t\n----\n ab\n"));
+        assert!(shown.ends_with(" ab\n wider\n(1001 rows)\n\n"));
+    }
+}
