@@ -269,6 +269,9 @@ impl Session {
             Statement::Describe { name } => {
                 show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows))
             }
+            Statement::Check(check) => {
+                show::check(&self.view()?, check).and_then(|rows| self.table_outcome(tag, rows))
+            }
             Statement::CreateIndex(create) => {
                 self.outside_transaction(tag)?;
                 let warnings = build::create_index(&self.db, create, &self.watch)?;
