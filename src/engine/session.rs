@@ -122,6 +122,7 @@ impl View {
 
     /// Makes the rowkey a column if the query mentions it, hidden from its wildcards; gives its names.
     fn prepare<'n>(&self, mut query: Query) -> Result<(Query, Vec<&'n str>)> {
+        sql::name_outputs(&mut query);
         if !sql::mentions_rowkey(&query) {
             return Ok((query, Vec::new()));
         }
