@@ -15,7 +15,6 @@ mod lex;
 mod parser;
 pub mod rewrite;
 mod split;
-mod suggest;
 mod walk;
 pub mod wildcard;
 
@@ -24,7 +23,6 @@ pub use layout::{KeyColumn, key_specs, parse_codes};
 pub use parser::{column_type, is_reserved, parse, parse_expr, parse_query};
 pub use rewrite::mentions_rowkey;
 pub use split::{Splitter, SqlText};
-pub use suggest::did_you_mean;
 pub use wildcard::hide_rowkey_in_wildcards;
 
 use sqlparser::ast::{Ident, ObjectName, Spanned};
