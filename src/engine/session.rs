@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, StringArray};
-use arrow::datatypes::{Schema, SchemaRef};
-use futures::TryStreamExt;
+use arrow::array::{RecordBatch, RecordBatchOptions, StringArray};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+
+use futures::{StreamExt, TryStreamExt};
 use sqlparser::ast::{Ident, ObjectName, Query};
 
 use super::outcome::{Outcome, RowStream};
@@ -92,7 +93,20 @@ impl View {
         let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
         let plan = planner.physical(plan).await?;
         let schema = plan.0.schema();
-        Ok((planner.run(plan)?, schema))
+        let batches = planner.run(plan)?;
+        let marked = |field: &Arc<Field>| sql::output_name(field.name()) != field.name();
+        if !schema.fields().iter().any(marked) {
+            return Ok((batches, schema));
+        }
+        let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_name(sql::output_name(f.name())));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let renamed = Arc::clone(&schema);
+        let batches = batches.map(move |batch| {
+            let batch = batch?;
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            Ok(RecordBatch::try_new_with_options(Arc::clone(&renamed), batch.columns().to_vec(), &options)?)
+        });
+        Ok((Box::pin(batches), schema))
     }
 
     /// Output columns of a view.
