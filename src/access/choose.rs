@@ -224,7 +224,7 @@ fn candidate(
     need: &Need,
     stats: &dyn Statistics,
 ) -> Access {
-    let mut entries = entries_in(stats, keyspace, &found);
+    let mut entries = entries_in(stats, layout, keyspace, &found);
     let (direction, ordered) = match order_of(layout, &found, need) {
         Some(direction) => (direction, true),
         None => (Direction::Forward, need.order.is_empty()),

@@ -3,7 +3,9 @@
 //! The constants come from the measurements in `design.md` §8: an entry scanned costs about 0.09 µs,
 //! a GET 1.3 µs, a seek about as much.
 
-use crate::key::KeyRanges;
+use std::collections::BTreeSet;
+
+use crate::key::{KeyLayout, KeyRanges};
 use crate::plan::Ranges;
 use crate::store::KeyspaceId;
 
@@ -55,7 +57,7 @@ pub trait Statistics {
 }
 
 /// Entries expected inside `ranges`.
-pub fn entries_in(stats: &dyn Statistics, keyspace: KeyspaceId, ranges: &Ranges) -> f64 {
+pub fn entries_in(stats: &dyn Statistics, layout: &KeyLayout, keyspace: KeyspaceId, ranges: &Ranges) -> f64 {
     if ranges.ranges.is_empty() {
         return 0.0;
     }
@@ -69,17 +71,29 @@ pub fn entries_in(stats: &dyn Statistics, keyspace: KeyspaceId, ranges: &Ranges)
         return all;
     }
     if stored < COST.entries_min {
-        return guess(all, ranges);
+        return guess(all, layout, ranges);
     }
     let probed = stats.probe(keyspace, &ranges.ranges, COST.probe_entries);
     if probed < COST.probe_entries {
         return probed as f64;
     }
-    guess(all, ranges).clamp(probed as f64, all.max(probed as f64))
+    guess(all, layout, ranges).clamp(probed as f64, all.max(probed as f64))
 }
 
-/// A share of all entries by how much of the key is bound.
-fn guess(all: f64, ranges: &Ranges) -> f64 {
-    let equal = ranges.bound_parts.saturating_sub(1) as i32;
-    all * COST.equal_share.powi(equal) * COST.range_share
+/// A share of all entries by how much of the key is bound: to one value, part by part, and to an
+/// interval or a list in the last part.
+fn guess(all: f64, layout: &KeyLayout, ranges: &Ranges) -> f64 {
+    let mut seen = BTreeSet::new();
+    // A part that repeats a column, such as its salt, narrows nothing by itself.
+    let bound = layout
+        .parts()
+        .iter()
+        .take(ranges.bound_parts)
+        .filter(|part| part.columns().iter().fold(false, |new, id| seen.insert(*id) || new));
+    let shares = bound.map(|part| match part.columns().iter().all(|id| ranges.fixed.contains_key(id)) {
+        true => COST.equal_share,
+        false => COST.range_share,
+    });
+    // A prefix of the rowkey itself binds no part, yet narrows.
+    all * shares.reduce(|a, b| a * b).unwrap_or(COST.range_share)
 }

@@ -168,7 +168,8 @@ impl Names<'_> {
                 .why(format!("view \"{}\" leads back to itself or through too many others", view.name));
             return Err(to_df(error));
         }
-        let query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
+        let mut query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
+        crate::sql::name_outputs(&mut query);
         self.depth.set(self.depth.get() + 1);
         let plan = self.to_plan(query);
         self.depth.set(self.depth.get() - 1);

@@ -135,7 +135,7 @@ pub fn load(
     // Identity counters move from chunk to chunk and are written at the end.
     let mut counters = WriteBatch::default();
     while let Some(rows) = next()? {
-        let cells = Cells { columns: columns.to_vec(), rows };
+        let cells = Cells { columns: columns.to_vec(), rows, overriding: None };
         let rows = view.db.runtime().block_on(complete(view, table, cells, &mut counters))?;
         rows.iter().try_for_each(|row| loader.add(row))?;
     }

@@ -117,6 +117,7 @@ impl View {
 
     /// Makes the rowkey a column if the query mentions it, hidden from its wildcards; gives its names.
     fn prepare<'n>(&self, mut query: Query) -> Result<(Query, Vec<&'n str>)> {
+        sql::name_outputs(&mut query);
         if !sql::mentions_rowkey(&query) {
             return Ok((query, Vec::new()));
         }
@@ -263,6 +264,9 @@ impl Session {
             }
             Statement::Describe { name } => {
                 show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows))
+            }
+            Statement::Check(check) => {
+                show::check(&self.view()?, check).and_then(|rows| self.table_outcome(tag, rows))
             }
             Statement::CreateIndex(create) => {
                 self.outside_transaction(tag)?;
