@@ -379,7 +379,8 @@ mod tests {
 
     #[test]
     fn records_as_rfc_4180_has_them() {
-        let cases: [(&str, &[(u64, &[&str])]); 8] = [
+        type Records<'a> = &'a [(u64, &'a [&'a str])];
+        let cases: [(&str, Records<'_>); 8] = [
             ("a,b\n1,2\n", &[(1, &["a", "b"]), (2, &["1", "2"])]),
             ("a,b\r\n1,\r\n", &[(1, &["a", "b"]), (2, &["1", ""])]),
             ("\"a,\"\"b\"\"\",c", &[(1, &["<a,\"b\">", "c"])]),
