@@ -50,7 +50,7 @@ pub fn describe(
             };
             let _ = write!(line, "{class} {name}");
             if class != "FullScan" {
-                let _ = write!(line, " ranges={} [{}]", ranges.len(), listed(shown, ranges.len()));
+                let _ = write!(line, " ranges={} {}", ranges.len(), listed(shown, ranges.len()));
             }
             let _ = write!(line, " reverse={}", *direction == Direction::Reverse);
             if merge.is_some() {
@@ -118,8 +118,8 @@ fn show_range(layout: &KeyLayout, range: &KeyRange, verbose: bool) -> String {
     let bound = |key: &Rowkey| quoted(layout, key, layout.show_prefix(key));
     let start = if range.start.is_empty() { "-∞".to_owned() } else { bound(&range.start) };
     let mut shown = match &range.end {
-        End::Before(end) => format!("{start} .. {})", bound(end)),
-        End::Open => format!("{start} .. ∞)"),
+        End::Before(end) => format!("[{start} .. {})", quoted(layout, end, layout.show_end(end))),
+        End::Open => format!("[{start} .. ∞)"),
     };
     if verbose {
         let end = match &range.end {

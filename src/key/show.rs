@@ -24,19 +24,41 @@ impl KeyLayout {
         }
     }
 
-    fn show_parts(&self, bytes: &[u8]) -> String {
-        let (mut out, mut at) = (String::new(), 0);
-        for part in self.parts() {
-            // An empty last text is a part; an empty rest is none.
-            let Some(end) = part.end_in(bytes, at).filter(|_| at < bytes.len()) else { break };
-            let Some(shown) = show_part(part, &bytes[at..end]) else { break };
-            push(&mut out, &shown);
-            at = end;
+    /// The end of a range for people. Where it is the end of all keys that start with some whole parts, and
+    /// could not be read itself, it is these parts and `∞`: `'host1'/∞`.
+    pub fn show_end(&self, end: &[u8]) -> String {
+        let is_whole = |bytes: &[u8]| self.show_whole_parts(bytes, &mut String::new()) == bytes.len();
+        let before = match end.split_last() {
+            Some((&last, head)) if last > 0 => [head, &[last - 1]].concat(),
+            _ => Vec::new(),
+        };
+        if self.is_text() || is_whole(end) || before.is_empty() || !is_whole(&before) {
+            self.show_prefix(end)
+        } else {
+            format!("{}/∞", self.show_prefix(&before))
         }
+    }
+
+    fn show_parts(&self, bytes: &[u8]) -> String {
+        let mut out = String::new();
+        let at = self.show_whole_parts(bytes, &mut out);
         if at < bytes.len() {
             push(&mut out, &show_rest(&bytes[at..]));
         }
         out
+    }
+
+    /// Appends as many whole parts as `bytes` starts with; gives their length.
+    fn show_whole_parts(&self, bytes: &[u8], out: &mut String) -> usize {
+        let mut at = 0;
+        for part in self.parts() {
+            // An empty last text is a part; an empty rest is none.
+            let Some(end) = part.end_in(bytes, at).filter(|_| at < bytes.len()) else { break };
+            let Some(shown) = show_part(part, &bytes[at..end]) else { break };
+            push(out, &shown);
+            at = end;
+        }
+        at
     }
 }
 
