@@ -5,6 +5,7 @@
 //! [`Scope`], so plans of one statement see one catalog and one snapshot.
 
 use std::cell::Cell;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -13,9 +14,9 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue, SchemaError, TableReference};
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
+use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{
     AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource as DfTableSource, WindowUDF,
@@ -23,6 +24,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::planner::{ParserOptions, SqlToRel};
+use futures::{Stream, TryStreamExt};
 use sqlparser::ast::{self, Query};
 
 use super::table::TableSource;
@@ -35,6 +37,9 @@ use crate::value::Value;
 
 /// Views inside views, at the most.
 const VIEW_DEPTH: u32 = 32;
+
+/// The batches of a query, read as they are asked for.
+pub type BatchStream = Pin<Box<dyn Stream<Item = Result<RecordBatch>> + Send>>;
 
 /// What the names in one statement stand for.
 pub struct Scope<'a> {
@@ -92,11 +97,8 @@ impl Planner {
     }
 
     /// Starts running a plan.
-    pub fn run(
-        &self,
-        (plan, context): (Arc<dyn ExecutionPlan>, Arc<TaskContext>),
-    ) -> Result<SendableRecordBatchStream> {
-        execute_stream(plan, context).map_err(df_error)
+    pub fn run(&self, (plan, context): (Arc<dyn ExecutionPlan>, Arc<TaskContext>)) -> Result<BatchStream> {
+        Ok(Box::pin(execute_stream(plan, context).map_err(df_error)?.map_err(df_error)))
     }
 
     /// The condition of a query over one table, in our own algebra: for the WHERE of an index.
@@ -164,7 +166,8 @@ impl Names<'_> {
                 .why(format!("view \"{}\" leads back to itself or through too many others", view.name));
             return Err(to_df(error));
         }
-        let query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
+        let mut query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
+        crate::sql::name_outputs(&mut query);
         self.depth.set(self.depth.get() + 1);
         let plan = self.to_plan(query);
         self.depth.set(self.depth.get() - 1);
@@ -370,7 +373,7 @@ fn schema_error(error: SchemaError) -> Error {
             } else {
                 format!("columns here are {shown}")
             };
-            crate::catalog::with_suggestion(error, &field.name, names.into_iter(), &otherwise)
+            crate::suggest::with_suggestion(error, &field.name, names.into_iter(), &otherwise)
         }
         SchemaError::AmbiguousReference { field } => {
             Error::invalid(format!("column \"{}\" is ambiguous", field.name))

@@ -147,7 +147,7 @@ fn change_table(db: &Database, name: &str, change: impl FnOnce(&mut TableDef)) -
         change(&mut table);
         let mut edit = catalog.edit();
         let gone = before.indexes.iter().filter(|i| !table.indexes.iter().any(|left| left.id == i.id));
-        gone.for_each(|index| edit.batch.clear(index.keyspace));
+        gone.for_each(|index| edit.free_keyspace(index.keyspace));
         edit.put_table(table)?;
         Ok(((), Some(edit.finish()?)))
     })

@@ -115,7 +115,7 @@ async fn source_cells(view: &View, table: &TableDef, stmt: &Insert, params: &[Va
             .at(span_of_name(&stmt.table)));
         }
     }
-    Ok(Cells { columns, rows })
+    Ok(Cells { columns, rows, overriding: stmt.overriding })
 }
 
 /// Cells of VALUES: literals as they are, all other expressions evaluated in one query.
