@@ -1,0 +1,3 @@
+//! Running statements.
+
+pub mod transfer;

@@ -1,0 +1,116 @@
+//! A file that appears when it is complete.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::cannot;
+use crate::error::Result;
+
+/// A file being written under another name beside its own; [`commit`](NewFile::commit) renames it.
+/// Dropped before that, it is removed. What is no regular file, such as a pipe, is written directly.
+#[derive(Debug)]
+pub struct NewFile {
+    out: BufWriter<File>,
+    path: PathBuf,
+    /// Where the bytes are until the commit.
+    temporary: Option<PathBuf>,
+}
+
+impl NewFile {
+    /// Starts the file that will be at `path`, replacing any that is there.
+    ///
+    /// Errors: `Unavailable` when the directory cannot be written.
+    pub fn create(path: &Path) -> Result<NewFile> {
+        // A link keeps pointing where it does: the file behind it is replaced.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let is_special = fs::metadata(&path).is_ok_and(|m| !m.is_file());
+        let (file, temporary) = if is_special {
+            (OpenOptions::new().write(true).open(&path), None)
+        } else {
+            let temporary = beside(&path);
+            (OpenOptions::new().write(true).create_new(true).open(&temporary), Some(temporary))
+        };
+        let file = file.map_err(|e| cannot("write", &path, e))?;
+        Ok(NewFile { out: BufWriter::with_capacity(1 << 16, file), path, temporary })
+    }
+
+    /// Puts the file in its place, with all its bytes on the disk.
+    pub fn commit(mut self) -> Result<()> {
+        self.out.flush().map_err(|e| cannot("write", &self.path, e))?;
+        let Some(temporary) = &self.temporary else {
+            return Ok(());
+        };
+        self.out.get_ref().sync_all().map_err(|e| cannot("write", &self.path, e))?;
+        fs::rename(temporary, &self.path).map_err(|e| cannot("write", &self.path, e))?;
+        self.temporary = None;
+        Ok(())
+    }
+}
+
+/// A hidden name next to `path` that no other copy uses.
+fn beside(path: &Path) -> PathBuf {
+    static COPIES: AtomicU64 = AtomicU64::new(0);
+    let copy = COPIES.fetch_add(1, Ordering::Relaxed);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}-{copy}.tmp", std::process::id()))
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // Nobody is left to tell; a file that cannot be removed stays behind under its odd name.
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = fs::read_dir(dir).unwrap();
+        entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn a_file_appears_at_commit_and_not_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out.csv");
+        fs::write(&path, "old").unwrap();
+        let mut file = NewFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        file.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(dir.path()), ["out.csv"]);
+    }
+
+    #[test]
+    fn a_dropped_file_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = NewFile::create(&dir.path().join("out.csv")).unwrap();
+        file.write_all(b"half").unwrap();
+        assert_eq!(names(dir.path()).len(), 1);
+        drop(file);
+        assert!(names(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn a_missing_directory_is_named() {
+        let error = NewFile::create(Path::new("no/such/directory/out.csv")).unwrap_err();
+        assert_eq!(error.what(), "cannot write 'no/such/directory/out.csv'");
+    }
+}

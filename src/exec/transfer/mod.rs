@@ -1,0 +1,237 @@
+//! Rows from files and into them: the formats behind COPY.
+//!
+//! In: [`open`] a file → a [`RowReader`] yields chunks of rows, each cell already of its column's type,
+//! or *not given*, so that the column's default applies. A row that does not fit stops the copy, or is
+//! skipped and counted ([`OnError`]); its error names line, column, value and reason.
+//!
+//! Out: [`create`] a file → a [`RowWriter`] takes record batches. The file appears under its name only
+//! when it is finished: a copy that fails leaves nothing.
+//!
+//! What is written reads back as the same values. Both text formats write VARBINARY as plain hex and
+//! read it with or without `\x`; CSV writes '' as `""` and NULL as nothing.
+
+mod csv;
+mod file;
+mod jsonl;
+mod parquet;
+
+use std::fmt;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use ::arrow::datatypes::SchemaRef;
+use ::arrow::record_batch::RecordBatch;
+
+pub use self::csv::{CsvOptions, CsvReader, CsvWriter};
+pub use self::file::NewFile;
+pub use self::jsonl::{JsonlReader, JsonlWriter};
+pub use self::parquet::{ParquetReader, ParquetWriter};
+use crate::error::{Error, Kind, Result, sqlstate};
+use crate::value::{CastError, ColumnType, Value, from_hex};
+
+/// One row of a file, a cell for each target column; `None` where the file does not give one.
+pub type Cells = Vec<Option<Value>>;
+
+/// The columns a file is read into, by name.
+pub type Target = [(String, ColumnType)];
+
+/// What to do with a row that does not fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// Fail the copy.
+    #[default]
+    Stop,
+    /// Leave the row out and count it.
+    Skip,
+}
+
+/// A file format and how to read or write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Values between delimiters.
+    Csv(CsvOptions),
+    /// A JSON object a line.
+    Jsonl,
+    /// Apache Parquet.
+    Parquet,
+}
+
+/// Yields the rows of a file.
+pub trait RowReader: Send {
+    /// The next rows, at most `rows_max` (at least 1) and at least one; `None` at the end.
+    ///
+    /// Errors: `Invalid` naming line, column and value under [`OnError::Stop`], and under either when
+    /// the rest of the file makes no sense; `Unavailable` when it cannot be read.
+    fn next_chunk(&mut self, rows_max: usize) -> Result<Option<Vec<Cells>>>;
+
+    /// Bytes of the file consumed so far, for progress.
+    fn bytes_read(&self) -> u64;
+
+    /// Rows left out so far.
+    fn skipped(&self) -> u64;
+
+    /// Why the first of them was.
+    fn first_skipped(&self) -> Option<&Error>;
+}
+
+/// Takes the rows of a file. Dropped before [`finish`](RowWriter::finish), it leaves no file.
+pub trait RowWriter: Send {
+    /// Adds the rows of a batch of the writer's schema.
+    fn write(&mut self, batch: &RecordBatch) -> Result<()>;
+
+    /// Completes the file and puts it in its place.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// Opens a file to read rows into `target`.
+///
+/// Errors: `Unavailable` when there is no such file; `Invalid` when its columns are none of `target`.
+pub fn open(path: &Path, format: &Format, target: &Target, on_error: OnError) -> Result<Box<dyn RowReader>> {
+    let file = File::open(path).map_err(|e| cannot("open", path, e))?;
+    let text = |file| BufReader::with_capacity(1 << 16, file);
+    Ok(match format {
+        Format::Csv(options) => {
+            Box::new(Rows::new(CsvReader::new(text(file), target, options.clone())?, on_error))
+        }
+        Format::Jsonl => Box::new(Rows::new(JsonlReader::new(text(file), target)?, on_error)),
+        Format::Parquet => Box::new(Rows::new(ParquetReader::new(file, target)?, on_error)),
+    })
+}
+
+/// Starts a file to write rows of `schema` to.
+///
+/// Errors: `Unavailable` when it cannot be written there.
+pub fn create(path: &Path, format: &Format, schema: SchemaRef) -> Result<Box<dyn RowWriter>> {
+    let file = NewFile::create(path)?;
+    Ok(match format {
+        Format::Csv(options) => Box::new(CsvWriter::new(file, &schema, options.clone())?),
+        Format::Jsonl => Box::new(JsonlWriter::new(file, schema)?),
+        Format::Parquet => Box::new(ParquetWriter::new(file, schema)?),
+    })
+}
+
+fn cannot(what: &str, path: &Path, e: std::io::Error) -> Error {
+    Error::new(Kind::Unavailable, format!("cannot {what} '{}'", path.display()))
+        .why(e.to_string())
+        .state(sqlstate::IO)
+        .caused_by(e)
+}
+
+/// A format's rows, one by one.
+pub trait RowSource: Send {
+    /// The next row, or the reason why it is none: the inner error is of this row alone, after the
+    /// outer one there is no going on.
+    fn next_row(&mut self) -> Result<Option<Result<Cells>>>;
+
+    /// Bytes of the file consumed so far.
+    fn bytes_read(&self) -> u64;
+}
+
+/// Rows in chunks, with the bad ones dealt with.
+pub struct Rows<S> {
+    source: S,
+    on_error: OnError,
+    skipped: u64,
+    first_skipped: Option<Error>,
+}
+
+impl<S: RowSource> Rows<S> {
+    /// The rows of `source`.
+    pub fn new(source: S, on_error: OnError) -> Self {
+        Rows { source, on_error, skipped: 0, first_skipped: None }
+    }
+}
+
+impl<S: RowSource> RowReader for Rows<S> {
+    fn next_chunk(&mut self, rows_max: usize) -> Result<Option<Vec<Cells>>> {
+        let mut rows = Vec::new();
+        while rows.len() < rows_max.max(1) {
+            match self.source.next_row()? {
+                None => break,
+                Some(Ok(row)) => rows.push(row),
+                Some(Err(e)) if self.on_error == OnError::Stop => return Err(e),
+                Some(Err(e)) => {
+                    self.skipped += 1;
+                    self.first_skipped.get_or_insert(e);
+                }
+            }
+        }
+        Ok((!rows.is_empty()).then_some(rows))
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.source.bytes_read()
+    }
+
+    fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    fn first_skipped(&self) -> Option<&Error> {
+        self.first_skipped.as_ref()
+    }
+}
+
+/// Longest line or record of a text file: what is longer is a missing quote or no text at all.
+const RECORD_BYTES_MAX: usize = 64 << 20;
+
+/// Leaves out the byte order mark some programs put first; returns its length.
+fn skip_byte_order_mark(input: &mut impl BufRead) -> Result<u64> {
+    const MARK: &[u8] = b"\xEF\xBB\xBF";
+    if !input.fill_buf()?.starts_with(MARK) {
+        return Ok(0);
+    }
+    input.consume(MARK.len());
+    Ok(MARK.len() as u64)
+}
+
+/// Where `name` is in `target`: as written, or else in whatever case.
+fn position(target: &Target, name: &str) -> Option<usize> {
+    let exact = target.iter().position(|(column, _)| column == name);
+    exact.or_else(|| target.iter().position(|(column, _)| column.eq_ignore_ascii_case(name)))
+}
+
+/// A column of the file that is none of the target's; `place` leads, as in `line 3: `.
+fn unknown_column(place: impl fmt::Display, target: &Target, name: &str) -> Error {
+    let names: Vec<&str> = target.iter().map(|(column, _)| column.as_str()).collect();
+    Error::invalid(format!("{place}there is no column {name} to copy into"))
+        .hint(format!("the columns are {}", names.join(", ")))
+        .state(sqlstate::UNDEFINED_COLUMN)
+}
+
+/// The columns of a file, in its order, as positions in `target`.
+fn positions<'a>(target: &Target, names: impl Iterator<Item = &'a str>) -> Result<Vec<usize>> {
+    let mut found = Vec::new();
+    for name in names {
+        let at = position(target, name).ok_or_else(|| unknown_column("", target, name))?;
+        if found.contains(&at) {
+            return Err(
+                Error::invalid(format!("the file has column {name} twice")).state(sqlstate::DUPLICATE_COLUMN)
+            );
+        }
+        found.push(at);
+    }
+    Ok(found)
+}
+
+/// A cell that is none of its column's type; `place` is as `line 17` or `row 17`.
+fn cell_error(place: impl fmt::Display, column: &str, e: CastError) -> Error {
+    let mut error = Error::invalid(format!("{place}, column {column}: {e}")).state(e.sqlstate());
+    if let Some(why) = e.why() {
+        error = error.why(why);
+    }
+    match e.hint() {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+/// A cell of a text file as a value. Bytes may be hex without its prefix, as the writers leave it.
+fn parse_cell(text: &str, ty: ColumnType) -> Result<Value, CastError> {
+    let bare_hex = if ty == ColumnType::Varbinary { from_hex(text) } else { None };
+    bare_hex.map_or_else(|| Value::parse(text, ty), |bytes| Ok(Value::Bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests;

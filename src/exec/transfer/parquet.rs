@@ -1,0 +1,161 @@
+//! Parquet, by column name.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use super::{Cells, NewFile, RowSource, RowWriter, Target, cell_error, positions};
+use crate::error::{Error, Result, sqlstate};
+use crate::row::any_value_at;
+use crate::value::ColumnType;
+
+/// Rows decoded at a time.
+const BATCH_ROWS: usize = 4096;
+
+/// Reads the rows of a Parquet file. Times finer than a microsecond are cut, values that are no SQL
+/// values (lists, structs, times of day) come as text.
+pub struct ParquetReader {
+    /// `None` once it failed: what state it is in then, nobody says.
+    batches: Option<ParquetRecordBatchReader>,
+    batch: Option<RecordBatch>,
+    /// Next row of `batch`.
+    at: usize,
+    target: Vec<(String, ColumnType)>,
+    /// For each column of the file, its place in the target.
+    places: Vec<usize>,
+    file_bytes: u64,
+    rows: u64,
+    rows_read: u64,
+}
+
+impl ParquetReader {
+    /// Reads the file's footer.
+    ///
+    /// Errors: `Invalid` when it is not Parquet, or has a column that `target` lacks.
+    pub fn new(file: File, target: &Target) -> Result<Self> {
+        let file_bytes = file.metadata()?.len();
+        // The Arrow schema some writers embed adds nothing to a cast, and panics arrow-ipc when damaged.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new_with_options(file, options))?;
+        let places = positions(target, builder.schema().fields().iter().map(|f| f.name().as_str()))?;
+        let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
+        Ok(ParquetReader {
+            batches: Some(guarded(|| builder.with_batch_size(BATCH_ROWS).build())?),
+            batch: None,
+            at: 0,
+            target: target.to_vec(),
+            places,
+            file_bytes,
+            rows,
+            rows_read: 0,
+        })
+    }
+
+    /// Decodes the next batch.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(batches) = &mut self.batches else {
+            return Ok(None);
+        };
+        let batch = guarded(|| batches.next().transpose());
+        if batch.is_err() {
+            self.batches = None;
+        }
+        batch
+    }
+
+    fn cells(&self, batch: &RecordBatch) -> Result<Cells> {
+        let row = self.rows_read;
+        let mut cells = vec![None; self.target.len()];
+        for (array, &place) in batch.columns().iter().zip(&self.places) {
+            let (name, ty) = &self.target[place];
+            let value = any_value_at(array, self.at).map_err(|e| {
+                Error::invalid(format!("row {row}, column {name}: {}", e.what()))
+                    .state(e.sqlstate())
+                    .caused_by(e)
+            })?;
+            let value = value.cast(*ty).map_err(|e| cell_error(format_args!("row {row}"), name, e))?;
+            cells[place] = Some(value);
+        }
+        Ok(cells)
+    }
+}
+
+/// Runs a step of the Parquet decoder, which panics on some damaged files where an error is due.
+fn guarded<T, E: Into<Error>>(step: impl FnOnce() -> Result<T, E>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(step)) {
+        Ok(done) => done.map_err(Into::into),
+        Err(_) => Err(unusable("its bytes are damaged")),
+    }
+}
+
+fn unusable(why: impl Into<String>) -> Error {
+    Error::invalid("the Parquet file cannot be used").why(why).state(sqlstate::IO)
+}
+
+impl RowSource for ParquetReader {
+    fn next_row(&mut self) -> Result<Option<Result<Cells>>> {
+        while self.batch.as_ref().is_none_or(|batch| self.at == batch.num_rows()) {
+            let Some(batch) = self.next_batch()? else {
+                return Ok(None);
+            };
+            (self.batch, self.at) = (Some(batch), 0);
+        }
+        self.rows_read += 1;
+        let row = self.batch.as_ref().map(|batch| self.cells(batch));
+        self.at += 1;
+        Ok(row)
+    }
+
+    /// An estimate: the share of the rows read, of the file.
+    fn bytes_read(&self) -> u64 {
+        let share = u128::from(self.file_bytes) * u128::from(self.rows_read) / u128::from(self.rows.max(1));
+        share as u64
+    }
+}
+
+/// Writes rows as Parquet, compressed with Snappy.
+pub struct ParquetWriter {
+    writer: ArrowWriter<NewFile>,
+}
+
+impl ParquetWriter {
+    /// A writer of rows of `schema`.
+    ///
+    /// Errors: `Unsupported` when Parquet has no form for a column's type.
+    pub fn new(out: NewFile, schema: SchemaRef) -> Result<Self> {
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        Ok(ParquetWriter { writer: ArrowWriter::try_new(out, schema, Some(properties))? })
+    }
+}
+
+impl RowWriter for ParquetWriter {
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        Ok(self.writer.write(batch)?)
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        let mut out = self.writer.into_inner()?;
+        out.flush()?;
+        out.commit()
+    }
+}
+
+impl From<ParquetError> for Error {
+    fn from(e: ParquetError) -> Self {
+        let error = match &e {
+            ParquetError::NYI(what) => Error::unsupported(format!("Parquet: {what}")),
+            _ => unusable(e.to_string()),
+        };
+        error.caused_by(e)
+    }
+}
