@@ -166,6 +166,7 @@ fn stage(
     let reader = view.snapshot.reader()?;
     let mut writer = RowWriter::new(table, &*reader);
     let mut touched: Vec<Rowkey> = Vec::with_capacity(rows.len());
+    let mut met = HashSet::new();
     let mut conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)> = Vec::new();
     let n = rows.len();
     for (at, row) in rows.into_iter().enumerate() {
@@ -183,14 +184,15 @@ fn stage(
             InsertMode::OnConflictDoNothing { .. } | InsertMode::OnConflictUpdate { .. } => {
                 let holder = match writer.current(&rowkey)? {
                     Some(_) => Some(rowkey.clone()),
-                    None => writer.unique_holder(&row, &rowkey)?,
+                    None => writer.claim_unique(&row, &rowkey)?,
                 };
                 match (holder, mode) {
-                    (None, _) => writer.insert(rowkey.clone(), row)?,
+                    (None, _) => {
+                        met.insert(rowkey.clone());
+                        writer.insert(rowkey.clone(), row)?;
+                    }
                     (Some(holder), InsertMode::OnConflictUpdate { .. }) => {
-                        let twice =
-                            touched.contains(&holder) || conflicts.iter().any(|(key, ..)| *key == holder);
-                        if twice {
+                        if !met.insert(holder.clone()) {
                             return Err(Error::invalid("ON CONFLICT DO UPDATE cannot change one row twice")
                                 .why(format!(
                                     "two rows of the statement go to rowkey {}",
