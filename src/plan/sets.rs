@@ -9,8 +9,9 @@ use crate::value::{Value, ValueRef};
 
 /// A set of values of one column: NULL or not, and intervals of the others.
 ///
-/// Intervals are sorted, disjoint, not empty, and do not touch. Types whose values can be counted
-/// (integers, dates, times, booleans) have closed bounds, so that `x > 5 AND x < 7` is the point 6.
+/// Intervals are sorted, disjoint, not empty, and do not touch; only single values stay side by side, so
+/// that `IN (1, 2)` can still be listed. Types whose values can be counted (integers, dates, times,
+/// booleans) have closed bounds, so that `x > 5 AND x < 7` is the point 6.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueSet {
     null: bool,
@@ -166,7 +167,8 @@ impl ValueSet {
 
     /// All of its values are in `other`.
     pub fn is_subset(&self, other: &ValueSet) -> bool {
-        self.intersect(other) == *self
+        let outside = self.intersect(&other.complement());
+        outside.is_empty() && (other.null || !self.null)
     }
 }
 
@@ -318,11 +320,13 @@ fn beyond(bound: &Bound<Value>) -> Option<Bound<Value>> {
 
 /// `a` starts first; nothing lies between it and `b`.
 fn touch(a: &Interval, b: &Interval) -> bool {
-    let adjacent = || match (&a.upper, &b.lower) {
+    let neighbours = || match (&a.upper, &b.lower) {
         (Bound::Included(last), Bound::Included(first)) => neighbour(last, 1) == Neighbour::Is(first.clone()),
         _ => false,
     };
-    upper_cut(a) >= lower_cut(b) || adjacent()
+    // Two booleans are all there are; other values that were given one by one stay a list.
+    let is_list = || as_point(a).is_some() && as_point(b).is_some() && !is_boolean(&a.upper);
+    upper_cut(a) >= lower_cut(b) || (neighbours() && !is_list())
 }
 
 /// The same values with closed bounds, if they can be counted; `None` if there are none.
@@ -400,6 +404,15 @@ mod tests {
         assert_eq!(not_true.only(), Some(&Value::Boolean(false)));
         let split = ValueSet::union([set(int(CmpOp::Le, 5)), set(int(CmpOp::Ge, 6))]);
         assert!(split.covers_not_null() && !split.has_null());
+    }
+
+    #[test]
+    fn listed_neighbours_stay_a_list() {
+        let listed = ValueSet::of_values([1, 2, 3].map(Value::Int));
+        assert_eq!(listed.points().map(|p| p.len()), Some(3));
+        let between = set(Predicate::and([int(CmpOp::Ge, 1), int(CmpOp::Le, 3)]));
+        assert!(between.is_subset(&listed) && listed.is_subset(&between));
+        assert!(ValueSet::of_values([false, true].map(Value::Boolean)).covers_not_null());
     }
 
     #[test]
