@@ -20,6 +20,8 @@ pub struct Cells {
     pub columns: Vec<ColumnId>,
     /// As many cells a row as there are columns.
     pub rows: Vec<Vec<Option<Value>>>,
+    /// Rows of the statement that came before these, for messages.
+    pub before: usize,
 }
 
 /// Casts the cells to their columns and fills in what was not given. Identity counters that move are
@@ -34,6 +36,7 @@ pub async fn complete(
     batch: &mut WriteBatch,
 ) -> Result<Vec<Vec<Value>>> {
     let n = cells.rows.len();
+    let in_row = |error: Error, at: usize| in_row(error, cells.before + at, cells.before + n);
     let mut rows = vec![vec![Value::Null; table.columns.len()]; n];
     let mut missing: Vec<Vec<usize>> = vec![Vec::new(); table.columns.len()];
     let mut given = vec![false; table.columns.len()];
@@ -54,7 +57,7 @@ pub async fn complete(
                     if column.identity.is_some_and(|i| i.always) {
                         return Err(always_identity(column));
                     }
-                    rows[at][usize::from(id.0)] = assign(value, column).map_err(|e| in_row(e, at, n))?;
+                    rows[at][usize::from(id.0)] = assign(value, column).map_err(|e| in_row(e, at))?;
                 }
             }
         }
@@ -76,7 +79,7 @@ pub async fn complete(
         }
     }
     for (at, row) in rows.iter().enumerate() {
-        check_nulls(table, row).map_err(|e| in_row(e, at, n))?;
+        check_nulls(table, row).map_err(|e| in_row(e, at))?;
     }
     check_constraints(view, table, &rows).await?;
     Ok(rows)
