@@ -1,3 +1,5 @@
 //! Integration tests, one binary.
 
+mod bulk;
 mod concurrent;
+mod tpch;
