@@ -1,3 +1,3 @@
 //! Integration tests, one binary.
 
-mod smoke;
+mod indexes;
