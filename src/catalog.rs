@@ -20,6 +20,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KeyRange};
 use crate::schema::{IndexDef, IndexId, TableDef, TableId, ViewDef};
 use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
+use crate::suggest::with_suggestion;
 
 /// Where the catalog itself lies.
 pub const CATALOG_KEYSPACE: KeyspaceId = KeyspaceId(0);
@@ -183,19 +184,6 @@ impl Catalog {
         let mut next = self.clone();
         next.meta.version += 1;
         CatalogEdit { next, batch }
-    }
-}
-
-/// Adds the nearest of `names` as a hint, or `otherwise`.
-pub fn with_suggestion<'a>(
-    error: Error,
-    name: &str,
-    names: impl Iterator<Item = &'a str>,
-    otherwise: &str,
-) -> Error {
-    match crate::error::did_you_mean(name, names) {
-        Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-        None => error.hint(otherwise),
     }
 }
 

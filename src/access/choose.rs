@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::cost::{COST, Statistics, entries_in};
+use super::cost::{COST, Statistics, entries_in, scale};
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyRanges, Rowkey};
 use crate::plan::{FanOut, Field, Limits, Predicate, Ranges, Target, ordering, ranges};
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
@@ -111,16 +111,17 @@ pub fn choose(source: Source<'_>, need: &Need, stats: &dyn Statistics) -> Choice
 
 fn choose_entries(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let found = ranges(&need.predicate, &index.layout, Target::Index, Limits::default());
-    let mut access = candidate(&index.layout, index.keyspace, found, need, stats);
+    let mut access = candidate(&index.layout, index.keyspace, &need.predicate, found, need, stats);
     access.path = Path::IndexOnly(index.id);
     access.entry_filter = std::mem::replace(&mut access.filter, Predicate::True);
+    access.entries *= scale(stats, index.keyspace);
     Choice { chosen: reason(&access, &index.layout, need), access, rejected: Vec::new() }
 }
 
 fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let found = ranges(&need.predicate, &table.key, Target::Primary, Limits::default());
     let settled = found.ranges.is_empty() || found.points;
-    let mut best = candidate(&table.key, table.rows(), found, need, stats);
+    let mut best = candidate(&table.key, table.rows(), &need.predicate, found, need, stats);
     let mut best_layout = &table.key;
     let mut losers: Vec<(&IndexDef, Access)> = Vec::new();
     let mut rejected = Vec::new();
@@ -142,7 +143,11 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice 
             Ok(access) => losers.push((index, access)),
         }
     }
-    for (index, access) in losers {
+    // The choice is made; from here on the numbers are for people.
+    let keyspace = path_index(table, best.path).map_or(table.rows(), |index| index.keyspace);
+    best.entries *= scale(stats, keyspace);
+    for (index, mut access) in losers {
+        access.entries *= scale(stats, index.keyspace);
         rejected.push((index.name.clone(), more(&access, &best)));
     }
     let position = |name: &str| table.indexes.iter().position(|i| i.name == name);
@@ -183,7 +188,7 @@ fn index_path(
     let held = held_fields(table, index);
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
     let unbound = found.ranges.is_all();
-    let mut access = candidate(&index.layout, index.keyspace, found, need, stats);
+    let mut access = candidate(&index.layout, index.keyspace, &predicate, found, need, stats);
     if unbound && !covering && (need.order.is_empty() || !access.ordered) {
         return Err(match index.layout.parts().first() {
             Some(part) => format!("its leading part {} is not bound", part.sql()),
@@ -220,11 +225,12 @@ fn split(filter: Predicate, held: &BTreeSet<Field>) -> (Predicate, Predicate) {
 fn candidate(
     layout: &KeyLayout,
     keyspace: KeyspaceId,
+    predicate: &Predicate,
     found: Ranges,
     need: &Need,
     stats: &dyn Statistics,
 ) -> Access {
-    let mut entries = entries_in(stats, layout, keyspace, &found);
+    let mut entries = entries_in(stats, keyspace, layout, predicate, &found);
     let (direction, ordered) = match order_of(layout, &found, need) {
         Some(direction) => (direction, true),
         None => (Direction::Forward, need.order.is_empty()),
@@ -294,24 +300,37 @@ fn reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
         Method::Get(keys) => format!("every part of {} rowkeys is known", keys.len()),
         Method::Scan { ranges, .. } if ranges.is_all() => {
             let first = layout.parts().first().map_or("", |p| p.sql());
-            format!("no condition bounds the leading part {first}; every entry is read{order}")
+            let read = match (need.limit, access.path) {
+                (Some(_), _) if access.ordered => "reading stops at the limit",
+                (_, Path::IndexOnly(_)) => "every entry is read, but no row of the table",
+                _ => "every entry is read",
+            };
+            format!("no condition bounds the leading part {first}; {read}{order}")
         }
         Method::Scan { ranges, .. } => {
             let n = ranges.as_slice().len();
-            format!(
-                "{n} range{}, about {} entries{order}",
-                if n == 1 { "" } else { "s" },
-                access.entries.ceil()
-            )
+            format!("{n} range{}, about {}{order}", if n == 1 { "" } else { "s" }, counted(access.entries))
         }
+    }
+}
+
+/// `1 entry`, `20 entries`
+fn counted(entries: f64) -> String {
+    match entries.ceil() {
+        1.0 => "1 entry".into(),
+        n => format!("{n} entries"),
     }
 }
 
 /// Why a path lost on price.
 fn more(loser: &Access, best: &Access) -> String {
     let describe = |a: &Access| {
-        let fetches = if matches!(a.path, Path::IndexFetch(_)) { " and as many fetches" } else { "" };
-        format!("about {} entries{fetches}", a.entries.ceil())
+        let fetches = match a.path {
+            Path::IndexFetch(_) if a.entries.ceil() == 1.0 => " and a fetch",
+            Path::IndexFetch(_) => " and as many fetches",
+            Path::Primary | Path::IndexOnly(_) => "",
+        };
+        format!("about {}{fetches}", counted(a.entries))
     };
     let (mine, theirs) = (describe(loser), describe(best));
     if mine == theirs {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::key::{KeyLayout, KeyRanges};
-use crate::plan::Ranges;
+use crate::plan::{CmpOp, Field, Predicate, Ranges};
 use crate::store::KeyspaceId;
 
 /// Every constant of the model.
@@ -19,10 +19,12 @@ pub struct CostModel {
     pub seek: f64,
     /// One comparison of a sort.
     pub compare: f64,
-    /// Share of entries that an equality on one key part leaves, when nothing is known.
+    /// Share of entries that an equality on one column leaves, when nothing is known.
     pub equal_share: f64,
-    /// Share of entries that a range on one key part leaves, when nothing is known.
+    /// Share of entries that a range on one column leaves, when nothing is known and one end is open.
     pub range_share: f64,
+    /// The same with both ends bounded, or with a LIKE: few ask for much of a table in this way.
+    pub between_share: f64,
     /// Share of rows that a residual filter leaves, when nothing is known.
     pub residual_share: f64,
     /// Entries that a keyspace is taken to have at the least.
@@ -41,6 +43,7 @@ pub const COST: CostModel = CostModel {
     compare: 0.1,
     equal_share: 0.01,
     range_share: 0.3,
+    between_share: 0.02,
     residual_share: 0.3,
     entries_min: 1000,
     probe_entries: 200,
@@ -56,44 +59,74 @@ pub trait Statistics {
     fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64;
 }
 
-/// Entries expected inside `ranges`.
-pub fn entries_in(stats: &dyn Statistics, layout: &KeyLayout, keyspace: KeyspaceId, ranges: &Ranges) -> f64 {
-    if ranges.ranges.is_empty() {
+/// Entries expected inside the ranges found for `predicate` over `layout`. A keyspace with fewer than
+/// [`CostModel::entries_min`] is taken to have so many: a plan should not change with the first rows.
+pub fn entries_in(
+    stats: &dyn Statistics,
+    keyspace: KeyspaceId,
+    layout: &KeyLayout,
+    predicate: &Predicate,
+    found: &Ranges,
+) -> f64 {
+    if found.ranges.is_empty() {
         return 0.0;
     }
-    if ranges.points {
-        return ranges.ranges.as_slice().len() as f64;
+    if found.points {
+        return found.ranges.as_slice().len() as f64;
     }
     let stored = stats.entries(keyspace);
-    // A plan for an almost empty table should not change with its first rows.
     let all = stored.max(COST.entries_min) as f64;
-    if ranges.ranges.is_all() {
+    if found.ranges.is_all() {
         return all;
     }
+    let guess = all * share(layout, predicate, found);
     if stored < COST.entries_min {
-        return guess(all, layout, ranges);
+        return guess;
     }
-    let probed = stats.probe(keyspace, &ranges.ranges, COST.probe_entries);
+    let probed = stats.probe(keyspace, &found.ranges, COST.probe_entries);
     if probed < COST.probe_entries {
         return probed as f64;
     }
-    guess(all, layout, ranges).clamp(probed as f64, all.max(probed as f64))
+    guess.clamp(probed as f64, all.max(probed as f64))
 }
 
-/// A share of all entries by how much of the key is bound: to one value, part by part, and to an
-/// interval or a list in the last part.
-fn guess(all: f64, layout: &KeyLayout, ranges: &Ranges) -> f64 {
-    let mut seen = BTreeSet::new();
-    // A part that repeats a column, such as its salt, narrows nothing by itself.
-    let bound = layout
-        .parts()
-        .iter()
-        .take(ranges.bound_parts)
-        .filter(|part| part.columns().iter().fold(false, |new, id| seen.insert(*id) || new));
-    let shares = bound.map(|part| match part.columns().iter().all(|id| ranges.fixed.contains_key(id)) {
-        true => COST.equal_share,
-        false => COST.range_share,
-    });
-    // A prefix of the rowkey itself binds no part, yet narrows.
-    all * shares.reduce(|a, b| a * b).unwrap_or(COST.range_share)
+/// What one entry of the model stands for in a keyspace that has fewer than the model takes it to have.
+pub fn scale(stats: &dyn Statistics, keyspace: KeyspaceId) -> f64 {
+    let stored = stats.entries(keyspace);
+    stored as f64 / stored.max(COST.entries_min) as f64
+}
+
+/// The share of all entries that the conditions on the bound parts leave, each column counted once.
+fn share(layout: &KeyLayout, predicate: &Predicate, found: &Ranges) -> f64 {
+    let parts = layout.parts().iter().take(found.bound_parts);
+    let columns = parts.flat_map(|part| part.columns()).map(|id| Field::Column(*id));
+    let bound: BTreeSet<Field> = columns.chain([Field::Rowkey]).collect();
+    let conjuncts = predicate.clone().conjuncts();
+    let share_of = |field: &Field| {
+        if matches!(field, Field::Column(id) if found.fixed.contains_key(id)) {
+            return COST.equal_share;
+        }
+        let about = || conjuncts.iter().filter(|p| p.fields() == [*field]);
+        let (mut above, mut below) = (false, false);
+        for condition in about() {
+            match condition {
+                Predicate::Compare { op: CmpOp::Gt | CmpOp::Ge, .. } => above = true,
+                Predicate::Compare { op: CmpOp::Lt | CmpOp::Le, .. } => below = true,
+                Predicate::Compare { op: CmpOp::Eq, .. } | Predicate::IsNull { negated: false, .. } => {
+                    return COST.equal_share;
+                }
+                Predicate::In { values, negated: false, .. } => {
+                    return (values.len() as f64 * COST.equal_share).min(COST.range_share);
+                }
+                Predicate::Like { negated: false, .. } => (above, below) = (true, true),
+                _ => {}
+            }
+        }
+        match (above && below, *field == Field::Rowkey && about().next().is_none()) {
+            (_, true) => 1.0,
+            (true, _) => COST.between_share,
+            (false, _) => COST.range_share,
+        }
+    };
+    bound.iter().map(share_of).product()
 }

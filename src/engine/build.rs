@@ -117,7 +117,7 @@ fn fill(db: &Database, table: &TableDef, id: IndexId, watch: &Watch) -> Result<(
         let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
         while let Some((key, _)) = cursor.next()? {
             rows.push(key.into());
-            if rows.len() % 65_536 == 0 {
+            if rows.len().is_multiple_of(65_536) {
                 watch.step(&format!("reading {}", table.name), rows.len() as u64, Some(total), "rows")?;
             }
         }

@@ -86,7 +86,7 @@ impl Database {
         Ok(Database(Arc::new(Shared {
             store,
             catalog: RwLock::new(Arc::new(catalog)),
-            planner: Planner::new(),
+            planner: Planner::default(),
             runtime: Runtime::start()?,
             path,
         })))

@@ -289,10 +289,7 @@ pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
         },
         Sql::SingleQuotedString(text) | Sql::EscapedStringLiteral(text) => Value::Text(text.clone()),
         Sql::DollarQuotedString(text) => Value::Text(text.value.clone()),
-        Sql::HexStringLiteral(hex) => match Value::parse(&format!("\\x{hex}"), ColumnType::Varbinary) {
-            Ok(value) => value,
-            Err(e) => return Err(e.into()),
-        },
+        Sql::HexStringLiteral(hex) => Value::parse(&format!("\\x{hex}"), ColumnType::Varbinary)?,
         Sql::Placeholder(name) => {
             let n: Option<usize> = name.strip_prefix('$').and_then(|n| n.parse().ok());
             let value = n.and_then(|n| params.get(n.wrapping_sub(1)));

@@ -16,7 +16,6 @@ mod outputs;
 mod parser;
 pub mod rewrite;
 mod split;
-mod suggest;
 mod walk;
 pub mod wildcard;
 
@@ -26,7 +25,6 @@ pub use outputs::{name_outputs, output_name};
 pub use parser::{column_type, is_reserved, parse, parse_expr, parse_query};
 pub use rewrite::mentions_rowkey;
 pub use split::{Splitter, SqlText};
-pub use suggest::did_you_mean;
 pub use wildcard::hide_rowkey_in_wildcards;
 
 use sqlparser::ast::{Ident, ObjectName, Spanned};
