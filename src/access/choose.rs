@@ -180,10 +180,10 @@ fn index_path(
         return Err(format!("the query does not imply its WHERE {sql}"));
     }
     // Seen from an index entry, the table's rowkey is the pointer.
-    let predicate = need.predicate.map_fields(&|field| match field {
-        Field::Rowkey => Field::PrimaryRowkey,
-        other => other,
-    });
+    let pointed = |field| if field == Field::Rowkey { Field::PrimaryRowkey } else { field };
+    let order = need.order.iter().map(|by| OrderBy { field: pointed(by.field), ..*by }).collect();
+    let predicate = need.predicate.map_fields(&pointed);
+    let need = &Need { order, ..need.clone() };
     let found = ranges(&predicate, &index.layout, Target::Index, Limits::default());
     let held = held_fields(table, index);
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
