@@ -166,6 +166,8 @@ pub fn tame(ty: ColumnType) -> Vec<Value> {
         ColumnType::Varchar => {
             |v| matches!(v, Value::Text(t) if !t.is_empty() && t.chars().all(|c| c.is_ascii_alphabetic()))
         }
+        // A key that is nothing but an empty value is refused.
+        ColumnType::Varbinary => |v| matches!(v, Value::Bytes(b) if !b.is_empty()),
         ColumnType::Date => |v| matches!(v, Value::Date(0..)),
         ColumnType::Timestamp => |v| matches!(v, Value::Timestamp(us) if us % 86_400_000_000 == 0),
         _ => |_| true,
