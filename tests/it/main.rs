@@ -2,4 +2,5 @@
 
 mod bulk;
 mod concurrent;
+mod indexes;
 mod tpch;
