@@ -8,6 +8,7 @@ mod api;
 mod build;
 mod copy;
 mod ddl;
+mod load;
 mod outcome;
 mod rows;
 mod runtime;
