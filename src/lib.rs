@@ -2,5 +2,6 @@
 
 pub mod error;
 pub mod key;
+pub mod sql;
 pub mod store;
 pub mod value;

@@ -8,4 +8,4 @@ pub use rowkey::{Rowkey, hex, prefix_end};
 
 mod transform;
 
-pub use transform::{ColumnId, Transform};
+pub use transform::{ColumnId, PartSpec, Transform};

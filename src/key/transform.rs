@@ -40,3 +40,14 @@ pub enum Transform {
     /// `code(col, 'name=code, ...')`.
     Code { column: ColumnId, codes: Vec<(String, String)> },
 }
+
+/// One part of a key layout: what it does to its column, in which direction, and how it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartSpec {
+    /// From the row's columns to the part's bytes.
+    pub transform: Transform,
+    /// The bytes are inverted.
+    pub descending: bool,
+    /// The part's expression, as written in SQL.
+    pub sql: String,
+}

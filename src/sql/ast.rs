@@ -1,0 +1,544 @@
+//! Statements, as parsed.
+//!
+//! The statements are ours, because sqlparser has no words for families, key layouts or index tables;
+//! the queries and expressions inside them are sqlparser's, ready for DataFusion. Names keep their case
+//! and quotes as written: [`name_of`](crate::sql::name_of) folds them.
+
+use sqlparser::ast::{Expr, Ident, OrderByExpr, Query, SelectItem, TableWithJoins};
+
+use crate::error::Span;
+use crate::value::{ColumnType, Value};
+
+/// One SQL statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    /// `CREATE TABLE t (...)`
+    CreateTable(Box<CreateTable>),
+    /// `CREATE TABLE t AS SELECT ...`
+    CreateTableAs(Box<CreateTableAs>),
+    /// `DROP TABLE t, u`
+    DropTable { if_exists: bool, names: Vec<Ident> },
+    /// `TRUNCATE TABLE t`
+    Truncate { name: Ident },
+    /// `ALTER TABLE t ...`
+    AlterTable(Box<AlterTable>),
+    /// `CREATE INDEX i ON t (...)`
+    CreateIndex(Box<CreateIndex>),
+    /// `DROP INDEX i`
+    DropIndex { if_exists: bool, name: Ident },
+    /// `CREATE VIEW v AS SELECT ...`
+    CreateView(Box<CreateView>),
+    /// `DROP VIEW v`
+    DropView { if_exists: bool, name: Ident },
+    /// `INSERT INTO t ...`, `UPSERT INTO t ...`
+    Insert(Box<Insert>),
+    /// `UPDATE t SET ...`
+    Update(Box<Update>),
+    /// `DELETE FROM t ...`
+    Delete(Box<Delete>),
+    /// `SELECT`, `WITH`, `VALUES`, `TABLE`
+    Query(Box<Query>),
+    /// `EXPLAIN ...`
+    Explain(Box<Explain>),
+    /// `ANALYZE t`, or of all tables
+    Analyze { table: Option<Ident> },
+    /// `BEGIN`
+    Begin { read_only: bool },
+    /// `COMMIT`
+    Commit,
+    /// `ROLLBACK`, or `ROLLBACK TO s`
+    Rollback { to: Option<Ident> },
+    /// `SAVEPOINT s`
+    Savepoint { name: Ident },
+    /// `RELEASE s`
+    Release { name: Ident },
+    /// `PREPARE p AS ...`
+    Prepare(Box<Prepare>),
+    /// `EXECUTE p (...)`
+    Execute { name: Ident, args: Vec<Expr> },
+    /// `DEALLOCATE p`; all, without a name
+    Deallocate { name: Option<Ident> },
+    /// `COPY t FROM 'file'`, `COPY t TO 'file'`
+    Copy(Box<Copy>),
+    /// `SHOW ...`
+    Show(Show),
+    /// `DESCRIBE t`: columns and layout
+    Describe { name: Ident },
+    /// `DESCRIBE KEY t`: parts of the rowkey, of a table or an index
+    DescribeKey { name: Ident },
+    /// `CHECK TABLE t`
+    Check(Check),
+    /// `REPAIR INDEX i [DRY RUN]`
+    Repair { index: Ident, dry_run: bool },
+    /// `SET name = value`; NULL for DEFAULT
+    Set { name: String, value: Value },
+}
+
+/// `CREATE TABLE`. Constraints written beside a column are in the table's lists, as if written below it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTable {
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// Name of the table.
+    pub name: Ident,
+    /// In declared order.
+    pub columns: Vec<ColumnDef>,
+    /// Key layout, in order; `None` if the statement has no PRIMARY KEY.
+    pub primary_key: Option<Vec<KeyExpr>>,
+    /// UNIQUE constraints.
+    pub uniques: Vec<UniqueDef>,
+    /// CHECK constraints.
+    pub checks: Vec<CheckDef>,
+    /// Column families; columns in none of them are in the default family.
+    pub families: Vec<FamilyDef>,
+    /// `WITH (versions = 3, ttl = '30 days')` after the closing parenthesis.
+    pub options: Vec<OptionDef>,
+}
+
+/// A column of CREATE TABLE or ADD COLUMN.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnDef {
+    /// Name of the column.
+    pub name: Ident,
+    /// Type of its values.
+    pub data_type: ColumnType,
+    /// `VARCHAR(n)`, in characters; `VARBINARY(n)`, in bytes.
+    pub max_len: Option<u32>,
+    /// `NOT NULL`. Not set by PRIMARY KEY.
+    pub not_null: bool,
+    /// `DEFAULT expr`
+    pub default: Option<Expr>,
+    /// `GENERATED ... AS IDENTITY`
+    pub identity: Option<Identity>,
+    /// The definition.
+    pub span: Span,
+}
+
+/// `GENERATED ALWAYS | BY DEFAULT AS IDENTITY (START WITH start INCREMENT BY increment)`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// A value in INSERT is refused, unless it says OVERRIDING SYSTEM VALUE.
+    pub always: bool,
+    /// First value.
+    pub start: i64,
+    /// From one value to the next; not 0.
+    pub increment: i64,
+}
+
+/// One part of a key layout, as written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyExpr {
+    /// Without ASC or DESC.
+    pub expr: Expr,
+    /// `DESC`
+    pub descending: bool,
+    /// Text of `expr`, as written.
+    pub sql: String,
+    /// Place of `expr`.
+    pub span: Span,
+}
+
+/// `[CONSTRAINT name] UNIQUE (keys)`
+#[derive(Clone, Debug, PartialEq)]
+pub struct UniqueDef {
+    /// Of the constraint and of its index.
+    pub name: Option<Ident>,
+    /// Layout of the index.
+    pub keys: Vec<KeyExpr>,
+}
+
+/// `[CONSTRAINT name] CHECK (expr)`
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckDef {
+    /// Of the constraint.
+    pub name: Option<Ident>,
+    /// What every row must not make false.
+    pub expr: Expr,
+    /// Text of `expr`, as written.
+    pub sql: String,
+    /// Place of `expr`.
+    pub span: Span,
+}
+
+/// `FAMILY name (columns) [WITH (options)]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct FamilyDef {
+    /// Name of the family.
+    pub name: Ident,
+    /// Columns stored in it.
+    pub columns: Vec<Ident>,
+    /// Such as `compression = 'lz4'`.
+    pub options: Vec<OptionDef>,
+}
+
+/// `name = value` in a WITH list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OptionDef {
+    /// In lower case.
+    pub name: String,
+    /// Words are text; TRUE, FALSE, ON and OFF are booleans.
+    pub value: Value,
+    /// Place of the option.
+    pub span: Span,
+}
+
+/// `CREATE TABLE name AS query`
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTableAs {
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// Name of the table.
+    pub name: Ident,
+    /// Its rows.
+    pub query: Box<Query>,
+}
+
+/// `ALTER TABLE name op`
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterTable {
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// Name of the table.
+    pub name: Ident,
+    /// What changes.
+    pub op: AlterTableOp,
+}
+
+/// One change of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AlterTableOp {
+    /// `ADD [COLUMN] [IF NOT EXISTS] column [FAMILY family]`
+    AddColumn { if_not_exists: bool, column: Box<ColumnDef>, family: Option<Ident> },
+    /// `DROP [COLUMN] [IF EXISTS] name`
+    DropColumn { if_exists: bool, name: Ident },
+    /// `RENAME [COLUMN] from TO to`
+    RenameColumn { from: Ident, to: Ident },
+    /// `RENAME TO to`
+    RenameTable { to: Ident },
+}
+
+/// `CREATE [UNIQUE] INDEX [name] ON table (keys) [INCLUDE (columns)] [WHERE filter]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateIndex {
+    /// `UNIQUE`
+    pub unique: bool,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// Name of the index; the engine makes one up if there is none.
+    pub name: Option<Ident>,
+    /// The indexed table.
+    pub table: Ident,
+    /// Layout of the entries' keys.
+    pub keys: Vec<KeyExpr>,
+    /// Columns kept in the entries.
+    pub include: Vec<Ident>,
+    /// Which rows have entries.
+    pub filter: Option<Expr>,
+    /// Text of `filter`, as written.
+    pub filter_sql: Option<String>,
+}
+
+/// `CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS query`
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateView {
+    /// `OR REPLACE`
+    pub or_replace: bool,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// Name of the view.
+    pub name: Ident,
+    /// Names of its columns; the query's, if empty.
+    pub columns: Vec<Ident>,
+    /// Its rows.
+    pub query: Box<Query>,
+    /// Text of `query`, as written.
+    pub sql: String,
+}
+
+/// `INSERT INTO table [AS alias] [(columns)] source [ON CONFLICT ...] [RETURNING ...]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Insert {
+    /// The table written to.
+    pub table: Ident,
+    /// Its name inside ON CONFLICT and RETURNING.
+    pub alias: Option<Ident>,
+    /// Columns given; all, in declared order, if empty.
+    pub columns: Vec<Ident>,
+    /// The rows.
+    pub source: InsertSource,
+    /// What happens to an existing key.
+    pub mode: InsertMode,
+    /// Columns of the result.
+    pub returning: Option<Vec<SelectItem>>,
+    /// `OVERRIDING SYSTEM VALUE` or `OVERRIDING USER VALUE`
+    pub overriding: Option<Overriding>,
+}
+
+/// Rows of an INSERT.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InsertSource {
+    /// `VALUES (...), (...)`; a bare DEFAULT is an identifier, see [`is_default`].
+    Values(Vec<Vec<Expr>>),
+    /// `SELECT ...`
+    Query(Box<Query>),
+    /// `DEFAULT VALUES`: one row of defaults.
+    DefaultValues,
+}
+
+/// What an INSERT does about an existing key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InsertMode {
+    /// `INSERT`: an error.
+    Insert,
+    /// `UPSERT`: writes the given columns over it.
+    Upsert,
+    /// `ON CONFLICT [(target)] DO NOTHING`
+    OnConflictDoNothing { target: Vec<Ident> },
+    /// `ON CONFLICT (target) DO UPDATE SET assignments [WHERE filter]`
+    OnConflictUpdate { target: Vec<Ident>, assignments: Vec<Assignment>, filter: Option<Box<Expr>> },
+}
+
+/// Which values win over an identity column's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overriding {
+    /// The given ones, even if GENERATED ALWAYS.
+    System,
+    /// The generated ones.
+    User,
+}
+
+/// `column = value`; the value may be a bare DEFAULT, see [`is_default`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assignment {
+    /// The column written.
+    pub column: Ident,
+    /// Its new value.
+    pub value: Expr,
+}
+
+/// `UPDATE table [AS alias] SET assignments [FROM from] [WHERE filter] [RETURNING ...]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update {
+    /// The table written to.
+    pub table: Ident,
+    /// Its name inside the statement.
+    pub alias: Option<Ident>,
+    /// In written order.
+    pub assignments: Vec<Assignment>,
+    /// Other tables.
+    pub from: Vec<TableWithJoins>,
+    /// Which rows; all, without one.
+    pub filter: Option<Expr>,
+    /// Columns of the result.
+    pub returning: Option<Vec<SelectItem>>,
+}
+
+/// `DELETE FROM table [AS alias] [USING using] [WHERE filter] [ORDER BY ...] [LIMIT n] [RETURNING ...]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delete {
+    /// The table written to.
+    pub table: Ident,
+    /// Its name inside the statement.
+    pub alias: Option<Ident>,
+    /// Other tables.
+    pub using: Vec<TableWithJoins>,
+    /// Which rows; all, without one.
+    pub filter: Option<Expr>,
+    /// Which of them first, for `limit`.
+    pub order_by: Vec<OrderByExpr>,
+    /// At most so many rows.
+    pub limit: Option<Expr>,
+    /// Columns of the result.
+    pub returning: Option<Vec<SelectItem>>,
+}
+
+/// `EXPLAIN [ANALYZE] [VERBOSE] [FORMAT JSON] statement`, or the options in parentheses
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explain {
+    /// Key ranges also as bytes.
+    pub verbose: bool,
+    /// Runs the statement and counts.
+    pub analyze: bool,
+    /// `FORMAT JSON`
+    pub json: bool,
+    /// A query, INSERT, UPDATE, DELETE or EXECUTE.
+    pub statement: Box<Statement>,
+    /// Text of `statement`, as written.
+    pub sql: String,
+}
+
+/// `PREPARE name [(types)] AS statement`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prepare {
+    /// Name of the prepared statement.
+    pub name: Ident,
+    /// Types of the parameters, from `$1` on; those not given are inferred.
+    pub types: Vec<ColumnType>,
+    /// A query, INSERT, UPDATE or DELETE.
+    pub statement: Box<Statement>,
+    /// Text of `statement`, as written.
+    pub sql: String,
+}
+
+/// `COPY source FROM | TO 'path' [WITH (options)]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Copy {
+    /// What is written to, or read from.
+    pub source: CopySource,
+    /// TO a file, rather than FROM one.
+    pub to: bool,
+    /// Path of the file.
+    pub path: String,
+    /// From FORMAT, or from the file's extension.
+    pub format: CopyFormat,
+    /// The first line of a csv file names the columns.
+    pub header: bool,
+    /// Between the fields of a csv line.
+    pub delimiter: char,
+    /// How NULL is written in csv.
+    pub null: String,
+    /// `ON_ERROR skip`: rows that do not fit are left out and counted.
+    pub skip_errors: bool,
+}
+
+/// Rows of a COPY.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CopySource {
+    /// Columns of a table; all, if empty.
+    Table { name: Ident, columns: Vec<Ident> },
+    /// Rows of a query; only TO.
+    Query(Box<Query>),
+}
+
+/// Format of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyFormat {
+    /// Comma-separated values, RFC 4180.
+    Csv,
+    /// One JSON object a line.
+    Jsonl,
+    /// Apache Parquet.
+    Parquet,
+}
+
+/// `SHOW ...`
+#[derive(Clone, Debug, PartialEq)]
+pub enum Show {
+    /// `SHOW TABLES`
+    Tables,
+    /// `SHOW INDEXES [FROM table]`
+    Indexes { table: Option<Ident> },
+    /// `SHOW VIEWS`
+    Views,
+    /// `SHOW CREATE TABLE name`
+    CreateTable { name: Ident },
+    /// `SHOW REGIONS [FROM] name`
+    Regions { name: Ident },
+    /// `SHOW COLUMNS FROM name`
+    Columns { name: Ident },
+    /// `SHOW SETTINGS`, `SHOW ALL`
+    Settings,
+    /// `SHOW name`, in lower case
+    Setting { name: String },
+}
+
+/// `CHECK target [FAST | FULL] [LIMIT n]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// What is checked.
+    pub target: CheckTarget,
+    /// Counts and checksums only, rather than every entry.
+    pub fast: bool,
+    /// Findings to report, at most.
+    pub limit: Option<u64>,
+}
+
+/// What a CHECK walks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CheckTarget {
+    /// A table and its indexes.
+    Table(Ident),
+    /// One index, both directions.
+    Index(Ident),
+    /// Everything.
+    Database,
+}
+
+/// Is the value of an INSERT or UPDATE the bare word DEFAULT?
+pub fn is_default(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(Ident { value, quote_style: None, .. }) if value.eq_ignore_ascii_case("default"))
+}
+
+impl Statement {
+    /// What it is, as a command tag and in messages: `CREATE TABLE`, `SELECT`.
+    pub fn kind_name(&self) -> &'static str {
+        match self {
+            Statement::CreateTable(_) => "CREATE TABLE",
+            Statement::CreateTableAs(_) => "CREATE TABLE AS",
+            Statement::DropTable { .. } => "DROP TABLE",
+            Statement::Truncate { .. } => "TRUNCATE TABLE",
+            Statement::AlterTable(_) => "ALTER TABLE",
+            Statement::CreateIndex(_) => "CREATE INDEX",
+            Statement::DropIndex { .. } => "DROP INDEX",
+            Statement::CreateView(_) => "CREATE VIEW",
+            Statement::DropView { .. } => "DROP VIEW",
+            Statement::Insert(insert) if insert.mode == InsertMode::Upsert => "UPSERT",
+            Statement::Insert(_) => "INSERT",
+            Statement::Update(_) => "UPDATE",
+            Statement::Delete(_) => "DELETE",
+            Statement::Query(_) => "SELECT",
+            Statement::Explain(_) => "EXPLAIN",
+            Statement::Analyze { .. } => "ANALYZE",
+            Statement::Begin { .. } => "BEGIN",
+            Statement::Commit => "COMMIT",
+            Statement::Rollback { .. } => "ROLLBACK",
+            Statement::Savepoint { .. } => "SAVEPOINT",
+            Statement::Release { .. } => "RELEASE",
+            Statement::Prepare(_) => "PREPARE",
+            Statement::Execute { .. } => "EXECUTE",
+            Statement::Deallocate { .. } => "DEALLOCATE",
+            Statement::Copy(_) => "COPY",
+            Statement::Show(_) => "SHOW",
+            Statement::Describe { .. } | Statement::DescribeKey { .. } => "DESCRIBE",
+            Statement::Check(_) => "CHECK",
+            Statement::Repair { .. } => "REPAIR",
+            Statement::Set { .. } => "SET",
+        }
+    }
+
+    /// Leaves the stored data as it is. EXECUTE says no: ask the statement that was prepared.
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            Statement::CreateTable(_)
+            | Statement::CreateTableAs(_)
+            | Statement::DropTable { .. }
+            | Statement::Truncate { .. }
+            | Statement::AlterTable(_)
+            | Statement::CreateIndex(_)
+            | Statement::DropIndex { .. }
+            | Statement::CreateView(_)
+            | Statement::DropView { .. }
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Analyze { .. }
+            | Statement::Execute { .. } => false,
+            Statement::Explain(explain) => !explain.analyze || explain.statement.is_read_only(),
+            Statement::Copy(copy) => copy.to,
+            Statement::Repair { dry_run, .. } => *dry_run,
+            Statement::Query(_)
+            | Statement::Begin { .. }
+            | Statement::Commit
+            | Statement::Rollback { .. }
+            | Statement::Savepoint { .. }
+            | Statement::Release { .. }
+            | Statement::Prepare(_)
+            | Statement::Deallocate { .. }
+            | Statement::Show(_)
+            | Statement::Describe { .. }
+            | Statement::DescribeKey { .. }
+            | Statement::Check(_)
+            | Statement::Set { .. } => true,
+        }
+    }
+}

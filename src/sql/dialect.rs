@@ -1,0 +1,190 @@
+//! What our SQL is, told to sqlparser: PostgreSQL's, without the operators and the reserved names
+//! that surprise users of SQLite and DataFusion.
+
+use std::any::TypeId;
+use std::cell::Cell;
+
+use sqlparser::ast::Expr;
+use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, Word};
+
+/// The dialect of one parse.
+///
+/// Differences from sqlparser's PostgreSQL:
+/// - no geometric and no user-defined operators: `a<-1` is `a < -1`, and `?` is a parameter;
+/// - `user`, `floor`, `interval` and the like are names unless called;
+/// - `SELECT` needs something to select; `* EXCLUDE (..)`, `ORDER BY ALL`, `LIMIT 5, 10`, `FROM (t)` work;
+/// - a budget of steps: sqlparser tries some forms twice at each level of nesting, so a hostile statement
+///   could cost it 2^depth steps.
+#[derive(Debug)]
+pub(super) struct RowkeyDialect {
+    postgres: PostgreSqlDialect,
+    steps: Cell<usize>,
+}
+
+impl RowkeyDialect {
+    /// For a statement of at most `tokens` tokens.
+    pub(super) fn for_tokens(tokens: usize) -> Self {
+        RowkeyDialect { postgres: PostgreSqlDialect {}, steps: Cell::new(1_000 + 64 * tokens) }
+    }
+
+    /// Counts one expression; an error when the budget is spent.
+    fn spend(&self) -> Result<(), ParserError> {
+        let left = self.steps.get().checked_sub(1).ok_or(ParserError::RecursionLimitExceeded)?;
+        self.steps.set(left);
+        Ok(())
+    }
+}
+
+impl Default for RowkeyDialect {
+    fn default() -> Self {
+        Self::for_tokens(0)
+    }
+}
+
+/// Names of functions with a grammar of their own; without `(`, plain names.
+const SPECIAL_CALLS: &[Keyword] = &[
+    Keyword::CEIL,
+    Keyword::CONVERT,
+    Keyword::EXTRACT,
+    Keyword::FLOOR,
+    Keyword::OVERLAY,
+    Keyword::SUBSTR,
+    Keyword::SUBSTRING,
+    Keyword::TRIM,
+    Keyword::USER,
+];
+
+impl Dialect for RowkeyDialect {
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<PostgreSqlDialect>()
+    }
+
+    /// Literals and plain names, without the detour of trying them as types first; names that would
+    /// be taken for calls.
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        if let Err(e) = self.spend() {
+            return Some(Err(e));
+        }
+        let [first, second] = parser.peek_tokens_ref::<2>();
+        match &first.token {
+            Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {
+                Some(parser.parse_value().map(Expr::Value))
+            }
+            Token::Word(word) if is_name(word, &second.token) => {
+                Some(parser.parse_identifier().map(Expr::Identifier))
+            }
+            _ => None,
+        }
+    }
+
+    // Every failed special form is an error: trying it again as a name doubles the work at each level,
+    // and `parse_prefix` has told names and calls apart.
+    fn is_reserved_for_identifier(&self, _: Keyword) -> bool {
+        true
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        ch == '"'
+    }
+
+    fn identifier_quote_style(&self, _: &str) -> Option<char> {
+        Some('"')
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        self.postgres.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        self.postgres.is_identifier_part(ch)
+    }
+
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        self.postgres.get_next_precedence(parser)
+    }
+
+    fn prec_value(&self, prec: Precedence) -> u8 {
+        self.postgres.prec_value(prec)
+    }
+
+    fn supports_unicode_string_literal(&self) -> bool {
+        true
+    }
+
+    fn supports_string_escape_constant(&self) -> bool {
+        true
+    }
+
+    fn supports_numeric_literal_underscores(&self) -> bool {
+        true
+    }
+
+    fn supports_nested_comments(&self) -> bool {
+        true
+    }
+
+    fn supports_filter_during_aggregation(&self) -> bool {
+        true
+    }
+
+    fn supports_group_by_expr(&self) -> bool {
+        true
+    }
+
+    fn supports_order_by_all(&self) -> bool {
+        true
+    }
+
+    fn supports_limit_comma(&self) -> bool {
+        true
+    }
+
+    fn supports_select_wildcard_exclude(&self) -> bool {
+        true
+    }
+
+    fn supports_select_wildcard_replace(&self) -> bool {
+        true
+    }
+
+    fn supports_parens_around_table_factor(&self) -> bool {
+        true
+    }
+
+    fn supports_bitwise_shift_operators(&self) -> bool {
+        true
+    }
+
+    fn allow_extract_custom(&self) -> bool {
+        true
+    }
+
+    fn allow_extract_single_quotes(&self) -> bool {
+        true
+    }
+
+    fn supports_interval_options(&self) -> bool {
+        true
+    }
+
+    fn supports_array_typedef_with_brackets(&self) -> bool {
+        true
+    }
+
+    fn supports_comma_separated_trim(&self) -> bool {
+        true
+    }
+}
+
+/// Is `word`, followed by `next`, a name of a column or of a qualifier, whatever else the word can mean?
+fn is_name(word: &Word, next: &Token) -> bool {
+    let called = matches!(next, Token::LParen);
+    match word.keyword {
+        Keyword::NoKeyword => !called && !matches!(next, Token::SingleQuotedString(_)),
+        Keyword::INTERVAL => !matches!(next, Token::SingleQuotedString(_) | Token::Number(..) | Token::Minus),
+        keyword => !called && SPECIAL_CALLS.contains(&keyword),
+    }
+}

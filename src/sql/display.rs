@@ -1,0 +1,329 @@
+//! Statements as SQL, on one line: what [`parse`](super::parse) reads back as the same statement.
+
+use std::fmt::{self, Display, Formatter};
+
+use sqlparser::ast::{Ident, SelectItem};
+
+use super::ast::*;
+use crate::value::{Literal, Value};
+
+/// Items between commas.
+struct List<'a, T>(&'a [T]);
+
+impl<T: Display> Display for List<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (n, item) in self.0.iter().enumerate() {
+            let comma = if n > 0 { ", " } else { "" };
+            write!(f, "{comma}{item}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A clause with its leading words, if there is anything in it.
+struct Clause<T>(&'static str, Option<T>);
+
+impl<T: Display> Display for Clause<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.1 {
+            Some(value) => write!(f, " {} {value}", self.0),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A clause of several items.
+fn clause<'a, T>(words: &'static str, items: &'a [T]) -> Clause<List<'a, T>> {
+    Clause(words, (!items.is_empty()).then_some(List(items)))
+}
+
+/// ` (a, b)`, or nothing.
+struct Columns<'a>(&'a [Ident]);
+
+impl Display for Columns<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, " ({})", List(self.0)) }
+    }
+}
+
+fn when(it_is: bool, words: &'static str) -> &'static str {
+    if it_is { words } else { "" }
+}
+
+fn returning(items: &Option<Vec<SelectItem>>) -> Clause<List<'_, SelectItem>> {
+    Clause("RETURNING", items.as_deref().map(List))
+}
+
+impl Display for Statement {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Statement::CreateTable(table) => table.fmt(f),
+            Statement::CreateTableAs(table) => {
+                let exists = when(table.if_not_exists, "IF NOT EXISTS ");
+                write!(f, "CREATE TABLE {exists}{} AS {}", table.name, table.query)
+            }
+            Statement::DropTable { if_exists, names } => {
+                write!(f, "DROP TABLE {}{}", when(*if_exists, "IF EXISTS "), List(names))
+            }
+            Statement::Truncate { name } => write!(f, "TRUNCATE TABLE {name}"),
+            Statement::AlterTable(alter) => alter.fmt(f),
+            Statement::CreateIndex(index) => index.fmt(f),
+            Statement::DropIndex { if_exists, name } => {
+                write!(f, "DROP INDEX {}{name}", when(*if_exists, "IF EXISTS "))
+            }
+            Statement::CreateView(view) => {
+                let replace = when(view.or_replace, "OR REPLACE ");
+                let exists = when(view.if_not_exists, "IF NOT EXISTS ");
+                let columns = Columns(&view.columns);
+                write!(f, "CREATE {replace}VIEW {exists}{}{columns} AS {}", view.name, view.query)
+            }
+            Statement::DropView { if_exists, name } => {
+                write!(f, "DROP VIEW {}{name}", when(*if_exists, "IF EXISTS "))
+            }
+            Statement::Insert(insert) => insert.fmt(f),
+            Statement::Update(update) => update.fmt(f),
+            Statement::Delete(delete) => delete.fmt(f),
+            Statement::Query(query) => query.fmt(f),
+            Statement::Explain(explain) => {
+                let analyze = when(explain.analyze, "ANALYZE ");
+                let verbose = when(explain.verbose, "VERBOSE ");
+                let json = when(explain.json, "FORMAT JSON ");
+                write!(f, "EXPLAIN {analyze}{verbose}{json}{}", explain.statement)
+            }
+            Statement::Analyze { table: Some(table) } => write!(f, "ANALYZE {table}"),
+            Statement::Begin { read_only } => write!(f, "BEGIN{}", when(*read_only, " READ ONLY")),
+            Statement::Rollback { to } => write!(f, "ROLLBACK{}", Clause("TO", to.as_ref())),
+            Statement::Savepoint { name } => write!(f, "SAVEPOINT {name}"),
+            Statement::Release { name } => write!(f, "RELEASE {name}"),
+            Statement::Prepare(prepare) => {
+                let types = List(&prepare.types);
+                let types = if prepare.types.is_empty() { String::new() } else { format!(" ({types})") };
+                write!(f, "PREPARE {}{types} AS {}", prepare.name, prepare.statement)
+            }
+            Statement::Execute { name, args } if args.is_empty() => write!(f, "EXECUTE {name}"),
+            Statement::Execute { name, args } => write!(f, "EXECUTE {name} ({})", List(args)),
+            Statement::Deallocate { name: Some(name) } => write!(f, "DEALLOCATE {name}"),
+            Statement::Deallocate { name: None } => f.write_str("DEALLOCATE ALL"),
+            Statement::Copy(copy) => copy.fmt(f),
+            Statement::Show(show) => show.fmt(f),
+            Statement::Describe { name } => write!(f, "DESCRIBE {name}"),
+            Statement::DescribeKey { name } => write!(f, "DESCRIBE KEY {name}"),
+            Statement::Check(check) => check.fmt(f),
+            Statement::Repair { index, dry_run } => {
+                write!(f, "REPAIR INDEX {index}{}", when(*dry_run, " DRY RUN"))
+            }
+            Statement::Set { name, value } => write!(f, "SET {name} = {}", Literal(value.as_ref())),
+            Statement::Commit | Statement::Analyze { table: None } => f.write_str(self.kind_name()),
+        }
+    }
+}
+
+impl Display for CreateTable {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "CREATE TABLE {}{} (", when(self.if_not_exists, "IF NOT EXISTS "), self.name)?;
+        let key = self.primary_key.iter().map(|keys| format!("PRIMARY KEY ({})", List(keys)));
+        let elements: Vec<String> = (self.columns.iter().map(ToString::to_string))
+            .chain(key)
+            .chain(self.uniques.iter().map(ToString::to_string))
+            .chain(self.checks.iter().map(ToString::to_string))
+            .chain(self.families.iter().map(ToString::to_string))
+            .collect();
+        write!(f, "{}){}", List(&elements), Options(&self.options))
+    }
+}
+
+impl Display for ColumnDef {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.data_type)?;
+        if let Some(max_len) = self.max_len {
+            write!(f, "({max_len})")?;
+        }
+        write!(f, "{}{}", when(self.not_null, " NOT NULL"), Clause("DEFAULT", self.default.as_ref()))?;
+        if let Some(Identity { always, start, increment }) = self.identity {
+            let kind = if always { "ALWAYS" } else { "BY DEFAULT" };
+            write!(f, " GENERATED {kind} AS IDENTITY (START WITH {start} INCREMENT BY {increment})")?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for KeyExpr {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.expr, when(self.descending, " DESC"))
+    }
+}
+
+/// `CONSTRAINT name `, or nothing.
+fn constraint(name: &Option<Ident>) -> String {
+    name.as_ref().map(|name| format!("CONSTRAINT {name} ")).unwrap_or_default()
+}
+
+impl Display for UniqueDef {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}UNIQUE ({})", constraint(&self.name), List(&self.keys))
+    }
+}
+
+impl Display for CheckDef {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}CHECK ({})", constraint(&self.name), self.expr)
+    }
+}
+
+impl Display for FamilyDef {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "FAMILY {}{}{}", self.name, Columns(&self.columns), Options(&self.options))
+    }
+}
+
+/// ` WITH (name = value)`, or nothing.
+struct Options<'a>(&'a [OptionDef]);
+
+impl Display for Options<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, " WITH ({})", List(self.0)) }
+    }
+}
+
+impl Display for OptionDef {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.name, Literal(self.value.as_ref()))
+    }
+}
+
+impl Display for AlterTable {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "ALTER TABLE {}{} ", when(self.if_exists, "IF EXISTS "), self.name)?;
+        match &self.op {
+            AlterTableOp::AddColumn { if_not_exists, column, family } => {
+                let exists = when(*if_not_exists, "IF NOT EXISTS ");
+                write!(f, "ADD COLUMN {exists}{column}{}", Clause("FAMILY", family.as_ref()))
+            }
+            AlterTableOp::DropColumn { if_exists, name } => {
+                write!(f, "DROP COLUMN {}{name}", when(*if_exists, "IF EXISTS "))
+            }
+            AlterTableOp::RenameColumn { from, to } => write!(f, "RENAME COLUMN {from} TO {to}"),
+            AlterTableOp::RenameTable { to } => write!(f, "RENAME TO {to}"),
+        }
+    }
+}
+
+impl Display for CreateIndex {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "CREATE {}INDEX", when(self.unique, "UNIQUE "))?;
+        write!(f, "{}", when(self.if_not_exists, " IF NOT EXISTS"))?;
+        if let Some(name) = &self.name {
+            write!(f, " {name}")?;
+        }
+        write!(f, " ON {} ({})", self.table, List(&self.keys))?;
+        if !self.include.is_empty() {
+            write!(f, " INCLUDE{}", Columns(&self.include))?;
+        }
+        write!(f, "{}", Clause("WHERE", self.filter.as_ref()))
+    }
+}
+
+impl Display for Insert {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let verb = if self.mode == InsertMode::Upsert { "UPSERT" } else { "INSERT" };
+        write!(f, "{verb} INTO {}{}", self.table, Clause("AS", self.alias.as_ref()))?;
+        write!(f, "{}", Columns(&self.columns))?;
+        match self.overriding {
+            Some(Overriding::System) => f.write_str(" OVERRIDING SYSTEM VALUE")?,
+            Some(Overriding::User) => f.write_str(" OVERRIDING USER VALUE")?,
+            None => {}
+        }
+        match &self.source {
+            InsertSource::Values(rows) => {
+                let rows: Vec<String> = rows.iter().map(|row| format!("({})", List(row))).collect();
+                write!(f, " VALUES {}", List(&rows))?;
+            }
+            InsertSource::Query(query) => write!(f, " {query}")?,
+            InsertSource::DefaultValues => f.write_str(" DEFAULT VALUES")?,
+        }
+        match &self.mode {
+            InsertMode::Insert | InsertMode::Upsert => {}
+            InsertMode::OnConflictDoNothing { target } => {
+                write!(f, " ON CONFLICT{} DO NOTHING", Columns(target))?;
+            }
+            InsertMode::OnConflictUpdate { target, assignments, filter } => {
+                write!(f, " ON CONFLICT{} DO UPDATE SET {}", Columns(target), List(assignments))?;
+                write!(f, "{}", Clause("WHERE", filter.as_ref()))?;
+            }
+        }
+        write!(f, "{}", returning(&self.returning))
+    }
+}
+
+impl Display for Assignment {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.column, self.value)
+    }
+}
+
+impl Display for Update {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let alias = Clause("AS", self.alias.as_ref());
+        write!(f, "UPDATE {}{alias} SET {}", self.table, List(&self.assignments))?;
+        write!(f, "{}", clause("FROM", &self.from))?;
+        write!(f, "{}{}", Clause("WHERE", self.filter.as_ref()), returning(&self.returning))
+    }
+}
+
+impl Display for Delete {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "DELETE FROM {}{}", self.table, Clause("AS", self.alias.as_ref()))?;
+        write!(f, "{}", clause("USING", &self.using))?;
+        write!(f, "{}", Clause("WHERE", self.filter.as_ref()))?;
+        write!(f, "{}", clause("ORDER BY", &self.order_by))?;
+        write!(f, "{}{}", Clause("LIMIT", self.limit.as_ref()), returning(&self.returning))
+    }
+}
+
+impl Display for Copy {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            CopySource::Table { name, columns } => write!(f, "COPY {name}{}", Columns(columns))?,
+            CopySource::Query(query) => write!(f, "COPY ({query})")?,
+        }
+        let text = |text: &str| Literal(Value::Text(text.to_owned()).as_ref()).to_string();
+        let direction = if self.to { "TO" } else { "FROM" };
+        let format = match self.format {
+            CopyFormat::Csv => "csv",
+            CopyFormat::Jsonl => "jsonl",
+            CopyFormat::Parquet => "parquet",
+        };
+        write!(f, " {direction} {} WITH (FORMAT {format}", text(&self.path))?;
+        if self.format == CopyFormat::Csv {
+            let delimiter = text(&self.delimiter.to_string());
+            write!(f, ", HEADER {}, DELIMITER {delimiter}, NULL {}", self.header, text(&self.null))?;
+        }
+        write!(f, "{})", when(self.skip_errors, ", ON_ERROR skip"))
+    }
+}
+
+impl Display for Show {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Show::Tables => f.write_str("SHOW TABLES"),
+            Show::Indexes { table } => write!(f, "SHOW INDEXES{}", Clause("FROM", table.as_ref())),
+            Show::Views => f.write_str("SHOW VIEWS"),
+            Show::CreateTable { name } => write!(f, "SHOW CREATE TABLE {name}"),
+            Show::Regions { name } => write!(f, "SHOW REGIONS FROM {name}"),
+            Show::Columns { name } => write!(f, "SHOW COLUMNS FROM {name}"),
+            Show::Settings => f.write_str("SHOW SETTINGS"),
+            Show::Setting { name } => write!(f, "SHOW {name}"),
+        }
+    }
+}
+
+impl Display for Check {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.target {
+            CheckTarget::Table(name) => write!(f, "CHECK TABLE {name}")?,
+            CheckTarget::Index(name) => write!(f, "CHECK INDEX {name}")?,
+            CheckTarget::Database => f.write_str("CHECK DATABASE")?,
+        }
+        write!(f, "{}{}", when(self.fast, " FAST"), Clause("LIMIT", self.limit))
+    }
+}

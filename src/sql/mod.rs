@@ -1,0 +1,97 @@
+//! Text → statements.
+//!
+//! A script goes through a [`Splitter`], which hands out one [`SqlText`] per `;`. [`parse`] turns one into a
+//! [`Statement`](ast::Statement): our own nodes around sqlparser's queries and expressions. [`rewrite`] and
+//! [`wildcard`] prepare queries for DataFusion; [`layout`] reads the key expressions of CREATE as key parts.
+//!
+//! Names are case-insensitive unless quoted, as in PostgreSQL: the tree keeps them as written,
+//! [`name_of`] and [`table_name_of`] fold them.
+
+pub mod ast;
+mod dialect;
+mod display;
+pub mod layout;
+mod lex;
+mod parser;
+pub mod rewrite;
+mod split;
+mod suggest;
+mod walk;
+pub mod wildcard;
+
+pub use parser::parse;
+pub use split::{Splitter, SqlText};
+pub use suggest::did_you_mean;
+
+use sqlparser::ast::{Ident, ObjectName, Spanned};
+
+use crate::error::{Error, Result, Span};
+
+/// The name an identifier stands for: as it is if quoted, otherwise in lower case.
+pub fn name_of(ident: &Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+/// The name of a table, view or index. There is one schema: `public.` or `main.` may stand before the
+/// name; anything else there is an error, with its place.
+pub fn table_name_of(name: &ObjectName) -> Result<String> {
+    let parts: Option<Vec<Ident>> = name.0.iter().map(|part| part.as_ident().cloned()).collect();
+    last_part(&parts.unwrap_or_default()).map(|last| name_of(&last)).map_err(|e| e.at(span_of(name)))
+}
+
+/// The last of the parts of a name between periods, if the schema before it is ours.
+fn last_part(parts: &[Ident]) -> Result<Ident> {
+    match parts {
+        [name] => Ok(name.clone()),
+        [schema, name] if ["public", "main"].contains(&name_of(schema).as_str()) => Ok(name.clone()),
+        [schema, .., name] => Err(Error::invalid(format!("there is no schema \"{}\"", name_of(schema)))
+            .why("a database has one schema, public")
+            .hint(format!("write {name}"))),
+        [] => Err(Error::invalid("a name has no parts")),
+    }
+}
+
+/// Place of a piece of a parsed statement; `None` for what sqlparser did not note or we made up.
+/// Of several lines, the first character.
+pub fn span_of(node: &impl Spanned) -> Option<Span> {
+    to_span(node.span())
+}
+
+/// Place of a name.
+pub fn span_of_name(name: &Ident) -> Option<Span> {
+    to_span(name.span)
+}
+
+fn to_span(span: sqlparser::tokenizer::Span) -> Option<Span> {
+    let same_line = span.start.line == span.end.line;
+    let len = if same_line { span.end.column.saturating_sub(span.start.column).max(1) } else { 1 };
+    (span.start.line > 0).then_some(Span {
+        line: span.start.line as u32,
+        column: span.start.column as u32,
+        len: len as u32,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fold_unless_quoted() {
+        assert_eq!(name_of(&Ident::new("OrderId")), "orderid");
+        assert_eq!(name_of(&Ident::with_quote('"', "OrderId")), "OrderId");
+    }
+
+    #[test]
+    fn one_schema() {
+        let name =
+            |parts: &[&str]| ObjectName::from(parts.iter().map(|p| Ident::new(*p)).collect::<Vec<_>>());
+        assert_eq!(table_name_of(&name(&["Orders"])).unwrap(), "orders");
+        assert_eq!(table_name_of(&name(&["PUBLIC", "orders"])).unwrap(), "orders");
+        let error = table_name_of(&name(&["shop", "orders"])).unwrap_err();
+        assert_eq!(error.what(), "there is no schema \"shop\"");
+    }
+}

@@ -1,0 +1,158 @@
+//! COPY.
+
+use std::path::Path;
+
+use sqlparser::tokenizer::Token;
+
+use super::Parser;
+use crate::error::Result;
+use crate::sql::ast::*;
+use crate::value::Value;
+
+/// Options of a COPY, as they are read.
+#[derive(Default)]
+struct Options {
+    format: Option<CopyFormat>,
+    header: Option<bool>,
+    delimiter: Option<char>,
+    null: Option<String>,
+    skip_errors: bool,
+}
+
+impl Parser<'_> {
+    pub(super) fn copy(&mut self) -> Result<Statement> {
+        self.expect_word("COPY")?;
+        let source = self.copy_source()?;
+        let to = self.word("TO");
+        if !to && !self.word("FROM") {
+            return Err(self.expected("FROM or TO"));
+        }
+        if !to && matches!(source, CopySource::Query(_)) {
+            return Err(self.error("a query can only be copied TO a file"));
+        }
+        if self.peek_words(&["STDIN"]) || self.peek_words(&["STDOUT"]) {
+            return Err(self
+                .expected("the path of a file")
+                .hint("COPY reads and writes files; pipe statements with: rowkeydb run -"));
+        }
+        let from = self.here();
+        let path = self.text("the path of a file, in quotes")?;
+        let path_span = self.span_since(from);
+        let options = self.copy_options()?;
+        let Some(format) = options.format.or_else(|| format_of(&path)) else {
+            return Err(self
+                .error_at("the format of this file is not clear", path_span)
+                .hint("end its name in .csv, .jsonl or .parquet, or write WITH (FORMAT csv)"));
+        };
+        let tabs = extension(&path).as_deref() == Some("tsv");
+        Ok(Statement::Copy(Box::new(Copy {
+            source,
+            to,
+            path,
+            format,
+            header: options.header.unwrap_or(true),
+            delimiter: options.delimiter.unwrap_or(if tabs { '\t' } else { ',' }),
+            null: options.null.unwrap_or_default(),
+            skip_errors: options.skip_errors,
+        })))
+    }
+
+    fn copy_source(&mut self) -> Result<CopySource> {
+        if self.token(&Token::LParen) {
+            let query = self.query()?;
+            self.expect_token(Token::RParen)?;
+            return Ok(CopySource::Query(query));
+        }
+        let name = self.object_name("the name of a table, or a query in parentheses")?;
+        let columns = if self.peek_token(&Token::LParen) { self.names("a column")? } else { Vec::new() };
+        Ok(CopySource::Table { name, columns })
+    }
+
+    /// `[WITH] (FORMAT csv, ...)`, or the same options without parentheses.
+    fn copy_options(&mut self) -> Result<Options> {
+        let mut options = Options::default();
+        self.word("WITH");
+        if self.token(&Token::LParen) {
+            self.list(|p| p.copy_option(&mut options))?;
+            self.expect_token(Token::RParen)?;
+        }
+        while !self.peek_token(&Token::EOF) && !self.peek_token(&Token::SemiColon) {
+            self.copy_option(&mut options)?;
+        }
+        Ok(options)
+    }
+
+    fn copy_option(&mut self, options: &mut Options) -> Result<()> {
+        if self.word("FORMAT") {
+            options.format = Some(self.copy_format()?);
+        } else if self.word("CSV") {
+            options.format = Some(CopyFormat::Csv);
+        } else if self.word("HEADER") {
+            options.header = Some(self.switch());
+        } else if self.word("DELIMITER") {
+            options.delimiter = Some(self.delimiter()?);
+        } else if self.word("NULL") {
+            self.word("AS");
+            options.null = Some(self.text("the text that stands for NULL")?);
+        } else if self.word("ON_ERROR") || self.words(&["ON", "ERROR"]) {
+            options.skip_errors = self.on_error()?;
+        } else {
+            return Err(self.expected("FORMAT, HEADER, DELIMITER, NULL or ON_ERROR"));
+        }
+        Ok(())
+    }
+
+    fn copy_format(&mut self) -> Result<CopyFormat> {
+        let formats = [
+            ("csv", CopyFormat::Csv),
+            ("jsonl", CopyFormat::Jsonl),
+            ("ndjson", CopyFormat::Jsonl),
+            ("json", CopyFormat::Jsonl),
+            ("parquet", CopyFormat::Parquet),
+        ];
+        let unknown = self.expected("csv, jsonl or parquet");
+        match self.option_value()? {
+            Value::Text(name) => formats
+                .into_iter()
+                .find(|(known, _)| name.eq_ignore_ascii_case(known))
+                .map(|(_, format)| format)
+                .ok_or(unknown),
+            _ => Err(unknown),
+        }
+    }
+
+    fn delimiter(&mut self) -> Result<char> {
+        self.word("AS");
+        let wrong =
+            self.error("the delimiter is one ASCII character").hint("DELIMITER ';', or E'\\t' for a tab");
+        let text = self.text("the delimiter, in quotes")?;
+        let mut chars = text.chars();
+        match (chars.next(), chars.next()) {
+            (Some(c), None) if c.is_ascii() && !matches!(c, '"' | '\n' | '\r') => Ok(c),
+            _ => Err(wrong),
+        }
+    }
+
+    fn on_error(&mut self) -> Result<bool> {
+        if self.word("SKIP") || self.word("IGNORE") {
+            Ok(true)
+        } else if self.word("STOP") {
+            Ok(false)
+        } else {
+            Err(self.expected("SKIP or STOP"))
+        }
+    }
+}
+
+fn extension(path: &str) -> Option<String> {
+    Some(Path::new(path).extension()?.to_str()?.to_ascii_lowercase())
+}
+
+fn format_of(path: &str) -> Option<CopyFormat> {
+    match extension(path)?.as_str() {
+        "csv" | "tsv" => Some(CopyFormat::Csv),
+        "jsonl" | "ndjson" => Some(CopyFormat::Jsonl),
+        "parquet" => Some(CopyFormat::Parquet),
+        _ => None,
+    }
+}

@@ -1,0 +1,429 @@
+//! CREATE, DROP, ALTER, TRUNCATE.
+
+use sqlparser::tokenizer::Token;
+
+use super::Parser;
+use crate::error::{Error, Result, sqlstate};
+use crate::sql::ast::*;
+use crate::sql::name_of;
+
+/// What stands between the parentheses of CREATE TABLE, as it is read.
+#[derive(Default)]
+struct Elements {
+    columns: Vec<ColumnDef>,
+    primary_key: Option<Vec<KeyExpr>>,
+    uniques: Vec<UniqueDef>,
+    checks: Vec<CheckDef>,
+    families: Vec<FamilyDef>,
+}
+
+impl Parser<'_> {
+    pub(super) fn create(&mut self) -> Result<Statement> {
+        self.expect_word("CREATE")?;
+        let or_replace = self.words(&["OR", "REPLACE"]);
+        if self.word("VIEW") {
+            return self.create_view(or_replace);
+        }
+        if or_replace {
+            return Err(self.expected("VIEW"));
+        }
+        if self.word("TABLE") {
+            return self.create_table();
+        }
+        let unique = self.word("UNIQUE");
+        if self.word("INDEX") {
+            return self.create_index(unique);
+        }
+        if unique {
+            return Err(self.expected("INDEX"));
+        }
+        Err(self.expected("TABLE, INDEX or VIEW").hint("CREATE makes tables, indexes and views"))
+    }
+
+    fn create_table(&mut self) -> Result<Statement> {
+        let if_not_exists = self.if_not_exists();
+        let name = self.object_name("the name of the table")?;
+        if self.word("AS") {
+            let query = self.query()?;
+            return Ok(Statement::CreateTableAs(Box::new(CreateTableAs { if_not_exists, name, query })));
+        }
+        self.expect_token(Token::LParen)?;
+        let mut elements = Elements::default();
+        self.list(|p| p.table_element(&mut elements))?;
+        self.expect_token(Token::RParen)?;
+        let options = self.options()?;
+        let Elements { columns, primary_key, uniques, checks, families } = elements;
+        Ok(Statement::CreateTable(Box::new(CreateTable {
+            if_not_exists,
+            name,
+            columns,
+            primary_key,
+            uniques,
+            checks,
+            families,
+            options,
+        })))
+    }
+
+    fn table_element(&mut self, elements: &mut Elements) -> Result<()> {
+        if self.starts_family() {
+            elements.families.push(self.family()?);
+            return Ok(());
+        }
+        let name = match self.word("CONSTRAINT") {
+            true => Some(self.name("the name of the constraint")?),
+            false => None,
+        };
+        if self.peek_words(&["PRIMARY", "KEY"]) {
+            self.first_primary_key(elements)?;
+            self.words(&["PRIMARY", "KEY"]);
+            elements.primary_key = Some(self.keys()?);
+        } else if self.word("UNIQUE") {
+            elements.uniques.push(UniqueDef { name, keys: self.keys()? });
+        } else if self.word("CHECK") {
+            elements.checks.push(self.check_constraint(name)?);
+        } else if self.peek_words(&["FOREIGN", "KEY"]) {
+            return Err(self.no_foreign_keys());
+        } else if name.is_some() {
+            return Err(self.expected("PRIMARY KEY, UNIQUE or CHECK"));
+        } else {
+            self.column(elements)?;
+        }
+        Ok(())
+    }
+
+    /// `FAMILY c (a, ...`, and not a column called family of type `varchar(10)`.
+    fn starts_family(&self) -> bool {
+        let token = |n| &self.inner.peek_nth_token_ref(n).token;
+        self.peek_words(&["FAMILY"])
+            && matches!(token(1), Token::Word(_))
+            && *token(2) == Token::LParen
+            && matches!(token(3), Token::Word(_))
+    }
+
+    fn family(&mut self) -> Result<FamilyDef> {
+        self.expect_word("FAMILY")?;
+        let name = self.name("the name of the family")?;
+        Ok(FamilyDef { name, columns: self.names("a column")?, options: self.options()? })
+    }
+
+    fn first_primary_key(&self, elements: &Elements) -> Result<()> {
+        match elements.primary_key {
+            None => Ok(()),
+            Some(_) => Err(self
+                .error("a second PRIMARY KEY")
+                .why("a row is stored under one rowkey")
+                .hint("write one PRIMARY KEY (a, b, ...) with all its parts; make the other a UNIQUE")
+                .state(sqlstate::INVALID_TABLE_DEFINITION)),
+        }
+    }
+
+    fn check_constraint(&mut self, name: Option<sqlparser::ast::Ident>) -> Result<CheckDef> {
+        self.expect_token(Token::LParen)?;
+        let (expr, sql, span) = self.expr_text()?;
+        self.expect_token(Token::RParen)?;
+        Ok(CheckDef { name, expr, sql, span })
+    }
+
+    fn no_foreign_keys(&self) -> Error {
+        let next = self.peek().span;
+        Error::unsupported("foreign keys are not checked")
+            .hint("leave the constraint out; index the column, and join on it")
+            .at(self.source.span(next.start, next.end))
+    }
+
+    fn column(&mut self, elements: &mut Elements) -> Result<()> {
+        let from = self.here();
+        let name = self.name("a column, constraint or FAMILY")?;
+        let name_span = self.span_since(from);
+        let spec = self.column_type()?;
+        let mut column = ColumnDef {
+            name,
+            data_type: spec.data_type,
+            max_len: spec.max_len,
+            not_null: spec.serial,
+            default: None,
+            identity: spec.serial.then_some(Identity { always: false, start: 1, increment: 1 }),
+            span: name_span,
+        };
+        while self.column_option(&mut column, elements)? {}
+        column.span = self.span_since(from);
+        let name = name_of(&column.name);
+        if elements.columns.iter().any(|other| name_of(&other.name) == name) {
+            return Err(self
+                .error_at(format!("a second column \"{name}\""), name_span)
+                .state(sqlstate::DUPLICATE_COLUMN));
+        }
+        elements.columns.push(column);
+        Ok(())
+    }
+
+    /// Reads one option of a column; false if none comes next.
+    fn column_option(&mut self, column: &mut ColumnDef, elements: &mut Elements) -> Result<bool> {
+        let name = match self.word("CONSTRAINT") {
+            true => Some(self.name("the name of the constraint")?),
+            false => None,
+        };
+        if self.words(&["NOT", "NULL"]) {
+            column.not_null = true;
+        } else if self.word("NULL") {
+            column.not_null = false;
+        } else if self.peek_words(&["DEFAULT"]) {
+            column.default = Some(self.default()?);
+        } else if self.peek_words(&["PRIMARY", "KEY"]) {
+            self.first_primary_key(elements)?;
+            self.words(&["PRIMARY", "KEY"]);
+            elements.primary_key = Some(vec![key_of(column)]);
+        } else if self.word("UNIQUE") {
+            elements.uniques.push(UniqueDef { name, keys: vec![key_of(column)] });
+        } else if self.word("CHECK") {
+            let check = self.check_constraint(name)?;
+            elements.checks.push(check);
+        } else if self.word("GENERATED") {
+            column.identity = Some(self.identity()?);
+        } else if self.word("AUTOINCREMENT") || self.word("AUTO_INCREMENT") {
+            column.identity = Some(Identity { always: false, start: 1, increment: 1 });
+        } else if self.peek_words(&["REFERENCES"]) {
+            return Err(self.no_foreign_keys());
+        } else if self.peek_words(&["COLLATE"]) {
+            let next = self.peek().span;
+            return Err(Error::unsupported("text has one order, that of its UTF-8 bytes")
+                .hint("leave COLLATE out")
+                .at(self.source.span(next.start, next.end)));
+        } else if name.is_some() {
+            return Err(self.expected("a constraint"));
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// `DEFAULT expr`, where NOT NULL after it is an option of the column and not part of `expr`.
+    fn default(&mut self) -> Result<sqlparser::ast::Expr> {
+        let option = self.inner.parse_optional_column_option();
+        match self.lift(option)? {
+            Some(sqlparser::ast::ColumnOption::Default(expr)) => Ok(expr),
+            _ => Err(self.expected("DEFAULT and an expression")),
+        }
+    }
+
+    /// After GENERATED.
+    fn identity(&mut self) -> Result<Identity> {
+        let always = self.word("ALWAYS");
+        if !always && !self.words(&["BY", "DEFAULT"]) {
+            return Err(self.expected("ALWAYS or BY DEFAULT"));
+        }
+        self.expect_word("AS")?;
+        if self.peek_token(&Token::LParen) {
+            return Err(self
+                .expected("IDENTITY")
+                .why("columns computed from others are not stored")
+                .hint("compute it in a view, or use the expression in an index: CREATE INDEX ON t (...)"));
+        }
+        self.expect_word("IDENTITY")?;
+        let mut identity = Identity { always, start: 1, increment: 1 };
+        if self.token(&Token::LParen) {
+            while !self.token(&Token::RParen) {
+                self.identity_option(&mut identity)?;
+                self.token(&Token::Comma);
+            }
+        }
+        Ok(identity)
+    }
+
+    fn identity_option(&mut self, identity: &mut Identity) -> Result<()> {
+        if self.word("START") {
+            self.word("WITH");
+            identity.start = self.integer("a number")?;
+        } else if self.word("INCREMENT") {
+            self.word("BY");
+            let from = self.here();
+            identity.increment = self.integer("a number")?;
+            if identity.increment == 0 {
+                return Err(self.error_at("an identity cannot stand still", self.span_since(from)));
+            }
+        } else {
+            return Err(self.expected("START WITH or INCREMENT BY"));
+        }
+        Ok(())
+    }
+
+    /// `(key [ASC | DESC], ...)`
+    fn keys(&mut self) -> Result<Vec<KeyExpr>> {
+        self.expect_token(Token::LParen)?;
+        let keys = self.list(Self::key)?;
+        self.expect_token(Token::RParen)?;
+        Ok(keys)
+    }
+
+    fn key(&mut self) -> Result<KeyExpr> {
+        let (expr, sql, span) = self.expr_text()?;
+        let descending = self.word("DESC");
+        if !descending {
+            self.word("ASC");
+        }
+        self.nulls_order(descending)?;
+        Ok(KeyExpr { expr, descending, sql, span })
+    }
+
+    /// NULLS FIRST and LAST can be said, but not chosen.
+    fn nulls_order(&mut self, descending: bool) -> Result<()> {
+        let (kept, other) = match descending {
+            true => (["NULLS", "LAST"], ["NULLS", "FIRST"]),
+            false => (["NULLS", "FIRST"], ["NULLS", "LAST"]),
+        };
+        if self.peek_words(&other) {
+            let direction = if descending { "descending" } else { "ascending" };
+            return Err(self
+                .error(format!("{} is not possible here", other.join(" ")))
+                .why(format!("in a {direction} key part, NULLs sort {}", kept[1].to_lowercase()))
+                .hint(format!("leave out {}", other.join(" "))));
+        }
+        self.words(&kept);
+        Ok(())
+    }
+
+    /// `[WITH (name = value, ...)]`
+    pub(super) fn options(&mut self) -> Result<Vec<OptionDef>> {
+        if !self.word("WITH") {
+            return Ok(Vec::new());
+        }
+        self.expect_token(Token::LParen)?;
+        let options = self.list(|p| {
+            let from = p.here();
+            let name = name_of(&p.name("the name of an option")?);
+            p.expect_token(Token::Eq)?;
+            let value = p.option_value()?;
+            Ok(OptionDef { name, value, span: p.span_since(from) })
+        })?;
+        self.expect_token(Token::RParen)?;
+        Ok(options)
+    }
+
+    fn create_index(&mut self, unique: bool) -> Result<Statement> {
+        self.word("CONCURRENTLY"); // Every build is online.
+        let if_not_exists = self.if_not_exists();
+        let name = match self.peek_words(&["ON"]) {
+            true => None,
+            false => Some(self.object_name("the name of the index, or ON")?),
+        };
+        self.expect_word("ON")?;
+        let table = self.object_name("the name of the table")?;
+        let keys = self.keys()?;
+        let include = if self.word("INCLUDE") { self.names("a column")? } else { Vec::new() };
+        let (filter, filter_sql) = match self.word("WHERE") {
+            true => {
+                let (expr, sql, _) = self.expr_text()?;
+                (Some(expr), Some(sql))
+            }
+            false => (None, None),
+        };
+        Ok(Statement::CreateIndex(Box::new(CreateIndex {
+            unique,
+            if_not_exists,
+            name,
+            table,
+            keys,
+            include,
+            filter,
+            filter_sql,
+        })))
+    }
+
+    fn create_view(&mut self, or_replace: bool) -> Result<Statement> {
+        let if_not_exists = self.if_not_exists();
+        let name = self.object_name("the name of the view")?;
+        let columns = if self.peek_token(&Token::LParen) { self.names("a column")? } else { Vec::new() };
+        self.expect_word("AS")?;
+        let from = self.here();
+        let query = self.query()?;
+        let sql = self.text_since(from);
+        let view = CreateView { or_replace, if_not_exists, name, columns, query, sql };
+        Ok(Statement::CreateView(Box::new(view)))
+    }
+
+    pub(super) fn drop(&mut self) -> Result<Statement> {
+        self.expect_word("DROP")?;
+        let statement = if self.word("TABLE") {
+            let if_exists = self.if_exists();
+            Statement::DropTable { if_exists, names: self.list(|p| p.object_name("the name of a table"))? }
+        } else if self.word("INDEX") {
+            let if_exists = self.if_exists();
+            Statement::DropIndex { if_exists, name: self.object_name("the name of an index")? }
+        } else if self.word("VIEW") {
+            let if_exists = self.if_exists();
+            Statement::DropView { if_exists, name: self.object_name("the name of a view")? }
+        } else {
+            return Err(self.expected("TABLE, INDEX or VIEW"));
+        };
+        if !self.word("RESTRICT") {
+            self.word("CASCADE");
+        }
+        Ok(statement)
+    }
+
+    pub(super) fn truncate(&mut self) -> Result<Statement> {
+        self.expect_word("TRUNCATE")?;
+        self.word("TABLE");
+        Ok(Statement::Truncate { name: self.object_name("the name of a table")? })
+    }
+
+    pub(super) fn alter(&mut self) -> Result<Statement> {
+        self.expect_word("ALTER")?;
+        self.expect_word("TABLE")?;
+        let if_exists = self.if_exists();
+        let name = self.object_name("the name of a table")?;
+        let op = self.alter_op()?;
+        Ok(Statement::AlterTable(Box::new(AlterTable { if_exists, name, op })))
+    }
+
+    fn alter_op(&mut self) -> Result<AlterTableOp> {
+        if self.word("ADD") {
+            self.word("COLUMN");
+            return self.add_column();
+        }
+        if self.word("DROP") {
+            self.word("COLUMN");
+            let if_exists = self.if_exists();
+            return Ok(AlterTableOp::DropColumn { if_exists, name: self.name("a column")? });
+        }
+        if self.words(&["RENAME", "TO"]) {
+            return Ok(AlterTableOp::RenameTable { to: self.object_name("the new name")? });
+        }
+        if self.word("RENAME") {
+            self.word("COLUMN");
+            let from = self.name("a column, or TO")?;
+            self.expect_word("TO")?;
+            return Ok(AlterTableOp::RenameColumn { from, to: self.name("the new name")? });
+        }
+        Err(self.expected("ADD, DROP or RENAME").hint("a column's type and the key layout cannot change"))
+    }
+
+    fn add_column(&mut self) -> Result<AlterTableOp> {
+        let if_not_exists = self.if_not_exists();
+        let from = self.here();
+        let mut elements = Elements::default();
+        self.column(&mut elements)?;
+        if elements.primary_key.is_some() || !elements.uniques.is_empty() || !elements.checks.is_empty() {
+            return Err(Error::unsupported("a constraint cannot be added with a column")
+                .why("the rows that are there would have to be checked, or moved")
+                .hint("add the column first; then CREATE UNIQUE INDEX for a UNIQUE")
+                .at(self.span_since(from)));
+        }
+        let family = if self.word("FAMILY") { Some(self.name("the name of the family")?) } else { None };
+        match elements.columns.pop() {
+            Some(column) => Ok(AlterTableOp::AddColumn { if_not_exists, column: Box::new(column), family }),
+            None => Err(self.expected("a column")),
+        }
+    }
+}
+
+/// The column as a key part of its own.
+fn key_of(column: &ColumnDef) -> KeyExpr {
+    KeyExpr {
+        expr: sqlparser::ast::Expr::Identifier(column.name.clone()),
+        descending: false,
+        sql: column.name.to_string(),
+        span: column.span,
+    }
+}

@@ -1,0 +1,219 @@
+//! INSERT, UPSERT, UPDATE, DELETE.
+
+use sqlparser::ast::{Expr, Ident, SelectItem, TableWithJoins};
+use sqlparser::tokenizer::{Token, Word};
+
+use super::Parser;
+use crate::error::{Error, Result};
+use crate::sql::ast::*;
+
+impl Parser<'_> {
+    pub(super) fn insert(&mut self) -> Result<Statement> {
+        let upsert = self.word("UPSERT");
+        if !upsert {
+            self.expect_word("INSERT")?;
+        }
+        if self.peek_words(&["OR"]) {
+            return Err(self.expected("INTO").hint(self.hint_for_or()));
+        }
+        self.expect_word("INTO")?;
+        let table = self.object_name("the name of a table")?;
+        let alias = self.alias(&["OVERRIDING", "DEFAULT"])?;
+        let columns = if self.starts_columns() { self.names("a column")? } else { Vec::new() };
+        let overriding = self.overriding()?;
+        let source = self.insert_source()?;
+        let mode = match upsert {
+            true if self.peek_words(&["ON", "CONFLICT"]) => {
+                return Err(self.error("UPSERT has no conflicts").hint("write INSERT ... ON CONFLICT"));
+            }
+            true => InsertMode::Upsert,
+            false => self.on_conflict()?,
+        };
+        let returning = self.returning()?;
+        let insert = Insert { table, alias, columns, source, mode, returning, overriding };
+        Ok(Statement::Insert(Box::new(insert)))
+    }
+
+    /// SQLite's INSERT OR ...
+    fn hint_for_or(&self) -> &'static str {
+        match self.peek_words(&["OR", "IGNORE"]) {
+            true => "write INSERT INTO ... ON CONFLICT DO NOTHING",
+            false => "UPSERT INTO t VALUES (...) writes over an existing key",
+        }
+    }
+
+    /// `(a, ...` and not `(SELECT ...`.
+    fn starts_columns(&self) -> bool {
+        let second = &self.inner.peek_nth_token_ref(1).token;
+        let query = |w: &Word| {
+            let starts = ["SELECT", "WITH", "VALUES", "TABLE"];
+            w.quote_style.is_none() && starts.iter().any(|word| w.value.eq_ignore_ascii_case(word))
+        };
+        self.peek_token(&Token::LParen)
+            && !matches!(second, Token::LParen)
+            && !matches!(second, Token::Word(w) if query(w))
+    }
+
+    fn overriding(&mut self) -> Result<Option<Overriding>> {
+        if !self.word("OVERRIDING") {
+            return Ok(None);
+        }
+        let which = if self.word("SYSTEM") {
+            Overriding::System
+        } else if self.word("USER") {
+            Overriding::User
+        } else {
+            return Err(self.expected("SYSTEM VALUE or USER VALUE"));
+        };
+        self.expect_word("VALUE")?;
+        Ok(Some(which))
+    }
+
+    fn insert_source(&mut self) -> Result<InsertSource> {
+        if self.words(&["DEFAULT", "VALUES"]) {
+            return Ok(InsertSource::DefaultValues);
+        }
+        if self.word("VALUES") {
+            return Ok(InsertSource::Values(self.list(Self::row)?));
+        }
+        let starts = ["SELECT", "WITH", "TABLE"];
+        if starts.iter().any(|word| self.peek_words(&[word])) || self.peek_token(&Token::LParen) {
+            return Ok(InsertSource::Query(self.query()?));
+        }
+        Err(self.expected("VALUES or SELECT"))
+    }
+
+    /// `(value, ...)`
+    fn row(&mut self) -> Result<Vec<Expr>> {
+        self.expect_token(Token::LParen)?;
+        let row = self.list(Self::value_or_default)?;
+        self.expect_token(Token::RParen)?;
+        Ok(row)
+    }
+
+    /// An expression, or the bare word DEFAULT as an identifier.
+    fn value_or_default(&mut self) -> Result<Expr> {
+        let Some(word) = self.peek_word().filter(|w| w.value.eq_ignore_ascii_case("default")) else {
+            return self.expr();
+        };
+        let word = word.clone().into_ident(self.peek().span);
+        self.inner.advance_token();
+        Ok(Expr::Identifier(word))
+    }
+
+    fn on_conflict(&mut self) -> Result<InsertMode> {
+        if self.peek_words(&["ON", "DUPLICATE"]) {
+            return Err(self
+                .expected("ON CONFLICT")
+                .hint("write ON CONFLICT (key) DO UPDATE SET column = excluded.column"));
+        }
+        if !self.word("ON") {
+            return Ok(InsertMode::Insert);
+        }
+        self.expect_word("CONFLICT")?;
+        if self.peek_words(&["ON", "CONSTRAINT"]) {
+            return Err(self.expected("the columns in conflict").hint("write ON CONFLICT (column, ...)"));
+        }
+        let target = if self.peek_token(&Token::LParen) { self.names("a column")? } else { Vec::new() };
+        self.expect_word("DO")?;
+        if self.word("NOTHING") {
+            return Ok(InsertMode::OnConflictDoNothing { target });
+        }
+        if !self.words(&["UPDATE", "SET"]) {
+            return Err(self.expected("NOTHING or UPDATE SET"));
+        }
+        let assignments = self.assignments()?;
+        Ok(InsertMode::OnConflictUpdate { target, assignments, filter: self.filter()?.map(Box::new) })
+    }
+
+    pub(super) fn update(&mut self) -> Result<Statement> {
+        self.expect_word("UPDATE")?;
+        let table = self.object_name("the name of a table")?;
+        let alias = self.alias(&[])?;
+        self.expect_word("SET")?;
+        let assignments = self.assignments()?;
+        let from = if self.word("FROM") { self.tables()? } else { Vec::new() };
+        let filter = self.filter()?;
+        let returning = self.returning()?;
+        Ok(Statement::Update(Box::new(Update { table, alias, assignments, from, filter, returning })))
+    }
+
+    pub(super) fn delete(&mut self) -> Result<Statement> {
+        self.expect_word("DELETE")?;
+        self.expect_word("FROM")?;
+        let table = self.object_name("the name of a table")?;
+        let alias = self.alias(&[])?;
+        let using = if self.word("USING") { self.tables()? } else { Vec::new() };
+        let filter = self.filter()?;
+        let order_by = match self.words(&["ORDER", "BY"]) {
+            true => self.list(|p| {
+                let order = p.inner.parse_order_by_expr();
+                p.lift(order)
+            })?,
+            false => Vec::new(),
+        };
+        let limit = if self.word("LIMIT") { Some(self.expr()?) } else { None };
+        let returning = self.returning()?;
+        let delete = Delete { table, alias, using, filter, order_by, limit, returning };
+        Ok(Statement::Delete(Box::new(delete)))
+    }
+
+    fn tables(&mut self) -> Result<Vec<TableWithJoins>> {
+        self.list(|p| {
+            let table = p.inner.parse_table_and_joins();
+            p.lift(table)
+        })
+    }
+
+    fn filter(&mut self) -> Result<Option<Expr>> {
+        if self.word("WHERE") { self.expr().map(Some) } else { Ok(None) }
+    }
+
+    fn returning(&mut self) -> Result<Option<Vec<SelectItem>>> {
+        if !self.word("RETURNING") {
+            return Ok(None);
+        }
+        let items = self.list(|p| {
+            let item = p.inner.parse_select_item();
+            p.lift(item)
+        })?;
+        Ok(Some(items))
+    }
+
+    /// `a = 1, (b, c) = (2, 3)`
+    fn assignments(&mut self) -> Result<Vec<Assignment>> {
+        Ok(self.list(Self::assignment)?.into_iter().flatten().collect())
+    }
+
+    fn assignment(&mut self) -> Result<Vec<Assignment>> {
+        if self.peek_token(&Token::LParen) {
+            return self.row_assignment();
+        }
+        let column = self.name("a column")?;
+        if self.peek_token(&Token::Period) {
+            return Err(self.expected("\"=\"").hint("columns to set are named without their table"));
+        }
+        self.expect_token(Token::Eq)?;
+        Ok(vec![Assignment { column, value: self.value_or_default()? }])
+    }
+
+    /// `(b, c) = (2, 3)`, or `= ROW (2, 3)`
+    fn row_assignment(&mut self) -> Result<Vec<Assignment>> {
+        let from = self.here();
+        let columns: Vec<Ident> = self.names("a column")?;
+        self.expect_token(Token::Eq)?;
+        self.word("ROW");
+        if self.inner.peek_nth_token_ref(1).token == Token::make_keyword("SELECT") {
+            return Err(Error::unsupported("several columns cannot be set from one subquery")
+                .hint("write UPDATE ... SET a = s.a, b = s.b FROM (SELECT ...) AS s WHERE ...")
+                .at(self.span_since(from)));
+        }
+        let values = self.row()?;
+        if values.len() != columns.len() {
+            let what = format!("{} columns, but {} values", columns.len(), values.len());
+            return Err(self.error_at(what, self.span_since(from)));
+        }
+        let pairs = columns.into_iter().zip(values);
+        Ok(pairs.map(|(column, value)| Assignment { column, value }).collect())
+    }
+}

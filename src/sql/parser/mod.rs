@@ -1,0 +1,568 @@
+//! Text of one statement → [`Statement`].
+//!
+//! [`parse`] makes tokens, and reads a statement off them by its first word. The statements are read here,
+//! word by word; their queries, expressions and types by sqlparser, over the same tokens. Then the whole is
+//! put into the form the engine expects ([`rewrite::normalise`](super::rewrite::normalise)).
+//!
+//! Every error points at a token: ours because we stand at it, sqlparser's by the place in its message.
+
+mod admin;
+mod copy;
+mod ddl;
+mod dml;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use sqlparser::ast::{Expr, Ident, Query};
+use sqlparser::parser::{Parser as SqlParser, ParserError};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
+
+use super::ast::Statement;
+use super::dialect::RowkeyDialect;
+use super::lex::{DEPTH_MAX, Source};
+use super::{rewrite, suggest::did_you_mean};
+use crate::error::{Error, Result, Span, sqlstate};
+use crate::value::Value;
+
+/// Parses one statement, with or without a `;`. Errors: SYNTAX, with the place; unsupported statements;
+/// LIMIT for one nested too deeply.
+pub fn parse(sql: &str) -> Result<Statement> {
+    let source = Source::new(sql);
+    let tokens = source.tokens(&RowkeyDialect::default())?;
+    let dialect = RowkeyDialect::for_tokens(tokens.len());
+    let inner =
+        SqlParser::new(&dialect).with_recursion_limit(8 * DEPTH_MAX).with_tokens_with_locations(tokens);
+    let mut parser = Parser { inner, source: &source };
+    let mut statement = parser.statement()?;
+    parser.end()?;
+    rewrite::normalise(&mut statement)?;
+    Ok(statement)
+}
+
+/// First words of our statements, for "did you mean".
+const STATEMENTS: &[&str] = &[
+    "ALTER",
+    "ANALYZE",
+    "BEGIN",
+    "CHECK",
+    "COMMIT",
+    "COPY",
+    "CREATE",
+    "DEALLOCATE",
+    "DELETE",
+    "DESCRIBE",
+    "DROP",
+    "EXECUTE",
+    "EXPLAIN",
+    "INSERT",
+    "PREPARE",
+    "RELEASE",
+    "REPAIR",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "SELECT",
+    "SET",
+    "SHOW",
+    "START",
+    "TRUNCATE",
+    "UPDATE",
+    "UPSERT",
+    "VALUES",
+    "WITH",
+];
+
+/// Words that start the clauses a statement can go on with, for "did you mean".
+const CLAUSES: &[&str] = &[
+    "AND",
+    "AS",
+    "CONFLICT",
+    "DEFAULT",
+    "EXISTS",
+    "FAMILY",
+    "FROM",
+    "GROUP",
+    "HAVING",
+    "INCLUDE",
+    "INDEX",
+    "INTO",
+    "JOIN",
+    "LIMIT",
+    "OFFSET",
+    "ORDER",
+    "PRIMARY",
+    "RETURNING",
+    "SET",
+    "TABLE",
+    "UNION",
+    "VALUES",
+    "WHERE",
+    "WITH",
+];
+
+/// Words that name nothing unless quoted: they would start a clause where a name stands.
+const RESERVED: &[&str] = &[
+    "ALL",
+    "AND",
+    "AS",
+    "CASE",
+    "CAST",
+    "CHECK",
+    "CONSTRAINT",
+    "CREATE",
+    "DEFAULT",
+    "DISTINCT",
+    "ELSE",
+    "EXCEPT",
+    "FOREIGN",
+    "FROM",
+    "GROUP",
+    "HAVING",
+    "IN",
+    "INTERSECT",
+    "INTO",
+    "IS",
+    "JOIN",
+    "LIMIT",
+    "NOT",
+    "NULL",
+    "ON",
+    "OR",
+    "ORDER",
+    "PRIMARY",
+    "REFERENCES",
+    "RETURNING",
+    "SELECT",
+    "SET",
+    "TABLE",
+    "THEN",
+    "UNION",
+    "UNIQUE",
+    "USING",
+    "VALUES",
+    "WHEN",
+    "WHERE",
+    "WITH",
+];
+
+/// A place among the tokens of one statement.
+struct Parser<'a> {
+    inner: SqlParser<'a>,
+    source: &'a Source<'a>,
+}
+
+impl Parser<'_> {
+    fn statement(&mut self) -> Result<Statement> {
+        if self.peek_token(&Token::LParen) {
+            return Ok(Statement::Query(self.query()?));
+        }
+        let word = self.peek_word().map(|word| word.value.to_ascii_uppercase());
+        match word.as_deref().unwrap_or_default() {
+            "SELECT" | "WITH" | "VALUES" | "TABLE" => Ok(Statement::Query(self.query()?)),
+            "INSERT" | "UPSERT" => self.insert(),
+            "UPDATE" => self.update(),
+            "DELETE" => self.delete(),
+            "CREATE" => self.create(),
+            "DROP" => self.drop(),
+            "ALTER" => self.alter(),
+            "TRUNCATE" => self.truncate(),
+            "EXPLAIN" => self.explain(),
+            "ANALYZE" | "ANALYSE" => self.analyze(),
+            "BEGIN" | "START" => self.begin(),
+            "COMMIT" | "END" => self.commit(),
+            "ROLLBACK" | "ABORT" => self.rollback(),
+            "SAVEPOINT" => self.savepoint(),
+            "RELEASE" => self.release(),
+            "PREPARE" => self.prepare(),
+            "EXECUTE" => self.execute(),
+            "DEALLOCATE" => self.deallocate(),
+            "COPY" => self.copy(),
+            "SHOW" => self.show(),
+            "DESCRIBE" | "DESC" => self.describe(),
+            "CHECK" => self.check(),
+            "REPAIR" => self.repair(),
+            "SET" => self.set(),
+            other => Err(self.not_a_statement(other)),
+        }
+    }
+
+    fn not_a_statement(&self, word: &str) -> Error {
+        let error = self.expected("a statement");
+        match word {
+            "REPLACE" => error.hint("UPSERT INTO t VALUES (...) writes over an existing key"),
+            "MERGE" => error.hint("write INSERT ... ON CONFLICT, or UPSERT"),
+            "VACUUM" => error.hint("nothing is needed: space is reused as rows are deleted"),
+            "PRAGMA" => error.hint("write SET name = value, or SHOW SETTINGS"),
+            "USE" | "ATTACH" => {
+                error.hint("one database is open at a time: start again with the other's path")
+            }
+            "GRANT" | "REVOKE" => error.hint("there are no users: the file's permissions decide"),
+            word => match did_you_mean(word, STATEMENTS.iter().copied()) {
+                Some(meant) => error.hint(format!("did you mean {meant}?")),
+                None => error,
+            },
+        }
+    }
+
+    /// Nothing may follow but semicolons.
+    fn end(&mut self) -> Result<()> {
+        if self.token(&Token::SemiColon) {
+            while self.token(&Token::SemiColon) {}
+            if !self.peek_token(&Token::EOF) {
+                return Err(self.error("only one statement can stand here").hint("send one after the other"));
+            }
+        }
+        match self.peek_token(&Token::EOF) {
+            true => Ok(()),
+            false => Err(self.expected("the end of the statement")),
+        }
+    }
+
+    // What sqlparser reads.
+
+    fn query(&mut self) -> Result<Box<Query>> {
+        let query = self.inner.parse_query();
+        self.lift(query)
+    }
+
+    fn expr(&mut self) -> Result<Expr> {
+        let expr = self.inner.parse_expr();
+        self.lift(expr)
+    }
+
+    /// An expression with its text and place.
+    fn expr_text(&mut self) -> Result<(Expr, String, Span)> {
+        let from = self.here();
+        let expr = self.expr()?;
+        Ok((expr, self.text_since(from), self.span_since(from)))
+    }
+
+    // Tokens.
+
+    fn peek(&self) -> &TokenWithSpan {
+        self.inner.peek_token_ref()
+    }
+
+    fn peek_token(&self, token: &Token) -> bool {
+        self.peek().token == *token
+    }
+
+    /// The next token, if it is a word without quotes.
+    fn peek_word(&self) -> Option<&Word> {
+        match &self.peek().token {
+            Token::Word(word) if word.quote_style.is_none() => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Are the next tokens these words?
+    fn peek_words(&self, words: &[&str]) -> bool {
+        words.iter().enumerate().all(|(n, expected)| {
+            matches!(&self.inner.peek_nth_token_ref(n).token,
+                Token::Word(Word { value, quote_style: None, .. }) if value.eq_ignore_ascii_case(expected))
+        })
+    }
+
+    /// Takes the words, if all of them come next.
+    fn words(&mut self, words: &[&str]) -> bool {
+        let here = self.peek_words(words);
+        if here {
+            words.iter().for_each(|_| self.inner.advance_token());
+        }
+        here
+    }
+
+    fn word(&mut self, word: &str) -> bool {
+        self.words(&[word])
+    }
+
+    fn token(&mut self, token: &Token) -> bool {
+        self.inner.consume_token(token)
+    }
+
+    fn expect_word(&mut self, word: &str) -> Result<()> {
+        if self.word(word) { Ok(()) } else { Err(self.expected(word)) }
+    }
+
+    fn expect_token(&mut self, token: Token) -> Result<()> {
+        if self.token(&token) { Ok(()) } else { Err(self.expected(&format!("\"{token}\""))) }
+    }
+
+    /// `IF NOT EXISTS`
+    fn if_not_exists(&mut self) -> bool {
+        self.words(&["IF", "NOT", "EXISTS"])
+    }
+
+    /// `IF EXISTS`
+    fn if_exists(&mut self) -> bool {
+        self.words(&["IF", "EXISTS"])
+    }
+
+    // Parts that many statements share.
+
+    /// A name: quoted, or a word that is not reserved.
+    fn name(&mut self, what: &str) -> Result<Ident> {
+        match &self.peek().token {
+            Token::Word(word) if word.quote_style.is_some() && !word.value.is_empty() => {}
+            Token::Word(word) if word.quote_style.is_none() && !is_reserved(&word.value) => {}
+            Token::Word(word) if word.quote_style.is_none() => {
+                let hint = format!("{} is a reserved word: as a name, write \"{}\"", word.value, word.value);
+                return Err(self.expected(what).hint(hint));
+            }
+            Token::SingleQuotedString(text) => {
+                let hint = format!("names stand in double quotes: \"{text}\"");
+                return Err(self.expected(what).hint(hint));
+            }
+            _ => return Err(self.expected(what)),
+        }
+        let name = self.inner.parse_identifier();
+        self.lift(name)
+    }
+
+    /// The name of a table, view or index, perhaps after `public.` or `main.`.
+    fn object_name(&mut self, what: &str) -> Result<Ident> {
+        let from = self.here();
+        let mut parts = vec![self.name(what)?];
+        while self.token(&Token::Period) {
+            parts.push(self.name(what)?);
+        }
+        super::last_part(&parts).map_err(|e| e.at(self.span_since(from)))
+    }
+
+    /// `(a, b)`
+    fn names(&mut self, what: &str) -> Result<Vec<Ident>> {
+        self.expect_token(Token::LParen)?;
+        let names = self.list(|p| p.name(what))?;
+        self.expect_token(Token::RParen)?;
+        Ok(names)
+    }
+
+    /// One or more, between commas.
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.token(&Token::Comma) {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// `[AS] alias`, where the words of `stop` are no alias.
+    fn alias(&mut self, stop: &[&str]) -> Result<Option<Ident>> {
+        let explicit = self.word("AS");
+        let is_name = match &self.peek().token {
+            Token::Word(Word { value, quote_style: None, .. }) => {
+                !is_reserved(value) && !stop.iter().any(|word| value.eq_ignore_ascii_case(word))
+            }
+            Token::Word(_) => true,
+            _ => false,
+        };
+        if explicit || is_name { self.name("an alias").map(Some) } else { Ok(None) }
+    }
+
+    /// Text in single quotes.
+    fn text(&mut self, what: &str) -> Result<String> {
+        match &self.peek().token {
+            Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => {
+                let text = text.clone();
+                self.inner.advance_token();
+                Ok(text)
+            }
+            _ => Err(self.expected(what)),
+        }
+    }
+
+    /// A whole number, perhaps negative.
+    fn integer(&mut self, what: &str) -> Result<i64> {
+        let from = self.here();
+        let negative = self.token(&Token::Minus);
+        let Token::Number(digits, _) = &self.peek().token else { return Err(self.expected(what)) };
+        let number = match negative {
+            true => format!("-{digits}").parse(),
+            false => digits.parse(),
+        };
+        let number: Result<i64, _> = number;
+        self.inner.advance_token();
+        number.map_err(|_| {
+            let what = format!("\"{}\" is no 64-bit integer", self.text_since(from));
+            self.error_at(what, self.span_since(from)).state(sqlstate::OUT_OF_RANGE)
+        })
+    }
+
+    /// The value of an option or setting: text, a number, or a word.
+    fn option_value(&mut self) -> Result<Value> {
+        match &self.peek().token {
+            Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) => {
+                Ok(Value::Text(self.text("a value")?))
+            }
+            Token::Number(digits, _) if digits.contains(['.', 'e', 'E']) => {
+                let number = digits.parse().map_err(|_| self.expected("a number"))?;
+                self.inner.advance_token();
+                Ok(Value::Double(number))
+            }
+            Token::Number(..) | Token::Minus => self.integer("a number").map(Value::Int),
+            Token::Word(Word { value, quote_style: None, .. }) => {
+                let value = match value.to_ascii_lowercase().as_str() {
+                    "true" | "on" => Value::Boolean(true),
+                    "false" | "off" => Value::Boolean(false),
+                    "null" | "default" => Value::Null,
+                    _ => Value::Text(value.clone()),
+                };
+                self.inner.advance_token();
+                Ok(value)
+            }
+            _ => Err(self.expected("a value")),
+        }
+    }
+
+    /// `[TRUE | FALSE | ON | OFF]` after the name of a switch; nothing is on.
+    fn switch(&mut self) -> bool {
+        if self.word("FALSE") || self.word("OFF") {
+            return false;
+        }
+        if !self.peek_words(&["ON", "ERROR"]) {
+            let _ = self.word("TRUE") || self.word("ON");
+        }
+        true
+    }
+
+    // Places and errors.
+
+    /// Start of the next token; the end of the text, if there is none.
+    fn here(&self) -> Location {
+        let next = self.peek();
+        if next.token == Token::EOF { self.end_of_last() } else { next.span.start }
+    }
+
+    /// End of the token taken last; an attempt to take one past the end changes nothing.
+    fn end_of_last(&self) -> Location {
+        let taken = self.inner.index();
+        let last = (0..taken).rev().map(|n| self.inner.token_at(n)).find(|t| t.token != Token::EOF);
+        last.map_or(Location { line: 1, column: 1 }, |t| t.span.end)
+    }
+
+    fn text_since(&self, from: Location) -> String {
+        self.source.text(from, self.end_of_last()).to_owned()
+    }
+
+    fn span_since(&self, from: Location) -> Span {
+        self.source.span(from, self.end_of_last())
+    }
+
+    fn error_at(&self, what: impl Into<String>, span: Span) -> Error {
+        Error::invalid(what).state(sqlstate::SYNTAX).at(span)
+    }
+
+    /// An error at the next token.
+    fn error(&self, what: impl Into<String>) -> Error {
+        let next = self.peek();
+        let span = match next.token {
+            Token::EOF => self.source.span(self.here(), self.here()),
+            _ => self.source.span(next.span.start, next.span.end),
+        };
+        self.error_at(what, span)
+    }
+
+    /// "expected `what`, found the next token".
+    fn expected(&self, what: &str) -> Error {
+        let next = self.peek();
+        let error = self.error(format!("expected {what}, found {}", self.shown(next)));
+        match &next.token {
+            Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
+            _ => error,
+        }
+    }
+
+    /// A token, for a message.
+    fn shown(&self, token: &TokenWithSpan) -> String {
+        match &token.token {
+            Token::EOF => "the end of the statement".to_owned(),
+            Token::SingleQuotedString(text) => format!("'{text}'"),
+            _ => format!("\"{}\"", self.source.text(token.span.start, token.span.end).trim_matches('"')),
+        }
+    }
+
+    /// sqlparser's error as ours, at the token it speaks of.
+    fn lift<T>(&self, result: std::result::Result<T, ParserError>) -> Result<T> {
+        result.map_err(|e| match e {
+            ParserError::ParserError(message) | ParserError::TokenizerError(message) => {
+                self.foreign(&message)
+            }
+            ParserError::RecursionLimitExceeded => {
+                self.error("this is nested too deeply").state(sqlstate::LIMIT)
+            }
+        })
+    }
+
+    /// Reads `Expected: x, found: y at Line: 1, Column: 8`.
+    fn foreign(&self, message: &str) -> Error {
+        let (text, place) = match message.rsplit_once(" at Line: ") {
+            Some((text, place)) => (text, parse_place(place)),
+            None => (message, None),
+        };
+        let mut tokens = (0..).map(|n| self.inner.token_at(n)).take_while(|t| t.token != Token::EOF);
+        let found = place.and_then(|place| tokens.find(|t| t.span.start == place));
+        let expected = text.strip_prefix("Expected: ").and_then(|text| text.split(", found: ").next());
+        let Some(found) = found else {
+            // Without a place: at the end of the statement, or wherever sqlparser stopped.
+            let at_end = text.ends_with("found: EOF");
+            let what = match expected {
+                Some(expected) if at_end => {
+                    format!("expected {}, found the end of the statement", friendly(expected))
+                }
+                _ => lower_first(text),
+            };
+            let end = self.end_of_tokens();
+            return if at_end { self.error_at(what, self.source.span(end, end)) } else { self.error(what) };
+        };
+        let what = match expected {
+            Some(expected) => format!("expected {}, found {}", friendly(expected), self.shown(found)),
+            None => lower_first(text),
+        };
+        let error = self.error_at(what, self.source.span(found.span.start, found.span.end));
+        match &found.token {
+            Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
+            _ => error,
+        }
+    }
+
+    fn end_of_tokens(&self) -> Location {
+        let tokens = (0..).map(|n| self.inner.token_at(n)).take_while(|t| t.token != Token::EOF);
+        tokens.last().map_or(Location { line: 1, column: 1 }, |t| t.span.end)
+    }
+}
+
+fn is_reserved(word: &str) -> bool {
+    RESERVED.iter().any(|reserved| word.eq_ignore_ascii_case(reserved))
+}
+
+/// Adds the clause that a word may have meant.
+fn misspelt(error: Error, word: &str) -> Error {
+    let known = STATEMENTS.iter().chain(CLAUSES).any(|known| known.eq_ignore_ascii_case(word));
+    match did_you_mean(word, CLAUSES.iter().copied()) {
+        Some(meant) if !known => error.hint(format!("did you mean {meant}?")),
+        _ => error,
+    }
+}
+
+/// `1, Column: 8`
+fn parse_place(text: &str) -> Option<Location> {
+    let (line, column) = text.split_once(", Column: ")?;
+    let column = column.split(|c: char| !c.is_ascii_digit()).next()?;
+    Some(Location { line: line.parse().ok()?, column: column.parse().ok()? })
+}
+
+/// sqlparser's name for what it expected, as we would put it.
+fn friendly(expected: &str) -> String {
+    let expected = expected.trim_end_matches(':');
+    match expected {
+        "identifier" => "a name".to_owned(),
+        "end of statement" => "the end of the statement".to_owned(),
+        punctuation if !punctuation.contains(char::is_alphanumeric) => format!("\"{punctuation}\""),
+        other => other.to_owned(),
+    }
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|c| c.to_lowercase().chain(chars).collect()).unwrap_or_default()
+}

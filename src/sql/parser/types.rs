@@ -1,0 +1,191 @@
+//! Column types: every spelling that users of PostgreSQL, SQLite and MySQL bring → our [`ColumnType`].
+
+use sqlparser::ast::{BinaryLength, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
+use sqlparser::tokenizer::{Token, Word};
+
+use super::{Parser, is_reserved};
+use crate::error::{Error, Result, sqlstate};
+use crate::sql::suggest::did_you_mean;
+use crate::value::ColumnType;
+
+const TYPES: &[&str] = &[
+    "BIGINT",
+    "BLOB",
+    "BOOLEAN",
+    "BYTEA",
+    "CHAR",
+    "DATE",
+    "DATETIME",
+    "DECIMAL",
+    "DOUBLE",
+    "FLOAT",
+    "INT",
+    "INTEGER",
+    "JSON",
+    "JSONB",
+    "NUMERIC",
+    "REAL",
+    "SMALLINT",
+    "STRING",
+    "TEXT",
+    "TIMESTAMP",
+    "TIMESTAMPTZ",
+    "UUID",
+    "VARBINARY",
+    "VARCHAR",
+];
+
+/// A type as a column has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TypeSpec {
+    pub(super) data_type: ColumnType,
+    /// Characters of text, or bytes.
+    pub(super) max_len: Option<u32>,
+    /// `SERIAL` and its kin: an identity column.
+    pub(super) serial: bool,
+}
+
+impl Parser<'_> {
+    /// A column type. Errors: SYNTAX for an unknown one, unsupported for one we do not store.
+    pub(super) fn column_type(&mut self) -> Result<TypeSpec> {
+        match &self.peek().token {
+            Token::Word(Word { value, quote_style: None, .. }) if !is_reserved(value) => {}
+            _ => return Err(self.expected("a type").hint(list_of_types())),
+        }
+        let from = self.here();
+        if let Some(data_type) = self.serial() {
+            return Ok(TypeSpec { data_type, max_len: None, serial: true });
+        }
+        let parsed = self.inner.parse_data_type();
+        let parsed = self.lift(parsed)?;
+        let written = self.text_since(from);
+        convert(&parsed, &written).map_err(|e| e.at(self.span_since(from)))
+    }
+
+    fn serial(&mut self) -> Option<ColumnType> {
+        let serials = [
+            ("SMALLSERIAL", ColumnType::SmallInt),
+            ("SERIAL", ColumnType::Integer),
+            ("BIGSERIAL", ColumnType::BigInt),
+        ];
+        serials.into_iter().find(|(word, _)| self.word(word)).map(|(_, data_type)| data_type)
+    }
+}
+
+fn convert(parsed: &DataType, written: &str) -> Result<TypeSpec> {
+    let plain = |data_type| Ok(TypeSpec { data_type, max_len: None, serial: false });
+    let limited = |data_type, max_len: Option<u64>| {
+        let max_len = max_len.map(|n| length(n, written)).transpose()?;
+        Ok(TypeSpec { data_type, max_len, serial: false })
+    };
+    match parsed {
+        DataType::Boolean | DataType::Bool => plain(ColumnType::Boolean),
+        DataType::TinyInt(_) | DataType::SmallInt(_) | DataType::Int2(_) | DataType::Int16 => {
+            plain(ColumnType::SmallInt)
+        }
+        DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) | DataType::Int32 => {
+            plain(ColumnType::Integer)
+        }
+        DataType::MediumInt(_) => plain(ColumnType::Integer),
+        DataType::BigInt(_) | DataType::Int8(_) | DataType::Int64 => plain(ColumnType::BigInt),
+        DataType::Real | DataType::Float4 | DataType::Float32 => plain(ColumnType::Real),
+        DataType::Float(_) | DataType::Float8 | DataType::Float64 => plain(ColumnType::Double),
+        DataType::Double(_) | DataType::DoublePrecision => plain(ColumnType::Double),
+        DataType::Decimal(info) | DataType::Numeric(info) | DataType::Dec(info) => {
+            plain(decimal(*info, written)?)
+        }
+        DataType::Varchar(len) | DataType::CharacterVarying(len) | DataType::CharVarying(len) => {
+            limited(ColumnType::Varchar, characters(len))
+        }
+        // CHAR(n) is a limit, too: nothing pads with blanks.
+        DataType::Char(len) | DataType::Character(len) | DataType::Nvarchar(len) => {
+            limited(ColumnType::Varchar, characters(len))
+        }
+        DataType::String(len) | DataType::Clob(len) => limited(ColumnType::Varchar, *len),
+        DataType::Text | DataType::TinyText | DataType::MediumText | DataType::LongText => {
+            plain(ColumnType::Varchar)
+        }
+        DataType::Bytea => plain(ColumnType::Varbinary),
+        DataType::Blob(len) | DataType::Binary(len) | DataType::Bytes(len) => {
+            limited(ColumnType::Varbinary, *len)
+        }
+        DataType::Varbinary(Some(BinaryLength::IntegerLength { length })) => {
+            limited(ColumnType::Varbinary, Some(*length))
+        }
+        DataType::Varbinary(_) => plain(ColumnType::Varbinary),
+        DataType::Date | DataType::Date32 => plain(ColumnType::Date),
+        DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            plain(ColumnType::TimestampTz)
+        }
+        DataType::Timestamp(..) | DataType::Datetime(_) | DataType::TimestampNtz(_) => {
+            plain(ColumnType::Timestamp)
+        }
+        DataType::Uuid => plain(ColumnType::Uuid),
+        DataType::JSON | DataType::JSONB => plain(ColumnType::Json),
+        DataType::Custom(..) => Err(unknown(written)),
+        _ => {
+            Err(Error::unsupported(format!("columns of type {written} are not supported"))
+                .hint(list_of_types()))
+        }
+    }
+}
+
+fn characters(len: &Option<CharacterLength>) -> Option<u64> {
+    match len {
+        Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
+        Some(CharacterLength::Max) | None => None,
+    }
+}
+
+fn length(n: u64, written: &str) -> Result<u32> {
+    match u32::try_from(n) {
+        Ok(n) if n > 0 => Ok(n),
+        _ => Err(Error::invalid(format!("{written} has no usable length"))
+            .hint("write a length from 1 to 4294967295, or none")
+            .state(sqlstate::SYNTAX)),
+    }
+}
+
+/// DECIMAL without digits is DECIMAL(38,10), as in DataFusion.
+fn decimal(info: ExactNumberInfo, written: &str) -> Result<ColumnType> {
+    let (precision, scale) = match info {
+        ExactNumberInfo::None => (38, 10),
+        ExactNumberInfo::Precision(precision) => (precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
+    };
+    match (u8::try_from(precision), u8::try_from(scale)) {
+        (Ok(precision @ 1..=38), Ok(scale)) if scale <= precision => {
+            Ok(ColumnType::Decimal { precision, scale })
+        }
+        _ => Err(Error::invalid(format!("{written} has no usable digits"))
+            .why("a DECIMAL has 1 to 38 digits, and no more after the point than in all")
+            .state(sqlstate::SYNTAX)),
+    }
+}
+
+fn unknown(written: &str) -> Error {
+    let word = written.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(written);
+    let error = Error::invalid(format!("unknown type {written}")).state(sqlstate::SYNTAX);
+    match did_you_mean(word, TYPES.iter().copied()) {
+        Some(meant) => error.hint(format!("did you mean {meant}?")),
+        None => error.hint(list_of_types()),
+    }
+}
+
+fn list_of_types() -> &'static str {
+    "types are BOOLEAN, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p,s), VARCHAR, VARBINARY, DATE, \
+     TIMESTAMP, TIMESTAMPTZ, UUID and JSON"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_in_the_list_is_one() {
+        for name in TYPES {
+            let sql = format!("CREATE TABLE t (a {name})");
+            assert!(crate::sql::parse(&sql).is_ok(), "{name}");
+        }
+    }
+}

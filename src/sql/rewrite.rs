@@ -1,0 +1,328 @@
+//! Parsed statements → the form the engine expects.
+//!
+//! [`normalise`] runs at the end of every parse; [`parameter_count`] and [`mentions_rowkey`] ask.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    BinaryOperator, DataType, ExactNumberInfo, ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Value, ValueWithSpan, Visit,
+    VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+};
+
+use super::ast::Statement;
+use super::{name_of, span_of};
+use crate::error::{Error, Result, sqlstate};
+
+/// The pseudo-column of every table and index table.
+pub const ROWKEY: &str = "rowkey";
+
+/// Most parameters of a statement, as in PostgreSQL's protocol.
+const PARAMETERS_MAX: usize = 65_535;
+
+/// Turns `a < b < c` into `a < b AND b < c`, and FLOAT in casts into DOUBLE (to DataFusion, FLOAT has 32 bits).
+/// Errors: a statement that writes inside a query; SELECT INTO; parameters that are not `$n`, or in a definition.
+pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
+    if let ControlFlow::Break(error) = VisitMut::visit(statement, &mut Normaliser) {
+        return Err(error);
+    }
+    let definition = matches!(
+        statement,
+        Statement::CreateTable(_)
+            | Statement::CreateIndex(_)
+            | Statement::CreateView(_)
+            | Statement::AlterTable(_)
+    );
+    if definition && parameter_count(statement) > 0 {
+        return Err(Error::invalid(format!("{} cannot take parameters", statement.kind_name()))
+            .why("what it defines outlives the values")
+            .hint("write the values into the statement")
+            .state(sqlstate::SYNTAX));
+    }
+    Ok(())
+}
+
+/// Number of the highest parameter `$n` in a statement, query or expression; 0 without parameters.
+pub fn parameter_count(node: &impl Visit) -> usize {
+    struct Highest(usize);
+    impl Visitor for Highest {
+        type Break = ();
+        fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
+            if let Value::Placeholder(name) = &value.value {
+                self.0 = self.0.max(parameter_number(name).unwrap_or_default());
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut highest = Highest(0);
+    let _ = node.visit(&mut highest);
+    highest.0
+}
+
+fn parameter_number(name: &str) -> Option<usize> {
+    name.strip_prefix('$')?.parse().ok().filter(|n| (1..=PARAMETERS_MAX).contains(n))
+}
+
+/// Does a statement, query or expression name the column `rowkey`, in whatever case or table?
+pub fn mentions_rowkey(node: &impl Visit) -> bool {
+    node.visit(&mut FindRowkey).is_break()
+}
+
+struct FindRowkey;
+
+impl Visitor for FindRowkey {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(name) => found(is_rowkey(name)),
+            Expr::CompoundIdentifier(parts) => found(parts.last().is_some_and(is_rowkey)),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    // EXCLUDE and USING name columns outside expressions.
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        let excluded = select.projection.iter().filter_map(wildcard_options).any(excludes_rowkey);
+        let joins = select.from.iter().flat_map(|table| &table.joins);
+        let joined = joins.filter_map(|join| constraint_of(&join.join_operator)).any(|constraint| {
+            matches!(constraint, JoinConstraint::Using(columns)
+                if columns.iter().any(|c| c.0.last().and_then(|p| p.as_ident()).is_some_and(is_rowkey)))
+        });
+        found(excluded || joined)
+    }
+}
+
+fn found(it_is: bool) -> ControlFlow<()> {
+    if it_is { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+pub(super) fn is_rowkey(name: &Ident) -> bool {
+    name_of(name) == ROWKEY
+}
+
+/// What follows a `*` of a select list.
+pub(super) fn wildcard_options(item: &SelectItem) -> Option<&WildcardAdditionalOptions> {
+    match item {
+        SelectItem::Wildcard(options) => Some(options),
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(_), options) => {
+            Some(options)
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn excludes_rowkey(options: &WildcardAdditionalOptions) -> bool {
+    let names = match &options.opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => std::slice::from_ref(name),
+        Some(ExcludeSelectItem::Multiple(names)) => names.as_slice(),
+        None => &[],
+    };
+    names.iter().any(|name| name.0.last().and_then(|part| part.as_ident()).is_some_and(is_rowkey))
+}
+
+/// ON, USING or NATURAL of a join.
+pub(super) fn constraint_of(operator: &JoinOperator) -> Option<&JoinConstraint> {
+    match operator {
+        JoinOperator::Join(c)
+        | JoinOperator::Inner(c)
+        | JoinOperator::Left(c)
+        | JoinOperator::LeftOuter(c)
+        | JoinOperator::Right(c)
+        | JoinOperator::RightOuter(c)
+        | JoinOperator::FullOuter(c)
+        | JoinOperator::CrossJoin(c)
+        | JoinOperator::Semi(c)
+        | JoinOperator::LeftSemi(c)
+        | JoinOperator::RightSemi(c)
+        | JoinOperator::Anti(c)
+        | JoinOperator::LeftAnti(c)
+        | JoinOperator::RightAnti(c)
+        | JoinOperator::StraightJoin(c) => Some(c),
+        JoinOperator::AsOf { constraint, .. } => Some(constraint),
+        JoinOperator::CrossApply
+        | JoinOperator::OuterApply
+        | JoinOperator::ArrayJoin
+        | JoinOperator::LeftArrayJoin
+        | JoinOperator::InnerArrayJoin => None,
+    }
+}
+
+struct Normaliser;
+
+impl VisitorMut for Normaliser {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        let writes = match &*query.body {
+            SetExpr::Insert(_) => "INSERT",
+            SetExpr::Update(_) => "UPDATE",
+            SetExpr::Delete(_) => "DELETE",
+            SetExpr::Merge(_) => "MERGE",
+            _ => return ControlFlow::Continue(()),
+        };
+        ControlFlow::Break(
+            Error::unsupported(format!("{writes} cannot stand inside a query"))
+                .hint("INSERT INTO t WITH ... SELECT ... works; or write two statements in BEGIN ... COMMIT")
+                .at(span_of(query)),
+        )
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        match &select.into {
+            None => ControlFlow::Continue(()),
+            Some(into) => {
+                let hint = format!("write CREATE TABLE {} AS SELECT ...", into.name);
+                ControlFlow::Break(Error::unsupported("SELECT INTO").hint(hint).at(span_of(&into.name)))
+            }
+        }
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        match expr {
+            Expr::BinaryOp { op, left, .. } if is_order(op) && is_comparison(left) => unchain(expr),
+            Expr::Cast { data_type, .. } => widen_float(data_type),
+            Expr::TypedString(typed) => widen_float(&mut typed.data_type),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Error> {
+        match &value.value {
+            Value::Placeholder(name) if parameter_number(name).is_none() => ControlFlow::Break(
+                Error::invalid(format!("{name} is no parameter"))
+                    .why(format!("parameters are $1 to ${PARAMETERS_MAX}, or ?"))
+                    .state(sqlstate::SYNTAX)
+                    .at(span_of(value)),
+            ),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn widen_float(data_type: &mut DataType) {
+    if matches!(data_type, DataType::Float(_)) {
+        *data_type = DataType::Double(ExactNumberInfo::None);
+    }
+}
+
+fn is_order(op: &BinaryOperator) -> bool {
+    matches!(op, BinaryOperator::Lt | BinaryOperator::LtEq | BinaryOperator::Gt | BinaryOperator::GtEq)
+}
+
+/// A comparison without parentheses around it, which would be [`Expr::Nested`].
+fn is_comparison(expr: &Expr) -> bool {
+    matches!(expr, Expr::BinaryOp { op, .. } if is_order(op))
+}
+
+/// `((a < b) < c) < d`, as parsed from `a < b < c < d`, becomes `a < b AND b < c AND c < d`.
+fn unchain(chain: &mut Expr) {
+    // The links from the last to the first: (c < d), (b < c), (a < b).
+    let mut links: Vec<Expr> = Vec::new();
+    let mut rest = take(chain);
+    while let Expr::BinaryOp { left, op, right } = rest {
+        if !(is_order(&op) && is_comparison(&left)) {
+            links.push(Expr::BinaryOp { left, op, right });
+            break;
+        }
+        let middle = match &*left {
+            Expr::BinaryOp { right, .. } => right.clone(),
+            _ => left.clone(),
+        };
+        links.push(Expr::BinaryOp { left: middle, op, right });
+        rest = *left;
+    }
+    let all = links.into_iter().rev().reduce(|all, link| Expr::BinaryOp {
+        left: Box::new(all),
+        op: BinaryOperator::And,
+        right: Box::new(link),
+    });
+    if let Some(all) = all {
+        // In parentheses, so that it stays one operand of whatever is around it.
+        *chain = Expr::Nested(Box::new(all));
+    }
+}
+
+fn take(expr: &mut Expr) -> Expr {
+    std::mem::replace(expr, Expr::Value(Value::Null.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::parse;
+
+    fn rewritten(sql: &str) -> String {
+        parse(sql).unwrap().to_string()
+    }
+
+    #[test]
+    fn chained_comparisons() {
+        let cases = [
+            ("'abc' < rowkey < 'abcx'", "('abc' < rowkey AND rowkey < 'abcx')"),
+            ("1 <= a < b <= 9", "(1 <= a AND a < b AND b <= 9)"),
+            ("9 > a >= 1 AND b", "(9 > a AND a >= 1) AND b"),
+            ("NOT 1 < a + 1 < 3", "NOT (1 < a + 1 AND a + 1 < 3)"),
+            ("(1 < a) < b", "(1 < a) < b"),
+            ("a < b", "a < b"),
+            ("f(1 < a < 2) = x", "f((1 < a AND a < 2)) = x"),
+            ("1 < a < (2 < b < 3)", "(1 < a AND a < ((2 < b AND b < 3)))"),
+        ];
+        for (from, to) in cases {
+            assert_eq!(
+                rewritten(&format!("SELECT 1 FROM t WHERE {from}")),
+                format!("SELECT 1 FROM t WHERE {to}")
+            );
+            assert_eq!(
+                rewritten(&format!("DELETE FROM t WHERE {from}")),
+                format!("DELETE FROM t WHERE {to}")
+            );
+        }
+    }
+
+    #[test]
+    fn parameters_are_numbered_from_left_to_right() {
+        let statement =
+            parse("UPDATE t SET a = ?, b = ? + 1 WHERE c IN (SELECT d FROM u WHERE e=?)").unwrap();
+        assert_eq!(
+            statement.to_string(),
+            "UPDATE t SET a = $1, b = $2 + 1 WHERE c IN (SELECT d FROM u WHERE e = $3)"
+        );
+        assert_eq!(parameter_count(&statement), 3);
+        assert_eq!(parameter_count(&parse("SELECT $7, $2").unwrap()), 7);
+        assert_eq!(parameter_count(&parse("SELECT '?'").unwrap()), 0);
+    }
+
+    #[test]
+    fn float_is_64_bits() {
+        assert_eq!(
+            rewritten("SELECT CAST(a AS FLOAT), b::float, c::real"),
+            "SELECT CAST(a AS DOUBLE), b::DOUBLE, c::REAL"
+        );
+    }
+
+    #[test]
+    fn rowkey_is_found_wherever_it_is_named() {
+        for sql in [
+            "SELECT rowkey FROM t",
+            "SELECT 1 FROM t WHERE t.ROWKEY = 'a'",
+            "SELECT 1 FROM (SELECT a FROM t ORDER BY rowkey) x",
+            "SELECT * EXCLUDE (rowkey) FROM t",
+            "SELECT * FROM t JOIN u USING (rowkey)",
+            "UPDATE t SET a = 1 WHERE \"rowkey\" = 'a'",
+            "INSERT INTO t SELECT a, rowkey FROM u",
+            "DELETE FROM t RETURNING rowkey",
+            "WITH x AS (SELECT max(rowkey) FROM t) SELECT * FROM x",
+        ] {
+            assert!(mentions_rowkey(&parse(sql).unwrap()), "{sql}");
+        }
+        for sql in [
+            "SELECT 'rowkey', \"ROWKEY\" FROM rowkey",
+            "SELECT * FROM t AS rowkey",
+            "SELECT rowkey.a FROM rowkey",
+        ] {
+            assert!(!mentions_rowkey(&parse(sql).unwrap()), "{sql}");
+        }
+    }
+}

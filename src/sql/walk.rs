@@ -1,0 +1,127 @@
+//! sqlparser's visitors, over our statements: every query and expression in one, in written order.
+
+/// Writes one walk twice, for `&` and `&mut`: the walks must never differ in what they reach.
+macro_rules! walk {
+    ($visit:ident, $trait:ident, $visitor:ident $(, $mut:tt)?) => {
+        mod $visit {
+            use std::ops::ControlFlow;
+
+            // One of the two traits only: both have `visit`.
+            use sqlparser::ast::{$trait, $visitor};
+
+            use crate::sql::ast::*;
+
+            impl $trait for Statement {
+                fn visit<V: $visitor>(&$($mut)? self, v: &mut V) -> ControlFlow<V::Break> {
+                    match self {
+                        Statement::CreateTable(table) => {
+                            columns_of(& $($mut)? table.columns, v)?;
+                            if let Some(keys) = & $($mut)? table.primary_key {
+                                keys_of(keys, v)?;
+                            }
+                            for unique in & $($mut)? table.uniques {
+                                keys_of(& $($mut)? unique.keys, v)?;
+                            }
+                            for check in & $($mut)? table.checks {
+                                check.expr.visit(v)?;
+                            }
+                            ControlFlow::Continue(())
+                        }
+                        Statement::AlterTable(alter) => match & $($mut)? alter.op {
+                            AlterTableOp::AddColumn { column, .. } => column.default.visit(v),
+                            _ => ControlFlow::Continue(()),
+                        },
+                        Statement::CreateIndex(index) => {
+                            keys_of(& $($mut)? index.keys, v)?;
+                            index.filter.visit(v)
+                        }
+                        Statement::CreateTableAs(table) => table.query.visit(v),
+                        Statement::CreateView(view) => view.query.visit(v),
+                        Statement::Query(query) => query.visit(v),
+                        Statement::Explain(explain) => explain.statement.visit(v),
+                        Statement::Prepare(prepare) => prepare.statement.visit(v),
+                        Statement::Execute { args, .. } => args.visit(v),
+                        Statement::Insert(insert) => insert_of(insert, v),
+                        Statement::Update(update) => {
+                            assignments_of(& $($mut)? update.assignments, v)?;
+                            update.from.visit(v)?;
+                            update.filter.visit(v)?;
+                            update.returning.visit(v)
+                        }
+                        Statement::Delete(delete) => {
+                            delete.using.visit(v)?;
+                            delete.filter.visit(v)?;
+                            delete.order_by.visit(v)?;
+                            delete.limit.visit(v)?;
+                            delete.returning.visit(v)
+                        }
+                        Statement::Copy(copy) => match & $($mut)? copy.source {
+                            CopySource::Query(query) => query.visit(v),
+                            CopySource::Table { .. } => ControlFlow::Continue(()),
+                        },
+                        Statement::DropTable { .. }
+                        | Statement::Truncate { .. }
+                        | Statement::DropIndex { .. }
+                        | Statement::DropView { .. }
+                        | Statement::Analyze { .. }
+                        | Statement::Begin { .. }
+                        | Statement::Commit
+                        | Statement::Rollback { .. }
+                        | Statement::Savepoint { .. }
+                        | Statement::Release { .. }
+                        | Statement::Deallocate { .. }
+                        | Statement::Show(_)
+                        | Statement::Describe { .. }
+                        | Statement::DescribeKey { .. }
+                        | Statement::Check(_)
+                        | Statement::Repair { .. }
+                        | Statement::Set { .. } => ControlFlow::Continue(()),
+                    }
+                }
+            }
+
+            fn columns_of<V: $visitor>(
+                columns: & $($mut)? [ColumnDef],
+                v: &mut V,
+            ) -> ControlFlow<V::Break> {
+                for column in columns {
+                    column.default.visit(v)?;
+                }
+                ControlFlow::Continue(())
+            }
+
+            fn keys_of<V: $visitor>(keys: & $($mut)? [KeyExpr], v: &mut V) -> ControlFlow<V::Break> {
+                for key in keys {
+                    key.expr.visit(v)?;
+                }
+                ControlFlow::Continue(())
+            }
+
+            fn assignments_of<V: $visitor>(
+                assignments: & $($mut)? [Assignment],
+                v: &mut V,
+            ) -> ControlFlow<V::Break> {
+                for assignment in assignments {
+                    assignment.value.visit(v)?;
+                }
+                ControlFlow::Continue(())
+            }
+
+            fn insert_of<V: $visitor>(insert: & $($mut)? Insert, v: &mut V) -> ControlFlow<V::Break> {
+                match & $($mut)? insert.source {
+                    InsertSource::Values(rows) => rows.visit(v)?,
+                    InsertSource::Query(query) => query.visit(v)?,
+                    InsertSource::DefaultValues => {}
+                }
+                if let InsertMode::OnConflictUpdate { assignments, filter, .. } = & $($mut)? insert.mode {
+                    assignments_of(assignments, v)?;
+                    filter.visit(v)?;
+                }
+                insert.returning.visit(v)
+            }
+        }
+    };
+}
+
+walk!(read, Visit, Visitor);
+walk!(write, VisitMut, VisitorMut, mut);
