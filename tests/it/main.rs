@@ -2,4 +2,6 @@
 
 mod bulk;
 mod concurrent;
+mod examples;
+mod goldens;
 mod tpch;
