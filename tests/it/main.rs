@@ -3,4 +3,6 @@
 mod bulk;
 mod concurrent;
 mod indexes;
+mod examples;
+mod goldens;
 mod tpch;
