@@ -20,16 +20,25 @@ use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KeyRange};
 use crate::schema::{IndexDef, IndexId, TableDef, TableId, ViewDef};
 use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
+use crate::suggest::with_suggestion;
 
 /// Where the catalog itself lies.
 pub const CATALOG_KEYSPACE: KeyspaceId = KeyspaceId(0);
 const META: &[u8] = b"meta";
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Meta {
     version: u64,
     next_object: u32,
     next_keyspace: u32,
+    /// Keyspaces of dropped tables and indexes: empty, and used again first.
+    free_keyspaces: Vec<KeyspaceId>,
+}
+
+impl Meta {
+    fn new() -> Meta {
+        Meta { version: 0, next_object: 1, next_keyspace: 1, free_keyspaces: Vec::new() }
+    }
 }
 
 /// Every definition at one version.
@@ -74,12 +83,7 @@ impl Catalog {
 
     /// No definitions at all.
     pub fn empty() -> Catalog {
-        Catalog {
-            meta: Meta { version: 0, next_object: 1, next_keyspace: 1 },
-            stored_meta: None,
-            tables: BTreeMap::new(),
-            views: BTreeMap::new(),
-        }
+        Catalog { meta: Meta::new(), stored_meta: None, tables: BTreeMap::new(), views: BTreeMap::new() }
     }
 
     /// Grows with every change of any definition.
@@ -183,19 +187,6 @@ impl Catalog {
     }
 }
 
-/// Adds the nearest of `names` as a hint, or `otherwise`.
-pub fn with_suggestion<'a>(
-    error: Error,
-    name: &str,
-    names: impl Iterator<Item = &'a str>,
-    otherwise: &str,
-) -> Error {
-    match crate::error::did_you_mean(name, names) {
-        Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-        None => error.hint(otherwise),
-    }
-}
-
 /// The next catalog and the batch that stores it.
 pub struct CatalogEdit {
     next: Catalog,
@@ -220,11 +211,20 @@ impl CatalogEdit {
         id
     }
 
-    /// A keyspace nobody has used.
+    /// An empty keyspace for a new family or index.
     pub fn new_keyspace(&mut self) -> KeyspaceId {
+        if let Some(free) = self.next.meta.free_keyspaces.pop() {
+            return free;
+        }
         let id = self.next.meta.next_keyspace;
         self.next.meta.next_keyspace += 1;
         KeyspaceId(id)
+    }
+
+    /// Empties a keyspace that nothing uses any more.
+    pub fn free_keyspace(&mut self, keyspace: KeyspaceId) {
+        self.batch.clear(keyspace);
+        self.next.meta.free_keyspaces.push(keyspace);
     }
 
     /// Stores a table, new or changed.
@@ -240,10 +240,11 @@ impl CatalogEdit {
         self.next.tables.remove(old);
     }
 
-    /// Removes a table's definition; its keyspaces are the caller's to clear.
+    /// Removes a table with everything in it.
     pub fn drop_table(&mut self, name: &str) {
         self.batch.delete(CATALOG_KEYSPACE, table_key(name));
         if let Some(table) = self.next.tables.remove(name) {
+            table.keyspaces().for_each(|keyspace| self.free_keyspace(keyspace));
             for (id, _) in table.live_columns() {
                 self.batch.delete(CATALOG_KEYSPACE, identity_key(table.id, id));
             }

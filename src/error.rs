@@ -292,27 +292,6 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// The one of `names` that `word` was probably meant to be: at most two edits away (Levenshtein).
-pub fn did_you_mean<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let near =
-        names.map(|name| (edits(word, name), name)).filter(|(n, name)| *n <= 2 && *n < name.chars().count());
-    near.min().map(|(_, name)| name)
-}
-
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

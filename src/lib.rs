@@ -15,6 +15,7 @@ pub mod schema;
 pub mod shell;
 pub mod sql;
 pub mod store;
+pub mod suggest;
 pub mod txn;
 pub mod value;
 

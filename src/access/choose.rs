@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::cost::{COST, Statistics, entries_in};
+use super::cost::{COST, Sorted, Statistics, counted_in, entries_in};
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyRanges, Rowkey};
 use crate::plan::{FanOut, Field, Limits, Predicate, Ranges, Target, ordering, ranges};
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
@@ -111,16 +111,17 @@ pub fn choose(source: Source<'_>, need: &Need, stats: &dyn Statistics) -> Choice
 
 fn choose_entries(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let found = ranges(&need.predicate, &index.layout, Target::Index, Limits::default());
-    let mut access = candidate(&index.layout, index.keyspace, found, need, stats);
+    let mut access = candidate(Sorted::index(index), found, need, stats);
     access.path = Path::IndexOnly(index.id);
     access.entry_filter = std::mem::replace(&mut access.filter, Predicate::True);
+    settle(&mut access, index.keyspace, need, stats);
     Choice { chosen: reason(&access, &index.layout, need), access, rejected: Vec::new() }
 }
 
 fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let found = ranges(&need.predicate, &table.key, Target::Primary, Limits::default());
     let settled = found.ranges.is_empty() || found.points;
-    let mut best = candidate(&table.key, table.rows(), found, need, stats);
+    let mut best = candidate(Sorted::table(table), found, need, stats);
     let mut best_layout = &table.key;
     let mut losers: Vec<(&IndexDef, Access)> = Vec::new();
     let mut rejected = Vec::new();
@@ -142,12 +143,30 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice 
             Ok(access) => losers.push((index, access)),
         }
     }
-    for (index, access) in losers {
+    // The choice is made; from here on the numbers are for people.
+    let keyspace = path_index(table, best.path).map_or(table.rows(), |index| index.keyspace);
+    settle(&mut best, keyspace, need, stats);
+    for (index, mut access) in losers {
+        settle(&mut access, index.keyspace, need, stats);
         rejected.push((index.name.clone(), more(&access, &best)));
     }
     let position = |name: &str| table.indexes.iter().position(|i| i.name == name);
     rejected.sort_by_key(|(name, _)| position(name));
     Choice { chosen: reason(&best, best_layout, need), access: best, rejected }
+}
+
+/// Puts what there is in place of what the model took for granted of a keyspace that is almost empty.
+fn settle(access: &mut Access, keyspace: KeyspaceId, need: &Need, stats: &dyn Statistics) {
+    let Method::Scan { ranges, .. } = &access.method else { return };
+    let Some(entries) = counted_in(stats, keyspace, ranges) else { return };
+    access.entries = entries as f64;
+    if let Some(limit) = need.limit
+        && access.ordered
+        && access.entry_filter.is_true()
+        && access.filter.is_true()
+    {
+        access.entries = access.entries.min(limit as f64);
+    }
 }
 
 fn path_index(table: &TableDef, path: Path) -> Option<&IndexDef> {
@@ -174,17 +193,13 @@ fn index_path(
     {
         return Err(format!("the query does not imply its WHERE {sql}"));
     }
-    // Seen from an index entry, the table's rowkey is the pointer.
-    let predicate = need.predicate.map_fields(&|field| match field {
-        Field::Rowkey => Field::PrimaryRowkey,
-        other => other,
-    });
-    let found = ranges(&predicate, &index.layout, Target::Index, Limits::default());
+    let need = &seen_from(index, need);
+    let found = ranges(&need.predicate, &index.layout, Target::Index, Limits::default());
     let held = held_fields(table, index);
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
     let unbound = found.ranges.is_all();
-    let mut access = candidate(&index.layout, index.keyspace, found, need, stats);
-    if unbound && !covering && (need.order.is_empty() || !access.ordered) {
+    let mut access = candidate(Sorted::index(index), found, need, stats);
+    if unbound && !covering && index.filter.is_none() && (need.order.is_empty() || !access.ordered) {
         return Err(match index.layout.parts().first() {
             Some(part) => format!("its leading part {} is not bound", part.sql()),
             None => "it is not bound".into(),
@@ -203,6 +218,23 @@ fn index_path(
     Ok(access)
 }
 
+/// What is wanted of the table, as wanted of an index: there the table's rowkey is the pointer, and what
+/// the index's own WHERE guarantees needs no check.
+fn seen_from(index: &IndexDef, need: &Need) -> Need {
+    let pointer = |field| match field {
+        Field::Rowkey => Field::PrimaryRowkey,
+        other => other,
+    };
+    let sure = |term: &Predicate| index.filter.as_ref().is_some_and(|filter| filter.implies(term));
+    let open = need.predicate.clone().conjuncts().into_iter().filter(|term| !sure(term));
+    Need {
+        predicate: Predicate::and(open).map_fields(&pointer),
+        output: need.output.clone(),
+        order: need.order.iter().map(|by| OrderBy { field: pointer(by.field), ..*by }).collect(),
+        limit: need.limit,
+    }
+}
+
 /// Fields that an index entry gives without a fetch, as the table's queries name them.
 fn held_fields(table: &TableDef, index: &IndexDef) -> BTreeSet<Field> {
     let columns = index.columns().chain(table.key.undoable().iter().copied());
@@ -217,15 +249,9 @@ fn split(filter: Predicate, held: &BTreeSet<Field>) -> (Predicate, Predicate) {
 }
 
 /// A path over one sorted keyspace, without any fetches.
-fn candidate(
-    layout: &KeyLayout,
-    keyspace: KeyspaceId,
-    found: Ranges,
-    need: &Need,
-    stats: &dyn Statistics,
-) -> Access {
-    let mut entries = entries_in(stats, keyspace, &found);
-    let (direction, ordered) = match order_of(layout, &found, need) {
+fn candidate(sorted: Sorted<'_>, found: Ranges, need: &Need, stats: &dyn Statistics) -> Access {
+    let mut entries = entries_in(stats, sorted, &need.predicate, &found);
+    let (direction, ordered) = match order_of(sorted.layout, &found, need) {
         Some(direction) => (direction, true),
         None => (Direction::Forward, need.order.is_empty()),
     };
@@ -294,24 +320,37 @@ fn reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
         Method::Get(keys) => format!("every part of {} rowkeys is known", keys.len()),
         Method::Scan { ranges, .. } if ranges.is_all() => {
             let first = layout.parts().first().map_or("", |p| p.sql());
-            format!("no condition bounds the leading part {first}; every entry is read{order}")
+            let read = match (need.limit, access.path) {
+                (Some(_), _) if access.ordered => "reading stops at the limit",
+                (_, Path::IndexOnly(_)) => "every entry is read, but no row of the table",
+                _ => "every entry is read",
+            };
+            format!("no condition bounds the leading part {first}; {read}{order}")
         }
         Method::Scan { ranges, .. } => {
             let n = ranges.as_slice().len();
-            format!(
-                "{n} range{}, about {} entries{order}",
-                if n == 1 { "" } else { "s" },
-                access.entries.ceil()
-            )
+            format!("{n} range{}, about {}{order}", if n == 1 { "" } else { "s" }, counted(access.entries))
         }
+    }
+}
+
+/// `1 entry`, `20 entries`
+fn counted(entries: f64) -> String {
+    match entries.ceil() {
+        1.0 => "1 entry".into(),
+        n => format!("{n} entries"),
     }
 }
 
 /// Why a path lost on price.
 fn more(loser: &Access, best: &Access) -> String {
     let describe = |a: &Access| {
-        let fetches = if matches!(a.path, Path::IndexFetch(_)) { " and as many fetches" } else { "" };
-        format!("about {} entries{fetches}", a.entries.ceil())
+        let fetches = match a.path {
+            Path::IndexFetch(_) if a.entries.ceil() == 1.0 => " and a fetch",
+            Path::IndexFetch(_) => " and as many fetches",
+            Path::Primary | Path::IndexOnly(_) => "",
+        };
+        format!("about {}{fetches}", counted(a.entries))
     };
     let (mine, theirs) = (describe(loser), describe(best));
     if mine == theirs {

@@ -50,7 +50,7 @@ pub fn describe(
             };
             let _ = write!(line, "{class} {name}");
             if class != "FullScan" {
-                let _ = write!(line, " ranges={} [{}]", ranges.len(), listed(shown, ranges.len()));
+                let _ = write!(line, " ranges={} {}", ranges.len(), listed(shown, ranges.len()));
             }
             let _ = write!(line, " reverse={}", *direction == Direction::Reverse);
             if merge.is_some() {
@@ -114,12 +114,21 @@ fn quoted(layout: &KeyLayout, bytes: &[u8], shown: String) -> String {
     }
 }
 
+/// `['000123_2017-01-01' .. '000123_2017-01-02')`; a bound that is the end of a prefix reads as the
+/// last key of that prefix, excluded at the start and included at the end.
 fn show_range(layout: &KeyLayout, range: &KeyRange, verbose: bool) -> String {
     let bound = |key: &Rowkey| quoted(layout, key, layout.show_prefix(key));
-    let start = if range.start.is_empty() { "-∞".to_owned() } else { bound(&range.start) };
+    let start = match layout.show_before(&range.start) {
+        _ if range.start.is_empty() => "[-∞".to_owned(),
+        Some(last) => format!("({last}"),
+        None => format!("[{}", bound(&range.start)),
+    };
     let mut shown = match &range.end {
-        End::Before(end) => format!("{start} .. {})", bound(end)),
         End::Open => format!("{start} .. ∞)"),
+        End::Before(end) => match layout.show_before(end) {
+            Some(last) => format!("{start} .. {last}]"),
+            None => format!("{start} .. {})", bound(end)),
+        },
     };
     if verbose {
         let end = match &range.end {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 
 use super::scan::ScanExec;
@@ -64,8 +66,8 @@ fn operators(plan: &Arc<dyn ExecutionPlan>, depth: usize, lines: &mut Vec<String
     if let Some(scan) = any.downcast_ref::<ScanExec>() {
         let words: Vec<String> = scan.describe(false).split_whitespace().take(2).map(str::to_owned).collect();
         lines.push(format!("{indent}<- {}", words.join(" ")));
-    } else if any.is::<CooperativeExec>() {
-        // Only yields to the scheduler.
+    } else if any.is::<CooperativeExec>() || any.downcast_ref::<ProjectionExec>().is_some_and(only_picks) {
+        // One only yields to the scheduler, the other only puts columns in their place.
         below = depth;
     } else {
         lines.push(format!("{indent}{}", displayable(&**plan).one_line().to_string().trim()));
@@ -73,4 +75,12 @@ fn operators(plan: &Arc<dyn ExecutionPlan>, depth: usize, lines: &mut Vec<String
     for child in plan.children() {
         operators(child, below, lines);
     }
+}
+
+/// The projection computes and renames nothing.
+fn only_picks(projection: &ProjectionExec) -> bool {
+    projection.expr().iter().all(|output| {
+        let any: &dyn std::any::Any = &*output.expr;
+        any.downcast_ref::<Column>().is_some_and(|column| column.name() == output.alias)
+    })
 }

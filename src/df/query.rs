@@ -5,6 +5,7 @@
 //! [`Scope`], so plans of one statement see one catalog and one snapshot.
 
 use std::cell::Cell;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -13,9 +14,9 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue, SchemaError, TableReference};
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
+use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{
     AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource as DfTableSource, WindowUDF,
@@ -23,6 +24,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::planner::{ParserOptions, SqlToRel};
+use futures::{Stream, TryStreamExt};
 use sqlparser::ast::{self, Query};
 
 use super::table::TableSource;
@@ -35,6 +37,9 @@ use crate::value::Value;
 
 /// Views inside views, at the most.
 const VIEW_DEPTH: u32 = 32;
+
+/// The batches of a query, read as they are asked for.
+pub type BatchStream = Pin<Box<dyn Stream<Item = Result<RecordBatch>> + Send>>;
 
 /// What the names in one statement stand for.
 pub struct Scope<'a> {
@@ -53,9 +58,9 @@ pub struct Planner {
     state: SessionState,
 }
 
-impl Planner {
+impl Default for Planner {
     /// A planner with every function registered.
-    pub fn new() -> Planner {
+    fn default() -> Planner {
         let mut config = SessionConfig::new().with_information_schema(false).with_target_partitions(2);
         let options = config.options_mut();
         options.sql_parser.parse_float_as_decimal = true;
@@ -72,11 +77,13 @@ impl Planner {
         state.register_udtf("tpch", Arc::new(tpch::Tpch));
         Planner { state }
     }
+}
 
+impl Planner {
     /// The logical plan of `query`, its `$n` replaced by `params`.
     pub fn plan(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<LogicalPlan> {
         let names = Names { planner: self, scope, depth: Cell::new(0) };
-        let plan = names.to_plan(query).map_err(|e| from_df(e, scope.catalog))?;
+        let plan = names.to_plan(query).map_err(df_error)?;
         let values: Result<Vec<ScalarValue>> = params.iter().map(scalar_of).collect();
         plan.with_param_values(ParamValues::from(values?)).map_err(df_error)
     }
@@ -92,11 +99,8 @@ impl Planner {
     }
 
     /// Starts running a plan.
-    pub fn run(
-        &self,
-        (plan, context): (Arc<dyn ExecutionPlan>, Arc<TaskContext>),
-    ) -> Result<SendableRecordBatchStream> {
-        execute_stream(plan, context).map_err(df_error)
+    pub fn run(&self, (plan, context): (Arc<dyn ExecutionPlan>, Arc<TaskContext>)) -> Result<BatchStream> {
+        Ok(Box::pin(execute_stream(plan, context).map_err(df_error)?.map_err(df_error)))
     }
 
     /// The condition of a query over one table, in our own algebra: for the WHERE of an index.
@@ -164,7 +168,8 @@ impl Names<'_> {
                 .why(format!("view \"{}\" leads back to itself or through too many others", view.name));
             return Err(to_df(error));
         }
-        let query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
+        let mut query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
+        crate::sql::name_outputs(&mut query);
         self.depth.set(self.depth.get() + 1);
         let plan = self.to_plan(query);
         self.depth.set(self.depth.get() - 1);
@@ -284,7 +289,7 @@ pub fn scalar_of(value: &Value) -> Result<ScalarValue> {
         Value::Null => ScalarValue::Null,
         Value::Boolean(b) => ScalarValue::Boolean(Some(*b)),
         Value::Int(i) => ScalarValue::Int64(Some(*i)),
-        Value::Double(d) => ScalarValue::Float64(Some(*d)),
+        Value::Double(d) => ScalarValue::Float64(Some(crate::value::canonical_double(*d))),
         Value::Decimal(d, scale) => {
             let digits = d.unsigned_abs().checked_ilog10().map_or(1, |n| n as u8 + 1);
             ScalarValue::Decimal128(Some(*d), digits.max(*scale), *scale as i8)
@@ -305,28 +310,24 @@ pub fn to_df(error: Error) -> DataFusionError {
 
 /// DataFusion's error as ours; our own comes back as it went in.
 pub fn df_error(error: DataFusionError) -> Error {
-    from_df(error, &Catalog::empty())
-}
-
-fn from_df(error: DataFusionError, catalog: &Catalog) -> Error {
     match error {
         DataFusionError::External(source) => match source.downcast::<Error>() {
             Ok(ours) => *ours,
             Err(other) => Error::internal(other.to_string()).caused_by(other),
         },
-        DataFusionError::Context(_, inner) => from_df(*inner, catalog),
+        DataFusionError::Context(_, inner) => df_error(*inner),
         DataFusionError::Shared(inner) => match Arc::try_unwrap(inner) {
-            Ok(inner) => from_df(inner, catalog),
+            Ok(inner) => df_error(inner),
             Err(shared) => Error::invalid(message(&shared.to_string())),
         },
-        DataFusionError::Collection(mut all) if !all.is_empty() => from_df(all.swap_remove(0), catalog),
+        DataFusionError::Collection(mut all) if !all.is_empty() => df_error(all.swap_remove(0)),
         DataFusionError::Diagnostic(diagnostic, inner) => {
             let span = diagnostic.span.map(|s| Span {
                 line: s.start.line as u32,
                 column: s.start.column as u32,
                 len: s.end.column.saturating_sub(s.start.column) as u32,
             });
-            from_df(*inner, catalog).at(span)
+            df_error(*inner).at(span)
         }
         DataFusionError::SchemaError(error, _) => schema_error(*error),
         DataFusionError::ArrowError(error, _) => arrow_error(*error),
@@ -370,7 +371,7 @@ fn schema_error(error: SchemaError) -> Error {
             } else {
                 format!("columns here are {shown}")
             };
-            crate::catalog::with_suggestion(error, &field.name, names.into_iter(), &otherwise)
+            crate::suggest::with_suggestion(error, &field.name, names.into_iter(), &otherwise)
         }
         SchemaError::AmbiguousReference { field } => {
             Error::invalid(format!("column \"{}\" is ambiguous", field.name))

@@ -117,7 +117,7 @@ fn fill(db: &Database, table: &TableDef, id: IndexId, watch: &Watch) -> Result<(
         let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
         while let Some((key, _)) = cursor.next()? {
             rows.push(key.into());
-            if rows.len() % 65_536 == 0 {
+            if rows.len().is_multiple_of(65_536) {
                 watch.step(&format!("reading {}", table.name), rows.len() as u64, Some(total), "rows")?;
             }
         }
@@ -147,7 +147,7 @@ fn change_table(db: &Database, name: &str, change: impl FnOnce(&mut TableDef)) -
         change(&mut table);
         let mut edit = catalog.edit();
         let gone = before.indexes.iter().filter(|i| !table.indexes.iter().any(|left| left.id == i.id));
-        gone.for_each(|index| edit.batch.clear(index.keyspace));
+        gone.for_each(|index| edit.free_keyspace(index.keyspace));
         edit.put_table(table)?;
         Ok(((), Some(edit.finish()?)))
     })

@@ -5,14 +5,14 @@
 //! them and one run of the loader's entries.
 
 use arrow::array::RecordBatch;
-use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use sqlparser::ast::Query;
 
 use super::copy::load;
+
 use super::rows::values_of;
 use super::session::View;
-use crate::df::query::df_error;
+use crate::df::query::BatchStream;
 use crate::error::Result;
 use crate::exec::watch::CancelHandle;
 use crate::key::ColumnId;
@@ -24,7 +24,8 @@ const FEW_ROWS: usize = 16_384;
 
 /// A query's rows on their way into a table.
 pub struct Source {
-    batches: SendableRecordBatchStream,
+    batches: BatchStream,
+    width: usize,
     rows: Vec<Vec<Option<Value>>>,
     cancel: CancelHandle,
 }
@@ -32,13 +33,18 @@ pub struct Source {
 impl Source {
     /// Starts the query.
     pub async fn open(view: &View, query: Query, params: &[Value]) -> Result<Source> {
-        let (batches, _) = view.stream(query, params).await?;
-        Ok(Source { batches, rows: Vec::new(), cancel: view.watch.cancel.clone() })
+        let (batches, schema) = view.stream(query, params).await?;
+        Ok(Source {
+            batches,
+            width: schema.fields().len(),
+            rows: Vec::new(),
+            cancel: view.watch.cancel.clone(),
+        })
     }
 
     /// Values a row.
     pub fn width(&self) -> usize {
-        self.batches.schema().fields().len()
+        self.width
     }
 
     /// Reads all rows, or, if more than a few may be loaded, so many that they are more than a few.
@@ -83,7 +89,7 @@ impl Source {
     /// The next batch, or that the statement was cancelled.
     async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let batches = &mut self.batches;
-        self.cancel.guard(async { batches.next().await.transpose().map_err(df_error) }).await
+        self.cancel.guard(async { batches.next().await.transpose() }).await
     }
 }
 

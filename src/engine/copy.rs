@@ -3,13 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use futures::StreamExt;
+use futures::TryStreamExt;
 
 use super::outcome::{Outcome, Warning};
 use super::rows::{Cells, complete};
 use super::session::{Session, View};
 use crate::catalog::Catalog;
-use crate::df::query::df_error;
 use crate::error::{Error, Kind, Result};
 use crate::exec::bulk::Loader;
 use crate::exec::transfer::{self, CsvOptions, Format, OnError};
@@ -62,8 +61,7 @@ async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
     let mut writer = transfer::create(Path::new(&copy.path), &format(copy)?, schema)?;
     let mut rows = 0;
     let label = format!("writing {}", copy.path);
-    while let Some(batch) = stream.next().await {
-        let batch = batch.map_err(df_error)?;
+    while let Some(batch) = stream.try_next().await? {
         rows += batch.num_rows() as u64;
         writer.write(&batch)?;
         view.watch.step(&label, rows, None, "rows")?;
@@ -144,7 +142,8 @@ pub fn load(
     // Identity counters move from chunk to chunk and are written at the end.
     let mut counters = WriteBatch::default();
     while let Some(rows) = next()? {
-        let cells = Cells { columns: columns.to_vec(), rows, before: loader.rows() as usize };
+        let cells =
+            Cells { columns: columns.to_vec(), rows, overriding: None, before: loader.rows() as usize };
         let rows = view.db.runtime().block_on(complete(&locked, table, cells, &mut counters))?;
         rows.iter().try_for_each(|row| loader.add(row))?;
     }

@@ -39,10 +39,7 @@ pub async fn run(db: &Database, statement: &Statement) -> Result<Vec<Warning>> {
             let mut edit = catalog.edit();
             for name in names {
                 match catalog.table(&name_of(name)) {
-                    Ok(table) => {
-                        table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
-                        edit.drop_table(&table.name);
-                    }
+                    Ok(table) => edit.drop_table(&table.name),
                     Err(_) if *if_exists && catalog.find(&name_of(name)).is_none() => {}
                     Err(e) => return Err(e.at(span_of_name(name))),
                 }
@@ -60,7 +57,7 @@ pub async fn run(db: &Database, statement: &Statement) -> Result<Vec<Warning>> {
             db.change_catalog(|catalog| match catalog.index(&name_of(name)) {
                 Ok((table, index)) => {
                     let mut edit = catalog.edit();
-                    edit.batch.clear(index.keyspace);
+                    edit.free_keyspace(index.keyspace);
                     let mut table = (*table).clone();
                     table.indexes.retain(|i| i.id != index.id);
                     edit.put_table(table)?;

@@ -9,6 +9,7 @@ mod build;
 mod bulk;
 mod copy;
 mod ddl;
+mod load;
 mod outcome;
 mod rows;
 mod runtime;
@@ -87,7 +88,7 @@ impl Database {
         Ok(Database(Arc::new(Shared {
             store,
             catalog: RwLock::new(Arc::new(catalog)),
-            planner: Planner::new(),
+            planner: Planner::default(),
             runtime: Runtime::start()?,
             path,
         })))

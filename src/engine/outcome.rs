@@ -1,13 +1,13 @@
 //! What a statement gives back: rows as a stream of batches, a count, warnings.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 
 use super::runtime::Runtime;
+use crate::df::query::BatchStream;
 use crate::error::Result;
 use crate::exec::watch::CancelHandle;
 use crate::row::column_type_of;
@@ -52,8 +52,6 @@ pub struct Outcome {
     /// What the user should know although it worked.
     pub warnings: Vec<Warning>,
 }
-
-type BatchStream = Pin<Box<dyn Stream<Item = Result<RecordBatch>> + Send>>;
 
 /// Record batches, one after the other. Iterate to block for each, or [`RowStream::next_batch`] to
 /// await it.

@@ -11,6 +11,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, Rowkey};
 use crate::row::{ColumnBuilder, any_value_at, field, value_at};
 use crate::schema::{Column, TableDef};
+use crate::sql::Overriding;
 use crate::store::{Mutation, WriteBatch};
 use crate::value::{ColumnType, Value};
 
@@ -20,6 +21,8 @@ pub struct Cells {
     pub columns: Vec<ColumnId>,
     /// As many cells a row as there are columns.
     pub rows: Vec<Vec<Option<Value>>>,
+    /// What becomes of values given for identity columns.
+    pub overriding: Option<Overriding>,
     /// Rows of the statement that came before these, for messages.
     pub before: usize,
 }
@@ -54,8 +57,13 @@ pub async fn complete(
             match cell {
                 None => missing[usize::from(id.0)].push(at),
                 Some(value) => {
-                    if column.identity.is_some_and(|i| i.always) {
-                        return Err(always_identity(column));
+                    match (column.identity, cells.overriding) {
+                        (Some(_), Some(Overriding::User)) => {
+                            missing[usize::from(id.0)].push(at);
+                            continue;
+                        }
+                        (Some(identity), None) if identity.always => return Err(always_identity(column)),
+                        _ => {}
                     }
                     rows[at][usize::from(id.0)] = assign(value, column).map_err(|e| in_row(e, at))?;
                 }
@@ -111,7 +119,7 @@ fn in_row(error: Error, at: usize, n: usize) -> Error {
 fn always_identity(column: &Column) -> Error {
     Error::invalid(format!("column \"{}\" numbers itself", column.name))
         .why("it is GENERATED ALWAYS AS IDENTITY")
-        .hint("leave it out, or write DEFAULT")
+        .hint("leave it out, write DEFAULT, or say OVERRIDING SYSTEM VALUE")
         .state("428C9")
 }
 
@@ -284,10 +292,7 @@ pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
         },
         Sql::SingleQuotedString(text) | Sql::EscapedStringLiteral(text) => Value::Text(text.clone()),
         Sql::DollarQuotedString(text) => Value::Text(text.value.clone()),
-        Sql::HexStringLiteral(hex) => match Value::parse(&format!("\\x{hex}"), ColumnType::Varbinary) {
-            Ok(value) => value,
-            Err(e) => return Err(e.into()),
-        },
+        Sql::HexStringLiteral(hex) => Value::parse(&format!("\\x{hex}"), ColumnType::Varbinary)?,
         Sql::Placeholder(name) => {
             let n: Option<usize> = name.strip_prefix('$').and_then(|n| n.parse().ok());
             let value = n.and_then(|n| params.get(n.wrapping_sub(1)));

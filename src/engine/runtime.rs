@@ -35,14 +35,6 @@ impl Runtime {
         Ok(Runtime(Arc::new(Inner(Some(runtime)))))
     }
 
-    /// Where tasks are spawned.
-    pub fn handle(&self) -> Result<tokio::runtime::Handle> {
-        match &self.0.0 {
-            Some(runtime) => Ok(runtime.handle().clone()),
-            None => Err(Error::internal("the query threads have ended")),
-        }
-    }
-
     /// Runs `work` to its end, from any thread: inside another runtime a helper thread waits for it.
     pub fn block_on<T: Send>(&self, work: impl Future<Output = T> + Send) -> T {
         let run = || match &self.0.0 {

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, StringArray};
-use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::execution::SendableRecordBatchStream;
+use arrow::array::{RecordBatch, RecordBatchOptions, StringArray};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+
 use futures::{StreamExt, TryStreamExt};
 use sqlparser::ast::{Ident, ObjectName, Query};
 
@@ -14,7 +14,7 @@ use super::write::{self, Written};
 use super::{Database, build, copy, ddl, show};
 use crate::catalog::Catalog;
 use crate::df::explain;
-use crate::df::query::{Scope, df_error};
+use crate::df::query::{BatchStream, Scope};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::key::ColumnId;
@@ -50,7 +50,7 @@ impl View {
                 .state(sqlstate::UNDEFINED_COLUMN)
                 .at(span_of_name(name));
             let names = table.live_columns().map(|(_, c)| c.name.as_str());
-            crate::catalog::with_suggestion(
+            crate::suggest::with_suggestion(
                 error,
                 &text,
                 names,
@@ -87,17 +87,26 @@ impl View {
     }
 
     /// A query's batches as they come, and their schema.
-    pub async fn stream(
-        &self,
-        query: Query,
-        params: &[Value],
-    ) -> Result<(SendableRecordBatchStream, SchemaRef)> {
+    pub async fn stream(&self, query: Query, params: &[Value]) -> Result<(BatchStream, SchemaRef)> {
         let (query, rowkeys) = self.prepare(query)?;
         let planner = self.db.planner();
         let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
-        let stream = planner.run(planner.physical(plan).await?)?;
-        let schema = stream.schema();
-        Ok((stream, schema))
+        let plan = planner.physical(plan).await?;
+        let schema = plan.0.schema();
+        let batches = planner.run(plan)?;
+        let marked = |field: &Arc<Field>| sql::output_name(field.name()) != field.name();
+        if !schema.fields().iter().any(marked) {
+            return Ok((batches, schema));
+        }
+        let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_name(sql::output_name(f.name())));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let renamed = Arc::clone(&schema);
+        let batches = batches.map(move |batch| {
+            let batch = batch?;
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            Ok(RecordBatch::try_new_with_options(Arc::clone(&renamed), batch.columns().to_vec(), &options)?)
+        });
+        Ok((Box::pin(batches), schema))
     }
 
     /// Output columns of a view.
@@ -122,6 +131,7 @@ impl View {
 
     /// Makes the rowkey a column if the query mentions it, hidden from its wildcards; gives its names.
     fn prepare<'n>(&self, mut query: Query) -> Result<(Query, Vec<&'n str>)> {
+        sql::name_outputs(&mut query);
         if !sql::mentions_rowkey(&query) {
             return Ok((query, Vec::new()));
         }
@@ -269,6 +279,9 @@ impl Session {
             Statement::Describe { name } => {
                 show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows))
             }
+            Statement::Check(check) => {
+                show::check(&self.view()?, check).and_then(|rows| self.table_outcome(tag, rows))
+            }
             Statement::CreateIndex(create) => {
                 self.outside_transaction(tag)?;
                 let warnings = build::create_index(&self.db, create, &self.watch)?;
@@ -299,12 +312,7 @@ impl Session {
 
     async fn query(&mut self, query: &Query, params: &[Value], tag: &'static str) -> Result<Outcome> {
         let (stream, schema) = self.view()?.stream(query.clone(), params).await?;
-        let rows = RowStream::new(
-            schema,
-            Box::pin(stream.map_err(df_error)),
-            self.db.0.runtime.clone(),
-            self.watch.cancel.clone(),
-        );
+        let rows = RowStream::new(schema, stream, self.db.0.runtime.clone(), self.watch.cancel.clone());
         Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
     }
 
@@ -325,9 +333,7 @@ impl Session {
                     .hint("EXPLAIN shows the plan without running it"));
             }
             let mut stream = planner.run((Arc::clone(&plan), context))?;
-            while let Some(batch) = stream.next().await {
-                batch.map_err(df_error)?;
-            }
+            while stream.try_next().await?.is_some() {}
         }
         let lines = explain::explain(&plan, stmt.analyze, stmt.verbose);
         self.text_outcome("EXPLAIN", "plan", lines)

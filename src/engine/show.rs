@@ -11,10 +11,11 @@ use super::rows::quote;
 use super::session::View;
 use crate::catalog::Relation;
 use crate::error::{Error, Result};
+use crate::exec::check::{Checker, Problem};
 use crate::key::KeyRange;
 use crate::row::{Compression, field};
 use crate::schema::{Column, FamilyId, IndexDef, TableDef};
-use crate::sql::{Show, name_of, span_of_name};
+use crate::sql::{Check, CheckTarget, Show, name_of, span_of_name};
 use crate::store::Direction;
 use crate::value::ColumnType;
 
@@ -153,6 +154,52 @@ fn sample_key(view: &View, keyspace: crate::store::KeyspaceId) -> Result<Option<
     let reader = view.snapshot.reader()?;
     let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
     Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
+}
+
+/// CHECK: a row for each problem, then a summary.
+pub fn check(view: &View, check: &Check) -> Result<RecordBatch> {
+    let started = std::time::Instant::now();
+    let reader = view.snapshot.reader()?;
+    let limit = check.limit.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    let mut checker = Checker::new(&*reader, &view.watch, limit);
+    match &check.target {
+        CheckTarget::Table(name) => {
+            let table = view.table(name)?;
+            checker.table(&table, &table.indexes.iter().collect::<Vec<_>>())?;
+        }
+        CheckTarget::Index(name) => {
+            let (table, index) = view.catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
+            checker.table(&table, &[&index])?;
+        }
+        CheckTarget::Database => {
+            for table in view.catalog.tables() {
+                checker.table(table, &table.indexes.iter().collect::<Vec<_>>())?;
+            }
+        }
+    }
+    let report = checker.finish();
+    let summary = Problem {
+        problem: "summary",
+        detail: format!(
+            "{} problems, {} rows and {} index entries checked in {:.1} s{}",
+            report.problems.len(),
+            report.rows,
+            report.entries,
+            started.elapsed().as_secs_f64(),
+            if report.complete { "" } else { ", stopped at the limit" },
+        ),
+        ..Problem::default()
+    };
+    let rows: Vec<Problem> = report.problems.into_iter().chain([summary]).collect();
+    let column = |get: fn(&Problem) -> &str| text(rows.iter().map(|p| get(p).to_owned()).collect());
+    rows_of(vec![
+        ("problem", column(|p| p.problem)),
+        ("table", column(|p| &p.table)),
+        ("index", column(|p| &p.index)),
+        ("primary_key", column(|p| &p.primary_key)),
+        ("index_key", column(|p| &p.index_key)),
+        ("detail", column(|p| &p.detail)),
+    ])
 }
 
 #[derive(Default)]

@@ -157,6 +157,16 @@ pub fn build_index(
         }
     }
     for entry in &entries {
+        // A row written while the index was being built knew nothing of the rows before it.
+        if index.unique
+            && let Some(existing) = writer.get(index.keyspace, &entry.key)?
+        {
+            let (a, b) =
+                (open_entry(index, &entry.key, &existing)?, open_entry(index, &entry.key, &entry.value)?);
+            if a.pointer != b.pointer {
+                return Err(duplicate_index_key(table, index, &entry.key, a.pointer, b.pointer));
+            }
+        }
         writer.put(index.keyspace, &entry.key, &entry.value)?;
     }
     watch.finish(&label, total, "rows");

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::stored::{self, StoredRow};
 use crate::error::{Error, Result, sqlstate};
-use crate::index::{index_changes, open_entry};
+use crate::index::{entry_of, index_changes, open_entry};
 use crate::key::Rowkey;
-use crate::schema::{IndexDef, TableDef};
+use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::{KeyspaceId, Reader, WriteBatch};
 use crate::value::Value;
 
@@ -28,6 +28,8 @@ pub struct RowWriter<'a> {
     table: &'a TableDef,
     reader: &'a dyn Reader,
     changes: Changes,
+    /// Unique index keys taken by [`RowWriter::claim_unique`], with the row that has them.
+    claimed: HashMap<(KeyspaceId, Rowkey), Rowkey>,
 }
 
 /// Changes by rowkey.
@@ -36,12 +38,12 @@ pub type Changes = BTreeMap<Rowkey, Change>;
 impl<'a> RowWriter<'a> {
     /// Changes of `table`, read through `reader`.
     pub fn new(table: &'a TableDef, reader: &'a dyn Reader) -> Self {
-        RowWriter { table, reader, changes: BTreeMap::new() }
+        RowWriter::resume(table, reader, BTreeMap::new())
     }
 
     /// Goes on with changes collected before.
     pub fn resume(table: &'a TableDef, reader: &'a dyn Reader, changes: Changes) -> Self {
-        RowWriter { table, reader, changes }
+        RowWriter { table, reader, changes, claimed: HashMap::new() }
     }
 
     /// Gives up the reader, keeping the changes.
@@ -90,27 +92,30 @@ impl<'a> RowWriter<'a> {
         Ok(self.change(rowkey)?.new.take().is_some())
     }
 
-    /// A row of the table that already holds the unique index key `values` would have, other than
-    /// the one under `rowkey`.
-    pub fn unique_holder(&mut self, values: &[Value], rowkey: &Rowkey) -> Result<Option<Rowkey>> {
-        for index in self.table.indexes.iter().filter(|i| i.unique) {
-            let Some(entry) = crate::index::entry_of(self.table, index, values, rowkey)? else { continue };
+    /// The row that already holds the key of `values` in one of these UNIQUE indexes; if none does, the
+    /// keys are taken by the row under `rowkey`, which the caller then adds.
+    pub fn claim_unique(
+        &mut self,
+        values: &[Value],
+        rowkey: &Rowkey,
+        indexes: &[IndexId],
+    ) -> Result<Option<Rowkey>> {
+        let mut keys = Vec::new();
+        for index in self.table.indexes.iter().filter(|i| indexes.contains(&i.id)) {
+            let Some(entry) = entry_of(self.table, index, values, rowkey)? else { continue };
             if let Some(value) = self.reader.get(index.keyspace, &entry.key)? {
                 let holder: Rowkey = open_entry(index, &entry.key, value)?.pointer.into();
-                if holder != *rowkey && self.current(&holder)?.is_some() {
+                if self.current(&holder)?.is_some() {
                     return Ok(Some(holder));
                 }
             }
-            let mut pending = self.changes.iter().filter(|(key, _)| *key != rowkey);
-            let same = pending.find_map(|(key, change)| {
-                let new = change.new.as_ref()?;
-                let other = crate::index::entry_of(self.table, index, new, key).ok()??;
-                (other.key == entry.key).then(|| key.clone())
-            });
-            if same.is_some() {
-                return Ok(same);
+            let key = (index.keyspace, entry.key);
+            if let Some(holder) = self.claimed.get(&key) {
+                return Ok(Some(holder.clone()));
             }
+            keys.push(key);
         }
+        self.claimed.extend(keys.into_iter().map(|key| (key, rowkey.clone())));
         Ok(None)
     }
 

@@ -5,6 +5,7 @@
 //! for loads too large for that; [`stored`] is how one row lies in the store.
 
 pub mod bulk;
+pub mod check;
 pub mod dml;
 pub mod scan;
 pub mod stored;

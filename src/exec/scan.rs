@@ -150,6 +150,9 @@ impl Scan {
     }
 }
 
+/// What a GET gave: the default family's value, and those of the other families.
+type Fetched<'a> = (&'a [u8], Vec<Option<&'a [u8]>>);
+
 /// What one pull works with.
 struct Pull<'a> {
     spec: &'a ScanSpec,
@@ -238,7 +241,7 @@ impl<'a> Pull<'a> {
     ) -> Result<()> {
         let mut order: Vec<usize> = (0..pointers.len()).collect();
         order.sort_unstable_by(|a, b| pointers[*a].cmp(&pointers[*b]));
-        let mut rows: Vec<(&[u8], Vec<Option<&[u8]>>)> = vec![(&[], Vec::new()); pointers.len()];
+        let mut rows: Vec<Fetched<'_>> = vec![(&[], Vec::new()); pointers.len()];
         for i in order {
             let key = &pointers[i];
             Counters::add(&self.counters.fetched, 1);

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::key::{ColumnId, Rowkey};
 use crate::row::{self, PackedRow};
 use crate::schema::{FamilyId, TableDef};
-use crate::store::{Reader, WriteBatch};
+use crate::store::{KeyspaceId, Reader, WriteBatch};
 use crate::value::Value;
 
 /// A row as read, with the bytes it was read from.
@@ -23,12 +23,11 @@ pub fn load(reader: &dyn Reader, table: &TableDef, rowkey: &[u8]) -> Result<Opti
     load_with(table, rowkey, &|keyspace, key| Ok(reader.get(keyspace, key)?.map(<[u8]>::to_vec)))
 }
 
+/// The value under a key, from whatever holds it.
+pub type Get<'a> = dyn Fn(KeyspaceId, &[u8]) -> Result<Option<Vec<u8>>> + 'a;
+
 /// Like [`load`], from anything that can get.
-pub fn load_with(
-    table: &TableDef,
-    rowkey: &[u8],
-    get: &dyn Fn(crate::store::KeyspaceId, &[u8]) -> Result<Option<Vec<u8>>>,
-) -> Result<Option<StoredRow>> {
+pub fn load_with(table: &TableDef, rowkey: &[u8], get: &Get<'_>) -> Result<Option<StoredRow>> {
     let Some(first) = get(table.rows(), rowkey)? else { return Ok(None) };
     let mut sealed = vec![Some(first)];
     for id in table.family_ids().skip(1) {

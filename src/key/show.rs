@@ -8,6 +8,9 @@ use super::part::KeyPart;
 use super::transform::Shape;
 use crate::value::ValueRef;
 
+/// Bytes of the widest binary part.
+const PART_BYTES_MAX: usize = 16;
+
 impl KeyLayout {
     /// A key for people: as text if [`KeyLayout::is_text`], otherwise part by part, such as
     /// `7/'abc'/2017-01-01 09:00:00`. Never fails: what cannot be decoded, or follows the layout, is hex.
@@ -24,7 +27,35 @@ impl KeyLayout {
         }
     }
 
+    /// The last key before `end`, for people, where `end` cuts a part in two and says nothing itself:
+    /// the end of a prefix, such as every time up to one.
+    pub fn show_before(&self, end: &[u8]) -> Option<String> {
+        if self.is_text() || self.whole_parts(end).1 == end.len() {
+            return None;
+        }
+        let mut last = end.to_vec();
+        let byte = last.last_mut()?;
+        *byte = byte.checked_sub(1)?;
+        for _ in 0..=PART_BYTES_MAX {
+            let (shown, len) = self.whole_parts(&last);
+            if len == last.len() {
+                return Some(shown);
+            }
+            last.push(0xFF);
+        }
+        None
+    }
+
     fn show_parts(&self, bytes: &[u8]) -> String {
+        let (mut out, at) = self.whole_parts(bytes);
+        if at < bytes.len() {
+            push(&mut out, &show_rest(&bytes[at..]));
+        }
+        out
+    }
+
+    /// As many whole parts as there are, and their length in bytes.
+    fn whole_parts(&self, bytes: &[u8]) -> (String, usize) {
         let (mut out, mut at) = (String::new(), 0);
         for part in self.parts() {
             // An empty last text is a part; an empty rest is none.
@@ -33,10 +64,7 @@ impl KeyLayout {
             push(&mut out, &shown);
             at = end;
         }
-        if at < bytes.len() {
-            push(&mut out, &show_rest(&bytes[at..]));
-        }
-        out
+        (out, at)
     }
 }
 

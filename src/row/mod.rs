@@ -10,7 +10,7 @@ mod cell;
 mod compress;
 mod packed;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use arrow::{any_value_at, arrow_type, column_type_of, field, rows_of, value_at};
 pub use builder::ColumnBuilder;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use super::render::Format;
 use super::variables::quote;
 use crate::error::{Error, Result, sqlstate};
-use crate::sql::did_you_mean;
+use crate::suggest::did_you_mean;
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

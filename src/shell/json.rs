@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn writes_carry_their_count_and_warnings() {
-        let warning = Warning { part: 0, what: "w".into(), why: "y".into(), hint: "h".into() };
+        let warning = Warning { what: "w".into(), why: "y".into(), hint: "h".into() };
         let object = object(&[], vec![], Some(2), &[warning]);
         assert_eq!(object["rows"], serde_json::json!([]));
         assert_eq!(object["affected"], 2);

@@ -30,9 +30,10 @@ use sqlparser::ast::{
 };
 
 use super::ast::KeyExpr;
-use super::{did_you_mean, name_of};
+use super::name_of;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, PartSpec, Transform};
+use crate::suggest::did_you_mean;
 use crate::value::ColumnType;
 
 /// A column that key expressions can name: its folded name, its id and its type.

@@ -12,19 +12,19 @@ mod dialect;
 mod display;
 pub mod layout;
 mod lex;
+mod outputs;
 mod parser;
 pub mod rewrite;
 mod split;
-mod suggest;
 mod walk;
 pub mod wildcard;
 
 pub use ast::*;
 pub use layout::{KeyColumn, key_specs, parse_codes};
+pub use outputs::{name_outputs, output_name};
 pub use parser::{column_type, is_reserved, parse, parse_expr, parse_query};
 pub use rewrite::mentions_rowkey;
 pub use split::{Splitter, SqlText};
-pub use suggest::did_you_mean;
 pub use wildcard::hide_rowkey_in_wildcards;
 
 use sqlparser::ast::{Ident, ObjectName, Spanned};

@@ -1,5 +1,6 @@
 //! Integration tests, one binary.
 
 mod bulk;
-mod smoke;
+mod concurrent;
+mod indexes;
 mod tpch;

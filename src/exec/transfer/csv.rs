@@ -238,7 +238,7 @@ impl<R: BufRead> Records<R> {
             if complete {
                 return Ok(true);
             }
-            if record.bytes.len() > RECORD_BYTES_MAX {
+            if record.bytes.len() + record.ends.len() > RECORD_BYTES_MAX {
                 return Err(endless(record, at));
             }
         }
@@ -379,7 +379,9 @@ mod tests {
 
     #[test]
     fn records_as_rfc_4180_has_them() {
-        let cases: [(&str, &[(u64, &[&str])]); 8] = [
+        /// Line and values of a record.
+        type Expected<'a> = (u64, &'a [&'a str]);
+        let cases: [(&str, &[Expected<'_>]); 8] = [
             ("a,b\n1,2\n", &[(1, &["a", "b"]), (2, &["1", "2"])]),
             ("a,b\r\n1,\r\n", &[(1, &["a", "b"]), (2, &["1", ""])]),
             ("\"a,\"\"b\"\"\",c", &[(1, &["<a,\"b\">", "c"])]),

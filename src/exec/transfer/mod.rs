@@ -229,10 +229,8 @@ fn cell_error(place: impl fmt::Display, column: &str, e: CastError) -> Error {
 
 /// A cell of a text file as a value. Bytes may be hex without its prefix, as the writers leave it.
 fn parse_cell(text: &str, ty: ColumnType) -> Result<Value, CastError> {
-    match from_hex(text) {
-        Some(bytes) if ty == ColumnType::Varbinary => Ok(Value::Bytes(bytes)),
-        _ => Value::parse(text, ty),
-    }
+    let bare_hex = if ty == ColumnType::Varbinary { from_hex(text) } else { None };
+    bare_hex.map_or_else(|| Value::parse(text, ty), |bytes| Ok(Value::Bytes(bytes)))
 }
 
 #[cfg(test)]

@@ -2,11 +2,14 @@
 
 use std::fs::File;
 use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -22,7 +25,8 @@ const BATCH_ROWS: usize = 4096;
 /// Reads the rows of a Parquet file. Times finer than a microsecond are cut, values that are no SQL
 /// values (lists, structs, times of day) come as text.
 pub struct ParquetReader {
-    batches: ParquetRecordBatchReader,
+    /// `None` once it failed: what state it is in then, nobody says.
+    batches: Option<ParquetRecordBatchReader>,
     batch: Option<RecordBatch>,
     /// Next row of `batch`.
     at: usize,
@@ -40,11 +44,13 @@ impl ParquetReader {
     /// Errors: `Invalid` when it is not Parquet, or has a column that `target` lacks.
     pub fn new(file: File, target: &Target) -> Result<Self> {
         let file_bytes = file.metadata()?.len();
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
+        // The Arrow schema some writers embed adds nothing to a cast, and panics arrow-ipc when damaged.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new_with_options(file, options))?;
         let places = positions(target, builder.schema().fields().iter().map(|f| f.name().as_str()))?;
         let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
         Ok(ParquetReader {
-            batches: builder.with_batch_size(BATCH_ROWS).build()?,
+            batches: Some(guarded(|| builder.with_batch_size(BATCH_ROWS).build())?),
             batch: None,
             at: 0,
             target: target.to_vec(),
@@ -53,6 +59,18 @@ impl ParquetReader {
             rows,
             rows_read: 0,
         })
+    }
+
+    /// Decodes the next batch.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(batches) = &mut self.batches else {
+            return Ok(None);
+        };
+        let batch = guarded(|| batches.next().transpose());
+        if batch.is_err() {
+            self.batches = None;
+        }
+        batch
     }
 
     fn cells(&self, batch: &RecordBatch) -> Result<Cells> {
@@ -72,10 +90,22 @@ impl ParquetReader {
     }
 }
 
+/// Runs a step of the Parquet decoder, which panics on some damaged files where an error is due.
+fn guarded<T, E: Into<Error>>(step: impl FnOnce() -> Result<T, E>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(step)) {
+        Ok(done) => done.map_err(Into::into),
+        Err(_) => Err(unusable("its bytes are damaged")),
+    }
+}
+
+fn unusable(why: impl Into<String>) -> Error {
+    Error::invalid("the Parquet file cannot be used").why(why).state(sqlstate::IO)
+}
+
 impl RowSource for ParquetReader {
     fn next_row(&mut self) -> Result<Option<Result<Cells>>> {
         while self.batch.as_ref().is_none_or(|batch| self.at == batch.num_rows()) {
-            let Some(batch) = self.batches.next().transpose()? else {
+            let Some(batch) = self.next_batch()? else {
                 return Ok(None);
             };
             (self.batch, self.at) = (Some(batch), 0);
@@ -124,7 +154,7 @@ impl From<ParquetError> for Error {
     fn from(e: ParquetError) -> Self {
         let error = match &e {
             ParquetError::NYI(what) => Error::unsupported(format!("Parquet: {what}")),
-            _ => Error::invalid("the Parquet file cannot be used").why(e.to_string()).state(sqlstate::IO),
+            _ => unusable(e.to_string()),
         };
         error.caused_by(e)
     }

@@ -1,7 +1,7 @@
 //! All formats: what is written reads back, what does not fit is named.
 
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use ::arrow::datatypes::Schema;
 use proptest::prelude::*;
@@ -168,6 +168,12 @@ fn text_files_look_as_they_should() {
     );
 }
 
+/// The bytes of a file of two payments.
+fn small_parquet() -> Vec<u8> {
+    let row = vec![Value::Int(1), Value::Decimal(2, 2), Value::Text("three".into())];
+    written(&payments(), &[row.clone(), row], &Format::Parquet, |path| fs::read(path).unwrap())
+}
+
 /// One to four columns of any type, and rows of them.
 fn table() -> impl Strategy<Value = (Vec<(String, ColumnType)>, Vec<Vec<Value>>)> {
     prop::collection::vec(column_type(), 1..5).prop_flat_map(|types| {
@@ -190,7 +196,7 @@ fn expected(rows: Vec<Vec<Value>>, columns: &[(String, ColumnType)], format: &Fo
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn what_is_written_reads_back((columns, rows) in table()) {
@@ -200,6 +206,17 @@ proptest! {
             });
             let expected = expected(rows.clone(), &columns, &format);
             prop_assert_eq!(read.unwrap().unwrap_or_default(), expected, "{:?}", format);
+        }
+    }
+
+    #[test]
+    fn damaged_parquet_never_panics(at: prop::sample::Index, with in 1u8..) {
+        static SOUND: LazyLock<Vec<u8>> = LazyLock::new(small_parquet);
+        let mut damaged = SOUND.clone();
+        let at = at.index(damaged.len());
+        damaged[at] ^= with;
+        if let Ok(mut reader) = reader(damaged, &Format::Parquet, OnError::Skip) {
+            let _ = reader.next_chunk(100);
         }
     }
 }

@@ -24,8 +24,9 @@ pub use pieces::{column_type, parse_expr, parse_query};
 use super::ast::Statement;
 use super::dialect::RowkeyDialect;
 use super::lex::{DEPTH_MAX, Source};
-use super::{rewrite, suggest::did_you_mean};
+use super::rewrite;
 use crate::error::{Error, Result, Span, sqlstate};
+use crate::suggest::did_you_mean;
 use crate::value::Value;
 
 /// Parses one statement, with or without a `;`. Errors: SYNTAX, with the place; unsupported statements;

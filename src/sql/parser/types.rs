@@ -5,7 +5,7 @@ use sqlparser::tokenizer::{Token, Word};
 
 use super::{Parser, is_reserved};
 use crate::error::{Error, Result, sqlstate};
-use crate::sql::suggest::did_you_mean;
+use crate::suggest::did_you_mean;
 use crate::value::ColumnType;
 
 const TYPES: &[&str] = &[

@@ -1,5 +1,20 @@
 //! "Did you mean": the candidate nearest to a misspelt word.
 
+use crate::error::Error;
+
+/// Adds the nearest of `names` as a hint, or `otherwise`.
+pub fn with_suggestion<'a>(
+    error: Error,
+    name: &str,
+    names: impl Iterator<Item = &'a str>,
+    otherwise: &str,
+) -> Error {
+    match did_you_mean(name, names) {
+        Some(near) => error.hint(format!("did you mean \"{near}\"?")),
+        None => error.hint(otherwise),
+    }
+}
+
 /// The candidate within two edits of `word` (insert, delete, change, swap neighbours), ignoring case;
 /// the nearest wins, the first of equals. Two edits are too many for words of three letters or fewer.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -1,0 +1,117 @@
+//! Many threads, one database: nothing is lost, no index drifts.
+
+use std::thread;
+
+use rowkeydb::{Database, Kind};
+
+const THREADS: i64 = 8;
+const ROUNDS: i64 = 25;
+
+fn number(db: &Database, sql: &str) -> i64 {
+    db.query(sql).unwrap().next().unwrap().unwrap().get("n").unwrap()
+}
+
+fn problems(db: &Database, table: &str) -> Vec<String> {
+    let rows = db.query(&format!("CHECK TABLE {table}")).unwrap();
+    let rows = rows.map(|row| row.unwrap()).filter(|row| row.get::<String>("problem").unwrap() != "summary");
+    rows.map(|row| row.get::<String>("detail").unwrap()).collect()
+}
+
+#[test]
+fn counters_are_atomic() {
+    let dir = tempfile::tempdir().unwrap();
+    for db in [Database::in_memory().unwrap(), Database::open(dir.path().join("db")).unwrap()] {
+        db.execute("CREATE TABLE t (id INT PRIMARY KEY, hits BIGINT)").unwrap();
+        db.execute("CREATE INDEX by_hits ON t (hits DESC)").unwrap();
+        db.execute("INSERT INTO t VALUES (1, 0), (2, 0)").unwrap();
+        thread::scope(|scope| {
+            for n in 0..THREADS {
+                let db = db.clone();
+                scope.spawn(move || {
+                    for _ in 0..ROUNDS {
+                        db.execute(&format!("UPDATE t SET hits = hits + 1 WHERE id = {}", n % 2 + 1))
+                            .unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(number(&db, "SELECT sum(hits) AS n FROM t"), THREADS * ROUNDS);
+        assert_eq!(problems(&db, "t"), [""; 0]);
+    }
+}
+
+#[test]
+fn a_unique_key_is_taken_once() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, email TEXT)").unwrap();
+    db.execute("CREATE UNIQUE INDEX by_email ON t (email)").unwrap();
+    let won: usize = thread::scope(|scope| {
+        let tries: Vec<_> = (0..THREADS)
+            .map(|n| {
+                let db = db.clone();
+                scope.spawn(move || {
+                    (0..ROUNDS)
+                        .filter(|i| {
+                            db.execute(&format!("INSERT INTO t VALUES ({}, 'mail{i}')", n * 1000 + i)).is_ok()
+                        })
+                        .count()
+                })
+            })
+            .collect();
+        tries.into_iter().map(|t| t.join().unwrap()).sum()
+    });
+    assert_eq!(won as i64, ROUNDS);
+    assert_eq!(number(&db, "SELECT count(*) AS n FROM t"), ROUNDS);
+    assert_eq!(problems(&db, "t"), [""; 0]);
+}
+
+#[test]
+fn an_index_built_under_writes_misses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db")).unwrap();
+    db.execute("CREATE TABLE t (id INT, v INT, PRIMARY KEY (reverse(lpad(id, 6))))").unwrap();
+    db.execute("INSERT INTO t SELECT value, value FROM generate_series(1, 2000)").unwrap();
+    thread::scope(|scope| {
+        for n in 0..3 {
+            let db = db.clone();
+            scope.spawn(move || {
+                for i in 0..40 {
+                    let id = (i * 37 + n * 601) % 2000 + 1;
+                    db.execute(&format!("UPDATE t SET v = v + 10000 WHERE id = {id}")).unwrap();
+                    db.execute(&format!("UPSERT INTO t VALUES ({}, {i})", 3000 + n * 100 + i)).unwrap();
+                    db.execute(&format!("DELETE FROM t WHERE id = {}", (id + 5) % 2000 + 1)).unwrap();
+                }
+            });
+        }
+        db.execute("CREATE INDEX by_v ON t (v)").unwrap();
+    });
+    assert_eq!(problems(&db, "t"), [""; 0]);
+    assert_eq!(number(&db, "SELECT count(*) AS n FROM by_v"), number(&db, "SELECT count(*) AS n FROM t"));
+}
+
+#[test]
+fn a_lost_race_in_a_transaction_is_a_conflict() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)").unwrap();
+    db.execute("INSERT INTO t VALUES (1, 1)").unwrap();
+    let mut first = db.begin().unwrap();
+    first.execute("UPDATE t SET v = v + 1 WHERE id = 1", &[]).unwrap();
+    db.execute("UPDATE t SET v = 100 WHERE id = 1").unwrap();
+    assert_eq!(number(&db, "SELECT v AS n FROM t"), 100);
+    let error = first.execute("COMMIT", &[]).unwrap_err();
+    assert_eq!(error.kind(), Kind::Conflict);
+    assert_eq!(number(&db, "SELECT v AS n FROM t"), 100);
+}
+
+#[test]
+fn a_running_query_keeps_its_snapshot() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path().join("db")).unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
+    db.execute("INSERT INTO t SELECT value FROM generate_series(1, 20000)").unwrap();
+    let mut rows = db.query("SELECT id FROM t").unwrap();
+    let first: i32 = rows.next().unwrap().unwrap().get("id").unwrap();
+    assert_eq!(first, 1);
+    db.execute("DROP TABLE t").unwrap();
+    assert_eq!(rows.count(), 19_999);
+}
