@@ -1,4 +1,5 @@
 //! Integration tests, one binary.
 
+mod cli;
 mod concurrent;
 mod indexes;
