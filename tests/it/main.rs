@@ -1,8 +1,9 @@
 //! Integration tests, one binary.
 
 mod bulk;
+mod cli;
 mod concurrent;
-mod indexes;
 mod examples;
 mod goldens;
+mod indexes;
 mod tpch;
