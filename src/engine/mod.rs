@@ -6,6 +6,7 @@
 
 mod api;
 mod build;
+mod bulk;
 mod copy;
 mod ddl;
 mod load;

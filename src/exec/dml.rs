@@ -11,7 +11,7 @@ use super::stored::{self, StoredRow};
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{entry_of, index_changes, open_entry};
 use crate::key::Rowkey;
-use crate::schema::{IndexDef, TableDef};
+use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::{KeyspaceId, Reader, WriteBatch};
 use crate::value::Value;
 
@@ -51,19 +51,9 @@ impl<'a> RowWriter<'a> {
         self.changes
     }
 
-    /// The rowkey `values` would be stored under. Errors: a value its key part cannot hold.
+    /// The rowkey `values` would be stored under. Errors: as [`rowkey_of`].
     pub fn rowkey(&self, values: &[Value]) -> Result<Rowkey> {
-        let mut key = Vec::with_capacity(64);
-        self.table.key.encode(values, &|id| self.table.column_name(id), entropy(), &mut key)?;
-        if key.is_empty() {
-            return Err(Error::invalid(format!(
-                "the rowkey of table \"{}\" would be empty",
-                self.table.name
-            ))
-            .why("every part of the key is the empty string")
-            .state(sqlstate::KEY_RULE));
-        }
-        Ok(key.into())
+        rowkey_of(self.table, values)
     }
 
     /// The row now under `rowkey`, this statement's own changes included.
@@ -102,15 +92,20 @@ impl<'a> RowWriter<'a> {
         Ok(self.change(rowkey)?.new.take().is_some())
     }
 
-    /// The row that already holds one of the unique index keys of `values`; if none does, they are
-    /// taken by the row under `rowkey`, which the caller then adds.
-    pub fn claim_unique(&mut self, values: &[Value], rowkey: &Rowkey) -> Result<Option<Rowkey>> {
+    /// The row that already holds the key of `values` in one of these UNIQUE indexes; if none does, the
+    /// keys are taken by the row under `rowkey`, which the caller then adds.
+    pub fn claim_unique(
+        &mut self,
+        values: &[Value],
+        rowkey: &Rowkey,
+        indexes: &[IndexId],
+    ) -> Result<Option<Rowkey>> {
         let mut keys = Vec::new();
-        for index in self.table.indexes.iter().filter(|i| i.unique) {
+        for index in self.table.indexes.iter().filter(|i| indexes.contains(&i.id)) {
             let Some(entry) = entry_of(self.table, index, values, rowkey)? else { continue };
             if let Some(value) = self.reader.get(index.keyspace, &entry.key)? {
                 let holder: Rowkey = open_entry(index, &entry.key, value)?.pointer.into();
-                if holder != *rowkey && self.current(&holder)?.is_some() {
+                if self.current(&holder)?.is_some() {
                     return Ok(Some(holder));
                 }
             }
@@ -153,6 +148,20 @@ impl<'a> RowWriter<'a> {
         batch.mutations.sort_by_key(|m| !matches!(m, crate::store::Mutation::Delete(..)));
         Ok(self.changes)
     }
+}
+
+/// The rowkey a row of `table` is stored under.
+///
+/// Errors: a value its key part cannot hold; a key without a byte.
+pub fn rowkey_of(table: &TableDef, values: &[Value]) -> Result<Rowkey> {
+    let mut key = Vec::with_capacity(64);
+    table.key.encode(values, &|id| table.column_name(id), entropy(), &mut key)?;
+    if key.is_empty() {
+        return Err(Error::invalid(format!("the rowkey of table \"{}\" would be empty", table.name))
+            .why("every part of the key is the empty string")
+            .state(sqlstate::KEY_RULE));
+    }
+    Ok(key.into())
 }
 
 /// Entropy for `random(n)` parts: a counter through a mixer (splitmix64, Steele et al. 2014), seeded

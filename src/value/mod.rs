@@ -13,7 +13,7 @@ mod cast;
 mod parse;
 mod time;
 
-pub use cast::{CastError, CastFault, decimal_to_double, rescale};
+pub use cast::{CastError, CastFault, canonical_double, decimal_to_double, rescale};
 pub use parse::from_hex;
 
 /// Type of a column.

@@ -1,4 +1,7 @@
 //! Integration tests, one binary.
 
+mod bulk;
 mod concurrent;
+mod indexes;
 mod layers;
+mod tpch;
