@@ -6,4 +6,5 @@ mod concurrent;
 mod examples;
 mod goldens;
 mod indexes;
+mod layers;
 mod tpch;
