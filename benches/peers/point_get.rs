@@ -13,7 +13,7 @@ pub fn run(market: &Market, race: &Race) {
     let mut query = ours.prepare("SELECT * FROM orders WHERE order_id = $1").expect("our statement");
     let mut their_query = theirs.prepare("SELECT * FROM orders WHERE order_id = ?").expect("their statement");
     // Answers are the buyers' numbers; -1 stands for no row.
-    let mut their_get = |id: i64| {
+    let mut their_get = |id: i64| -> rusqlite::Result<f64> {
         let mut rows = their_query.query([id])?;
         let buyer = rows.next()?.map(|row| row.get::<_, i64>("buyer")).transpose()?;
         Ok(buyer.unwrap_or(-1) as f64)
