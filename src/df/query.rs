@@ -289,7 +289,7 @@ pub fn scalar_of(value: &Value) -> Result<ScalarValue> {
         Value::Null => ScalarValue::Null,
         Value::Boolean(b) => ScalarValue::Boolean(Some(*b)),
         Value::Int(i) => ScalarValue::Int64(Some(*i)),
-        Value::Double(d) => ScalarValue::Float64(Some(*d)),
+        Value::Double(d) => ScalarValue::Float64(Some(crate::value::canonical_double(*d))),
         Value::Decimal(d, scale) => {
             let digits = d.unsigned_abs().checked_ilog10().map_or(1, |n| n as u8 + 1);
             ScalarValue::Decimal128(Some(*d), digits.max(*scale), *scale as i8)

@@ -9,6 +9,7 @@ mod build;
 mod bulk;
 mod copy;
 mod ddl;
+mod load;
 mod outcome;
 mod rows;
 mod runtime;

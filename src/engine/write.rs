@@ -13,13 +13,13 @@ use sqlparser::ast::{
 
 use super::bulk;
 use super::rows::{
-    Cells, assign, batch_of, check_constraints, check_nulls, complete, literal, quote, values_of,
+    Cells, assign, batch_of, check_constraints, check_nulls, complete, in_row, literal, quote, values_of,
 };
 use super::session::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{Changes, RowWriter};
 use crate::key::{ColumnId, Rowkey};
-use crate::schema::TableDef;
+use crate::schema::{IndexId, TableDef};
 use crate::sql::{
     Assignment, Delete, Insert, InsertMode, InsertSource, Statement, Update, is_default, name_of,
     parse_query, span_of, span_of_name,
@@ -193,6 +193,39 @@ struct Staged {
     conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)>,
 }
 
+/// What an ON CONFLICT answers to; anything else that is taken is an error.
+#[derive(Default)]
+struct Arbiter {
+    /// A rowkey that exists.
+    rowkey: bool,
+    /// Keys that exist in these UNIQUE indexes.
+    indexes: Vec<IndexId>,
+}
+
+impl Arbiter {
+    /// What the columns in `target` identify; without any, everything that is unique.
+    ///
+    /// Errors: an unknown column; columns that are no key.
+    fn new(view: &View, table: &TableDef, target: &[Ident]) -> Result<Arbiter> {
+        let columns: HashSet<ColumnId> =
+            target.iter().map(|name| view.column(table, name)).collect::<Result<_>>()?;
+        let named =
+            |key: &[ColumnId]| target.is_empty() || key.iter().copied().collect::<HashSet<_>>() == columns;
+        let unique = table.indexes.iter().filter(|i| i.unique && named(&i.layout.columns()));
+        let arbiter =
+            Arbiter { rowkey: named(&table.key.columns()), indexes: unique.map(|i| i.id).collect() };
+        if arbiter.rowkey || !arbiter.indexes.is_empty() {
+            return Ok(arbiter);
+        }
+        let names: Vec<String> = target.iter().map(name_of).collect();
+        Err(Error::invalid(format!("({}) is no key of table \"{}\"", names.join(", "), table.name))
+            .why("ON CONFLICT names the columns of the primary key or of a UNIQUE index")
+            .hint("leave the columns out: then DO NOTHING answers to every conflict")
+            .state("42P10")
+            .at(target.first().and_then(span_of_name)))
+    }
+}
+
 fn stage(
     view: &View,
     table: &TableDef,
@@ -203,12 +236,17 @@ fn stage(
     let reader = view.snapshot.reader()?;
     let mut writer = RowWriter::new(table, &*reader);
     let mut touched: Vec<Rowkey> = Vec::with_capacity(rows.len());
+    let arbiter = match mode {
+        InsertMode::OnConflictDoNothing { target } | InsertMode::OnConflictUpdate { target, .. } => {
+            Arbiter::new(view, table, target)?
+        }
+        InsertMode::Insert | InsertMode::Upsert => Arbiter::default(),
+    };
     let mut met = HashSet::new();
     let mut conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)> = Vec::new();
     let n = rows.len();
     for (at, row) in rows.into_iter().enumerate() {
-        let in_row = |e: Error| if n > 1 { e.why(format!("in row {}", at + 1)) } else { e };
-        let rowkey = writer.rowkey(&row).map_err(in_row)?;
+        let rowkey = writer.rowkey(&row).map_err(|e| in_row(e, at, n))?;
         match mode {
             InsertMode::Insert => writer.insert(rowkey.clone(), row)?,
             InsertMode::Upsert => {
@@ -220,8 +258,8 @@ fn stage(
             }
             InsertMode::OnConflictDoNothing { .. } | InsertMode::OnConflictUpdate { .. } => {
                 let holder = match writer.current(&rowkey)? {
-                    Some(_) => Some(rowkey.clone()),
-                    None => writer.claim_unique(&row, &rowkey)?,
+                    Some(_) if arbiter.rowkey => Some(rowkey.clone()),
+                    _ => writer.claim_unique(&row, &rowkey, &arbiter.indexes)?,
                 };
                 match (holder, mode) {
                     (None, _) => {

@@ -11,7 +11,7 @@ use super::stored::{self, StoredRow};
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{entry_of, index_changes, open_entry};
 use crate::key::Rowkey;
-use crate::schema::{IndexDef, TableDef};
+use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::{KeyspaceId, Reader, WriteBatch};
 use crate::value::Value;
 
@@ -92,15 +92,20 @@ impl<'a> RowWriter<'a> {
         Ok(self.change(rowkey)?.new.take().is_some())
     }
 
-    /// The row that already holds one of the unique index keys of `values`; if none does, they are
-    /// taken by the row under `rowkey`, which the caller then adds.
-    pub fn claim_unique(&mut self, values: &[Value], rowkey: &Rowkey) -> Result<Option<Rowkey>> {
+    /// The row that already holds the key of `values` in one of these UNIQUE indexes; if none does, the
+    /// keys are taken by the row under `rowkey`, which the caller then adds.
+    pub fn claim_unique(
+        &mut self,
+        values: &[Value],
+        rowkey: &Rowkey,
+        indexes: &[IndexId],
+    ) -> Result<Option<Rowkey>> {
         let mut keys = Vec::new();
-        for index in self.table.indexes.iter().filter(|i| i.unique) {
+        for index in self.table.indexes.iter().filter(|i| indexes.contains(&i.id)) {
             let Some(entry) = entry_of(self.table, index, values, rowkey)? else { continue };
             if let Some(value) = self.reader.get(index.keyspace, &entry.key)? {
                 let holder: Rowkey = open_entry(index, &entry.key, value)?.pointer.into();
-                if holder != *rowkey && self.current(&holder)?.is_some() {
+                if self.current(&holder)?.is_some() {
                     return Ok(Some(holder));
                 }
             }

@@ -150,8 +150,16 @@ fn shown(value: ValueRef<'_>) -> String {
 }
 
 impl Value {
-    /// This value as a value of `to`, by the table in the module's documentation.
+    /// This value as a value of `to`, by the table in the module's documentation. Doubles come out
+    /// canonical: one zero, one NaN.
     pub fn cast(self, to: ColumnType) -> Result<Value, CastError> {
+        match self.cast_any(to)? {
+            Value::Double(d) => Ok(Value::Double(canonical_double(d))),
+            value => Ok(value),
+        }
+    }
+
+    fn cast_any(self, to: ColumnType) -> Result<Value, CastError> {
         match (self, to) {
             (Value::Null, _) => Ok(Value::Null),
             (Value::Text(t), ColumnType::Varchar) => Ok(Value::Text(t)),
@@ -269,6 +277,12 @@ fn from_decimal(d: i128, from: u8, to: ColumnType) -> Result<Value, CastFault> {
 fn real_from_digits(text: &str) -> Result<Value, CastFault> {
     let value: f32 = text.parse().map_err(|_| CastFault::OutOfRange)?;
     Ok(Value::Double(value.into()))
+}
+
+/// `d` with one zero and one NaN. Sorts and filters that compare bits, as Arrow's do, then agree with
+/// keys, in which -0 equals 0 and NaN equals NaN.
+pub fn canonical_double(d: f64) -> f64 {
+    if d.is_nan() { f64::NAN } else { d + 0.0 }
 }
 
 /// The double nearest to `d * 10^-scale`.
@@ -400,5 +414,15 @@ mod tests {
     fn a_real_is_held_as_the_double_it_equals() {
         let value = Value::Double(0.1).cast(Real).unwrap();
         assert_eq!(value, Value::Double(f64::from(0.1f32)));
+    }
+
+    #[test]
+    fn there_is_one_zero_and_one_nan() {
+        for (odd, plain) in [(-0.0, 0.0), (-f64::NAN, f64::NAN)] {
+            for to in [Real, Double] {
+                let Value::Double(d) = Value::Double(odd).cast(to).unwrap() else { panic!("no double") };
+                assert_eq!(d.to_bits(), f64::to_bits(plain));
+            }
+        }
     }
 }

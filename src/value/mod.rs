@@ -13,7 +13,7 @@ mod cast;
 mod parse;
 mod time;
 
-pub use cast::{CastError, CastFault, decimal_to_double, rescale};
+pub use cast::{CastError, CastFault, canonical_double, decimal_to_double, rescale};
 pub use parse::from_hex;
 
 /// Type of a column.
@@ -177,6 +177,35 @@ impl Value {
     /// Is NULL.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
+    }
+}
+
+macro_rules! value_from {
+    ($($ty:ty => $variant:ident),* $(,)?) => {
+        $(impl From<$ty> for Value {
+            fn from(value: $ty) -> Value {
+                Value::$variant(value.into())
+            }
+        })*
+    };
+}
+
+value_from! {
+    bool => Boolean,
+    i16 => Int,
+    i32 => Int,
+    i64 => Int,
+    f32 => Double,
+    f64 => Double,
+    &str => Text,
+    String => Text,
+    &[u8] => Bytes,
+    Vec<u8> => Bytes,
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or(Value::Null, Into::into)
     }
 }
 

@@ -4,4 +4,5 @@ mod bulk;
 mod concurrent;
 mod examples;
 mod goldens;
+mod indexes;
 mod tpch;

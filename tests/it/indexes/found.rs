@@ -1,0 +1,1 @@
+//! What the property found, each as the statements that show it.

@@ -1,0 +1,703 @@
+//! An index never changes an answer: random tables, indexes, writes and queries against plain vectors.
+//!
+//! A [`Case`] is numbers only, so that a failing one shrinks to something short. [`run`] builds it in a
+//! database and in a [`Model`] side by side; after the writes, the table and every index table must hold
+//! what the model computes, and every query must answer what the model answers, with the indexes and
+//! without them. `PROPTEST_CASES=20000 cargo test --release indexes` looks longer.
+
+mod found;
+mod relation;
+mod values;
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use rowkeydb::row::{column_type_of, value_at};
+use rowkeydb::value::ColumnType;
+use rowkeydb::{Database, Error, Session, Value};
+
+use relation::{Cond, Query, Relation, Sql, same_rows};
+use values::{TYPES, forms, pool, tame};
+
+/// Columns of every table; the first one or two are its key.
+const COLUMNS: usize = 5;
+
+/// A value for each column.
+type Seeds = [u8; COLUMNS];
+
+#[derive(Clone)]
+struct Case {
+    /// Type and form of each column; a form counts for key columns only.
+    columns: [(u8, u8); COLUMNS],
+    key_columns: usize,
+    /// Columns behind the key that may be NULL, a bit for each.
+    nullable: u8,
+    /// Columns behind the key in a second family, a bit for each.
+    family: u8,
+    /// Values that key parts may refuse are tried too.
+    wild: bool,
+    indexes: Vec<Index>,
+    rows: Vec<Seeds>,
+    writes: Vec<Write>,
+    queries: Vec<Query>,
+}
+
+/// Says nothing: the statements that failed say it all.
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Case")
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Index {
+    /// Column and form of each part.
+    parts: Vec<(u8, u8)>,
+    unique: bool,
+    filter: Option<Cond>,
+    include: u8,
+    /// Created when half the writes are done.
+    late: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Write {
+    Insert(Vec<Seeds>),
+    /// The columns behind the key that are given, a bit for each.
+    Upsert(Seeds, u8),
+    DoNothing(Vec<Seeds>),
+    DoUpdate(Seeds),
+    /// Column behind the key and its new value.
+    Update(u8, u8, Cond),
+    /// Column behind the key, set from another of its type.
+    Copy(u8, u8, Cond),
+    Delete(Cond),
+    RolledBack(Box<Write>),
+    Transaction(Vec<Write>),
+    /// Drops an index and builds it again.
+    Rebuild(u8),
+}
+
+type Rows = BTreeMap<Vec<Value>, Vec<Value>>;
+
+/// What a statement did, or the SQLSTATE it fails with.
+type Verdict = Result<(Rows, u64), &'static str>;
+
+const UNIQUE: &str = "23505";
+
+/// The same database in plain vectors.
+struct Model {
+    /// Its rows are filled in for each question.
+    table: Relation,
+    key_columns: usize,
+    nullable: u8,
+    pools: Vec<Vec<Value>>,
+    indexes: Vec<Built>,
+    rows: Rows,
+}
+
+/// An index that exists.
+struct Built {
+    name: String,
+    create: String,
+    /// Columns of a UNIQUE index.
+    unique: Option<Vec<usize>>,
+    filter: Option<Cond>,
+}
+
+impl Model {
+    fn row(&self, seeds: &Seeds) -> Vec<Value> {
+        (0..COLUMNS).map(|c| self.value(c, seeds[c])).collect()
+    }
+
+    fn value(&self, column: usize, seed: u8) -> Value {
+        if column >= self.key_columns && self.nullable >> column & 1 == 1 && seed % 6 == 5 {
+            return Value::Null;
+        }
+        let pool = &self.pools[column];
+        pool[usize::from(seed) % pool.len()].clone()
+    }
+
+    fn key(&self, row: &[Value]) -> Vec<Value> {
+        row[..self.key_columns].to_vec()
+    }
+
+    /// A column behind the key.
+    fn other(&self, column: u8) -> usize {
+        self.key_columns + usize::from(column) % (COLUMNS - self.key_columns)
+    }
+
+    fn matches(&self, cond: &Cond, row: &[Value]) -> bool {
+        self.table.eval(cond, row) == Some(true)
+    }
+
+    fn indexed(&self, index: &Built, row: &[Value]) -> bool {
+        index.filter.as_ref().is_none_or(|filter| self.matches(filter, row))
+    }
+
+    /// Another row that a UNIQUE index does not allow next to `row`.
+    fn rival<'r>(&self, rows: &'r Rows, row: &[Value]) -> Option<&'r Vec<Value>> {
+        self.indexes.iter().find_map(|index| {
+            let columns = index.unique.as_ref()?;
+            if !self.indexed(index, row) || columns.iter().any(|c| row[*c].is_null()) {
+                return None;
+            }
+            let same = |other: &&Vec<Value>| {
+                columns.iter().all(|c| other[*c] == row[*c])
+                    && self.indexed(index, other)
+                    && self.key(other) != self.key(row)
+            };
+            rows.values().find(same)
+        })
+    }
+
+    /// The rows as they are after a statement, if they may be so.
+    fn settled(&self, rows: Rows, affected: u64) -> Verdict {
+        if rows.values().any(|row| self.rival(&rows, row).is_some()) {
+            return Err(UNIQUE);
+        }
+        Ok((rows, affected))
+    }
+
+    fn apply(&self, write: &Write) -> Verdict {
+        let mut rows = self.rows.clone();
+        let mut affected = 0;
+        match write {
+            Write::Insert(all) => {
+                for row in all.iter().map(|seeds| self.row(seeds)) {
+                    affected += 1;
+                    if rows.insert(self.key(&row), row).is_some() {
+                        return Err(UNIQUE);
+                    }
+                }
+            }
+            Write::Upsert(seeds, given) => {
+                let mut row = self.row(seeds);
+                for c in self.key_columns..COLUMNS {
+                    if given >> c & 1 == 0 && self.nullable >> c & 1 == 1 {
+                        row[c] = rows.get(&self.key(&row)).map_or(Value::Null, |old| old[c].clone());
+                    }
+                }
+                rows.insert(self.key(&row), row);
+                affected = 1;
+            }
+            Write::DoNothing(all) => {
+                for row in all.iter().map(|seeds| self.row(seeds)) {
+                    if !rows.contains_key(&self.key(&row)) && self.rival(&rows, &row).is_none() {
+                        rows.insert(self.key(&row), row);
+                        affected += 1;
+                    }
+                }
+            }
+            Write::DoUpdate(seeds) => {
+                let row = self.row(seeds);
+                match rows.get_mut(&self.key(&row)) {
+                    Some(old) => old[self.key_columns..].clone_from_slice(&row[self.key_columns..]),
+                    None => drop(rows.insert(self.key(&row), row)),
+                }
+                affected = 1;
+            }
+            Write::Update(c, seed, cond) => {
+                let c = self.other(*c);
+                for row in rows.values_mut().filter(|row| self.matches(cond, row)) {
+                    row[c] = self.value(c, *seed);
+                    affected += 1;
+                }
+            }
+            Write::Copy(to, from, cond) => {
+                let (to, from) = self.copied(*to, *from);
+                for row in rows.values_mut().filter(|row| self.matches(cond, row)) {
+                    row[to] = row[from].clone();
+                    affected += 1;
+                }
+            }
+            Write::Delete(cond) => {
+                let before = rows.len();
+                rows.retain(|_, row| !self.matches(cond, row));
+                affected = (before - rows.len()) as u64;
+            }
+            Write::RolledBack(_) | Write::Transaction(_) | Write::Rebuild(_) => {}
+        }
+        self.settled(rows, affected)
+    }
+
+    /// Columns of a [`Write::Copy`]: of one type, and never NULL into NOT NULL.
+    fn copied(&self, to: u8, from: u8) -> (usize, usize) {
+        let to = self.other(to);
+        let fits = |from: &usize| {
+            self.table.columns[*from].1 == self.table.columns[to].1
+                && self.pools[*from].len() == self.pools[to].len()
+                && self.nullable & 1 << from <= self.nullable & 1 << to
+        };
+        let from = (0..COLUMNS).map(|n| (usize::from(from) + n) % COLUMNS).find(fits);
+        (to, from.unwrap_or(to))
+    }
+
+    fn write_sql(&self, write: &Write) -> Sql {
+        let mut out = Sql::default();
+        let names: Vec<&str> = self.table.columns[..COLUMNS].iter().map(|(n, _)| n.as_str()).collect();
+        let key = names[..self.key_columns].join(", ");
+        let values = |out: &mut Sql, all: &[Seeds], columns: &[usize]| {
+            for (i, seeds) in all.iter().enumerate() {
+                out.text.push_str(if i == 0 { "(" } else { ", (" });
+                for (i, c) in columns.iter().enumerate() {
+                    out.text.push_str(if i == 0 { "" } else { ", " });
+                    out.value(&self.value(*c, seeds[*c]), self.table.columns[*c].1, seeds[*c] % 2 == 0);
+                }
+                out.text.push(')');
+            }
+        };
+        let all: Vec<usize> = (0..COLUMNS).collect();
+        match write {
+            Write::Insert(rows) => {
+                out.text = "INSERT INTO t VALUES ".into();
+                values(&mut out, rows, &all);
+            }
+            Write::Upsert(seeds, given) => {
+                let fixed = |c: &usize| *c < self.key_columns || self.nullable >> c & 1 == 0;
+                let columns: Vec<usize> = (0..COLUMNS).filter(|c| fixed(c) || given >> c & 1 == 1).collect();
+                let list: Vec<&str> = columns.iter().map(|c| names[*c]).collect();
+                out.text = format!("UPSERT INTO t ({}) VALUES ", list.join(", "));
+                values(&mut out, &[*seeds], &columns);
+            }
+            Write::DoNothing(rows) => {
+                out.text = "INSERT INTO t VALUES ".into();
+                values(&mut out, rows, &all);
+                out.text.push_str(" ON CONFLICT DO NOTHING");
+            }
+            Write::DoUpdate(seeds) => {
+                out.text = "INSERT INTO t VALUES ".into();
+                values(&mut out, &[*seeds], &all);
+                let sets: Vec<String> =
+                    names[self.key_columns..].iter().map(|n| format!("{n} = excluded.{n}")).collect();
+                out.text.push_str(&format!(" ON CONFLICT ({key}) DO UPDATE SET {}", sets.join(", ")));
+            }
+            Write::Update(c, seed, cond) => {
+                let c = self.other(*c);
+                out.text = format!("UPDATE t SET {} = ", names[c]);
+                out.value(&self.value(c, *seed), self.table.columns[c].1, seed % 2 == 0);
+                out.text.push_str(" WHERE ");
+                self.table.write(cond, &mut out);
+            }
+            Write::Copy(to, from, cond) => {
+                let (to, from) = self.copied(*to, *from);
+                out.text = format!("UPDATE t SET {} = {} WHERE ", names[to], names[from]);
+                self.table.write(cond, &mut out);
+            }
+            Write::Delete(cond) => {
+                out.text = "DELETE FROM t WHERE ".into();
+                self.table.write(cond, &mut out);
+            }
+            Write::RolledBack(_) | Write::Transaction(_) | Write::Rebuild(_) => {}
+        }
+        out
+    }
+}
+
+/// One run of a case.
+struct Run {
+    session: Session,
+    model: Model,
+    wild: bool,
+    /// Every statement so far.
+    log: Vec<String>,
+}
+
+type Check<T = ()> = Result<T, String>;
+
+impl Run {
+    fn execute(&mut self, sql: &Sql) -> Result<(Vec<Vec<Value>>, u64, Vec<(String, ColumnType)>), Error> {
+        self.log.push(match &sql.params[..] {
+            [] => format!("{};", sql.text),
+            params => format!("{};  -- {params:?}", sql.text),
+        });
+        let outcome = self.session.execute(&sql.text, &sql.params)?;
+        let affected = outcome.affected.unwrap_or(0);
+        let schema = outcome.rows.schema();
+        let columns: Vec<(String, ColumnType)> = schema
+            .fields()
+            .iter()
+            .map(|f| (f.name().clone(), column_type_of(f).unwrap_or(ColumnType::BigInt)))
+            .collect();
+        let mut rows = Vec::new();
+        for batch in outcome.rows {
+            let batch = batch?;
+            for at in 0..batch.num_rows() {
+                let cells = columns.iter().zip(batch.columns());
+                rows.push(cells.map(|((_, ty), array)| value_at(array, at, *ty)).collect::<Result<_, _>>()?);
+            }
+        }
+        Ok((rows, affected, columns))
+    }
+
+    fn sql(&mut self, text: &str) -> Result<Vec<Vec<Value>>, Error> {
+        self.execute(&Sql { text: text.into(), params: Vec::new() }).map(|(rows, ..)| rows)
+    }
+
+    fn must(&mut self, text: &str) -> Check<Vec<Vec<Value>>> {
+        self.sql(text).map_err(|e| format!("{text}\n{e}"))
+    }
+
+    /// A value that a key part may refuse, in a case that tries such values.
+    fn refused(&self, e: &Error) -> bool {
+        self.wild && matches!(e.sqlstate(), "22001" | "22003" | "22023")
+    }
+
+    fn write(&mut self, write: &Write) -> Check {
+        match write {
+            Write::RolledBack(inner) => {
+                self.must("BEGIN")?;
+                let before = self.model.rows.clone();
+                self.write(inner)?;
+                self.model.rows = before;
+                return self.must("ROLLBACK").map(drop);
+            }
+            Write::Transaction(all) => {
+                self.must("BEGIN")?;
+                all.iter().try_for_each(|write| self.write(write))?;
+                return self.must("COMMIT").map(drop);
+            }
+            Write::Rebuild(n) => {
+                if self.model.indexes.is_empty() || self.session.in_transaction() {
+                    return Ok(());
+                }
+                let index = &self.model.indexes[usize::from(*n) % self.model.indexes.len()];
+                let (drop_sql, create) = (format!("DROP INDEX {}", index.name), index.create.clone());
+                self.must(&drop_sql)?;
+                return self.must(&create).map(drop);
+            }
+            _ => {}
+        }
+        let sql = self.model.write_sql(write);
+        let expected = self.model.apply(write);
+        match (self.execute(&sql), expected) {
+            (Ok((_, affected, _)), Ok((rows, wanted))) if affected == wanted => {
+                self.model.rows = rows;
+                Ok(())
+            }
+            (Ok((_, affected, _)), expected) => {
+                Err(format!("{}\nwrote {affected} rows; expected {:?}", sql.text, expected.map(|(_, n)| n)))
+            }
+            (Err(e), _) if self.refused(&e) => Ok(()),
+            (Err(e), Err(state)) if e.sqlstate() == state => Ok(()),
+            (Err(e), _) => Err(format!("{}\n{e}", sql.text)),
+        }
+    }
+
+    /// Creates an index if its layout can be.
+    fn create_index(&mut self, n: usize, index: &Index) -> Check {
+        let names: Vec<String> = self.model.table.columns.iter().map(|(name, _)| name.clone()).collect();
+        let mut parts = Vec::new();
+        let mut columns = Vec::new();
+        for (c, form) in &index.parts {
+            let c = usize::from(*c) % COLUMNS;
+            if columns.contains(&c) {
+                continue;
+            }
+            columns.push(c);
+            parts.push(form_of(self.model.table.columns[c].1, *form, index.unique).replace("{}", &names[c]));
+        }
+        let name = format!("i{n}");
+        let unique = if index.unique { "UNIQUE " } else { "" };
+        let mut create = format!("CREATE {unique}INDEX {name} ON t ({})", parts.join(", "));
+        let include: Vec<&str> =
+            (0..COLUMNS).filter(|c| index.include >> c & 1 == 1).map(|c| &*names[c]).collect();
+        if !include.is_empty() {
+            create.push_str(&format!(" INCLUDE ({})", include.join(", ")));
+        }
+        let mut filter = None;
+        if let Some(cond) = &index.filter {
+            let mut sql = Sql::default();
+            self.model.table.write(cond, &mut sql);
+            if sql.params.is_empty() {
+                create.push_str(&format!(" WHERE {}", sql.text));
+                filter = Some(cond.clone());
+            }
+        }
+        let built = Built { name, create: create.clone(), unique: index.unique.then_some(columns), filter };
+        self.model.indexes.push(built);
+        let legal = self.model.settled(self.model.rows.clone(), 0).is_ok();
+        match (self.sql(&create), legal) {
+            (Ok(_), true) => return Ok(()),
+            (Ok(_), false) => return Err(format!("{create}\nbuilt over rows that are not unique")),
+            (Err(e), _) if matches!(e.sqlstate(), "42P16" | "0A000" | "22023" | "22001") => {}
+            (Err(e), false) if e.sqlstate() == UNIQUE => {}
+            (Err(e), _) => return Err(format!("{create}\n{e}")),
+        }
+        self.model.indexes.pop();
+        Ok(())
+    }
+
+    /// The table, with the rowkey as one more column; its rows must be the model's.
+    fn table(&mut self) -> Check<Relation> {
+        let names: Vec<String> = self.model.table.columns.iter().map(|(name, _)| name.clone()).collect();
+        let text = format!("SELECT {}, rowkey FROM t", names.join(", "));
+        let (rows, _, columns) =
+            self.execute(&Sql { text: text.clone(), params: vec![] }).map_err(|e| format!("{text}\n{e}"))?;
+        let plain: Vec<Vec<Value>> = rows.iter().map(|row| row[..COLUMNS].to_vec()).collect();
+        let expected: Vec<Vec<Value>> = self.model.rows.values().cloned().collect();
+        same_rows(&plain, &expected).map_err(|e| format!("the table: {e}"))?;
+        Ok(Relation { name: "t".into(), columns, rows })
+    }
+
+    /// An index table; its rows must be a function of the table's.
+    fn index_table(&mut self, table: &Relation, at: usize) -> Check<Relation> {
+        let name = self.model.indexes[at].name.clone();
+        let text = format!("SELECT * FROM {name}");
+        let (rows, _, columns) =
+            self.execute(&Sql { text: text.clone(), params: vec![] }).map_err(|e| format!("{text}\n{e}"))?;
+        let place = |(column, _): &(String, ColumnType)| {
+            let wanted = if column == "primary_rowkey" { "rowkey" } else { column };
+            table
+                .columns
+                .iter()
+                .position(|(name, _)| name == wanted)
+                .ok_or(format!("column {column} in {name}"))
+        };
+        let places: Vec<usize> = columns.iter().map(place).collect::<Check<_>>()?;
+        let indexed = table.rows.iter().filter(|row| self.model.indexed(&self.model.indexes[at], row));
+        let expected: Vec<Vec<Value>> =
+            indexed.map(|row| places.iter().map(|p| row[*p].clone()).collect()).collect();
+        same_rows(&rows, &expected).map_err(|e| format!("index table {name}: {e}"))?;
+        let count = self.must(&format!("SELECT count(*) FROM {name}"))?;
+        if count != [[Value::Int(expected.len() as i64)]] {
+            return Err(format!("count(*) of {name} is {count:?}, not {}", expected.len()));
+        }
+        Ok(Relation { name, columns, rows })
+    }
+
+    fn ask(&mut self, relation: &Relation, query: &Query) -> Check {
+        let sql = query.sql(relation);
+        let answer = self.execute(&sql).map_err(|e| format!("{}\n{e}", sql.text))?.0;
+        query.check(relation, &answer).map_err(|e| {
+            let plan = self.session.execute(&format!("EXPLAIN {}", sql.text), &sql.params);
+            let plan = plan.map(|o| {
+                o.rows.map(|b| format!("{:?}", b.map(|b| b.columns().to_vec()))).collect::<String>()
+            });
+            format!("{} {:?}\n{e}\n{plan:?}", sql.text, sql.params)
+        })
+    }
+
+    fn verify(&mut self, queries: &[Query]) -> Check {
+        let table = self.table()?;
+        let mut relations = vec![table.clone()];
+        for at in 0..self.model.indexes.len() {
+            relations.push(self.index_table(&table, at)?);
+        }
+        let problems = self.must("CHECK TABLE t")?;
+        if problems.len() != 1 {
+            return Err(format!("CHECK TABLE: {problems:?}"));
+        }
+        for query in queries {
+            self.ask(&relations[usize::from(query.relation) % relations.len()], query)?;
+        }
+        while let Some(index) = self.model.indexes.pop() {
+            self.must(&format!("DROP INDEX {}", index.name))?;
+        }
+        queries.iter().try_for_each(|query| self.ask(&table, query))
+    }
+}
+
+/// A form for a column; a UNIQUE index takes the ones that keep values apart.
+fn form_of(ty: ColumnType, form: u8, unique: bool) -> &'static str {
+    let (any, some) = forms(ty);
+    let n = usize::from(form);
+    if unique {
+        any[n % 2]
+    } else {
+        any.iter().chain(some).nth(n % (any.len() + some.len())).unwrap_or(&"{}")
+    }
+}
+
+fn run(case: &Case) -> Check {
+    run_logged(case).map_err(|(log, e)| format!("{}\n\n{e}", log.join("\n")))
+}
+
+fn run_logged(case: &Case) -> Result<(), (Vec<String>, String)> {
+    let columns: Vec<(String, ColumnType)> = (0..COLUMNS)
+        .map(|c| {
+            let letter = if c < case.key_columns { "k" } else { "v" };
+            (format!("{letter}{c}"), TYPES[usize::from(case.columns[c].0) % TYPES.len()])
+        })
+        .collect();
+    let pools = columns.iter().map(|(_, ty)| if case.wild { pool(*ty) } else { tame(*ty) }).collect();
+    let model = Model {
+        table: Relation { name: "t".into(), columns, rows: Vec::new() },
+        key_columns: case.key_columns,
+        nullable: case.nullable,
+        pools,
+        indexes: Vec::new(),
+        rows: Rows::new(),
+    };
+    let db = Database::in_memory().map_err(|e| (Vec::new(), e.to_string()))?;
+    let mut run = Run { session: db.session(), model, wild: case.wild, log: Vec::new() };
+    steps(case, &mut run).map_err(|e| (std::mem::take(&mut run.log), e))
+}
+
+fn steps(case: &Case, run: &mut Run) -> Check {
+    if let Err(e) = run.sql(&create_table(case, &run.model.table)) {
+        return if e.sqlstate() == "42P16" { Ok(()) } else { Err(e.to_string()) };
+    }
+    let indexes = |late: bool| case.indexes.iter().enumerate().filter(move |(_, i)| i.late == late);
+    for (n, index) in indexes(false) {
+        run.create_index(n, index)?;
+    }
+    if !case.rows.is_empty() {
+        run.write(&Write::DoNothing(case.rows.clone()))?;
+    }
+    let (early, late) = case.writes.split_at(case.writes.len() / 2);
+    early.iter().try_for_each(|write| run.write(write))?;
+    for (n, index) in indexes(true) {
+        run.create_index(n, index)?;
+    }
+    late.iter().try_for_each(|write| run.write(write))?;
+    run.verify(&case.queries)
+}
+
+fn create_table(case: &Case, table: &Relation) -> String {
+    let mut sql = "CREATE TABLE t (".to_owned();
+    for (c, (name, ty)) in table.columns.iter().enumerate() {
+        let null = if case.nullable >> c & 1 == 1 { "" } else { " NOT NULL" };
+        sql.push_str(&format!("{name} {ty}{null}, "));
+    }
+    let family: Vec<&str> = (case.key_columns..COLUMNS)
+        .filter(|c| case.family >> c & 1 == 1)
+        .map(|c| table.columns[c].0.as_str())
+        .collect();
+    if !family.is_empty() {
+        sql.push_str(&format!("FAMILY f ({}) WITH (compression = 'lz4'), ", family.join(", ")));
+    }
+    let key: Vec<String> = (0..case.key_columns)
+        .map(|c| form_of(table.columns[c].1, case.columns[c].1, false).replace("{}", &table.columns[c].0))
+        .collect();
+    format!("{sql}PRIMARY KEY ({}))", key.join(", "))
+}
+
+fn any_cond() -> impl Strategy<Value = Cond> {
+    let leaf = prop_oneof![
+        6 => any::<(u8, u8, u8)>().prop_map(|(c, op, v)| Cond::Compare(c, op, v)),
+        1 => (any::<u8>(), any::<u8>(), -3i8..4).prop_map(|(c, op, n)| Cond::Between2(c, op, n)),
+        2 => (any::<u8>(), prop::collection::vec(any::<u8>(), 1..5), prop::bool::weighted(0.2))
+            .prop_map(|(c, v, n)| Cond::In(c, v, n)),
+        2 => (any::<(u8, u8, u8)>(), prop::bool::weighted(0.2)).prop_map(|((c, a, b), n)| Cond::Between(c, a, b, n)),
+        1 => any::<(u8, bool)>().prop_map(|(c, n)| Cond::Null(c, n)),
+        2 => (any::<u8>(), any::<u8>(), prop::bool::weighted(0.2)).prop_map(|(c, p, n)| Cond::Like(c, p, n)),
+        1 => any::<(u8, u8, u8)>().prop_map(|(a, op, b)| Cond::Columns(a, op, b)),
+    ];
+    leaf.prop_recursive(3, 8, 3, |inner| {
+        prop_oneof![
+            3 => prop::collection::vec(inner.clone(), 1..4).prop_map(Cond::And),
+            2 => prop::collection::vec(inner.clone(), 1..4).prop_map(Cond::Or),
+            1 => inner.prop_map(|c| Cond::Not(Box::new(c))),
+        ]
+    })
+}
+
+fn any_write() -> impl Strategy<Value = Write> {
+    let seeds = any::<Seeds>;
+    let single = prop_oneof![
+        prop::collection::vec(seeds(), 1..4).prop_map(Write::Insert),
+        (seeds(), any::<u8>()).prop_map(|(s, given)| Write::Upsert(s, given)),
+        prop::collection::vec(seeds(), 1..4).prop_map(Write::DoNothing),
+        seeds().prop_map(Write::DoUpdate),
+        (any::<u8>(), any::<u8>(), any_cond()).prop_map(|(c, v, cond)| Write::Update(c, v, cond)),
+        (any::<u8>(), any::<u8>(), any_cond()).prop_map(|(a, b, cond)| Write::Copy(a, b, cond)),
+        any_cond().prop_map(Write::Delete),
+        any::<u8>().prop_map(Write::Rebuild),
+    ];
+    single
+        .clone()
+        .prop_recursive(1, 4, 4, move |inner| {
+            prop_oneof![
+                6 => single.clone(),
+                1 => inner.clone().prop_map(|w| Write::RolledBack(Box::new(w))),
+                1 => prop::collection::vec(inner, 1..4).prop_map(Write::Transaction),
+            ]
+        })
+        .prop_map(flat)
+}
+
+/// Transactions do not nest.
+fn flat(write: Write) -> Write {
+    fn leaves(write: Write, out: &mut Vec<Write>) {
+        match write {
+            Write::Transaction(all) => all.into_iter().for_each(|w| leaves(w, out)),
+            Write::RolledBack(inner) => leaves(*inner, out),
+            leaf => out.push(leaf),
+        }
+    }
+    let mut all = Vec::new();
+    match write {
+        Write::Transaction(inner) => {
+            leaves(Write::Transaction(inner), &mut all);
+            Write::Transaction(all)
+        }
+        Write::RolledBack(inner) => {
+            leaves(*inner, &mut all);
+            Write::RolledBack(Box::new(all.pop().unwrap_or(Write::Rebuild(0))))
+        }
+        leaf => leaf,
+    }
+}
+
+fn any_index() -> impl Strategy<Value = Index> {
+    (
+        prop::collection::vec(any::<(u8, u8)>(), 1..4),
+        prop::bool::weighted(0.2),
+        prop::option::weighted(0.3, any_cond()),
+        any::<u8>(),
+        any::<bool>(),
+    )
+        .prop_map(|(parts, unique, filter, include, late)| Index {
+            parts,
+            unique,
+            filter,
+            include,
+            late,
+        })
+}
+
+fn any_query() -> impl Strategy<Value = Query> {
+    (
+        any::<u8>(),
+        prop::option::weighted(0.9, any_cond()),
+        prop::collection::vec((any::<u8>(), any::<bool>(), prop::option::weighted(0.2, any::<bool>())), 0..3),
+        prop::option::weighted(0.4, 0u8..12),
+        0u8..3,
+        any::<u16>(),
+        prop::bool::weighted(0.15),
+    )
+        .prop_map(|(relation, cond, order, limit, offset, columns, grouped)| Query {
+            relation,
+            cond,
+            order,
+            limit,
+            offset,
+            columns,
+            grouped,
+        })
+}
+
+fn any_case() -> impl Strategy<Value = Case> {
+    (
+        (any::<[(u8, u8); COLUMNS]>(), 1usize..3, any::<u8>(), any::<u8>(), any::<bool>()),
+        prop::collection::vec(any_index(), 1..4),
+        prop::collection::vec(any::<Seeds>(), 0..40),
+        prop::collection::vec(any_write(), 0..8),
+        prop::collection::vec(any_query(), 1..8),
+    )
+        .prop_map(|((columns, key_columns, nullable, family, wild), indexes, rows, writes, queries)| {
+            Case { columns, key_columns, nullable, family, wild, indexes, rows, writes, queries }
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_index_never_changes_an_answer(case in any_case()) {
+        if let Err(e) = run(&case) {
+            prop_assert!(false, "{e}");
+        }
+    }
+}
