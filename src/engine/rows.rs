@@ -117,7 +117,7 @@ pub fn in_row(error: Error, at: usize, n: usize) -> Error {
     match error.reason().map(str::to_owned) {
         _ if n <= 1 => error,
         None => error.why(format!("in row {}", at + 1)),
-        Some(why) => error.why(format!("{why} (row {})", at + 1)),
+        Some(why) => error.why(format!("in row {}: {why}", at + 1)),
     }
 }
 
