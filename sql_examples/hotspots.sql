@@ -145,9 +145,9 @@ CREATE TABLE as_md5 (n BIGINT, PRIMARY KEY (md5(n)));
 INSERT INTO as_bigint VALUES (1234567890);
 INSERT INTO as_text VALUES (1234567890);
 INSERT INTO as_md5 VALUES (1234567890);
-SELECT 'BIGINT' AS stored_as, length(rowkey) AS bytes FROM as_bigint
-UNION ALL SELECT 'text', length(rowkey) FROM as_text
-UNION ALL SELECT 'MD5', length(rowkey) FROM as_md5
+SELECT 'BIGINT' AS stored_as, octet_length(rowkey) AS bytes FROM as_bigint
+UNION ALL SELECT 'text', octet_length(rowkey) FROM as_text
+UNION ALL SELECT 'MD5', octet_length(rowkey) FROM as_md5
 ORDER BY bytes;
 
 -- A name that comes back in every key is best a code: [shop][order]. Unknown names are refused.

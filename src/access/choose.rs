@@ -101,6 +101,9 @@ pub struct Choice {
     pub rejected: Vec<(String, String)>,
 }
 
+/// Why nothing is read.
+pub const NO_ROW: &str = "no row can match the WHERE; nothing is read";
+
 /// Chooses how to read `source`.
 pub fn choose(source: Source<'_>, need: &Need, stats: &dyn Statistics) -> Choice {
     match source {
@@ -120,13 +123,15 @@ fn choose_entries(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choi
 
 fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let found = ranges(&need.predicate, &table.key, Target::Primary, Limits::default());
-    let settled = found.ranges.is_empty() || found.points;
+    let (found_none, settled) = (found.ranges.is_empty(), found.points);
     let mut best = candidate(Sorted::table(table), found, need, stats);
     let mut best_layout = &table.key;
     let mut losers: Vec<(&IndexDef, Access)> = Vec::new();
     let mut rejected = Vec::new();
     for index in &table.indexes {
-        let access = if settled {
+        let access = if found_none {
+            Err("nothing is read".to_owned())
+        } else if settled {
             Err("the rowkey is known".to_owned())
         } else {
             index_path(table, index, need, stats)
@@ -148,7 +153,7 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice 
     settle(&mut best, keyspace, need, stats);
     for (index, mut access) in losers {
         settle(&mut access, index.keyspace, need, stats);
-        rejected.push((index.name.clone(), more(&access, &best)));
+        rejected.push((index.name.clone(), more(index, &access, &best)));
     }
     let position = |name: &str| table.indexes.iter().position(|i| i.name == name);
     rejected.sort_by_key(|(name, _)| position(name));
@@ -197,13 +202,10 @@ fn index_path(
     let found = ranges(&need.predicate, &index.layout, Target::Index, Limits::default());
     let held = held_fields(table, index);
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
-    let unbound = found.ranges.is_all();
+    let is_whole = found.ranges.is_all();
     let mut access = candidate(Sorted::index(index), found, need, stats);
-    if unbound && !covering && index.filter.is_none() && (need.order.is_empty() || !access.ordered) {
-        return Err(match index.layout.parts().first() {
-            Some(part) => format!("its leading part {} is not bound", part.sql()),
-            None => "it is not bound".into(),
-        });
+    if is_whole && !covering && index.filter.is_none() && (need.order.is_empty() || !access.ordered) {
+        return Err(unbound(index));
     }
     (access.entry_filter, access.filter) =
         split(std::mem::replace(&mut access.filter, Predicate::True), &held);
@@ -315,7 +317,7 @@ fn order_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<Direction
 fn reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
     let order = if access.ordered && !need.order.is_empty() { ", already in order" } else { "" };
     match &access.method {
-        Method::Empty => "the WHERE contradicts itself; nothing is read".into(),
+        Method::Empty => NO_ROW.into(),
         Method::Get(keys) if keys.len() == 1 => "every part of the rowkey is known".into(),
         Method::Get(keys) => format!("every part of {} rowkeys is known", keys.len()),
         Method::Scan { ranges, .. } if ranges.is_all() => {
@@ -343,7 +345,11 @@ fn counted(entries: f64) -> String {
 }
 
 /// Why a path lost on price.
-fn more(loser: &Access, best: &Access) -> String {
+fn more(index: &IndexDef, loser: &Access, best: &Access) -> String {
+    let is_whole = |a: &Access| matches!(&a.method, Method::Scan { ranges, .. } if ranges.is_all());
+    if is_whole(loser) && !is_whole(best) {
+        return unbound(index);
+    }
     let describe = |a: &Access| {
         let fetches = match a.path {
             Path::IndexFetch(_) if a.entries.ceil() == 1.0 => " and a fetch",
@@ -352,11 +358,34 @@ fn more(loser: &Access, best: &Access) -> String {
         };
         format!("about {}{fetches}", counted(a.entries))
     };
+    let reads = |a: &Access| match a.path {
+        Path::IndexFetch(_) => a.entries * (COST.entry + COST.get),
+        Path::Primary | Path::IndexOnly(_) => a.entries * COST.entry,
+    };
     let (mine, theirs) = (describe(loser), describe(best));
-    if mine == theirs {
-        let why = if loser.ordered { "no cheaper" } else { "not in the order wanted" };
-        format!("would read {mine}, {why}")
+    if best.ordered && !loser.ordered {
+        format!("would read {mine}, not in the order wanted")
+    } else if mine == theirs {
+        format!("would read {mine}, no cheaper")
+    } else if reads(loser) < reads(best) {
+        // Among so few entries anything is quick; the choice is for a table that grows.
+        format!("would read {mine}, but more than {} as the table grows", source_name(best))
     } else {
         format!("would read {mine}, against {theirs}")
+    }
+}
+
+fn source_name(access: &Access) -> &'static str {
+    match access.path {
+        Path::Primary => "the table",
+        Path::IndexOnly(_) | Path::IndexFetch(_) => "the chosen index",
+    }
+}
+
+/// The reason against an index of which every entry would be read.
+fn unbound(index: &IndexDef) -> String {
+    match index.layout.parts().first() {
+        Some(part) => format!("its leading part {} is not bound", part.sql()),
+        None => "it is not bound".into(),
     }
 }

@@ -115,17 +115,22 @@ fn quoted(layout: &KeyLayout, bytes: &[u8], shown: String) -> String {
 }
 
 /// `['000123_2017-01-01' .. '000123_2017-01-02')`; a bound that is the end of a prefix reads as the
-/// last key of that prefix, excluded at the start and included at the end.
+/// last key of that prefix, and the successor of a text as that text: excluded at the start and
+/// included at the end.
 fn show_range(layout: &KeyLayout, range: &KeyRange, verbose: bool) -> String {
-    let bound = |key: &Rowkey| quoted(layout, key, layout.show_prefix(key));
-    let start = match layout.show_before(&range.start) {
+    let bound = |key: &[u8]| quoted(layout, key, layout.show_prefix(key));
+    let before = |key: &Rowkey| match key.strip_suffix(b"\0") {
+        Some(text) if layout.is_text() && !text.is_empty() && !text.ends_with(b"\0") => Some(bound(text)),
+        _ => layout.show_before(key),
+    };
+    let start = match before(&range.start) {
         _ if range.start.is_empty() => "[-∞".to_owned(),
         Some(last) => format!("({last}"),
         None => format!("[{}", bound(&range.start)),
     };
     let mut shown = match &range.end {
         End::Open => format!("{start} .. ∞)"),
-        End::Before(end) => match layout.show_before(end) {
+        End::Before(end) => match before(end) {
             Some(last) => format!("{start} .. {last}]"),
             None => format!("{start} .. {})", bound(end)),
         },

@@ -7,6 +7,6 @@ mod choose;
 mod cost;
 mod explain;
 
-pub use choose::{Access, Choice, Method, Need, OrderBy, Path, Source, choose};
+pub use choose::{Access, Choice, Method, NO_ROW, Need, OrderBy, Path, Source, choose};
 pub use cost::{COST, CostModel, Statistics};
 pub use explain::describe;

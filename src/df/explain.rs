@@ -4,11 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 
 use super::scan::ScanExec;
+use crate::access::NO_ROW;
 
 /// The accesses of a plan, in the order it reads them.
 fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, found: &mut Vec<&'p ScanExec>) {
@@ -50,37 +56,71 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
         lines.extend(scan.rejected.iter().map(|(index, why)| format!("  rejected: {index}: {why}")));
     }
     let mut above = Vec::new();
-    operators(plan, 1, &mut above);
-    if above.iter().any(|line| !line.starts_with("  <- ")) {
+    operators(plan, 1, verbose, &mut above);
+    if is_empty(plan) {
+        lines.extend(["Empty".to_owned(), format!("  chosen: {NO_ROW}")]);
+    } else if above.iter().any(|line| !line.starts_with("  <- ")) {
         lines.push("then:".into());
         lines.extend(above);
     }
     lines
 }
 
+/// DataFusion found that there is nothing to read.
+fn is_empty(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let any: &dyn std::any::Any = &**plan;
+    any.is::<EmptyExec>()
+}
+
 /// DataFusion's operators, outermost first; where one of our accesses is read, its class and name stand.
-fn operators(plan: &Arc<dyn ExecutionPlan>, depth: usize, lines: &mut Vec<String>) {
+/// Unless `verbose`, without those that only move rows between threads: they differ with the machine.
+fn operators(plan: &Arc<dyn ExecutionPlan>, depth: usize, verbose: bool, lines: &mut Vec<String>) {
     let any: &dyn std::any::Any = &**plan;
     let indent = "  ".repeat(depth);
     let mut below = depth + 1;
     if let Some(scan) = any.downcast_ref::<ScanExec>() {
         let words: Vec<String> = scan.describe(false).split_whitespace().take(2).map(str::to_owned).collect();
         lines.push(format!("{indent}<- {}", words.join(" ")));
-    } else if any.is::<CooperativeExec>() || any.downcast_ref::<ProjectionExec>().is_some_and(only_picks) {
-        // One only yields to the scheduler, the other only puts columns in their place.
+    } else if any.is::<CooperativeExec>() || !verbose && says_nothing(any) {
         below = depth;
     } else {
-        lines.push(format!("{indent}{}", displayable(&**plan).one_line().to_string().trim()));
+        let line = displayable(&**plan).one_line().to_string();
+        lines.push(format!(
+            "{indent}{}",
+            if verbose { line.trim().to_owned() } else { without_threads(line.trim()) }
+        ));
     }
     for child in plan.children() {
-        operators(child, below, lines);
+        operators(child, below, verbose, lines);
     }
 }
 
-/// The projection computes and renames nothing.
+/// The operator moves rows, or does a part of what the one above it is named for.
+fn says_nothing(plan: &dyn std::any::Any) -> bool {
+    plan.is::<RepartitionExec>()
+        || plan.is::<CoalescePartitionsExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || plan.downcast_ref::<AggregateExec>().is_some_and(|a| *a.mode() == AggregateMode::Partial)
+        || plan.downcast_ref::<ProjectionExec>().is_some_and(only_picks)
+}
+
+/// The projection computes and renames nothing, but for the `__rowkey` and `__set_0` of a write.
 fn only_picks(projection: &ProjectionExec) -> bool {
     projection.expr().iter().all(|output| {
         let any: &dyn std::any::Any = &*output.expr;
-        any.downcast_ref::<Column>().is_some_and(|column| column.name() == output.alias)
+        let is_picked = any.downcast_ref::<Column>().is_some_and(|column| column.name() == output.alias);
+        is_picked || output.alias.starts_with("__")
     })
+}
+
+/// An operator's line without how it is spread over threads.
+fn without_threads(line: &str) -> String {
+    let mut line = line.to_owned();
+    for mode in ["FinalPartitioned", "Final", "SinglePartitioned", "Single"] {
+        line = line.replace(&format!("AggregateExec: mode={mode}, "), "AggregateExec: ");
+    }
+    for kept in ["true", "false"] {
+        line = line.replace(&format!(", preserve_partitioning=[{kept}]"), "");
+    }
+    line
 }

@@ -4,6 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, StringBuilder};
+use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::FunctionRegistry;
@@ -20,12 +21,18 @@ use crate::value::Value;
 
 /// Adds the functions to a session.
 pub fn register(state: &mut SessionState) {
-    let functions: [(&'static str, Body); 3] = [("to_char", to_char), ("md5_bucket", bucket), ("code", code)];
-    for (name, body) in functions {
+    let functions: [(&'static str, Body, DataType); 4] = [
+        ("to_char", to_char, DataType::Utf8),
+        ("md5_bucket", bucket, DataType::Utf8),
+        ("code", code, DataType::Utf8),
+        ("octet_length", octet_length, DataType::Int64),
+    ];
+    for (name, body, output) in functions {
         // The registry refuses nothing: a function of that name is replaced.
         let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(RowFunction {
             name,
             body,
+            output,
             signature: Signature::variadic_any(Volatility::Immutable),
         })));
     }
@@ -33,11 +40,12 @@ pub fn register(state: &mut SessionState) {
 
 type Body = fn(&[Value]) -> Result<Value>;
 
-/// A function of the values of one row, giving text.
+/// A function of the values of one row, giving text or what text can be cast to.
 #[derive(Debug)]
 struct RowFunction {
     name: &'static str,
     body: Body,
+    output: DataType,
     signature: Signature,
 }
 
@@ -65,7 +73,7 @@ impl ScalarUDFImpl for RowFunction {
     }
 
     fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
-        Ok(DataType::Utf8)
+        Ok(self.output.clone())
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
@@ -82,7 +90,7 @@ impl ScalarUDFImpl for RowFunction {
                 value => out.append_value(value.to_string()),
             }
         }
-        Ok(ColumnarValue::Array(Arc::new(out.finish())))
+        Ok(ColumnarValue::Array(cast(&out.finish(), &self.output)?))
     }
 }
 
@@ -122,6 +130,16 @@ fn bucket(args: &[Value]) -> Result<Value> {
         return Ok(Value::Null);
     }
     Ok(Value::Text(md5_bucket(values.iter().map(Value::as_ref), n)))
+}
+
+/// `octet_length(text or bytes)`: bytes it takes. DataFusion's own does not take bytes.
+fn octet_length(args: &[Value]) -> Result<Value> {
+    match args {
+        [Value::Null] => Ok(Value::Null),
+        [Value::Text(text)] => Ok(Value::Int(text.len() as i64)),
+        [Value::Bytes(bytes)] => Ok(Value::Int(bytes.len() as i64)),
+        _ => Err(Error::invalid("octet_length takes a text or bytes").hint("octet_length(rowkey)")),
+    }
 }
 
 /// `code(name, 'Taobao=tb, Tmall=tm')`.

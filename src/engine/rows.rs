@@ -112,8 +112,13 @@ pub fn assign(value: Value, column: &Column) -> Result<Value> {
     Ok(value)
 }
 
-fn in_row(error: Error, at: usize, n: usize) -> Error {
-    if n > 1 { error.why(format!("in row {}", at + 1)) } else { error }
+/// Says which of `n` rows an error is about.
+pub fn in_row(error: Error, at: usize, n: usize) -> Error {
+    match error.reason().map(str::to_owned) {
+        _ if n <= 1 => error,
+        None => error.why(format!("in row {}", at + 1)),
+        Some(why) => error.why(format!("in row {}: {why}", at + 1)),
+    }
 }
 
 fn always_identity(column: &Column) -> Error {

@@ -13,7 +13,7 @@ use sqlparser::ast::{
 
 use super::bulk;
 use super::rows::{
-    Cells, assign, batch_of, check_constraints, check_nulls, complete, literal, quote, values_of,
+    Cells, assign, batch_of, check_constraints, check_nulls, complete, in_row, literal, quote, values_of,
 };
 use super::session::View;
 use crate::error::{Error, Result, sqlstate};
@@ -246,8 +246,7 @@ fn stage(
     let mut conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)> = Vec::new();
     let n = rows.len();
     for (at, row) in rows.into_iter().enumerate() {
-        let in_row = |e: Error| if n > 1 { e.why(format!("in row {}", at + 1)) } else { e };
-        let rowkey = writer.rowkey(&row).map_err(in_row)?;
+        let rowkey = writer.rowkey(&row).map_err(|e| in_row(e, at, n))?;
         match mode {
             InsertMode::Insert => writer.insert(rowkey.clone(), row)?,
             InsertMode::Upsert => {
