@@ -1,6 +1,6 @@
 //! A table for tests, and rows of it that predicates can look at.
 
-use super::predicate::{CmpOp, Field, Predicate, RowView};
+use super::predicate::{Field, RowView};
 use crate::error::Result;
 use crate::key::{ColumnId, ColumnInfo, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::value::{ColumnType, Value, ValueRef};
@@ -36,16 +36,6 @@ pub(super) fn layout(
     KeyLayout::new(parts, &info, tail)
 }
 
-/// The layout of a primary key.
-pub(super) fn primary(parts: Vec<PartSpec>) -> KeyLayout {
-    layout(parts, [false; COLUMNS.len()], Tail::Nothing).unwrap()
-}
-
-/// The layout of an index on nullable columns.
-pub(super) fn index(parts: Vec<PartSpec>) -> KeyLayout {
-    layout(parts, [true; COLUMNS.len()], Tail::Pointer).unwrap()
-}
-
 pub(super) fn asc(transform: Transform) -> PartSpec {
     PartSpec { sql: format!("{transform:?}"), transform, descending: false }
 }
@@ -56,14 +46,6 @@ pub(super) fn desc(transform: Transform) -> PartSpec {
 
 pub(super) fn lit(text: &str) -> PartSpec {
     asc(Transform::Literal(text.into()))
-}
-
-pub(super) fn int(op: CmpOp, value: i64) -> Predicate {
-    Predicate::compare(Field::Column(N), op, Value::Int(value))
-}
-
-pub(super) fn text(op: CmpOp, value: &str) -> Predicate {
-    Predicate::compare(Field::Column(T), op, Value::Text(value.into()))
 }
 
 pub(super) fn name(field: Field) -> String {
