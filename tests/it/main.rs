@@ -3,3 +3,5 @@
 mod cli;
 mod concurrent;
 mod indexes;
+mod reopen;
+mod slt;
