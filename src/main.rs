@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use rowkeydb::demo;
 use rowkeydb::engine::Database;
 use rowkeydb::error::{Error, Result};
 use rowkeydb::shell::script::{self, Input, Source};
@@ -35,7 +36,7 @@ struct Cli {
     command: Option<Command>,
 }
 
-#[derive(Args)]
+#[derive(Args, Default)]
 struct Options {
     /// Folder of the database
     #[arg(long = "db", value_name = "DB")]
@@ -68,12 +69,13 @@ enum Command {
         #[command(flatten)]
         options: Options,
     },
-    /// Load a shop with its orders, customers and payments, to try things on
+    /// Fill a database with a marketplace and open the shell on it
     Demo {
-        /// How many orders
-        #[arg(long, default_value_t = 100_000)]
+        /// How many orders, up to 10 million
+        #[arg(long, value_name = "N", default_value_t = 100_000,
+              value_parser = clap::value_parser!(u64).range(1..=demo::ORDERS_MAX))]
         orders: u64,
-        /// Folder of the database; without it: in memory
+        /// Folder of the database, made if it is not there; without it: in memory
         db: Option<PathBuf>,
     },
 }
@@ -89,7 +91,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match cli.command {
         Some(Command::Run { files, options }) => run(options.db_option.clone(), &options, &files),
-        Some(Command::Demo { orders, db }) => demo(db, orders),
+        Some(Command::Demo { orders, db }) => run_demo(db, orders),
         None => {
             let db = cli.db.or_else(|| cli.options.db_option.clone());
             if cli.options.sql.is_empty() && io::stdin().is_terminal() {
@@ -117,23 +119,37 @@ fn run(db: Option<PathBuf>, options: &Options, files: &[String]) -> Result<ExitC
 }
 
 fn open_shell(db: Option<PathBuf>, options: &Options) -> Result<ExitCode> {
-    let name = db.as_ref().map_or_else(
-        || "a database in memory (nothing is kept)".to_owned(),
-        |path| format!("database {}", path.display()),
-    );
+    let name = named(&db);
     let mut console = console(open(db)?, options)?;
-    console.settings.keep_going = true;
-    shell::repl(&mut console, &name)?;
+    prompt(&mut console, &name)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn demo(db: Option<PathBuf>, orders: u64) -> Result<ExitCode> {
+fn run_demo(db: Option<PathBuf>, orders: u64) -> Result<ExitCode> {
+    let name = named(&db);
     let progress = ProgressLine::default();
     let database = open(db)?;
-    let loaded = rowkeydb::demo::run(&database, orders, progress.observer());
+    let loaded = demo::run(&database, orders, progress.observer());
     progress.clear();
-    loaded?;
+    println!("{}", loaded?);
+    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        let mut console = console(database, &Options::default())?;
+        prompt(&mut console, &name)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the shell calls the database.
+fn named(db: &Option<PathBuf>) -> String {
+    match db {
+        Some(path) => format!("database {}", path.display()),
+        None => "a database in memory (nothing is kept)".to_owned(),
+    }
+}
+
+fn prompt(console: &mut Console, name: &str) -> Result<()> {
+    console.settings.keep_going = true;
+    shell::repl(console, name)
 }
 
 fn open(db: Option<PathBuf>) -> Result<Database> {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::cost::{COST, Statistics, entries_in, scale};
+use super::cost::{COST, Sorted, Statistics, counted_in, entries_in};
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyRanges, Rowkey};
 use crate::plan::{FanOut, Field, Limits, Predicate, Ranges, Target, ordering, ranges};
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
@@ -111,17 +111,17 @@ pub fn choose(source: Source<'_>, need: &Need, stats: &dyn Statistics) -> Choice
 
 fn choose_entries(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let found = ranges(&need.predicate, &index.layout, Target::Index, Limits::default());
-    let mut access = candidate(&index.layout, index.keyspace, &need.predicate, found, need, stats);
+    let mut access = candidate(Sorted::index(index), found, need, stats);
     access.path = Path::IndexOnly(index.id);
     access.entry_filter = std::mem::replace(&mut access.filter, Predicate::True);
-    access.entries *= scale(stats, index.keyspace);
+    settle(&mut access, index.keyspace, need, stats);
     Choice { chosen: reason(&access, &index.layout, need), access, rejected: Vec::new() }
 }
 
 fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let found = ranges(&need.predicate, &table.key, Target::Primary, Limits::default());
     let settled = found.ranges.is_empty() || found.points;
-    let mut best = candidate(&table.key, table.rows(), &need.predicate, found, need, stats);
+    let mut best = candidate(Sorted::table(table), found, need, stats);
     let mut best_layout = &table.key;
     let mut losers: Vec<(&IndexDef, Access)> = Vec::new();
     let mut rejected = Vec::new();
@@ -145,14 +145,28 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice 
     }
     // The choice is made; from here on the numbers are for people.
     let keyspace = path_index(table, best.path).map_or(table.rows(), |index| index.keyspace);
-    best.entries *= scale(stats, keyspace);
+    settle(&mut best, keyspace, need, stats);
     for (index, mut access) in losers {
-        access.entries *= scale(stats, index.keyspace);
+        settle(&mut access, index.keyspace, need, stats);
         rejected.push((index.name.clone(), more(&access, &best)));
     }
     let position = |name: &str| table.indexes.iter().position(|i| i.name == name);
     rejected.sort_by_key(|(name, _)| position(name));
     Choice { chosen: reason(&best, best_layout, need), access: best, rejected }
+}
+
+/// Puts what there is in place of what the model took for granted of a keyspace that is almost empty.
+fn settle(access: &mut Access, keyspace: KeyspaceId, need: &Need, stats: &dyn Statistics) {
+    let Method::Scan { ranges, .. } = &access.method else { return };
+    let Some(entries) = counted_in(stats, keyspace, ranges) else { return };
+    access.entries = entries as f64;
+    if let Some(limit) = need.limit
+        && access.ordered
+        && access.entry_filter.is_true()
+        && access.filter.is_true()
+    {
+        access.entries = access.entries.min(limit as f64);
+    }
 }
 
 fn path_index(table: &TableDef, path: Path) -> Option<&IndexDef> {
@@ -179,17 +193,13 @@ fn index_path(
     {
         return Err(format!("the query does not imply its WHERE {sql}"));
     }
-    // Seen from an index entry, the table's rowkey is the pointer.
-    let pointed = |field| if field == Field::Rowkey { Field::PrimaryRowkey } else { field };
-    let order = need.order.iter().map(|by| OrderBy { field: pointed(by.field), ..*by }).collect();
-    let predicate = need.predicate.map_fields(&pointed);
-    let need = &Need { order, ..need.clone() };
-    let found = ranges(&predicate, &index.layout, Target::Index, Limits::default());
+    let need = &seen_from(index, need);
+    let found = ranges(&need.predicate, &index.layout, Target::Index, Limits::default());
     let held = held_fields(table, index);
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
     let unbound = found.ranges.is_all();
-    let mut access = candidate(&index.layout, index.keyspace, &predicate, found, need, stats);
-    if unbound && !covering && (need.order.is_empty() || !access.ordered) {
+    let mut access = candidate(Sorted::index(index), found, need, stats);
+    if unbound && !covering && index.filter.is_none() && (need.order.is_empty() || !access.ordered) {
         return Err(match index.layout.parts().first() {
             Some(part) => format!("its leading part {} is not bound", part.sql()),
             None => "it is not bound".into(),
@@ -208,6 +218,23 @@ fn index_path(
     Ok(access)
 }
 
+/// What is wanted of the table, as wanted of an index: there the table's rowkey is the pointer, and what
+/// the index's own WHERE guarantees needs no check.
+fn seen_from(index: &IndexDef, need: &Need) -> Need {
+    let pointer = |field| match field {
+        Field::Rowkey => Field::PrimaryRowkey,
+        other => other,
+    };
+    let sure = |term: &Predicate| index.filter.as_ref().is_some_and(|filter| filter.implies(term));
+    let open = need.predicate.clone().conjuncts().into_iter().filter(|term| !sure(term));
+    Need {
+        predicate: Predicate::and(open).map_fields(&pointer),
+        output: need.output.clone(),
+        order: need.order.iter().map(|by| OrderBy { field: pointer(by.field), ..*by }).collect(),
+        limit: need.limit,
+    }
+}
+
 /// Fields that an index entry gives without a fetch, as the table's queries name them.
 fn held_fields(table: &TableDef, index: &IndexDef) -> BTreeSet<Field> {
     let columns = index.columns().chain(table.key.undoable().iter().copied());
@@ -222,16 +249,9 @@ fn split(filter: Predicate, held: &BTreeSet<Field>) -> (Predicate, Predicate) {
 }
 
 /// A path over one sorted keyspace, without any fetches.
-fn candidate(
-    layout: &KeyLayout,
-    keyspace: KeyspaceId,
-    predicate: &Predicate,
-    found: Ranges,
-    need: &Need,
-    stats: &dyn Statistics,
-) -> Access {
-    let mut entries = entries_in(stats, keyspace, layout, predicate, &found);
-    let (direction, ordered) = match order_of(layout, &found, need) {
+fn candidate(sorted: Sorted<'_>, found: Ranges, need: &Need, stats: &dyn Statistics) -> Access {
+    let mut entries = entries_in(stats, sorted, &need.predicate, &found);
+    let (direction, ordered) = match order_of(sorted.layout, &found, need) {
         Some(direction) => (direction, true),
         None => (Direction::Forward, need.order.is_empty()),
     };

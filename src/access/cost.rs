@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::key::{KeyLayout, KeyRanges};
 use crate::plan::{CmpOp, Field, Predicate, Ranges};
+use crate::schema::{IndexDef, TableDef};
 use crate::store::KeyspaceId;
 
 /// Every constant of the model.
@@ -29,6 +30,8 @@ pub struct CostModel {
     pub residual_share: f64,
     /// Entries that a keyspace is taken to have at the least.
     pub entries_min: u64,
+    /// The same for an index with a WHERE.
+    pub partial_entries_min: u64,
     /// Entries a probe reads at the most to learn how long a range is.
     pub probe_entries: u64,
     /// Size of an index entry against a row, for scans of a whole index table.
@@ -46,6 +49,7 @@ pub const COST: CostModel = CostModel {
     between_share: 0.02,
     residual_share: 0.3,
     entries_min: 1000,
+    partial_entries_min: 50,
     probe_entries: 200,
     index_entry_share: 0.8,
 };
@@ -59,28 +63,46 @@ pub trait Statistics {
     fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64;
 }
 
-/// Entries expected inside the ranges found for `predicate` over `layout`. A keyspace with fewer than
-/// [`CostModel::entries_min`] is taken to have so many: a plan should not change with the first rows.
-pub fn entries_in(
-    stats: &dyn Statistics,
-    keyspace: KeyspaceId,
-    layout: &KeyLayout,
-    predicate: &Predicate,
-    found: &Ranges,
-) -> f64 {
+/// Entries sorted by a layout.
+#[derive(Clone, Copy)]
+pub struct Sorted<'a> {
+    /// What they are sorted by.
+    pub layout: &'a KeyLayout,
+    /// Where they lie.
+    pub keyspace: KeyspaceId,
+    /// Entries it is taken to have at the least: a plan should not change with the first rows.
+    pub entries_min: u64,
+}
+
+impl<'a> Sorted<'a> {
+    /// The rows of a table.
+    pub fn table(table: &'a TableDef) -> Self {
+        Sorted { layout: &table.key, keyspace: table.rows(), entries_min: COST.entries_min }
+    }
+
+    /// The entries of an index; those of a partial one are few.
+    pub fn index(index: &'a IndexDef) -> Self {
+        let entries_min = if index.filter.is_some() { COST.partial_entries_min } else { COST.entries_min };
+        Sorted { layout: &index.layout, keyspace: index.keyspace, entries_min }
+    }
+}
+
+/// Entries expected inside the ranges found for `predicate`.
+pub fn entries_in(stats: &dyn Statistics, sorted: Sorted<'_>, predicate: &Predicate, found: &Ranges) -> f64 {
     if found.ranges.is_empty() {
         return 0.0;
     }
     if found.points {
         return found.ranges.as_slice().len() as f64;
     }
+    let Sorted { layout, keyspace, entries_min } = sorted;
     let stored = stats.entries(keyspace);
-    let all = stored.max(COST.entries_min) as f64;
+    let all = stored.max(entries_min) as f64;
     if found.ranges.is_all() {
         return all;
     }
     let guess = all * share(layout, predicate, found);
-    if stored < COST.entries_min {
+    if stored < entries_min {
         return guess;
     }
     let probed = stats.probe(keyspace, &found.ranges, COST.probe_entries);
@@ -90,10 +112,14 @@ pub fn entries_in(
     guess.clamp(probed as f64, all.max(probed as f64))
 }
 
-/// What one entry of the model stands for in a keyspace that has fewer than the model takes it to have.
-pub fn scale(stats: &dyn Statistics, keyspace: KeyspaceId) -> f64 {
+/// Entries inside `ranges` of a keyspace that has fewer than the model takes it to have; they are counted.
+pub fn counted_in(stats: &dyn Statistics, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<u64> {
     let stored = stats.entries(keyspace);
-    stored as f64 / stored.max(COST.entries_min) as f64
+    match stored < COST.entries_min {
+        true if ranges.is_all() => Some(stored),
+        true => Some(stats.probe(keyspace, ranges, COST.entries_min)),
+        false => None,
+    }
 }
 
 /// The share of all entries that the conditions on the bound parts leave, each column counted once.

@@ -338,8 +338,8 @@ impl<T: FromValue> FromValue for Option<T> {
 /// A table without SQL.
 #[derive(Clone, Debug)]
 pub struct TableHandle {
-    db: Database,
-    table: Arc<TableDef>,
+    pub(super) db: Database,
+    pub(super) table: Arc<TableDef>,
 }
 
 impl TableHandle {

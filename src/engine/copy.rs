@@ -1,6 +1,7 @@
 //! COPY: files in and out.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use futures::TryStreamExt;
 
@@ -121,9 +122,15 @@ pub fn load(
     mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
 ) -> Result<u64> {
     let writer = view.db.store().bulk()?;
+    // No other writer moves now: identity counters read here are the ones to go on from.
+    let locked = View {
+        db: view.db.clone(),
+        catalog: Arc::clone(&view.catalog),
+        snapshot: view.db.store().snapshot()?,
+        watch: view.watch.clone(),
+    };
     let fresh = {
-        let snapshot = view.db.store().snapshot()?;
-        let reader = snapshot.reader()?;
+        let reader = locked.snapshot.reader()?;
         if Catalog::load(&*reader)?.version() != view.catalog.version() {
             return Err(
                 Error::new(Kind::Conflict, "a definition changed meanwhile").hint("run the statement again")
@@ -135,8 +142,9 @@ pub fn load(
     // Identity counters move from chunk to chunk and are written at the end.
     let mut counters = WriteBatch::default();
     while let Some(rows) = next()? {
-        let cells = Cells { columns: columns.to_vec(), rows, overriding: None };
-        let rows = view.db.runtime().block_on(complete(view, table, cells, &mut counters))?;
+        let cells =
+            Cells { columns: columns.to_vec(), rows, overriding: None, before: loader.rows() as usize };
+        let rows = view.db.runtime().block_on(complete(&locked, table, cells, &mut counters))?;
         rows.iter().try_for_each(|row| loader.add(row))?;
     }
     for mutation in counters.mutations {

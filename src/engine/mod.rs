@@ -6,13 +6,16 @@
 
 mod api;
 mod build;
+mod bulk;
 mod copy;
 mod ddl;
+mod load;
 mod outcome;
 mod rows;
 mod runtime;
 mod session;
 mod show;
+mod trace;
 mod write;
 
 use std::path::{Path, PathBuf};

@@ -23,6 +23,8 @@ pub struct Cells {
     pub rows: Vec<Vec<Option<Value>>>,
     /// What becomes of values given for identity columns.
     pub overriding: Option<Overriding>,
+    /// Rows of the statement that came before these, for messages.
+    pub before: usize,
 }
 
 /// Casts the cells to their columns and fills in what was not given. Identity counters that move are
@@ -37,6 +39,7 @@ pub async fn complete(
     batch: &mut WriteBatch,
 ) -> Result<Vec<Vec<Value>>> {
     let n = cells.rows.len();
+    let in_row = |error: Error, at: usize| in_row(error, cells.before + at, cells.before + n);
     let mut rows = vec![vec![Value::Null; table.columns.len()]; n];
     let mut missing: Vec<Vec<usize>> = vec![Vec::new(); table.columns.len()];
     let mut given = vec![false; table.columns.len()];
@@ -62,7 +65,7 @@ pub async fn complete(
                         (Some(identity), None) if identity.always => return Err(always_identity(column)),
                         _ => {}
                     }
-                    rows[at][usize::from(id.0)] = assign(value, column).map_err(|e| in_row(e, at, n))?;
+                    rows[at][usize::from(id.0)] = assign(value, column).map_err(|e| in_row(e, at))?;
                 }
             }
         }
@@ -84,7 +87,7 @@ pub async fn complete(
         }
     }
     for (at, row) in rows.iter().enumerate() {
-        check_nulls(table, row).map_err(|e| in_row(e, at, n))?;
+        check_nulls(table, row).map_err(|e| in_row(e, at))?;
     }
     check_constraints(view, table, &rows).await?;
     Ok(rows)

@@ -345,27 +345,32 @@ impl Session {
                 .hint("ROLLBACK and begin one that may write")
                 .state("25006"));
         }
-        for attempt in 0.. {
-            let view = self.view()?;
-            let Written { batch, affected, returning } = match statement {
-                Statement::Insert(insert) => write::insert(&view, insert, params).await?,
-                Statement::Update(update) => write::update(&view, update, params).await?,
-                Statement::Delete(delete) => write::delete(&view, delete, params).await?,
-                _ => return Err(Error::internal("not a write")),
-            };
-            let catalog = Arc::clone(&view.catalog);
-            drop(view);
-            match self.apply(&catalog, batch) {
-                Err(e) if e.kind() == Kind::Conflict && self.open.is_none() && attempt < RETRIES => continue,
-                result => result?,
+        for _ in 0..RETRIES {
+            match self.write_once(statement, params).await {
+                Err(e) if e.kind() == Kind::Conflict && self.open.is_none() => {}
+                result => return result,
             }
-            let outcome = match returning {
-                Some(batch) => self.table_outcome(statement.kind_name(), batch)?,
-                None => self.done(statement.kind_name()),
-            };
-            return Ok(Outcome { affected: Some(affected), ..outcome });
         }
-        Err(Error::internal("a write neither succeeded nor failed"))
+        self.write_once(statement, params).await
+    }
+
+    async fn write_once(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
+        let view = self.view()?;
+        let alone = self.open.is_none();
+        let Written { batch, affected, returning } = match statement {
+            Statement::Insert(insert) => write::insert(&view, insert, params, alone).await?,
+            Statement::Update(update) => write::update(&view, update, params).await?,
+            Statement::Delete(delete) => write::delete(&view, delete, params).await?,
+            _ => return Err(Error::internal("not a write")),
+        };
+        let catalog = Arc::clone(&view.catalog);
+        drop(view);
+        self.apply(&catalog, batch)?;
+        let outcome = match returning {
+            Some(batch) => self.table_outcome(statement.kind_name(), batch)?,
+            None => self.done(statement.kind_name()),
+        };
+        Ok(Outcome { affected: Some(affected), ..outcome })
     }
 
     /// Adds a statement's writes to the transaction, or commits them.

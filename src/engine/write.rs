@@ -11,6 +11,7 @@ use sqlparser::ast::{
     Expr, Ident, LimitClause, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableWithJoins,
 };
 
+use super::bulk;
 use super::rows::{
     Cells, assign, batch_of, check_constraints, check_nulls, complete, literal, quote, values_of,
 };
@@ -39,11 +40,16 @@ pub struct Written {
     pub returning: Option<RecordBatch>,
 }
 
-/// INSERT and UPSERT.
-pub async fn insert(view: &View, stmt: &Insert, params: &[Value]) -> Result<Written> {
+/// INSERT and UPSERT. `alone`: outside a transaction, where a large INSERT ... SELECT is loaded at
+/// once and leaves no batch to commit.
+pub async fn insert(view: &View, stmt: &Insert, params: &[Value], alone: bool) -> Result<Written> {
     let table = view.table(&stmt.table)?;
     let mut batch = WriteBatch::default();
-    let cells = source_cells(view, &table, stmt, params).await?;
+    let may_load = alone && matches!(stmt.mode, InsertMode::Insert) && stmt.returning.is_none();
+    let cells = match source_cells(view, &table, stmt, params, may_load).await? {
+        Sourced::Cells(cells) => cells,
+        Sourced::Loaded(affected) => return Ok(Written { batch, affected, returning: None }),
+    };
     let given = cells.columns.clone();
     let rows = complete(view, &table, cells, &mut batch).await?;
     let mut staged = stage(view, &table, &stmt.mode, rows, &given)?;
@@ -71,43 +77,74 @@ fn finish(view: &View, table: &TableDef, changes: Changes, batch: &mut WriteBatc
     RowWriter::resume(table, &*reader, changes).finish(batch)
 }
 
+/// What became of an INSERT's source.
+enum Sourced {
+    /// Its rows, to be written.
+    Cells(Cells),
+    /// So many rows, which are in the table already.
+    Loaded(u64),
+}
+
 /// Columns and cells of an INSERT's source.
-async fn source_cells(view: &View, table: &TableDef, stmt: &Insert, params: &[Value]) -> Result<Cells> {
-    let columns: Vec<ColumnId> = if stmt.columns.is_empty() {
-        table.live_columns().map(|(id, _)| id).collect()
-    } else {
-        stmt.columns.iter().map(|name| view.column(table, name)).collect::<Result<_>>()?
+async fn source_cells(
+    view: &View,
+    table: &TableDef,
+    stmt: &Insert,
+    params: &[Value],
+    may_load: bool,
+) -> Result<Sourced> {
+    let columns = target_columns(view, table, stmt)?;
+    let (columns, rows) = match &stmt.source {
+        InsertSource::DefaultValues => (Vec::new(), vec![Vec::new()]),
+        InsertSource::Values(rows) => {
+            let rows = values_cells(view, rows, params).await?;
+            (fitting(stmt, columns, rows.iter().map(Vec::len))?, rows)
+        }
+        InsertSource::Query(query) => {
+            let mut source = bulk::Source::open(view, (**query).clone(), params).await?;
+            let columns = fitting(stmt, columns, std::iter::once(source.width()))?;
+            if source.gather(may_load).await? {
+                return source.load(view, table, &columns).map(Sourced::Loaded);
+            }
+            (columns, source.into_rows())
+        }
     };
+    Ok(Sourced::Cells(Cells { columns, rows, overriding: stmt.overriding, before: 0 }))
+}
+
+/// Columns an INSERT names; all of them if it names none.
+fn target_columns(view: &View, table: &TableDef, stmt: &Insert) -> Result<Vec<ColumnId>> {
+    if stmt.columns.is_empty() {
+        return Ok(table.live_columns().map(|(id, _)| id).collect());
+    }
+    let columns: Vec<ColumnId> =
+        stmt.columns.iter().map(|name| view.column(table, name)).collect::<Result<_>>()?;
     let distinct: HashSet<_> = columns.iter().collect();
     if distinct.len() < columns.len() {
         return Err(Error::invalid("a column is named twice")
             .at(stmt.columns.first().and_then(span_of_name))
             .state(sqlstate::DUPLICATE_COLUMN));
     }
-    let rows = match &stmt.source {
-        InsertSource::DefaultValues => vec![Vec::new()],
-        InsertSource::Values(rows) => values_cells(view, rows, params).await?,
-        InsertSource::Query(query) => {
-            let batch = view.select((**query).clone(), params).await?;
-            let rows = values_of(&batch)?;
-            rows.into_iter().map(|row| row.into_iter().map(Some).collect()).collect()
+    Ok(columns)
+}
+
+/// Those of `columns` that rows of these widths fill. Without a column list, fewer values stand for
+/// the first columns.
+///
+/// Errors: a row with more or fewer values than that.
+fn fitting(
+    stmt: &Insert,
+    mut columns: Vec<ColumnId>,
+    widths: impl Iterator<Item = usize>,
+) -> Result<Vec<ColumnId>> {
+    for (at, width) in widths.enumerate() {
+        if at == 0 && stmt.columns.is_empty() {
+            columns.truncate(width);
         }
-    };
-    let columns = match &stmt.source {
-        InsertSource::DefaultValues => Vec::new(),
-        // Without a column list, fewer values stand for the first columns.
-        _ if stmt.columns.is_empty() => {
-            let n = rows.first().map_or(columns.len(), Vec::len);
-            columns.into_iter().take(n).collect()
-        }
-        _ => columns,
-    };
-    for (at, row) in rows.iter().enumerate() {
-        if row.len() != columns.len() {
+        if width != columns.len() {
             return Err(Error::invalid(format!(
-                "row {} has {} values for {} columns",
+                "row {} has {width} values for {} columns",
                 at + 1,
-                row.len(),
                 columns.len()
             ))
             .hint("give every row as many values as there are columns")
@@ -115,7 +152,7 @@ async fn source_cells(view: &View, table: &TableDef, stmt: &Insert, params: &[Va
             .at(span_of_name(&stmt.table)));
         }
     }
-    Ok(Cells { columns, rows, overriding: stmt.overriding })
+    Ok(columns)
 }
 
 /// Cells of VALUES: literals as they are, all other expressions evaluated in one query.

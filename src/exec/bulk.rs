@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::dml::{duplicate_index_key, duplicate_rowkey, entropy};
+use super::dml::{duplicate_index_key, duplicate_rowkey, rowkey_of};
 use super::stored::{load_with, seal_family};
 use super::watch::Watch;
 use crate::error::{Error, Result};
@@ -37,9 +37,7 @@ impl<'a> Loader<'a> {
     /// Adds a row. Errors: a value its key part cannot hold.
     pub fn add(&mut self, row: &[Value]) -> Result<()> {
         let table = self.table;
-        let mut key = Vec::with_capacity(32);
-        table.key.encode(row, &|id| table.column_name(id), entropy(), &mut key)?;
-        let rowkey = Rowkey::new(key);
+        let rowkey = rowkey_of(table, row)?;
         for index in &table.indexes {
             if let Some(entry) = entry_of(table, index, row, &rowkey)? {
                 self.gather(index.keyspace, entry.key, entry.value);

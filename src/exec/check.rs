@@ -44,6 +44,9 @@ pub struct Report {
     pub complete: bool,
 }
 
+/// What is done with a checker, a key and its value.
+type Visit<'v, C> = dyn FnMut(&mut C, &[u8], &[u8]) -> Result<()> + 'v;
+
 /// A check under way.
 pub struct Checker<'a> {
     reader: &'a dyn Reader,
@@ -109,7 +112,7 @@ impl<'a> Checker<'a> {
         table: &TableDef,
         index: Option<&IndexDef>,
         keyspace: KeyspaceId,
-        visit: &mut dyn FnMut(&mut Self, &[u8], &[u8]) -> Result<()>,
+        visit: &mut Visit<'_, Self>,
     ) -> Result<()> {
         let label = format!("checking {}", index.map_or(&table.name, |i| &i.name));
         let total = self.reader.entries(keyspace)?;

@@ -51,19 +51,9 @@ impl<'a> RowWriter<'a> {
         self.changes
     }
 
-    /// The rowkey `values` would be stored under. Errors: a value its key part cannot hold.
+    /// The rowkey `values` would be stored under. Errors: as [`rowkey_of`].
     pub fn rowkey(&self, values: &[Value]) -> Result<Rowkey> {
-        let mut key = Vec::with_capacity(64);
-        self.table.key.encode(values, &|id| self.table.column_name(id), entropy(), &mut key)?;
-        if key.is_empty() {
-            return Err(Error::invalid(format!(
-                "the rowkey of table \"{}\" would be empty",
-                self.table.name
-            ))
-            .why("every part of the key is the empty string")
-            .state(sqlstate::KEY_RULE));
-        }
-        Ok(key.into())
+        rowkey_of(self.table, values)
     }
 
     /// The row now under `rowkey`, this statement's own changes included.
@@ -158,6 +148,20 @@ impl<'a> RowWriter<'a> {
         batch.mutations.sort_by_key(|m| !matches!(m, crate::store::Mutation::Delete(..)));
         Ok(self.changes)
     }
+}
+
+/// The rowkey a row of `table` is stored under.
+///
+/// Errors: a value its key part cannot hold; a key without a byte.
+pub fn rowkey_of(table: &TableDef, values: &[Value]) -> Result<Rowkey> {
+    let mut key = Vec::with_capacity(64);
+    table.key.encode(values, &|id| table.column_name(id), entropy(), &mut key)?;
+    if key.is_empty() {
+        return Err(Error::invalid(format!("the rowkey of table \"{}\" would be empty", table.name))
+            .why("every part of the key is the empty string")
+            .state(sqlstate::KEY_RULE));
+    }
+    Ok(key.into())
 }
 
 /// Entropy for `random(n)` parts: a counter through a mixer (splitmix64, Steele et al. 2014), seeded

@@ -298,7 +298,12 @@ impl Form {
             false if format.undoable() => Cut::After(first),
             _ => Cut::Before(first),
         };
-        let upper = if bounded_high { Cut::After(last) } else { Cut::Last };
+        let upper = match shown(high + 1) {
+            _ if !bounded_high => Cut::Last,
+            // `< 2024-03-04` ends at that day, rather than after the last second before it.
+            Some((next, true)) if next.len() == last.len() && next > last => Cut::Before(next),
+            _ => Cut::After(last),
+        };
         let whole = |n: i128| text::time_of(ty, n).is_some_and(|time| format.floor(time) == time);
         let tight = format.undoable()
             || ((!bounded_low || exact) && (!bounded_high || high == self.domain().1 || whole(high + 1)));

@@ -19,6 +19,8 @@ mod predicate;
 mod proof;
 mod ranges;
 mod sets;
+#[cfg(test)]
+mod testing;
 mod walk;
 
 pub use like::LikePattern;

@@ -1,1 +1,392 @@
+//! The planner's two promises, tested on every row of small domains: *a row that matches lies inside the
+//! ranges*; *a row inside the ranges matches if and only if the residual is true for it*.
+//!
+//! Layouts, predicates and limits are random. Values sit close together and are hostile to encodings:
+//! texts that are starts of each other, that end in pads and delimiters, that hold 00 and FF; both zeros;
+//! times finer than formats; numbers too wide for pads.
 
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use proptest::test_runner::TestCaseError;
+
+use super::testing::{B, COLUMNS, D, M, N, Row, S, T, TS, asc, desc, encode, layout, lit, name, rowkey};
+use super::*;
+use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyRanges, PartSpec, Tail, Transform};
+use crate::value::{ColumnType, Value};
+
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+
+/// Values that rows have.
+fn domain(column: ColumnId) -> Vec<Value> {
+    match COLUMNS[usize::from(column.0)].1 {
+        ColumnType::Integer => [-3, 0, 1, 2, 10, 11, 99].map(Value::Int).to_vec(),
+        ColumnType::Boolean => [false, true].map(Value::Boolean).to_vec(),
+        ColumnType::Timestamp => {
+            [-SECOND, 0, 1, DAY - SECOND, DAY, 32 * DAY, 366 * DAY].map(Value::Timestamp).to_vec()
+        }
+        ColumnType::Double => [-1.5, -0.0, 0.0, 2.0, f64::INFINITY, f64::NAN].map(Value::Double).to_vec(),
+        ColumnType::Decimal { .. } => [-15, 0, 5, 10, 100].map(|d| Value::Decimal(d, 1)).to_vec(),
+        _ => ["", "0", "9", "09", "a", "aa", "ab", "a_", "b ", "a\0", "é"]
+            .map(|t| Value::Text(t.into()))
+            .to_vec(),
+    }
+}
+
+/// Values that predicates compare with: those of rows, and others around them.
+fn literal(column: ColumnId) -> impl Strategy<Value = Value> {
+    let mut values = domain(column);
+    values.extend(match COLUMNS[usize::from(column.0)].1 {
+        ColumnType::Integer => [i64::MIN, -4, 5, 100, 1 << 31, i64::MAX].map(Value::Int).to_vec(),
+        ColumnType::Boolean => vec![],
+        ColumnType::Timestamp => [i64::MIN, 2, DAY / 2, DAY + 1, i64::MAX].map(Value::Timestamp).to_vec(),
+        ColumnType::Double => [f64::NEG_INFINITY, 0.5].map(Value::Double).to_vec(),
+        ColumnType::Decimal { .. } => [-999, 7, 999].map(|d| Value::Decimal(d, 1)).to_vec(),
+        _ => ["a b", "a^", "a_b", "aaaa", "\u{10FFFF}", "\0"].map(|t| Value::Text(t.into())).to_vec(),
+    });
+    select(values)
+}
+
+fn transform(column: ColumnId) -> BoxedStrategy<Transform> {
+    let hashes = prop_oneof![
+        Just(Transform::Md5Hex { column, from: 0, len: 1 }),
+        Just(Transform::Md5(column)),
+        Just(Transform::Md5Bucket { columns: vec![column], buckets: 3 }),
+        Just(Transform::Random { buckets: 2 }),
+    ];
+    let plain = Just(Transform::Column(column));
+    let of_type = match COLUMNS[usize::from(column.0)].1 {
+        ColumnType::Integer | ColumnType::Decimal { .. } => {
+            let mut all = vec![
+                Transform::Lpad { column, width: 3, pad: '0' },
+                Transform::Reverse { column, width: Some(3) },
+                Transform::Reverse { column, width: None },
+                Transform::ReverseBytes(column),
+                Transform::Text(column),
+            ];
+            if column == N {
+                all.push(Transform::MaxMinus { column, max: 50, width: Some(2) });
+                all.push(Transform::MaxMinus { column, max: 50, width: None });
+                all.push(Transform::Modulo { column, buckets: 3 });
+            }
+            select(all).boxed()
+        }
+        ColumnType::Varchar => select(vec![
+            Transform::Lpad { column, width: 2, pad: '0' },
+            Transform::Rpad { column, width: 2, pad: ' ' },
+            Transform::Rpad { column, width: 2, pad: 'a' },
+            Transform::Reverse { column, width: None },
+            Transform::Reverse { column, width: Some(2) },
+            Transform::Text(column),
+            Transform::Code {
+                column,
+                codes: [("a", "x"), ("ab", "y"), ("é", "z")].map(|(n, c)| (n.into(), c.into())).to_vec(),
+            },
+        ])
+        .boxed(),
+        ColumnType::Timestamp => select(
+            ["YYYY-MM-DD", "YYYYMMDDHH24MISS", "DD-MM-YYYY", "YYYY", "HH24"]
+                .map(|format| Transform::ToChar { column, format: format.into() })
+                .to_vec(),
+        )
+        .boxed(),
+        _ => plain.clone().boxed(),
+    };
+    prop_oneof![3 => plain, 3 => of_type, 2 => hashes].boxed()
+}
+
+fn part(columns: Vec<ColumnId>) -> impl Strategy<Value = PartSpec> {
+    let several = Transform::Md5Bucket { columns: columns.clone(), buckets: 2 };
+    let of_one = select(columns).prop_flat_map(transform);
+    (prop_oneof![9 => of_one, 1 => Just(several)], prop::bool::weighted(0.25))
+        .prop_map(|(transform, descending)| if descending { desc(transform) } else { asc(transform) })
+}
+
+/// A random layout over three columns, two of which are in the key more often than not.
+#[derive(Clone, Debug)]
+struct Case {
+    columns: Vec<ColumnId>,
+    nullable: [bool; COLUMNS.len()],
+    parts: Vec<PartSpec>,
+    target: Target,
+    limits: Limits,
+    predicate: Predicate,
+    on_rowkey: Option<(Vec<RowkeyTerm>, /* AND, or else OR */ bool)>,
+}
+
+/// A comparison with a rowkey made from that of some row: cut, and then lengthened.
+#[derive(Clone, Debug)]
+struct RowkeyTerm {
+    op: CmpOp,
+    like: bool,
+    row: Index,
+    cut: Index,
+    extra: Vec<u8>,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let columns = select(vec![
+        vec![N, T, B],
+        vec![T, N, TS],
+        vec![TS, T, B],
+        vec![D, N, T],
+        vec![M, T, B],
+        vec![T, S, B],
+    ]);
+    columns.prop_flat_map(|columns| {
+        let parts =
+            prop::collection::vec((part(columns.clone()), prop::option::weighted(0.3, delimiter())), 1..4);
+        let whole = prop::bool::weighted(0.6);
+        let layout = (parts, whole, prop::array::uniform7(prop::bool::weighted(0.4)), any::<bool>());
+        let on_rowkey = (prop::collection::vec(rowkey_term(), 1..3), prop::bool::weighted(0.8));
+        (layout, predicate(columns.clone()), limits(), prop::option::weighted(0.2, on_rowkey)).prop_map(
+            move |((parts, whole, nullable, index), predicate, limits, on_rowkey)| {
+                let target = if index { Target::Index } else { Target::Primary };
+                let nullable = if index { nullable } else { [false; COLUMNS.len()] };
+                let mut parts: Vec<PartSpec> = parts
+                    .into_iter()
+                    .flat_map(|(part, end)| [Some(part), end].into_iter().flatten())
+                    .collect();
+                if whole && target == Target::Primary {
+                    // Otherwise most salted keys would be refused.
+                    let mut used: Vec<ColumnId> =
+                        parts.iter().flat_map(|p| p.transform.columns()).copied().collect();
+                    used.sort();
+                    used.dedup();
+                    parts.extend(used.into_iter().map(|c| asc(Transform::Column(c))));
+                }
+                Case { columns: columns.clone(), nullable, parts, target, limits, predicate, on_rowkey }
+            },
+        )
+    })
+}
+
+fn delimiter() -> impl Strategy<Value = PartSpec> {
+    select(vec!["_", "\u{1}", "__"]).prop_map(lit)
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    let few = (1usize..6, 1usize..4)
+        .prop_map(|(max_ranges, max_alternatives)| Limits { max_ranges, max_alternatives });
+    prop_oneof![3 => Just(Limits::default()), 1 => few]
+}
+
+fn comparison() -> impl Strategy<Value = CmpOp> {
+    select(vec![CmpOp::Eq, CmpOp::Eq, CmpOp::Ne, CmpOp::Lt, CmpOp::Le, CmpOp::Gt, CmpOp::Ge])
+}
+
+fn rowkey_term() -> impl Strategy<Value = RowkeyTerm> {
+    let extra = prop::collection::vec(select(vec![0, b'a', b'_', 0xFF]), 0..2);
+    (comparison(), prop::bool::weighted(0.2), any::<Index>(), any::<Index>(), extra)
+        .prop_map(|(op, like, row, cut, extra)| RowkeyTerm { op, like, row, cut, extra })
+}
+
+fn atom(column: ColumnId) -> BoxedStrategy<Predicate> {
+    let field = Field::Column(column);
+    let compare = (comparison(), literal(column)).prop_map(move |(op, v)| Predicate::compare(field, op, v));
+    let list = prop::collection::vec(prop_oneof![9 => literal(column), 1 => Just(Value::Null)], 0..4)
+        .prop_map(move |values| Predicate::is_in(field, values));
+    let null = Just(Predicate::is_null(field));
+    let opaque = Just(Predicate::Opaque("f(n)".into()));
+    if COLUMNS[usize::from(column.0)].1 != ColumnType::Varchar {
+        return prop_oneof![6 => compare, 2 => list, 1 => null, 1 => opaque].boxed();
+    }
+    let pattern =
+        select(vec!["a%", "%a", "%", "a_", "%b%", "a%b", "0%", "%0", "a\\_%", "%_", "_a%b", "ab", "a %"]);
+    let like = (pattern, prop::bool::weighted(0.1)).prop_map(move |(pattern, any_case)| {
+        Predicate::like(field, LikePattern::new(pattern, Some('\\')).unwrap(), any_case)
+    });
+    prop_oneof![4 => compare, 2 => list, 4 => like, 1 => null].boxed()
+}
+
+fn tuple(columns: Vec<ColumnId>) -> impl Strategy<Value = Predicate> {
+    let order = Just(columns).prop_shuffle();
+    (order, comparison(), 1usize..4).prop_flat_map(|(mut columns, op, len)| {
+        columns.truncate(len);
+        let fields: Vec<Field> = columns.iter().copied().map(Field::Column).collect();
+        let values: Vec<_> = columns.into_iter().map(literal).collect();
+        values.prop_map(move |values| Predicate::tuple(fields.clone(), op, values).unwrap())
+    })
+}
+
+fn predicate(columns: Vec<ColumnId>) -> impl Strategy<Value = Predicate> {
+    let one = select(columns.clone()).prop_flat_map(atom);
+    prop_oneof![9 => one, 1 => tuple(columns)].prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            3 => prop::collection::vec(inner.clone(), 1..4).prop_map(Predicate::and),
+            2 => prop::collection::vec(inner.clone(), 1..4).prop_map(Predicate::or),
+            1 => inner.prop_map(Predicate::not),
+        ]
+    })
+}
+
+/// Every row of the domain that can be written, with its key.
+fn rows(case: &Case, layout: &KeyLayout) -> Vec<(Vec<u8>, Row)> {
+    let mut all = vec![vec![Value::Null; COLUMNS.len()]];
+    for &column in &case.columns {
+        let at = usize::from(column.0);
+        let mut values = domain(column);
+        values.extend(case.nullable[at].then_some(Value::Null));
+        let with = |row: &Vec<Value>, value: Value| {
+            let mut row = row.clone();
+            row[at] = value;
+            row
+        };
+        all = all.iter().flat_map(|row| values.iter().map(move |v| with(row, v.clone()))).collect();
+    }
+    let pointers: [&[u8]; 4] = [b"", b"\0", b"0", b"\xFF\xFF"];
+    let row = |(i, values): (usize, Vec<Value>)| {
+        let mut key = encode(layout, &values, i as u64)?;
+        let rowkey = rowkey(layout, &key);
+        let pointer = match case.target {
+            Target::Primary => vec![],
+            Target::Index => pointers[i % pointers.len()].to_vec(),
+        };
+        key.extend_from_slice(&pointer);
+        Some((key, Row { values, rowkey, pointer }))
+    };
+    all.into_iter().enumerate().filter_map(row).collect()
+}
+
+impl RowkeyTerm {
+    /// `None` if the bytes are no value of the rowkey's type.
+    fn predicate(&self, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Option<Predicate> {
+        let mut bytes = match &self.row.get(rows).1.rowkey {
+            Value::Text(text) => text.clone().into_bytes(),
+            Value::Bytes(bytes) => bytes.clone(),
+            _ => return None,
+        };
+        bytes.truncate(bytes.len() - self.cut.index(bytes.len() + 1) / 2);
+        bytes.extend_from_slice(&self.extra);
+        let text = String::from_utf8(bytes.clone());
+        if self.like {
+            let escaped = text.ok()?.replace(['%', '_', '!'], "") + "%";
+            let pattern = LikePattern::new(escaped, Some('!')).ok()?;
+            return Some(Predicate::like(Field::Rowkey, pattern, false));
+        }
+        let value = if layout.is_text() { Value::Text(text.ok()?) } else { Value::Bytes(bytes) };
+        Some(Predicate::compare(Field::Rowkey, self.op, value))
+    }
+}
+
+/// Tests the promises on one case; `None` if it is no case at all.
+fn check(case: &Case) -> Result<Option<()>, TestCaseError> {
+    let tail = match case.target {
+        Target::Primary => Tail::Nothing,
+        Target::Index => Tail::Pointer,
+    };
+    let Ok(layout) = layout(case.parts.clone(), case.nullable, tail) else { return Ok(None) };
+    let rows = rows(case, &layout);
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let predicate = whole_predicate(case, &layout, &rows);
+    let found = ranges(&predicate, &layout, case.target, case.limits);
+    prop_assert!(found.ranges.as_slice().len() <= case.limits.max_ranges, "too many: {:?}", found);
+    prop_assert_eq!(found.tight, found.residual == Predicate::True);
+    prop_assert!(!found.points || found.ranges.as_slice().iter().all(|r| r.as_point().is_some()));
+    for (key, row) in &rows {
+        let matches = predicate.eval(row).unwrap() == Some(true);
+        let inside = found.ranges.contains(key);
+        let says = || {
+            let (all, left) = (predicate.show(&name), found.residual.show(&name));
+            format!(
+                "{all}\nrow {:?}\nkey {}\nranges {:?}\nresidual {left}",
+                row.values,
+                key.escape_ascii(),
+                found.ranges
+            )
+        };
+        prop_assert!(inside || !matches, "a matching row is outside: {}", says());
+        let kept = inside && found.residual.eval(row).unwrap() == Some(true);
+        prop_assert_eq!(kept, matches, "ranges and residual disagree with the predicate: {}", says());
+        for (column, value) in found.fixed.iter().filter(|_| matches) {
+            prop_assert_eq!(&row.values[usize::from(column.0)], value, "not fixed: {}", says());
+        }
+    }
+    check_order(&found, &layout, &predicate, rows)?;
+    Ok(Some(()))
+}
+
+fn whole_predicate(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Predicate {
+    let Some((terms, all)) = &case.on_rowkey else { return case.predicate.clone() };
+    let terms = terms.iter().filter_map(|term| term.predicate(layout, rows)).chain([case.predicate.clone()]);
+    if *all { Predicate::and(terms) } else { Predicate::or(terms) }
+}
+
+/// Reading in key order, or merging the buckets, yields matching rows in the order that was promised.
+fn check_order(
+    found: &Ranges,
+    layout: &KeyLayout,
+    predicate: &Predicate,
+    rows: Vec<(Vec<u8>, Row)>,
+) -> Result<(), TestCaseError> {
+    let mut rows: Vec<(Vec<u8>, Row)> =
+        rows.into_iter().filter(|(_, row)| predicate.eval(row).unwrap() == Some(true)).collect();
+    rows.sort_by(|a, b| a.0.cmp(&b.0));
+    if let Some(fan_out) = &found.fan_out {
+        let streams = fan_out.streams(&found.ranges);
+        prop_assert!(streams.len() > 1);
+        for (key, _) in &rows {
+            let holders = streams.iter().filter(|s: &&KeyRanges| s.contains(key)).count();
+            prop_assert_eq!(holders, 1, "key {} in streams {:?}", key.escape_ascii(), streams);
+        }
+        rows.sort_by(|a, b| a.0[fan_out.prefix_len()..].cmp(&b.0[fan_out.prefix_len()..]));
+    }
+    let order = ordering(layout, &|c| found.fixed.contains_key(&c));
+    for pair in rows.windows(2) {
+        let compare = |(column, direction): &(ColumnId, KeyOrder)| {
+            let value = |row: &Row| row.values[usize::from(column.0)].clone();
+            let forward = value(&pair[0].1).cmp(&value(&pair[1].1));
+            if *direction == KeyOrder::Ascending { forward } else { forward.reverse() }
+        };
+        let first = order.iter().map(compare).find(|o| o.is_ne());
+        prop_assert!(
+            first.is_none_or(|o| o.is_lt()),
+            "rows {:?} and {:?} are not in order {:?}",
+            pair[0].1.values,
+            pair[1].1.values,
+            order
+        );
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_global_rejects: u32::MAX, ..ProptestConfig::default() })]
+
+    #[test]
+    fn ranges_and_residual_are_the_predicate(case in case()) {
+        prop_assume!(check(&case)?.is_some());
+    }
+
+    #[test]
+    fn what_implies_holds_wherever_the_other_does(
+        known in predicate(vec![N, T, B]), wanted in predicate(vec![N, T, B]),
+    ) {
+        let implies = known.implies(&wanted);
+        prop_assert!(known.has_opaque_part() || wanted.has_opaque_part() || known.implies(&known));
+        for n in domain(N).into_iter().chain([Value::Null]) {
+            for t in domain(T).into_iter().chain([Value::Null]) {
+                for b in domain(B).into_iter().chain([Value::Null]) {
+                    let mut values = vec![Value::Null; COLUMNS.len()];
+                    for (column, value) in [(N, &n), (T, &t), (B, &b)] {
+                        values[usize::from(column.0)] = value.clone();
+                    }
+                    let row = Row { values, rowkey: Value::Null, pointer: vec![] };
+                    let (mine, theirs) = (known.eval(&row).unwrap(), wanted.eval(&row).unwrap());
+                    prop_assert!(!implies || mine != Some(true) || theirs == Some(true), "{:?}", row.values);
+                    if !known.has_opaque_part() {
+                        prop_assert_eq!(known.clone().not().eval(&row).unwrap(), mine.map(|m| !m));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Predicate {
+    fn has_opaque_part(&self) -> bool {
+        format!("{self:?}").contains("Opaque")
+    }
+}

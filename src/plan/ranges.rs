@@ -179,7 +179,7 @@ impl Union {
             tight: residual == Predicate::True,
             residual,
             points,
-            fan_out: FanOut::of(layout, &fixed).filter(|f| !points && !f.is_single(&ranges)),
+            fan_out: FanOut::of(layout, &fixed).filter(|f| !f.is_single(&ranges)),
             bound_parts: if self.count > 0 { self.bound_parts } else { 0 },
             unbound_leading: self.count > 0 && !self.bound,
             ranges,

@@ -4,13 +4,14 @@ use std::ops::Bound;
 
 use super::like::LikePattern;
 use super::predicate::{CmpOp, Field, Predicate};
-use crate::key::{Interval, prefix_end};
+use crate::key::{Interval, prefix_end, text_successor};
 use crate::value::{Value, ValueRef};
 
 /// A set of values of one column: NULL or not, and intervals of the others.
 ///
-/// Intervals are sorted, disjoint, not empty, and do not touch. Types whose values can be counted
-/// (integers, dates, times, booleans) have closed bounds, so that `x > 5 AND x < 7` is the point 6.
+/// Intervals are sorted, disjoint, not empty, and do not touch; only single values stay side by side, so
+/// that `IN (1, 2)` can still be listed. Types whose values can be counted (integers, dates, times,
+/// booleans) have closed bounds, so that `x > 5 AND x < 7` is the point 6.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueSet {
     null: bool,
@@ -166,7 +167,8 @@ impl ValueSet {
 
     /// All of its values are in `other`.
     pub fn is_subset(&self, other: &ValueSet) -> bool {
-        self.intersect(other) == *self
+        let outside = self.intersect(&other.complement());
+        outside.is_empty() && (other.null || !self.null)
     }
 }
 
@@ -258,7 +260,8 @@ fn liked(field: Field, pattern: &LikePattern, case_insensitive: bool) -> (ValueS
     let set = match (pattern.prefix(), field) {
         ("", _) => ValueSet::not_null(),
         (prefix, Field::Column(_)) => {
-            let upper = text_after(prefix).map_or(Bound::Unbounded, |end| Bound::Excluded(Value::Text(end)));
+            let upper =
+                text_successor(prefix).map_or(Bound::Unbounded, |end| Bound::Excluded(Value::Text(end)));
             ValueSet::interval(Bound::Included(Value::Text(prefix.to_owned())), upper)
         }
         (prefix, Field::Rowkey | Field::PrimaryRowkey) => {
@@ -268,21 +271,6 @@ fn liked(field: Field, pattern: &LikePattern, case_insensitive: bool) -> (ValueS
         }
     };
     (set, pattern.is_prefix())
-}
-
-/// The smallest text greater than every text that starts with `prefix`; `None` if there is none.
-fn text_after(prefix: &str) -> Option<String> {
-    let mut chars = prefix.chars();
-    while let Some(last) = chars.next_back() {
-        let next = match last {
-            '\u{D7FF}' => Some('\u{E000}'),
-            _ => char::from_u32(u32::from(last) + 1),
-        };
-        if let Some(next) = next {
-            return Some(format!("{}{next}", chars.as_str()));
-        }
-    }
-    None
 }
 
 /// A place between values: before or after one, or beyond them all.
@@ -332,11 +320,13 @@ fn beyond(bound: &Bound<Value>) -> Option<Bound<Value>> {
 
 /// `a` starts first; nothing lies between it and `b`.
 fn touch(a: &Interval, b: &Interval) -> bool {
-    let adjacent = || match (&a.upper, &b.lower) {
+    let neighbours = || match (&a.upper, &b.lower) {
         (Bound::Included(last), Bound::Included(first)) => neighbour(last, 1) == Neighbour::Is(first.clone()),
         _ => false,
     };
-    upper_cut(a) >= lower_cut(b) || adjacent()
+    // Two booleans are all there are; other values that were given one by one stay a list.
+    let is_list = || as_point(a).is_some() && as_point(b).is_some() && !is_boolean(&a.upper);
+    upper_cut(a) >= lower_cut(b) || (neighbours() && !is_list())
 }
 
 /// The same values with closed bounds, if they can be counted; `None` if there are none.
@@ -417,6 +407,15 @@ mod tests {
     }
 
     #[test]
+    fn listed_neighbours_stay_a_list() {
+        let listed = ValueSet::of_values([1, 2, 3].map(Value::Int));
+        assert_eq!(listed.points().map(|p| p.len()), Some(3));
+        let between = set(Predicate::and([int(CmpOp::Ge, 1), int(CmpOp::Le, 3)]));
+        assert!(between.is_subset(&listed) && listed.is_subset(&between));
+        assert!(ValueSet::of_values([false, true].map(Value::Boolean)).covers_not_null());
+    }
+
+    #[test]
     fn null_matches_only_is_null() {
         assert!(!set(int(CmpOp::Ne, 1)).has_null());
         let or_null = Predicate::or([int(CmpOp::Eq, 1), Predicate::is_null(A)]);
@@ -437,9 +436,6 @@ mod tests {
         assert_eq!(like(A, "ab%"), (expected.clone(), true));
         assert_eq!(like(A, "ab%c"), (expected, false));
         assert_eq!(like(A, "%"), (ValueSet::not_null(), true));
-        assert_eq!(text_after("a\u{D7FF}"), Some("a\u{E000}".into()));
-        assert_eq!(text_after("a\u{10FFFF}"), Some("b".into()));
-        assert_eq!(text_after("\u{10FFFF}"), None);
         let bytes = |b: &[u8]| Value::Bytes(b.to_vec());
         let expected = ValueSet::interval(Bound::Included(bytes(b"a\x7f")), Bound::Excluded(bytes(b"a\x80")));
         assert_eq!(like(Field::Rowkey, "a\u{7f}%"), (expected, true));

@@ -40,6 +40,8 @@ pub enum Command {
     Echo(String),
     /// Set a variable; without: list them.
     Set(Option<(String, String)>),
+    /// Set a variable that is not set yet.
+    Default(String, String),
     /// Forget a variable.
     Unset(String),
 }
@@ -96,10 +98,11 @@ pub const COMMANDS: &[Spec] = &[
     }),
     spec(&["echo"], "TEXT", "print a text", |rest| Ok(Command::Echo(unquoted(rest).to_owned()))),
     spec(&["set"], "[NAME VALUE]", "set a variable, written :NAME in SQL; or list them", |rest| {
-        Ok(Command::Set(optional(rest).map(|rest| {
-            let (name, value) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-            (name.to_owned(), unquoted(value.trim()).replace("''", "'"))
-        })))
+        Ok(Command::Set(optional(rest).map(assignment)))
+    }),
+    spec(&["default"], "NAME VALUE", "set a variable unless it is set, as by --set", |rest| {
+        let (name, value) = assignment(required(rest, "a name")?);
+        Ok(Command::Default(name, value))
     }),
     spec(&["unset"], "NAME", "forget a variable", |rest| {
         required(rest, "a name").map(|name| Command::Unset(name.to_owned()))
@@ -184,6 +187,12 @@ fn required<'a>(rest: &'a str, what: &str) -> Result<&'a str> {
     optional(rest).ok_or_else(|| bad_argument(format!("{what} is missing")))
 }
 
+/// `NAME VALUE`.
+fn assignment(rest: &str) -> (String, String) {
+    let (name, value) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    (name.to_owned(), unquoted(value.trim()).replace("''", "'"))
+}
+
 fn switch(rest: &str) -> Result<Option<bool>> {
     match rest.to_ascii_lowercase().as_str() {
         "" => Ok(None),
@@ -259,6 +268,7 @@ mod tests {
             ("\\set scale 0.01", Command::Set(Some(("scale".into(), "0.01".into())))),
             ("\\set who 'O''Brien'", Command::Set(Some(("who".into(), "O'Brien".into())))),
             ("\\set", Command::Set(None)),
+            ("\\default scale 0.1", Command::Default("scale".into(), "0.1".into())),
             ("\\unset who", Command::Unset("who".into())),
             (".exit", Command::Quit),
         ];

@@ -367,10 +367,14 @@ impl Console {
                     self.variables.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
                 self.say(&list)
             }
-            Command::Set(Some((name, value))) => match self.variables.set(&name, value) {
-                Ok(()) => Ok(()),
-                Err(error) => self.fail_outside(error, place),
-            },
+            Command::Set(Some((name, value))) => {
+                let set = self.variables.set(&name, value);
+                set.or_else(|error| self.fail_outside(error, place))
+            }
+            Command::Default(name, value) => {
+                let set = self.variables.set_default(&name, value);
+                set.or_else(|error| self.fail_outside(error, place))
+            }
             Command::Unset(name) => {
                 self.variables.unset(&name);
                 Ok(())

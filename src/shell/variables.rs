@@ -31,6 +31,11 @@ impl Variables {
         Ok(())
     }
 
+    /// Sets a variable that is not set yet. Errors: as [`Variables::set`].
+    pub fn set_default(&mut self, name: &str, value: impl Into<String>) -> Result<()> {
+        if self.0.contains_key(name) { Ok(()) } else { self.set(name, value) }
+    }
+
     /// Forgets a variable; no error if it is not set.
     pub fn unset(&mut self, name: &str) {
         self.0.remove(name);
@@ -134,6 +139,14 @@ mod tests {
         variables.set("a", ":b").unwrap();
         variables.set("b", "1").unwrap();
         assert_eq!(variables.substitute(":a"), ":b");
+    }
+
+    #[test]
+    fn a_default_gives_way() {
+        let mut variables = variables();
+        variables.set_default("scale", "1").unwrap();
+        variables.set_default("other", "1").unwrap();
+        assert_eq!(variables.substitute(":scale :other"), "0.01 1");
     }
 
     #[test]

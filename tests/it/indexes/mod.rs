@@ -305,8 +305,11 @@ struct Run {
 
 type Check<T = ()> = Result<T, String>;
 
+/// Rows, rows written, columns.
+type Answer = (Vec<Vec<Value>>, u64, Vec<(String, ColumnType)>);
+
 impl Run {
-    fn execute(&mut self, sql: &Sql) -> Result<(Vec<Vec<Value>>, u64, Vec<(String, ColumnType)>), Error> {
+    fn execute(&mut self, sql: &Sql) -> Result<Answer, Error> {
         self.log.push(match &sql.params[..] {
             [] => format!("{};", sql.text),
             params => format!("{};  -- {params:?}", sql.text),

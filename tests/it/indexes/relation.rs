@@ -262,11 +262,11 @@ impl Query {
     pub fn sql(&self, relation: &Relation) -> Sql {
         let names: Vec<&str> =
             self.selected(relation).iter().map(|c| relation.columns[*c].0.as_str()).collect();
-        let mut out = Sql::default();
-        out.text = match self.grouped {
+        let text = match self.grouped {
             false => format!("SELECT {} FROM {}", names.join(", "), relation.name),
             true => format!("SELECT {0}, count(*), count({0}) FROM {1}", names[0], relation.name),
         };
+        let mut out = Sql { text, ..Sql::default() };
         if let Some(cond) = &self.cond {
             out.text.push_str(" WHERE ");
             relation.write(cond, &mut out);
