@@ -52,9 +52,7 @@ impl CheckedIntegers {
             _ => None,
         };
         Ok(match function {
-            Some(function)
-                if left.get_type(schema)?.is_integer() && right.get_type(schema)?.is_integer() =>
-            {
+            Some(function) if left.get_type(schema)?.is_integer() && right.get_type(schema)?.is_integer() => {
                 let function = Arc::clone(function);
                 Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![*left, *right])))
             }
@@ -229,7 +227,8 @@ fn wide(values: &[ArrayRef]) -> DfResult<Vec<ArrayRef>> {
 }
 
 fn narrow(sum: i128) -> Result<i64, ArrowError> {
-    i64::try_from(sum).map_err(|_| ArrowError::ArithmeticOverflow(format!("the sum {sum} is out of range for BIGINT")))
+    i64::try_from(sum)
+        .map_err(|_| ArrowError::ArithmeticOverflow(format!("the sum {sum} is out of range for BIGINT")))
 }
 
 impl Accumulator for Narrowed<Box<dyn Accumulator>> {
@@ -289,7 +288,11 @@ impl GroupsAccumulator for Narrowed<Box<dyn GroupsAccumulator>> {
         self.0.merge_batch(values, groups, total_groups)
     }
 
-    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> DfResult<Vec<ArrayRef>> {
+    fn convert_to_state(
+        &self,
+        values: &[ArrayRef],
+        filter: Option<&BooleanArray>,
+    ) -> DfResult<Vec<ArrayRef>> {
         self.0.convert_to_state(&wide(values)?, filter)
     }
 

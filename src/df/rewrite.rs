@@ -19,10 +19,8 @@ pub fn rewrite_expressions(
     plan.transform_up_with_subqueries(|plan| {
         let mut schema = merge_schema(&plan.inputs());
         if let LogicalPlan::TableScan(scan) = &plan {
-            schema.merge(&DFSchema::try_from_qualified_schema(
-                scan.table_name.clone(),
-                &scan.source.schema(),
-            )?);
+            schema
+                .merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
         }
         let names = NamePreserver::new(&plan);
         let rewritten = plan.map_expressions(|expr| {
