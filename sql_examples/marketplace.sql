@@ -112,10 +112,12 @@ SELECT order_time, primary_rowkey FROM open_orders;
 -- ---------------------------------------------------------------------------------------------
 \echo == What no key answers
 -- ---------------------------------------------------------------------------------------------
--- No layout leads with the amount, so every row is read. EXPLAIN says why each index could not serve.
-EXPLAIN SELECT order_no FROM orders WHERE amount > 200;
+-- No layout leads with the amount, so every row is read and checked. EXPLAIN says for each index why it
+-- cannot serve.
+SELECT order_no, customer_id, amount FROM orders WHERE amount > 200 ORDER BY order_no;
+EXPLAIN SELECT order_no, customer_id, amount FROM orders WHERE amount > 200;
 
--- A full scan is right when every row counts. Three columns are all in orders_by_buyer, so its entries
--- are read instead of the wider rows.
+-- Reading everything is right when every row counts. What this asks for is all in orders_by_buyer, so
+-- its entries are read instead of the wider rows.
 SELECT buyer_id, count(*) AS orders, sum(amount) AS total FROM orders GROUP BY buyer_id ORDER BY buyer_id;
-EXPLAIN SELECT buyer_id, sum(amount) AS total FROM orders GROUP BY buyer_id;
+EXPLAIN SELECT buyer_id, amount FROM orders;

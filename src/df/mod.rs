@@ -5,6 +5,7 @@
 //! wants ([`order`]); the source converts the pushed-down filters ([`expr`]), chooses an access path and
 //! becomes a [`scan::ScanExec`].
 
+mod cast_error;
 pub mod explain;
 mod expr;
 mod functions;

@@ -27,6 +27,7 @@ use datafusion::sql::planner::{ParserOptions, SqlToRel};
 use futures::{Stream, TryStreamExt};
 use sqlparser::ast::{self, Query};
 
+use super::cast_error::cast_error;
 use super::table::TableSource;
 use super::{functions, order, tpch};
 use crate::catalog::{Catalog, Relation};
@@ -391,9 +392,8 @@ fn arrow_error(error: arrow::error::ArrowError) -> Error {
             .why("the result does not fit its type")
             .hint("cast to a wider type")
             .state(sqlstate::OUT_OF_RANGE),
-        ArrowError::CastError(what)
-        | ArrowError::ParseError(what)
-        | ArrowError::InvalidArgumentError(what) => Error::invalid(what).state(sqlstate::INVALID_TEXT),
+        ArrowError::CastError(what) | ArrowError::ParseError(what) => cast_error(&what),
+        ArrowError::InvalidArgumentError(what) => Error::invalid(what).state(sqlstate::INVALID_TEXT),
         ArrowError::ExternalError(source) => match source.downcast::<DataFusionError>() {
             Ok(inner) => df_error(*inner),
             Err(other) => Error::invalid(other.to_string()),

@@ -15,6 +15,7 @@ mod rows;
 mod runtime;
 mod session;
 mod show;
+mod trace;
 mod write;
 
 use std::path::{Path, PathBuf};

@@ -14,11 +14,13 @@ mod conformance;
 mod embedded;
 mod memory;
 mod rules;
+mod traced;
 
 pub use batch::{Expectation, KeyspaceId, Mutation, WriteBatch};
 pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore};
 pub use memory::MemoryStore;
 pub use rules::KEY_BYTES_MAX;
+pub use traced::{Trace, TracedStore};
 
 pub(crate) use rules::{bounds, check_expectations};
 

@@ -1,7 +1,10 @@
 //! Integration tests, one binary.
 
 mod bulk;
+mod cli;
 mod concurrent;
+mod examples;
+mod goldens;
 mod indexes;
 mod layers;
 mod tpch;

@@ -1,0 +1,33 @@
+//! The same questions to RowkeyDB and to SQLite, over the same marketplace, in the same run.
+//!
+//! `cargo bench` asks all of them; `cargo bench -- point_get` only those of one section;
+//! `ORDERS=1000000 cargo bench` changes the size. Ours and theirs take turns, so that whatever else the
+//! machine does hits both; every answer is compared.
+
+mod market;
+mod point_get;
+mod race;
+mod range_scan;
+mod write_indexed;
+
+use market::Market;
+use race::Race;
+
+/// The sections, in order.
+const SECTIONS: [(&str, fn(&Market, &Race)); 3] =
+    [("write_indexed", write_indexed::run), ("point_get", point_get::run), ("range_scan", range_scan::run)];
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    // `cargo test --all-targets` starts benches too, without this flag: then a small run must do.
+    let default = if args.iter().any(|arg| arg == "--bench") { 100_000 } else { 1_000 };
+    let orders = std::env::var("ORDERS").map_or(default, |n| n.parse().expect("ORDERS is a number"));
+    let wanted: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let market = Market::new(orders);
+    let race = Race::new(orders);
+    for (name, section) in SECTIONS {
+        if wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str())) {
+            section(&market, &race);
+        }
+    }
+}

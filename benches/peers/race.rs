@@ -1,0 +1,116 @@
+//! Two contestants take turns at one question.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use rowkeydb::Result;
+
+/// Turns each has at a question, at the least and at the most.
+const TURNS: (usize, usize) = (3, 1_000);
+
+/// Time a question may take, both together, once it has had its least turns.
+const BUDGET: Duration = Duration::from_secs(4);
+
+/// How long a turn took, and what the answer adds up to.
+pub struct Turn {
+    pub took: Duration,
+    pub answer: f64,
+}
+
+/// Times `work`, which gives what its answer adds up to.
+pub fn turn(work: impl FnOnce() -> Result<f64>) -> Turn {
+    let start = Instant::now();
+    let answer = work().expect("ours answers");
+    Turn { took: start.elapsed(), answer }
+}
+
+/// Times `work` of SQLite.
+pub fn their_turn(work: impl FnOnce() -> rusqlite::Result<f64>) -> Turn {
+    let start = Instant::now();
+    let answer = work().expect("theirs answers");
+    Turn { took: start.elapsed(), answer }
+}
+
+/// What a turn is measured in.
+#[derive(Clone, Copy)]
+pub enum Unit {
+    /// Time of a turn.
+    Time,
+    /// Rows a second, of turns with so many rows.
+    Rate(usize),
+}
+
+impl Unit {
+    fn show(self, took: Duration) -> String {
+        let seconds = took.as_secs_f64();
+        match self {
+            Unit::Rate(rows) => format!("{} rows/s", grouped((rows as f64 / seconds) as u64)),
+            Unit::Time if seconds < 1e-3 => format!("{:.1} µs", seconds * 1e6),
+            Unit::Time if seconds < 1.0 => format!("{:.2} ms", seconds * 1e3),
+            Unit::Time => format!("{seconds:.2} s"),
+        }
+    }
+}
+
+/// Prints a line for each question.
+pub struct Race;
+
+impl Race {
+    /// Prints the head of the table.
+    pub fn new(orders: usize) -> Race {
+        let sqlite = rusqlite::version();
+        println!(
+            "marketplace of {} orders; speed: times SQLite {sqlite}'s, median\n",
+            grouped(orders as u64)
+        );
+        println!("| question | ours | SQLite | speed |");
+        println!("|---|---:|---:|---:|");
+        Race
+    }
+
+    /// Lets both answer, turn by turn, and prints the medians. A turn is told its number, which is the
+    /// same for both.
+    ///
+    /// Panics: an answer differs.
+    pub fn run(
+        &self,
+        question: &str,
+        unit: Unit,
+        mut ours: impl FnMut(usize) -> Turn,
+        mut theirs: impl FnMut(usize) -> Turn,
+    ) {
+        let start = Instant::now();
+        let mut times = (Vec::new(), Vec::new());
+        for n in 0..TURNS.1 {
+            if n >= TURNS.0 && start.elapsed() > BUDGET {
+                break;
+            }
+            let (a, b) = (ours(n), theirs(n));
+            let apart = (a.answer - b.answer).abs();
+            assert!(apart <= 1e-9 * b.answer.abs(), "{question}: ours {}, theirs {}", a.answer, b.answer);
+            times.0.push(a.took);
+            times.1.push(b.took);
+        }
+        let (ours, theirs) = (median(times.0), median(times.1));
+        let speed = theirs.as_secs_f64() / ours.as_secs_f64();
+        println!("| {question} | {} | {} | ×{speed:.2} |", unit.show(ours), unit.show(theirs));
+    }
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// `1234567` as `1,234,567`.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        let _ = write!(out, "{digit}");
+    }
+    out
+}

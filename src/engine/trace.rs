@@ -1,0 +1,117 @@
+//! Writes for people: the mutations of a store → `put orders '000000000007' status='paid'`.
+//!
+//! A table's line has the rowkey and the columns that are stored beside it, one line a family
+//! (`orders.p`); an index table's has the layout's key, `->` the rowkey it points at, and what it includes.
+
+use std::sync::Arc;
+
+use super::Database;
+use crate::catalog::CATALOG_KEYSPACE;
+use crate::error::Result;
+use crate::index::open_entry;
+use crate::key::{ColumnId, KeyLayout};
+use crate::row::{self, PackedRow};
+use crate::schema::{FamilyId, IndexDef, TableDef};
+use crate::store::{KeyspaceId, Mutation, Store};
+use crate::value::Literal;
+
+/// What lies in a keyspace.
+enum Held<'t> {
+    Family(&'t TableDef, FamilyId),
+    Index(&'t TableDef, &'t IndexDef),
+}
+
+impl Database {
+    /// A database over any store, for tests.
+    #[doc(hidden)]
+    pub fn over_store(store: Box<dyn Store>) -> Result<Database> {
+        Database::over(store, None)
+    }
+
+    /// Mutations by the current definitions, a line each. Errors: bytes that are none of ours.
+    #[doc(hidden)]
+    pub fn show_mutations(&self, mutations: &[Mutation]) -> Result<Vec<String>> {
+        let catalog = self.catalog();
+        let tables: Vec<Arc<TableDef>> = catalog.tables().cloned().collect();
+        mutations.iter().map(|mutation| show(&tables, mutation)).collect()
+    }
+}
+
+fn show(tables: &[Arc<TableDef>], mutation: &Mutation) -> Result<String> {
+    let (verb, keyspace, key, value) = match mutation {
+        Mutation::Put(keyspace, key, value) => ("put", *keyspace, &**key, Some(&value[..])),
+        Mutation::Delete(keyspace, key) => ("delete", *keyspace, &**key, None),
+        Mutation::Clear(keyspace) => ("clear", *keyspace, &[][..], None),
+    };
+    let text = match held(tables, keyspace) {
+        None if keyspace == CATALOG_KEYSPACE => format!("catalog {}", String::from_utf8_lossy(key)),
+        None => format!("keyspace {}", keyspace.0),
+        Some(held) if verb == "clear" => held.name(),
+        Some(held) => held.show(key, value)?,
+    };
+    Ok(format!("{verb} {text}"))
+}
+
+fn held(tables: &[Arc<TableDef>], keyspace: KeyspaceId) -> Option<Held<'_>> {
+    tables.iter().find_map(|table| {
+        let family = table.family_ids().find(|id| table.family(*id).keyspace == keyspace);
+        let index = || table.indexes.iter().find(|index| index.keyspace == keyspace);
+        family.map(|id| Held::Family(table, id)).or_else(|| index().map(|index| Held::Index(table, index)))
+    })
+}
+
+impl Held<'_> {
+    fn name(&self) -> String {
+        match self {
+            Held::Family(table, FamilyId::DEFAULT) => table.name.clone(),
+            Held::Family(table, id) => format!("{}.{}", table.name, table.family(*id).name),
+            Held::Index(_, index) => index.name.clone(),
+        }
+    }
+
+    fn show(&self, key: &[u8], value: Option<&[u8]>) -> Result<String> {
+        let mut words = vec![self.name()];
+        match self {
+            Held::Family(table, _) => {
+                words.push(quoted(&table.key, key));
+                if let Some(value) = value {
+                    let value = row::open(value)?;
+                    words.extend(columns(table, &PackedRow::new(&value)?)?);
+                }
+            }
+            Held::Index(table, index) => {
+                let end = index.layout.len_in(key).unwrap_or(key.len());
+                words.push(quoted(&index.layout, &key[..end]));
+                match value {
+                    Some(value) => {
+                        let entry = open_entry(index, key, value)?;
+                        words.push(format!("-> {}", quoted(&table.key, entry.pointer)));
+                        if let Some(included) = entry.include()? {
+                            words.extend(columns(table, &included)?);
+                        }
+                    }
+                    None if end < key.len() => {
+                        words.push(format!("-> {}", quoted(&table.key, &key[end..])));
+                    }
+                    None => {}
+                }
+            }
+        }
+        Ok(words.join(" "))
+    }
+}
+
+fn quoted(layout: &KeyLayout, key: &[u8]) -> String {
+    let shown = layout.show(key);
+    if layout.is_text() { format!("'{}'", shown.replace('\'', "''")) } else { shown }
+}
+
+/// `status='paid'` for each column of a packed value.
+fn columns(table: &TableDef, packed: &PackedRow<'_>) -> Result<Vec<String>> {
+    let shown = |id: ColumnId| {
+        let column = table.column(id);
+        let value = packed.get(id, column.ty)?;
+        Ok(value.map(|value| format!("{}={}", column.name, Literal(value))))
+    };
+    packed.columns().filter_map(|id| shown(id).transpose()).collect()
+}

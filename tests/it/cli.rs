@@ -1,0 +1,285 @@
+//! The command, driven as a process: what it prints where, and how it ends.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value as Json;
+
+/// The command in a directory of its own, so that messages hold no foreign paths.
+pub struct Cli(tempfile::TempDir);
+
+impl Cli {
+    pub fn new() -> Cli {
+        Cli(tempfile::tempdir().unwrap())
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rowkeydb"));
+        command.args(args).current_dir(self.0.path()).env("NO_COLOR", "1");
+        command
+    }
+
+    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.0.path().join(name), bytes).unwrap();
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Exit status, stdout and stderr.
+    fn run(&self, args: &[&str]) -> (i32, String, String) {
+        ended(self.command(args).stdin(Stdio::null()).output().unwrap())
+    }
+
+    fn pipe(&self, args: &[&str], input: &[u8]) -> (i32, String, String) {
+        let mut child = self.start(args);
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        ended(child.wait_with_output().unwrap())
+    }
+
+    fn start(&self, args: &[&str]) -> Child {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The error of a statement that fails.
+    fn error(&self, args: &[&str]) -> String {
+        let (status, _, err) = self.run(args);
+        assert_eq!(status, 1, "{err}");
+        err
+    }
+}
+
+fn ended(output: Output) -> (i32, String, String) {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
+const ORDERS: &str = "CREATE TABLE orders (id BIGINT PRIMARY KEY, amount INT, at TIMESTAMP);";
+
+#[test]
+fn one_statement() {
+    let (status, out, err) = Cli::new().run(&["-c", "SELECT 1 AS n, 'x' AS s"]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert_eq!(out, " n | s\n---+---\n 1 | x\n(1 row)\n\n");
+}
+
+#[test]
+fn a_script_keeps_its_database() {
+    let cli = Cli::new();
+    cli.file("make.sql", "CREATE TABLE t (k INT PRIMARY KEY);\nINSERT INTO t VALUES (1), (2);\n");
+    assert_eq!(cli.run(&["run", "--db", "shop", "make.sql"]).0, 0);
+    let (status, out, _) = cli.run(&["shop", "--format", "csv", "-c", "SELECT * FROM t ORDER BY k DESC"]);
+    assert_eq!((status, out.as_str()), (0, "k\n2\n1\n"));
+}
+
+#[test]
+fn formats() {
+    let cli = Cli::new();
+    let query = "SELECT 1 AS a, NULL AS b, 'x,y' AS c";
+    for (format, expected) in [
+        ("csv", "a,b,c\n1,,\"x,y\"\n"),
+        ("markdown", "| a | b    | c   |\n| -: | ---- | --- |\n"),
+        ("jsonl", "{\"statement\":1,\"columns\":[\"a\",\"b\",\"c\"]"),
+    ] {
+        let (status, out, err) = cli.run(&["run", "--format", format, "-c", query]);
+        assert_eq!((status, err.as_str()), (0, ""), "{format}");
+        if format != "markdown" {
+            assert!(out.starts_with(expected), "{format}: {out}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_comes_before_the_input_ends() {
+    let cli = Cli::new();
+    let mut child = cli.start(&["run", "--format", "csv", "-"]);
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for n in 1..=3 {
+        writeln!(input, "SELECT {n} AS n;").unwrap();
+        input.flush().unwrap();
+        assert_eq!(lines.next().unwrap().unwrap(), "n");
+        assert_eq!(lines.next().unwrap().unwrap(), n.to_string());
+    }
+    drop(input);
+    assert!(lines.next().is_none());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn the_machine_face_gives_one_object_a_statement() {
+    let script = format!(
+        "{ORDERS}\nINSERT INTO orders VALUES (9007199254740993, NULL, '2024-02-29 12:00:00');\n\
+         SELECT id, amount, at, X'00ff' AS b, 0.10 AS d, true AS t FROM orders;\nSELECT\n  nope FROM orders;\n"
+    );
+    let (status, out, err) =
+        Cli::new().pipe(&["run", "--format", "jsonl", "--keep-going", "-"], script.as_bytes());
+    assert_eq!((status, err.as_str()), (1, ""));
+    let objects: Vec<Json> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(objects.len(), 4);
+    for (object, n) in objects.iter().zip(1..) {
+        assert_eq!(object["statement"], n);
+    }
+    assert_eq!(objects[1]["affected"], 1);
+    let rows = &objects[2];
+    assert_eq!(rows["columns"], serde_json::json!(["id", "amount", "at", "b", "d", "t"]));
+    assert_eq!(rows["types"][0], "BIGINT");
+    let text = out.lines().nth(2).unwrap();
+    assert!(text.contains("[[9007199254740993,null,\"2024-02-29T12:00:00\",\"00ff\",0.10,true]]"), "{text}");
+    assert!(rows["elapsed_us"].is_u64() && rows["warnings"].is_array() && rows["affected"] == 0);
+    let error = &objects[3]["error"];
+    assert_eq!((&error["kind"], &error["sqlstate"]), (&"invalid".into(), &"42703".into()));
+    assert_eq!((&error["line"], &error["column"]), (&5.into(), &3.into()), "from the top of the script");
+    assert!(error["message"].as_str().unwrap().contains("nope") && error.get("why").is_some());
+    assert!(error.get("hint").is_some() && objects[3].get("rows").is_none());
+}
+
+#[test]
+fn requests_with_parameters() {
+    let lines = "{\"sql\":\"SELECT $1 + 1 AS n, $2 AS s\",\"params\":[41,\"it's\"]}\nnonsense\n";
+    let (status, out, _) =
+        Cli::new().pipe(&["run", "--input", "jsonl", "--keep-going", "-"], lines.as_bytes());
+    let objects: Vec<Json> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(status, 1);
+    assert_eq!(objects[0]["rows"], serde_json::json!([[42, "it's"]]));
+    assert_eq!(objects[1]["error"]["line"], 2);
+}
+
+#[test]
+fn errors_show_the_place_and_a_hint() {
+    let cli = Cli::new();
+    assert_eq!(
+        cli.error(&["-c", &format!("{ORDERS} SELECT * FROM ordrs")]),
+        "error: there is no table \"ordrs\"\n hint: did you mean \"orders\"?\n\
+         LINE 1: SELECT * FROM ordrs\n                      ^^^^^\n"
+    );
+    let column = cli.error(&["-c", &format!("{ORDERS} SELECT amout FROM orders")]);
+    assert!(column.contains("did you mean \"amount\"?") && column.contains("^^^^^"), "{column}");
+    let malformed = cli.error(&["-c", "SELEC 1"]);
+    assert!(
+        malformed.contains("hint: did you mean SELECT?")
+            && malformed.contains("LINE 1: SELEC 1\n        ^^^^^")
+    );
+    assert!(cli.error(&["-c", "SELECT (1"]).contains("found the end of the statement"));
+}
+
+#[test]
+fn wrong_types_name_the_value_and_the_type() {
+    let cli = Cli::new();
+    for (sql, needles) in [
+        ("INSERT INTO orders VALUES ('x', 1, NULL)", ["'x' is not a BIGINT", "column \"id\""]),
+        ("INSERT INTO orders VALUES (1, 99999999999, NULL)", ["99999999999", "INTEGER"]),
+        ("SELECT * FROM orders WHERE amount = 'x'", ["'x' is not an INTEGER", "hint:"]),
+        ("SELECT * FROM orders WHERE at = 'tuesday'", ["'tuesday' is not a TIMESTAMP", "hint:"]),
+        ("SELECT CAST('1x' AS BIGINT)", ["'1x' is not a BIGINT", "hint:"]),
+        ("SELECT CAST(40000 AS SMALLINT)", ["40000 is out of range for SMALLINT", "hint:"]),
+    ] {
+        let error = cli.error(&["-c", &format!("{ORDERS} {sql}")]);
+        assert!(needles.iter().all(|n| error.contains(n)), "{sql}\n{error}");
+        assert!(!error.contains("Int") && !error.contains("Utf8"), "Arrow's names: {error}");
+    }
+}
+
+#[test]
+fn the_first_error_stops_unless_told_to_keep_going() {
+    let cli = Cli::new();
+    cli.file("s.sql", "SELECT 1 AS n;\nSELEC;\nSELECT 2 AS n;\n");
+    let (status, out, err) = cli.run(&["run", "--format", "csv", "s.sql"]);
+    assert_eq!((status, out.as_str()), (1, "n\n1\n"));
+    assert!(err.starts_with("s.sql:2: error: "), "{err}");
+    let (status, out, _) = cli.run(&["run", "--format", "csv", "--keep-going", "s.sql"]);
+    assert_eq!((status, out.as_str()), (1, "n\n1\nn\n2\n"));
+    assert_eq!(cli.run(&["--nope"]).0, 2, "a wrong command line");
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let cli = Cli::new();
+    assert!(cli.error(&["run", "missing.sql"]).starts_with("error: cannot read missing.sql\n  why: "));
+    cli.file("bytes.sql", b"SELECT 1;\nSELECT '\xff';\n");
+    let error = cli.error(&["run", "bytes.sql"]);
+    assert!(error.starts_with("bytes.sql:2: error: line 2 is not UTF-8\n  why: byte FF"), "{error}");
+    let error = cli.error(&["-c", &format!("{ORDERS} COPY orders FROM 'missing.csv'")]);
+    assert!(error.contains("cannot open 'missing.csv'\n  why: "), "{error}");
+}
+
+#[test]
+fn a_corrupt_csv_line_is_named_and_nothing_is_loaded() {
+    let cli = Cli::new();
+    cli.file("p.csv", "id,amount,at\n1,10,2024-01-01\n2,ten,2024-01-02\n3,30\n4,40,2024-01-04\n");
+    let copy = format!("{ORDERS} COPY orders FROM 'p.csv'; SELECT count(*) AS n FROM orders");
+    let (status, out, err) = cli.run(&["run", "--format", "csv", "--keep-going", "-c", &copy]);
+    assert_eq!((status, out.as_str()), (1, "n\n0\n"));
+    assert!(err.contains("line 3, column amount: 'ten' is not an INTEGER"), "{err}");
+    let copy = copy.replace("'p.csv'", "'p.csv' ON ERROR SKIP");
+    let (status, out, err) = cli.run(&["run", "--format", "csv", "-c", &copy]);
+    assert_eq!((status, out.as_str()), (0, "n\n2\n"));
+    assert!(err.contains("2 rows of p.csv were skipped") && err.contains("line 3, column amount"), "{err}");
+}
+
+#[test]
+fn one_process_at_a_time() {
+    let cli = Cli::new();
+    let mut holder = cli.start(&["run", "--db", "shop", "--format", "csv", "-"]);
+    let mut input = holder.stdin.take().unwrap();
+    writeln!(input, "SELECT 1 AS n;").unwrap();
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let error = cli.error(&["shop", "-c", "SELECT 1"]);
+    assert!(error.starts_with("error: database shop is open in another process\n"), "{error}");
+    assert!(error.contains("hint: "), "{error}");
+    drop(input);
+    holder.wait().unwrap();
+    assert_eq!(cli.run(&["shop", "-c", "SELECT 1"]).0, 0);
+}
+
+#[test]
+fn directories_that_are_no_database_of_ours() {
+    let cli = Cli::new();
+    std::fs::create_dir(cli.path().join("photos")).unwrap();
+    cli.file("photos/cat.jpg", "meow");
+    let error = cli.error(&["photos", "-c", "SELECT 1"]);
+    assert!(error.starts_with("error: photos is not a RowkeyDB database\n  why: "), "{error}");
+    assert_eq!(std::fs::read_dir(cli.path().join("photos")).unwrap().count(), 1, "nothing was written there");
+    assert!(cli.error(&["photos/cat.jpg", "-c", "SELECT 1"]).contains("it is a file"));
+
+    cli.run(&["shop", "-c", ORDERS]);
+    let format = std::fs::read_to_string(cli.path().join("shop/FORMAT")).unwrap();
+    let newer = format.replace(char::is_numeric, "9");
+    cli.file("shop/FORMAT", newer);
+    let error = cli.error(&["shop", "-c", "SELECT 1"]);
+    assert!(error.contains("format") && error.contains("hint: "), "{error}");
+
+    cli.file("shop/FORMAT", format);
+    let data = cli.path().join("shop/data.mdb");
+    let bytes = std::fs::read(&data).unwrap();
+    std::fs::write(&data, &bytes[..bytes.len() / 2]).unwrap();
+    let error = cli.error(&["shop", "-c", "SELECT 1"]);
+    assert!(error.contains("shop/data.mdb is damaged\n  why: it is truncated"), "{error}");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough() {
+    let cli = Cli::new();
+    let mut child =
+        cli.start(&["run", "--format", "csv", "-c", "SELECT value FROM generate_series(1, 3000000)"]);
+    let mut line = String::new();
+    BufReader::with_capacity(16, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (status, _, err) = ended(child.wait_with_output().unwrap());
+    assert_eq!((line.as_str(), status, err.as_str()), ("value\n", 0, ""));
+}
+
+#[test]
+fn a_failed_statement_writes_nothing() {
+    let script = format!(
+        "{ORDERS} CREATE UNIQUE INDEX by_amount ON orders (amount);\
+         INSERT INTO orders VALUES (1, 1, NULL), (2, 2, NULL), (3, 1, NULL);\
+         SELECT count(*) AS n FROM orders; SELECT count(*) AS n FROM by_amount;"
+    );
+    let (_, out, err) = Cli::new().pipe(&["run", "--format", "csv", "--keep-going", "-"], script.as_bytes());
+    assert_eq!(out, "n\n0\nn\n0\n");
+    assert!(err.contains("unique index \"by_amount\""), "{err}");
+}

@@ -1,0 +1,120 @@
+//! Golden scripts: `tests/plans/*` say SQL, and what it prints, plans or writes.
+//!
+//! ```text
+//! > SELECT ...         the result
+//! [plan]> SELECT ...   its plan, as EXPLAIN prints it
+//! [ops]> UPDATE ...    what it writes to the store, in order
+//! !> INSERT ...        the error
+//! ```
+//!
+//! A line goes on after `\`. `UPDATE_GOLDENFILES=1 cargo test --test it goldens` writes the scripts anew:
+//! then read the diff.
+
+use std::cell::RefCell;
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::Path;
+use std::rc::Rc;
+
+use goldenscript::{Command, Context};
+use rowkeydb::Database;
+use rowkeydb::shell::{Console, Place, Settings};
+use rowkeydb::store::{MemoryStore, Trace, TracedStore};
+
+/// Text written so far; clones share it.
+#[derive(Clone, Default)]
+struct Sheet(Rc<RefCell<Vec<u8>>>);
+
+impl Sheet {
+    fn take(&self) -> String {
+        String::from_utf8(self.0.take()).expect("the shell writes UTF-8")
+    }
+}
+
+impl Write for Sheet {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A shell on a new database in memory.
+struct Runner {
+    console: Console,
+    database: Database,
+    trace: Trace,
+    out: Sheet,
+    err: Sheet,
+}
+
+impl Runner {
+    fn new() -> Runner {
+        let (store, trace) = TracedStore::new(MemoryStore::new());
+        let database = Database::over_store(Box::new(store)).expect("a new database");
+        let (out, err) = (Sheet::default(), Sheet::default());
+        let (to_out, to_err) = (Box::new(out.clone()), Box::new(err.clone()));
+        let console = Console::new(database.clone(), Settings::default(), to_out, to_err);
+        Runner { console, database, trace, out, err }
+    }
+
+    fn statement(&mut self, sql: &str) -> Result<String, Box<dyn Error>> {
+        let step = self.console.statement(sql, &Place::TOP);
+        let (out, err) = (self.out.take(), self.err.take());
+        match step {
+            Ok(()) => Ok(err + &out),
+            Err(_) => Err(err.trim_end().strip_prefix("error: ").unwrap_or(&err).into()),
+        }
+    }
+}
+
+impl goldenscript::Runner for Runner {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, context: &Context) -> Result<String, Box<dyn Error>> {
+        let sql = &command.name;
+        let is = |tag: &str| context.tags.contains(tag);
+        self.trace.take();
+        let printed = self.statement(&if is("plan") { format!("EXPLAIN {sql}") } else { sql.clone() })?;
+        let lines = match is("ops") {
+            true => self.database.show_mutations(&self.trace.take())?,
+            false => vec![printed.trim_end().to_owned()],
+        };
+        match lines.is_empty() {
+            true => Ok("nothing written\n".to_owned()),
+            false => Ok(lines.join("\n") + "\n"),
+        }
+    }
+}
+
+fn script(name: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans").join(name);
+    goldenscript::run(&mut Runner::new(), path).expect("the script can be read");
+}
+
+#[test]
+fn paths() {
+    script("paths");
+}
+
+#[test]
+fn indexes() {
+    script("indexes");
+}
+
+#[test]
+fn layouts() {
+    script("layouts");
+}
+
+#[test]
+fn order() {
+    script("order");
+}
+
+#[test]
+fn writes() {
+    script("writes");
+}
