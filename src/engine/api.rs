@@ -92,7 +92,8 @@ impl Database {
     /// # }
     /// ```
     pub fn prepare(&self, sql: &str) -> Result<Prepared> {
-        Ok(Prepared { statement: crate::sql::parse(sql)?, session: self.session() })
+        let statement = self.runtime().block_on(async { crate::sql::parse(sql) })?;
+        Ok(Prepared { statement, session: self.session() })
     }
 
     /// Begins a transaction: a session that commits with [`Session::execute`]`("COMMIT")` and rolls

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::error::{Error, Kind, Result};
 
 /// Stack of a worker: deeply nested expressions recurse in planners.
-const STACK_BYTES: usize = 16 << 20;
+const STACK_BYTES: usize = 32 << 20;
+/// Less than this left on a caller's stack, and it gets a new one of [`STACK_BYTES`].
+const STACK_LEFT_BYTES: usize = 6 << 20;
 
 /// A tokio runtime of our own, shared by everything of one database.
 #[derive(Clone)]
@@ -37,9 +39,12 @@ impl Runtime {
 
     /// Runs `work` to its end, from any thread: inside another runtime a helper thread waits for it.
     pub fn block_on<T: Send>(&self, work: impl Future<Output = T> + Send) -> T {
-        let run = || match &self.0.0 {
-            Some(runtime) => runtime.block_on(work),
-            None => futures::executor::block_on(work),
+        // The caller's thread may have a small stack, and a statement may nest deeply.
+        let run = || {
+            stacker::maybe_grow(STACK_LEFT_BYTES, STACK_BYTES, || match &self.0.0 {
+                Some(runtime) => runtime.block_on(work),
+                None => futures::executor::block_on(work),
+            })
         };
         if tokio::runtime::Handle::try_current().is_err() {
             return run();

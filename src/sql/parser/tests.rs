@@ -186,7 +186,7 @@ const ERRORS: &[(&str, &str)] = &[
         "error: expected the end of the statement, found \"FORM\"\n hint: did you mean FROM?\n\
          LINE 2:   FORM t\n          ^^^^",
     ),
-    ("", "error: expected a statement, found the end of the statement\nLINE 1: \n        ^"),
+    ("", "error: expected a statement, found the end of the statement"),
     (
         "SELECT 1; SELECT 2",
         "error: only one statement can stand here\n hint: send one after the other\n\
@@ -389,17 +389,26 @@ fn nesting_never_overflows_the_stack_nor_takes_exponential_time() {
         ("SELECT CAST(a AS ", "ARRAY<", "INT", ">"),
         ("SELECT a IN ", "(", "1", ")"),
     ];
-    for (prefix, open, middle, close) in shapes {
-        for times in [20, 300, 900, 10_000] {
-            for broken in ["", " !"] {
-                let sql = repeat(prefix, open, middle, close, times) + broken;
-                // Printed and walked, too: a tree that parses must be safe to use.
-                let printed = parse(&sql).map(|statement| statement.clone().to_string());
-                let deep = times == 10_000 && *close != "[]" && *close != "[1]";
-                assert!(!deep || printed.is_err(), "{prefix}{open}");
+    // The engine grows the stack of its caller by as much.
+    let deep = std::thread::Builder::new().stack_size(32 << 20);
+    std::thread::scope(|scope| {
+        deep.spawn_scoped(scope, || {
+            for (prefix, open, middle, close) in shapes {
+                for times in [20, 300, 900, 10_000] {
+                    for broken in ["", " !"] {
+                        let sql = repeat(prefix, open, middle, close, times) + broken;
+                        // Printed and walked, too: a tree that parses must be safe to use.
+                        let printed = parse(&sql).map(|statement| statement.clone().to_string());
+                        let deep = times == 10_000 && *close != "[]" && *close != "[1]";
+                        assert!(!deep || printed.is_err(), "{prefix}{open}");
+                    }
+                }
             }
-        }
-    }
+        })
+        .unwrap()
+        .join()
+        .unwrap()
+    });
 }
 
 #[test]
