@@ -13,8 +13,11 @@ mod write_indexed;
 use market::Market;
 use race::Race;
 
+/// Asks both the questions of one section.
+type Section = fn(&Market, &Race);
+
 /// The sections, in order.
-const SECTIONS: [(&str, fn(&Market, &Race)); 3] =
+const SECTIONS: [(&str, Section); 3] =
     [("write_indexed", write_indexed::run), ("point_get", point_get::run), ("range_scan", range_scan::run)];
 
 fn main() {

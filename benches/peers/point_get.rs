@@ -1,6 +1,7 @@
 //! One order by its number.
 
-use rowkeydb::Value;
+use rowkeydb::{Row, Value};
+use rusqlite::Statement;
 
 use super::market::{FIRST_ORDER, Market};
 use super::race::{Race, Unit, their_turn, turn};
@@ -12,70 +13,53 @@ pub fn run(market: &Market, race: &Race) {
     let (ours, theirs) = market.full();
     let mut query = ours.prepare("SELECT * FROM orders WHERE order_id = $1").expect("our statement");
     let mut their_query = theirs.prepare("SELECT * FROM orders WHERE order_id = ?").expect("their statement");
-    // Answers are the buyers' numbers; -1 stands for no row.
-    let mut their_get = |id: i64| {
-        let mut rows = their_query.query([id])?;
-        let buyer = rows.next()?.map(|row| row.get::<_, i64>("buyer")).transpose()?;
-        Ok(buyer.unwrap_or(-1) as f64)
-    };
+    let there = |n| ids(n, |n| market.some_order(n));
+    let missing = |n| ids(n, |n| FIRST_ORDER - 1 - n as i64);
+    let mut prepared = |id| buyer(query.query(&[Value::Int(id)])?.next().transpose()?);
 
     race.run(
-        &format!("{GETS} orders by number, prepared SQL"),
-        Unit::Time,
-        |n| {
-            turn(|| {
-                (0..GETS).try_fold(0.0, |sum, i| {
-                    let id = Value::Int(market.some_order(n * GETS + i));
-                    let row = query.query(&[id])?.next().transpose()?;
-                    Ok(sum + row.map_or(Ok(-1), |row| row.get::<i64>("buyer"))? as f64)
-                })
-            })
-        },
-        |n| {
-            their_turn(|| {
-                (0..GETS).try_fold(0.0, |sum, i| Ok(sum + their_get(market.some_order(n * GETS + i))?))
-            })
-        },
+        "one order by number, prepared SQL",
+        Unit::Each(GETS),
+        |n| turn(|| sum(there(n), &mut prepared)),
+        |n| their_turn(|| sum(there(n), |id| their_buyer(&mut their_query, id))),
+    );
+    race.run(
+        "one order that is not there, prepared SQL",
+        Unit::Each(GETS),
+        |n| turn(|| sum(missing(n), &mut prepared)),
+        |n| their_turn(|| sum(missing(n), |id| their_buyer(&mut their_query, id))),
     );
 
     let table = ours.table("orders").expect("our table");
+    let native = |id: i64| {
+        let key: String = format!("{id:012}").chars().rev().collect();
+        buyer(table.get(key.as_str())?)
+    };
     race.run(
-        &format!("{GETS} orders by number, without SQL (SQLite: prepared)"),
-        Unit::Time,
-        |n| {
-            turn(|| {
-                (0..GETS).try_fold(0.0, |sum, i| {
-                    let key: String =
-                        format!("{:012}", market.some_order(n * GETS + i)).chars().rev().collect();
-                    let row = table.get(key.as_str())?;
-                    Ok(sum + row.map_or(Ok(-1), |row| row.get::<i64>("buyer"))? as f64)
-                })
-            })
-        },
-        |n| {
-            their_turn(|| {
-                (0..GETS).try_fold(0.0, |sum, i| Ok(sum + their_get(market.some_order(n * GETS + i))?))
-            })
-        },
+        "one order by key, without SQL (SQLite: prepared)",
+        Unit::Each(GETS),
+        |n| turn(|| sum(there(n), native)),
+        |n| their_turn(|| sum(there(n), |id| their_buyer(&mut their_query, id))),
     );
+}
 
-    race.run(
-        &format!("{GETS} orders that are not there, prepared SQL"),
-        Unit::Time,
-        |n| {
-            turn(|| {
-                (0..GETS).try_fold(0.0, |sum, i| {
-                    let id = Value::Int(FIRST_ORDER - 1 - (n * GETS + i) as i64);
-                    let row = query.query(&[id])?.next().transpose()?;
-                    Ok(sum + row.map_or(Ok(-1), |row| row.get::<i64>("buyer"))? as f64)
-                })
-            })
-        },
-        |n| {
-            their_turn(|| {
-                (0..GETS)
-                    .try_fold(0.0, |sum, i| Ok(sum + their_get(FIRST_ORDER - 1 - (n * GETS + i) as i64)?))
-            })
-        },
-    );
+/// Numbers of the orders to get in turn `n`.
+fn ids(n: usize, id: impl Fn(usize) -> i64) -> impl Iterator<Item = i64> {
+    (n * GETS..(n + 1) * GETS).map(id)
+}
+
+fn sum<E>(
+    mut ids: impl Iterator<Item = i64>,
+    mut buyer: impl FnMut(i64) -> Result<i64, E>,
+) -> Result<f64, E> {
+    ids.try_fold(0.0, |sum, id| Ok(sum + buyer(id)? as f64))
+}
+
+/// -1 stands for no order.
+fn buyer(row: Option<Row>) -> rowkeydb::Result<i64> {
+    row.map_or(Ok(-1), |row| row.get("buyer"))
+}
+
+fn their_buyer(query: &mut Statement<'_>, id: i64) -> rusqlite::Result<i64> {
+    query.query([id])?.next()?.map_or(Ok(-1), |row| row.get("buyer"))
 }

@@ -10,9 +10,10 @@ use datafusion::error::Result as DfResult;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    AggregateUDF, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::integers::ExactSum;
 use super::query::to_df;
 use crate::error::{Error, Result};
 use crate::key::{TimeFormat, md5_bucket};
@@ -21,6 +22,7 @@ use crate::value::Value;
 
 /// Adds the functions to a session.
 pub fn register(state: &mut SessionState) {
+    let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(ExactSum::default())));
     let functions: [(&'static str, Body, DataType); 4] = [
         ("to_char", to_char, DataType::Utf8),
         ("md5_bucket", bucket, DataType::Utf8),

@@ -6,11 +6,14 @@
 //! becomes a [`scan::ScanExec`].
 
 mod cast_error;
+mod doubles;
 pub mod explain;
 mod expr;
 mod functions;
+mod integers;
 mod order;
 pub mod query;
+mod rewrite;
 mod scan;
 mod table;
 mod tpch;

@@ -21,6 +21,8 @@ use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanne
 use datafusion::logical_expr::{
     AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource as DfTableSource, WindowUDF,
 };
+use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::planner::{ParserOptions, SqlToRel};
@@ -28,6 +30,9 @@ use futures::{Stream, TryStreamExt};
 use sqlparser::ast::{self, Query};
 
 use super::cast_error::cast_error;
+use super::doubles::DoublesWin;
+use super::integers::CheckedIntegers;
+use super::rewrite::plain_numbers;
 use super::table::TableSource;
 use super::{functions, order, tpch};
 use crate::catalog::{Catalog, Relation};
@@ -73,6 +78,12 @@ impl Default for Planner {
             .with_config(config)
             .with_default_features()
             .with_type_planner(Arc::new(Types))
+            .with_analyzer_rules(vec![
+                Arc::new(ResolveGroupingFunction::new()),
+                Arc::new(DoublesWin),
+                Arc::new(TypeCoercion::new()),
+                Arc::new(CheckedIntegers::new()),
+            ])
             .build();
         functions::register(&mut state);
         state.register_udtf("tpch", Arc::new(tpch::Tpch));
@@ -156,7 +167,8 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    fn to_plan(&self, query: Query) -> DfResult<LogicalPlan> {
+    fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
+        plain_numbers(&mut query);
         let options = ParserOptions::from(&self.planner.state.config_options().sql_parser);
         SqlToRel::new_with_options(self, options).statement_to_plan(
             datafusion::sql::parser::Statement::Statement(Box::new(ast::Statement::Query(Box::new(query)))),

@@ -543,15 +543,32 @@ fn key_update(table: &TableDef, stmt: &Update, id: ColumnId, at: usize) -> Error
             None => (*name).to_owned(),
         })
         .collect();
-    let filter = stmt.filter.as_ref().map_or(String::new(), |filter| format!(" WHERE {filter}"));
-    Error::invalid(format!("column \"{column}\" is part of the rowkey of \"{}\"", table.name))
-        .why("a rowkey cannot be changed: the row must be deleted and inserted anew")
-        .hint(format!(
-            "BEGIN; INSERT INTO {t} ({}) SELECT {} FROM {t}{filter}; DELETE FROM {t}{filter}; COMMIT",
+    let keys = stmt
+        .assignments
+        .iter()
+        .filter(|a| table.column_id(&name_of(&a.column)).is_some_and(|id| table.is_key_column(id)));
+    let keys: Vec<&Assignment> = keys.collect();
+    let literals = keys.iter().all(|a| matches!(literal(&a.value, &[]), Ok(Some(_))));
+    let hint = if literals {
+        // The filter may find the new rows too: those stay.
+        let new: Vec<String> = keys.iter().map(|a| format!("{} = {}", a.column, a.value)).collect();
+        let new = new.join(" AND ");
+        let (find, remove) = match &stmt.filter {
+            Some(filter) => (format!(" WHERE {filter}"), format!("({filter}) AND NOT ({new})")),
+            None => (String::new(), format!("NOT ({new})")),
+        };
+        format!(
+            "BEGIN; INSERT INTO {t} ({}) SELECT {} FROM {t}{find}; DELETE FROM {t} WHERE {remove}; COMMIT",
             names.join(", "),
             values.join(", "),
             t = table.name,
-        ))
+        )
+    } else {
+        "in one transaction, INSERT the rows under their new keys and DELETE the old ones by theirs".into()
+    };
+    Error::invalid(format!("column \"{column}\" is part of the rowkey of \"{}\"", table.name))
+        .why("a rowkey cannot be changed: the row must be deleted and inserted anew")
+        .hint(hint)
         .state(sqlstate::KEY_RULE)
         .at(span_of_name(&stmt.assignments[at].column))
 }

@@ -20,6 +20,7 @@ pub struct ColumnId(pub u16);
 
 /// One SQL form of a key part. Widths count characters for text and digits for numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the text of a variant speaks of its fields")]
 pub enum Transform {
     /// `'_'`: a literal delimiter.
     Literal(String),

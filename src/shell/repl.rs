@@ -106,9 +106,7 @@ impl<'a> Prompt<'a> {
 
     /// Runs what `line` completes.
     fn take(&mut self, line: &str) -> Step {
-        if !self.feeder.is_open() && is_farewell(line) {
-            return Err(Halt::Quit);
-        }
+        let line = if self.feeder.is_open() { line } else { plain_word(line).unwrap_or(line) };
         let text = format!("{line}\n");
         self.typed.borrow_mut().push_str(&text);
         let (columns, rows) = self.editor.dimensions().unwrap_or((80, 24));
@@ -142,9 +140,13 @@ impl<'a> Prompt<'a> {
     }
 }
 
-/// `exit` and `quit`, as every other shell has them.
-fn is_farewell(line: &str) -> bool {
-    matches!(line.trim().trim_end_matches(';').trim_end().to_ascii_lowercase().as_str(), "exit" | "quit")
+/// The command for a word that every other shell knows, and that begins no statement.
+fn plain_word(line: &str) -> Option<&'static str> {
+    match line.trim().trim_end_matches(';').trim_end().to_ascii_lowercase().as_str() {
+        "exit" | "quit" => Some(".quit"),
+        "help" => Some(".help"),
+        _ => None,
+    }
 }
 
 /// Makes Ctrl-C cancel the running statement; the flag says that there is one.
@@ -210,8 +212,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn farewells() {
-        assert!(["exit", "quit;", " EXIT ; "].into_iter().all(is_farewell));
-        assert!(!is_farewell("exit now"));
+    fn words_of_every_shell() {
+        assert!(["exit", "quit;", " EXIT ; "].into_iter().all(|line| plain_word(line) == Some(".quit")));
+        assert_eq!(plain_word("help"), Some(".help"));
+        assert_eq!(plain_word("exit now"), None);
     }
 }

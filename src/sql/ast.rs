@@ -11,6 +11,7 @@ use crate::value::{ColumnType, Value};
 
 /// One SQL statement.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the text of a variant speaks of its fields")]
 pub enum Statement {
     /// `CREATE TABLE t (...)`
     CreateTable(Box<CreateTable>),
@@ -206,6 +207,7 @@ pub struct AlterTable {
 
 /// One change of a table.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the text of a variant speaks of its fields")]
 pub enum AlterTableOp {
     /// `ADD [COLUMN] [IF NOT EXISTS] column [FAMILY family]`
     AddColumn { if_not_exists: bool, column: Box<ColumnDef>, family: Option<Ident> },
@@ -287,6 +289,7 @@ pub enum InsertSource {
 
 /// What an INSERT does about an existing key.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the text of a variant speaks of its fields")]
 pub enum InsertMode {
     /// `INSERT`: an error.
     Insert,
@@ -403,6 +406,7 @@ pub struct Copy {
 
 /// Rows of a COPY.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the text of a variant speaks of its fields")]
 pub enum CopySource {
     /// Columns of a table; all, if empty.
     Table { name: Ident, columns: Vec<Ident> },
@@ -423,6 +427,7 @@ pub enum CopyFormat {
 
 /// `SHOW ...`
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the text of a variant speaks of its fields")]
 pub enum Show {
     /// `SHOW TABLES`
     Tables,

@@ -1,7 +1,7 @@
 //! Text → statements.
 //!
 //! A script goes through a [`Splitter`], which hands out one [`SqlText`] per `;`. [`parse`] turns one into a
-//! [`Statement`](ast::Statement): our own nodes around sqlparser's queries and expressions. [`rewrite`] and
+//! [`Statement`]: our own nodes around sqlparser's queries and expressions. [`rewrite`] and
 //! [`wildcard`] prepare queries for DataFusion; [`layout`] reads the key expressions of CREATE as key parts.
 //!
 //! Names are case-insensitive unless quoted, as in PostgreSQL: the tree keeps them as written,

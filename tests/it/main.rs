@@ -7,4 +7,6 @@ mod examples;
 mod goldens;
 mod indexes;
 mod layers;
+mod reopen;
+mod slt;
 mod tpch;

@@ -535,6 +535,7 @@ impl Parser<'_> {
     }
 }
 
+/// The word cannot be a name unless it is quoted.
 pub fn is_reserved(word: &str) -> bool {
     RESERVED.iter().any(|reserved| word.eq_ignore_ascii_case(reserved))
 }

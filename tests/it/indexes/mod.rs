@@ -423,7 +423,7 @@ impl Run {
         match (self.sql(&create), legal) {
             (Ok(_), true) => return Ok(()),
             (Ok(_), false) => return Err(format!("{create}\nbuilt over rows that are not unique")),
-            (Err(e), _) if matches!(e.sqlstate(), "42P16" | "0A000" | "22023" | "22001") => {}
+            (Err(e), _) if self.refused(&e) || matches!(e.sqlstate(), "42P16" | "0A000") => {}
             (Err(e), false) if e.sqlstate() == UNIQUE => {}
             (Err(e), _) => return Err(format!("{create}\n{e}")),
         }

@@ -1,0 +1,75 @@
+//! Decimals next to doubles become doubles.
+//!
+//! DataFusion turns the double of `d > 1.5` into a decimal, which fails for great values and hides the
+//! column from its keys. SQL has it the other way round: the exact number gives way (SQL:2016, 9.5).
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::{Between, Case, InList, ScalarFunction};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, cast};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+
+use super::rewrite::rewrite_expressions;
+use crate::value::decimal_to_double;
+
+/// Makes the decimals doubles wherever both kinds meet; it belongs before type coercion.
+#[derive(Debug)]
+pub struct DoublesWin;
+
+impl AnalyzerRule for DoublesWin {
+    fn name(&self) -> &str {
+        "doubles_win"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
+        rewrite_expressions(plan, &|mut expr, schema| {
+            let changed = settle(peers(&mut expr), schema);
+            Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+        })
+    }
+}
+
+/// The operands of an expression that take one type.
+fn peers(expr: &mut Expr) -> Vec<&mut Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => vec![left, right],
+        Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],
+        Expr::InList(InList { expr, list, .. }) => std::iter::once(&mut **expr).chain(list).collect(),
+        Expr::Case(Case { expr: None, when_then_expr, else_expr }) => {
+            when_then_expr.iter_mut().map(|(_, then)| then).chain(else_expr).map(|e| &mut **e).collect()
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args })
+            if matches!(func.name(), "coalesce" | "nullif" | "nvl" | "greatest" | "least") =>
+        {
+            args.iter_mut().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Makes the decimals among `peers` doubles if there is a float too; true if it did.
+fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types: Vec<DataType> =
+        peers.iter().map(|peer| peer.get_type(schema).unwrap_or(DataType::Null)).collect();
+    let is_decimal = |ty: &DataType| matches!(ty, DataType::Decimal128(..) | DataType::Decimal256(..));
+    if !types.iter().any(DataType::is_floating) || !types.iter().any(is_decimal) {
+        return false;
+    }
+    for (peer, _) in peers.into_iter().zip(&types).filter(|(_, ty)| is_decimal(ty)) {
+        *peer = double(std::mem::take(peer));
+    }
+    true
+}
+
+/// A decimal as a double; a literal exactly as if it had been written so.
+fn double(expr: Expr) -> Expr {
+    match expr {
+        Expr::Literal(ScalarValue::Decimal128(Some(d), _, scale), metadata) if (0..=38).contains(&scale) => {
+            Expr::Literal(ScalarValue::Float64(Some(decimal_to_double(d, scale as u8))), metadata)
+        }
+        other => cast(other, DataType::Float64),
+    }
+}

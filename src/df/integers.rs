@@ -1,0 +1,302 @@
+//! Integer arithmetic that never wraps.
+//!
+//! DataFusion's `+`, `-`, `*` and `sum` wrap around on overflow. After types are settled,
+//! [`CheckedIntegers`] puts functions that fail in the place of the first three; [`ExactSum`] adds
+//! integers as 128-bit decimals, so that only a result which does not fit is an error.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Decimal128Array};
+use arrow::compute::kernels::numeric;
+use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Int64Type};
+use arrow::error::ArrowError;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result as DfResult;
+use datafusion::functions_aggregate::sum::Sum;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDFImpl, BinaryExpr, ColumnarValue, EmitTo, Expr, ExprSchemable, GroupsAccumulator,
+    LogicalPlan, Operator, ReturnFieldArgs, ReversedUDAF, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+use datafusion::physical_expr_common::datum::apply;
+
+use super::rewrite::rewrite_expressions;
+
+/// Replaces `+`, `-` and `*` of integers.
+#[derive(Debug)]
+pub struct CheckedIntegers([Arc<ScalarUDF>; 3]);
+
+impl CheckedIntegers {
+    /// The rule; it belongs behind type coercion.
+    pub fn new() -> Self {
+        let function = |name, op, kernel| Arc::new(ScalarUDF::new_from_impl(Checked::new(name, op, kernel)));
+        CheckedIntegers([
+            function("add", Operator::Plus, numeric::add),
+            function("subtract", Operator::Minus, numeric::sub),
+            function("multiply", Operator::Multiply, numeric::mul),
+        ])
+    }
+
+    fn checked(&self, expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+        let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return Ok(Transformed::no(expr)) };
+        let [add, subtract, multiply] = &self.0;
+        let function = match op {
+            Operator::Plus => Some(add),
+            Operator::Minus => Some(subtract),
+            Operator::Multiply => Some(multiply),
+            _ => None,
+        };
+        Ok(match function {
+            Some(function) if left.get_type(schema)?.is_integer() && right.get_type(schema)?.is_integer() => {
+                let function = Arc::clone(function);
+                Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![*left, *right])))
+            }
+            _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+        })
+    }
+}
+
+impl AnalyzerRule for CheckedIntegers {
+    fn name(&self) -> &str {
+        "checked_integers"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
+        rewrite_expressions(plan, &|expr, schema| self.checked(expr, schema))
+    }
+}
+
+type Kernel = fn(&dyn arrow::array::Datum, &dyn arrow::array::Datum) -> Result<ArrayRef, ArrowError>;
+
+/// An operator of two integers of one type.
+#[derive(Debug)]
+struct Checked {
+    name: &'static str,
+    op: Operator,
+    kernel: Kernel,
+    signature: Signature,
+}
+
+impl Checked {
+    fn new(name: &'static str, op: Operator, kernel: Kernel) -> Self {
+        Checked { name, op, kernel, signature: Signature::any(2, Volatility::Immutable) }
+    }
+}
+
+impl PartialEq for Checked {
+    fn eq(&self, other: &Self) -> bool {
+        self.op == other.op
+    }
+}
+
+impl Eq for Checked {}
+
+impl std::hash::Hash for Checked {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.op.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Checked {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    /// As the operator is called, so that nothing that names it has to change.
+    fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
+        let names: Vec<String> = args.iter().map(|arg| arg.schema_name().to_string()).collect();
+        Ok(names.join(&format!(" {} ", self.op)))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, args: &[DataType]) -> DfResult<DataType> {
+        Ok(args[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name, args.arg_fields[0].data_type().clone(), nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        apply(&args.args[0], &args.args[1], self.kernel)
+    }
+}
+
+/// `sum`, of integers by way of decimals, of everything else as it was.
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
+pub struct ExactSum(Sum);
+
+/// Wide enough for 2^63 rows of 2^63.
+const WIDE: DataType = DataType::Decimal128(38, 0);
+
+/// The same arguments, the result being wide.
+fn widened<'a>(args: &AccumulatorArgs<'a>) -> AccumulatorArgs<'a> {
+    let return_field = Arc::new(Field::new(args.name, WIDE, true));
+    AccumulatorArgs {
+        return_field,
+        schema: args.schema,
+        ignore_nulls: args.ignore_nulls,
+        order_bys: args.order_bys,
+        is_reversed: args.is_reversed,
+        name: args.name,
+        is_distinct: args.is_distinct,
+        exprs: args.exprs,
+        expr_fields: args.expr_fields,
+    }
+}
+
+fn is_bigint(ty: &DataType) -> bool {
+    matches!(ty, DataType::Int64)
+}
+
+impl AggregateUDFImpl for ExactSum {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.0.signature()
+    }
+
+    fn return_type(&self, args: &[DataType]) -> DfResult<DataType> {
+        self.0.return_type(args)
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
+        if !is_bigint(args.return_type()) {
+            return self.0.accumulator(args);
+        }
+        Ok(Box::new(Narrowed(self.0.accumulator(widened(&args))?)))
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
+        // Distinct values that come and go are known to DataFusion as integers only.
+        if !is_bigint(args.return_type()) || args.is_distinct {
+            return self.0.create_sliding_accumulator(args);
+        }
+        Ok(Box::new(Narrowed(self.0.create_sliding_accumulator(widened(&args))?)))
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        self.0.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn GroupsAccumulator>> {
+        if !is_bigint(args.return_type()) {
+            return self.0.create_groups_accumulator(args);
+        }
+        Ok(Box::new(Narrowed(self.0.create_groups_accumulator(widened(&args))?)))
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
+        if !is_bigint(args.return_type()) {
+            return self.0.state_fields(args);
+        }
+        let return_field = Arc::new(Field::new(args.name, WIDE, true));
+        self.0.state_fields(StateFieldsArgs { return_field, ..args })
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+}
+
+/// A sum of decimals, fed with integers and read as one.
+#[derive(Debug)]
+struct Narrowed<A>(A);
+
+/// Integers as decimals.
+fn wide(values: &[ArrayRef]) -> DfResult<Vec<ArrayRef>> {
+    values
+        .iter()
+        .map(|array| {
+            let decimals: Decimal128Array =
+                array.as_primitive::<Int64Type>().unary::<_, Decimal128Type>(i128::from);
+            Ok(Arc::new(decimals.with_data_type(WIDE)) as ArrayRef)
+        })
+        .collect()
+}
+
+fn narrow(sum: i128) -> Result<i64, ArrowError> {
+    i64::try_from(sum)
+        .map_err(|_| ArrowError::ArithmeticOverflow(format!("the sum {sum} is out of range for BIGINT")))
+}
+
+impl Accumulator for Narrowed<Box<dyn Accumulator>> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
+        self.0.update_batch(&wide(values)?)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
+        self.0.retract_batch(&wide(values)?)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        self.0.supports_retract_batch()
+    }
+
+    fn evaluate(&mut self) -> DfResult<ScalarValue> {
+        Ok(match self.0.evaluate()? {
+            ScalarValue::Decimal128(sum, ..) => ScalarValue::Int64(sum.map(narrow).transpose()?),
+            other => other,
+        })
+    }
+
+    fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
+        self.0.state()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> DfResult<()> {
+        self.0.merge_batch(states)
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+}
+
+impl GroupsAccumulator for Narrowed<Box<dyn GroupsAccumulator>> {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total_groups: usize,
+    ) -> DfResult<()> {
+        self.0.update_batch(&wide(values)?, groups, filter, total_groups)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> DfResult<ArrayRef> {
+        let sums = self.0.evaluate(emit_to)?;
+        Ok(Arc::new(sums.as_primitive::<Decimal128Type>().try_unary::<_, Int64Type, _>(narrow)?))
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> DfResult<Vec<ArrayRef>> {
+        self.0.state(emit_to)
+    }
+
+    fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], total_groups: usize) -> DfResult<()> {
+        self.0.merge_batch(values, groups, total_groups)
+    }
+
+    fn convert_to_state(
+        &self,
+        values: &[ArrayRef],
+        filter: Option<&BooleanArray>,
+    ) -> DfResult<Vec<ArrayRef>> {
+        self.0.convert_to_state(&wide(values)?, filter)
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+}

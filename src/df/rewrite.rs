@@ -1,0 +1,67 @@
+//! Expressions of a plan, or of a query's text, rewritten one by one.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use sqlparser::ast::{self, Query, UnaryOperator, VisitMut, VisitorMut};
+
+/// Rewrites every expression of a plan, subqueries included, innermost first. Output columns keep their
+/// names. After DataFusion's own `TypeCoercion`.
+pub fn rewrite_expressions(
+    plan: LogicalPlan,
+    rule: &dyn Fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>,
+) -> DfResult<LogicalPlan> {
+    plan.transform_up_with_subqueries(|plan| {
+        let mut schema = merge_schema(&plan.inputs());
+        if let LogicalPlan::TableScan(scan) = &plan {
+            schema
+                .merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+        }
+        let names = NamePreserver::new(&plan);
+        let rewritten = plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let rewritten = expr.transform_up(|expr| rule(expr, &schema))?;
+            Ok(rewritten.update_data(|expr| name.restore(expr)))
+        })?;
+        if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
+    })
+    .data()
+}
+
+/// Numbers as SQL reads them: one with an exponent is a double, and a plus sign changes nothing.
+pub fn plain_numbers(query: &mut Query) {
+    let _ = query.visit(&mut PlainNumbers);
+}
+
+struct PlainNumbers;
+
+impl VisitorMut for PlainNumbers {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        match expr {
+            ast::Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => {
+                let inner = std::mem::replace(&mut **inner, ast::Expr::value(ast::Value::Null));
+                *expr = inner;
+            }
+            ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(digits, _), .. })
+                if digits.contains(['e', 'E']) =>
+            {
+                *expr = ast::Expr::Cast {
+                    kind: ast::CastKind::Cast,
+                    expr: Box::new(ast::Expr::value(ast::Value::SingleQuotedString(digits.clone()))),
+                    data_type: ast::DataType::DoublePrecision,
+                    array: false,
+                    format: None,
+                };
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}

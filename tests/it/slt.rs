@@ -1,0 +1,161 @@
+//! `tests/sql/*.slt`: answers, the same from every store and with every index.
+//!
+//! Each file runs in memory and on disk, and each of these three times: without index tables, with them
+//! created where the file creates them, and with them built where it says `# the data is in`. To that end
+//! the runner moves every `CREATE INDEX`, except the UNIQUE ones, whose rules are part of the answers.
+//! What asks an index table by its name stands behind `onlyif indexed`.
+//!
+//! `UPDATE_EXPECT=1` writes the answers into the files: then read the diff.
+
+use std::path::{Path, PathBuf};
+
+use rowkeydb::row::write_text_cell;
+use rowkeydb::{Database, Error, Session};
+use sqllogictest::runner::strict_column_validator;
+use sqllogictest::{DBOutput, DefaultColumnType, MakeConnection, Record, Runner, StatementExpect};
+
+/// When index tables are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Indexes {
+    Never,
+    First,
+    Later,
+}
+
+/// The line behind which late indexes are built.
+const DATA_IS_IN: &str = "the data is in";
+
+struct Connection(Session);
+
+impl sqllogictest::DB for Connection {
+    type Error = Error;
+    type ColumnType = DefaultColumnType;
+
+    fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Error> {
+        let outcome = self.0.execute(sql, &[])?;
+        if outcome.columns.is_empty() {
+            return Ok(DBOutput::StatementComplete(outcome.affected.unwrap_or(0)));
+        }
+        let types = outcome.columns.iter().map(|column| column_type(&column.type_name)).collect();
+        let mut rows = Vec::new();
+        for batch in outcome.rows {
+            let batch = batch?;
+            for row in 0..batch.num_rows() {
+                let cells = batch.columns().iter().map(|array| {
+                    let mut cell = String::new();
+                    Ok(match write_text_cell(&mut cell, array, row)? {
+                        false => "NULL".to_owned(),
+                        true if cell.is_empty() => "(empty)".to_owned(),
+                        true => cell,
+                    })
+                });
+                rows.push(cells.collect::<Result<_, Error>>()?);
+            }
+        }
+        Ok(DBOutput::Rows { types, rows })
+    }
+
+    fn error_sql_state(e: &Error) -> Option<String> {
+        Some(e.sqlstate().to_owned())
+    }
+}
+
+fn column_type(name: &str) -> DefaultColumnType {
+    match name {
+        "SMALLINT" | "INTEGER" | "BIGINT" => DefaultColumnType::Integer,
+        "REAL" | "DOUBLE" => DefaultColumnType::FloatingPoint,
+        name if name.starts_with("DECIMAL") => DefaultColumnType::FloatingPoint,
+        _ => DefaultColumnType::Text,
+    }
+}
+
+/// A runner whose every connection is a session of `db`.
+fn runner(db: &Database, indexes: Indexes) -> Runner<Connection, impl MakeConnection<Conn = Connection>> {
+    let db = db.clone();
+    let mut runner = Runner::new(move || {
+        let session = db.session();
+        async move { Ok::<_, Error>(Connection(session)) }
+    });
+    runner.with_column_validator(strict_column_validator);
+    if indexes != Indexes::Never {
+        runner.add_label("indexed");
+    }
+    runner
+}
+
+fn is_movable_index(record: &Record<DefaultColumnType>) -> bool {
+    matches!(record, Record::Statement { sql, expected: StatementExpect::Ok, .. } if sql.starts_with("CREATE INDEX"))
+}
+
+fn run(db: &Database, file: &Path, indexes: Indexes) {
+    let mut runner = runner(db, indexes);
+    let mut late = Vec::new();
+    let mut check = |record: Record<DefaultColumnType>| {
+        if let Err(e) = runner.run(record) {
+            panic!(
+                "{} with indexes {indexes:?}: {}",
+                db.path().map_or("in memory", |_| "on disk"),
+                e.display(false)
+            );
+        }
+    };
+    for record in sqllogictest::parse_file(file).unwrap() {
+        match &record {
+            _ if is_movable_index(&record) && indexes == Indexes::Never => {}
+            _ if is_movable_index(&record) && indexes == Indexes::Later => late.push(record),
+            Record::Comment(lines) if lines.iter().any(|line| line.trim() == DATA_IS_IN) => {
+                late.drain(..).for_each(&mut check);
+            }
+            _ => check(record),
+        }
+    }
+    assert!(late.is_empty(), "{} never says '# {DATA_IS_IN}'", file.display());
+    for table in db.table_names() {
+        let problems = db.query(&format!("CHECK TABLE {table}")).unwrap().count();
+        assert_eq!(problems, 1, "{table} and its index tables differ");
+    }
+}
+
+fn update(file: &Path) {
+    let db = Database::in_memory().unwrap();
+    let mut runner = runner(&db, Indexes::First);
+    let updated = runner.update_test_file(
+        file,
+        " ",
+        sqllogictest::default_validator,
+        sqllogictest::default_normalizer,
+        strict_column_validator,
+    );
+    futures::executor::block_on(updated).unwrap();
+}
+
+fn answers(name: &str) {
+    let file: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "sql", name].iter().collect();
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        update(&file);
+    }
+    for indexes in [Indexes::Never, Indexes::First, Indexes::Later] {
+        run(&Database::in_memory().unwrap(), &file, indexes);
+        let directory = tempfile::tempdir().unwrap();
+        run(&Database::open(directory.path().join("db")).unwrap(), &file, indexes);
+    }
+}
+
+macro_rules! files {
+    ($($test:ident)*) => {
+        $(#[test] fn $test() { answers(concat!(stringify!($test), ".slt")); })*
+
+        #[test]
+        fn every_file_is_run() {
+            let directory: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "sql"].iter().collect();
+            let mut found: Vec<String> = std::fs::read_dir(directory)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            found.sort();
+            assert_eq!(found, [$(concat!(stringify!($test), ".slt")),*]);
+        }
+    };
+}
+
+files! { aggregates copy index_tables names queries rules transactions types writes }
