@@ -15,7 +15,6 @@ mod rows;
 mod runtime;
 mod session;
 mod show;
-mod trace;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -31,7 +30,8 @@ pub use crate::store::Durability;
 use crate::catalog::Catalog;
 use crate::df::query::Planner;
 use crate::error::{Error, Result};
-use crate::store::{EmbeddedOptions, EmbeddedStore, MemoryStore, Snapshot, Store, WriteBatch};
+use crate::exec::trace::show_mutation;
+use crate::store::{EmbeddedOptions, EmbeddedStore, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
 use runtime::Runtime;
 
 /// How a database is opened.
@@ -82,6 +82,19 @@ impl Database {
     /// A new database in memory, gone with its last clone.
     pub fn in_memory() -> Result<Database> {
         Database::over(Box::new(MemoryStore::new()), None)
+    }
+
+    /// A database over any store, for tests.
+    #[doc(hidden)]
+    pub fn over_store(store: Box<dyn Store>) -> Result<Database> {
+        Database::over(store, None)
+    }
+
+    /// What was written to its store, a line each, for tests. Errors: bytes that are none of ours.
+    #[doc(hidden)]
+    pub fn show_mutations(&self, mutations: &[Mutation]) -> Result<Vec<String>> {
+        let tables: Vec<_> = self.catalog().tables().cloned().collect();
+        mutations.iter().map(|mutation| show_mutation(&tables, mutation)).collect()
     }
 
     fn over(store: Box<dyn Store>, path: Option<PathBuf>) -> Result<Database> {

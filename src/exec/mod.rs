@@ -9,6 +9,7 @@ pub mod check;
 pub mod dml;
 pub mod scan;
 pub mod stored;
+pub mod trace;
 pub mod transfer;
 mod view;
 mod walk;

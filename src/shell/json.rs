@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! in   {"sql": "SELECT amount FROM payment WHERE payment_id = $1", "params": [7]}
-//! out  {"statement":1,"columns":["amount"],"types":["DECIMAL(10,2)"],"rows":[[10.50]],"affected":null,"warnings":[],"elapsed_us":412}
+//! out  {"statement":1,"columns":["amount"],"types":["DECIMAL(10,2)"],"rows":[[10.50]],"affected":0,"warnings":[],"elapsed_us":412}
 //! out  {"statement":2,"error":{"kind":"invalid","message":"...","why":null,"hint":null,"sqlstate":"42P01","line":1,"column":15}}
 //! ```
 //!
@@ -113,7 +113,7 @@ pub fn success(
     let warnings: Vec<WireWarning<'_>> = warnings.iter().map(WireWarning::from).collect();
     let tail = format!(
         "],\"affected\":{},\"warnings\":{},\"elapsed_us\":{}}}\n",
-        json(&affected),
+        affected.unwrap_or(0),
         json(&warnings),
         started.elapsed().as_micros()
     );
@@ -214,7 +214,7 @@ mod tests {
             "columns": ["order_id", "note"],
             "types": ["BIGINT", "VARCHAR"],
             "rows": [[7, "paid"], [123456, "a, \"b\"\nsecond line"], [null, ""], [-1, null]],
-            "affected": null,
+            "affected": 0,
             "warnings": []
         });
         assert_eq!(object(&columns, vec![batch], None, &[]), expected);

@@ -5,14 +5,12 @@
 
 use std::sync::Arc;
 
-use super::Database;
-use crate::catalog::CATALOG_KEYSPACE;
 use crate::error::Result;
 use crate::index::open_entry;
 use crate::key::{ColumnId, KeyLayout};
 use crate::row::{self, PackedRow};
 use crate::schema::{FamilyId, IndexDef, TableDef};
-use crate::store::{KeyspaceId, Mutation, Store};
+use crate::store::{KeyspaceId, Mutation};
 use crate::value::Literal;
 
 /// What lies in a keyspace.
@@ -21,31 +19,16 @@ enum Held<'t> {
     Index(&'t TableDef, &'t IndexDef),
 }
 
-impl Database {
-    /// A database over any store, for tests.
-    #[doc(hidden)]
-    pub fn over_store(store: Box<dyn Store>) -> Result<Database> {
-        Database::over(store, None)
-    }
-
-    /// Mutations by the current definitions, a line each. Errors: bytes that are none of ours.
-    #[doc(hidden)]
-    pub fn show_mutations(&self, mutations: &[Mutation]) -> Result<Vec<String>> {
-        let catalog = self.catalog();
-        let tables: Vec<Arc<TableDef>> = catalog.tables().cloned().collect();
-        mutations.iter().map(|mutation| show(&tables, mutation)).collect()
-    }
-}
-
-fn show(tables: &[Arc<TableDef>], mutation: &Mutation) -> Result<String> {
+/// One mutation by the definitions of `tables`. Errors: bytes that are none of ours.
+pub fn show_mutation(tables: &[Arc<TableDef>], mutation: &Mutation) -> Result<String> {
     let (verb, keyspace, key, value) = match mutation {
         Mutation::Put(keyspace, key, value) => ("put", *keyspace, &**key, Some(&value[..])),
         Mutation::Delete(keyspace, key) => ("delete", *keyspace, &**key, None),
         Mutation::Clear(keyspace) => ("clear", *keyspace, &[][..], None),
     };
     let text = match held(tables, keyspace) {
-        None if keyspace == CATALOG_KEYSPACE => format!("catalog {}", String::from_utf8_lossy(key)),
-        None => format!("keyspace {}", keyspace.0),
+        // The catalog's own, whose keys are text.
+        None => format!("keyspace {} {}", keyspace.0, String::from_utf8_lossy(key)),
         Some(held) if verb == "clear" => held.name(),
         Some(held) => held.show(key, value)?,
     };
