@@ -254,8 +254,9 @@ fn split(filter: Predicate, held: &BTreeSet<Field>) -> (Predicate, Predicate) {
 fn candidate(sorted: Sorted<'_>, found: Ranges, need: &Need, stats: &dyn Statistics) -> Access {
     let mut entries = entries_in(stats, sorted, &need.predicate, &found);
     let (direction, ordered) = match order_of(sorted.layout, &found, need) {
-        Some(direction) => (direction, true),
-        None => (Direction::Forward, need.order.is_empty()),
+        // GETs come in key order, bucket by bucket: only scans are merged.
+        Some(direction) if !(found.points && found.fan_out.is_some()) => (direction, true),
+        _ => (Direction::Forward, need.order.is_empty()),
     };
     let filter = found.residual;
     let found_entries = entries;
