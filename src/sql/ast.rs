@@ -37,7 +37,7 @@ pub enum Statement {
     Update(Box<Update>),
     /// `DELETE FROM t ...`
     Delete(Box<Delete>),
-    /// `SELECT`, `WITH`, `VALUES`, `TABLE`
+    /// `SELECT`, `WITH`, `VALUES`
     Query(Box<Query>),
     /// `EXPLAIN ...`
     Explain(Box<Explain>),

@@ -27,7 +27,7 @@ pub(super) struct RowkeyDialect {
 impl RowkeyDialect {
     /// For a statement of at most `tokens` tokens.
     pub(super) fn for_tokens(tokens: usize) -> Self {
-        RowkeyDialect { postgres: PostgreSqlDialect {}, steps: Cell::new(1_000 + 64 * tokens) }
+        RowkeyDialect { postgres: PostgreSqlDialect {}, steps: Cell::new(2_000 + 4 * tokens) }
     }
 
     /// Counts one expression; an error when the budget is spent.

@@ -4,6 +4,9 @@
 //! [`Statement`]: our own nodes around sqlparser's queries and expressions. [`rewrite`] and
 //! [`wildcard`] prepare queries for DataFusion; [`layout`] reads the key expressions of CREATE as key parts.
 //!
+//! No text overflows the stack or takes exponential time: `nesting` looks at the tokens before they are
+//! parsed, `dialect` counts the parser's steps, and `shape` keeps the trees shallow.
+//!
 //! Names are case-insensitive unless quoted, as in PostgreSQL: the tree keeps them as written,
 //! [`name_of`] and [`table_name_of`] fold them.
 
@@ -12,9 +15,11 @@ mod dialect;
 mod display;
 pub mod layout;
 mod lex;
+mod nesting;
 mod outputs;
 mod parser;
 pub mod rewrite;
+mod shape;
 mod split;
 mod walk;
 pub mod wildcard;

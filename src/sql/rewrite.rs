@@ -1,16 +1,17 @@
 //! Parsed statements → the form the engine expects.
 //!
-//! [`normalise`] runs at the end of every parse; [`parameter_count`] and [`mentions_rowkey`] ask.
+//! `normalise` runs at the end of every parse; [`parameter_count`] and [`mentions_rowkey`] ask.
 
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, DataType, ExactNumberInfo, ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Value, ValueWithSpan, Visit,
-    VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, UnaryOperator, Value, ValueWithSpan,
+    Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::ast::Statement;
+use super::shape::balance;
 use super::{name_of, span_of};
 use crate::error::{Error, Result, sqlstate};
 
@@ -20,7 +21,8 @@ pub const ROWKEY: &str = "rowkey";
 /// Most parameters of a statement, as in PostgreSQL's protocol.
 const PARAMETERS_MAX: usize = 65_535;
 
-/// Turns `a < b < c` into `a < b AND b < c`, and FLOAT in casts into DOUBLE (to DataFusion, FLOAT has 32 bits).
+/// Turns `a < b < c` into `a < b AND b < c`, and FLOAT in casts into DOUBLE (to DataFusion, FLOAT has 32 bits);
+/// balances long chains.
 /// Errors: a statement that writes inside a query; SELECT INTO; parameters that are not `$n`, or in a definition.
 pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
     if let ControlFlow::Break(error) = VisitMut::visit(statement, &mut Normaliser) {
@@ -154,12 +156,15 @@ impl VisitorMut for Normaliser {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        let writes = match &*query.body {
+        let writes = match &mut *query.body {
             SetExpr::Insert(_) => "INSERT",
             SetExpr::Update(_) => "UPDATE",
             SetExpr::Delete(_) => "DELETE",
             SetExpr::Merge(_) => "MERGE",
-            _ => return ControlFlow::Continue(()),
+            body => {
+                balance(body);
+                return ControlFlow::Continue(());
+            }
         };
         ControlFlow::Break(
             Error::unsupported(format!("{writes} cannot stand inside a query"))
@@ -181,9 +186,10 @@ impl VisitorMut for Normaliser {
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         match expr {
             Expr::BinaryOp { op, left, .. } if is_order(op) && is_comparison(left) => unchain(expr),
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr } => keep_apart(expr),
             Expr::Cast { data_type, .. } => widen_float(data_type),
             Expr::TypedString(typed) => widen_float(&mut typed.data_type),
-            _ => {}
+            _ => balance(expr),
         }
         ControlFlow::Continue(())
     }
@@ -198,6 +204,14 @@ impl VisitorMut for Normaliser {
             ),
             _ => ControlFlow::Continue(()),
         }
+    }
+}
+
+/// `- -1` prints as `--1`, a comment, without parentheses around `-1`.
+fn keep_apart(negated: &mut Expr) {
+    if matches!(negated, Expr::UnaryOp { op: UnaryOperator::Minus, .. }) {
+        let inner = take(negated);
+        *negated = Expr::Nested(Box::new(inner));
     }
 }
 

@@ -346,7 +346,7 @@ mod tests {
             ("SELECT * FROM t NATURAL JOIN v", "SELECT * EXCLUDE (rowkey) FROM t NATURAL JOIN v"),
             (
                 "SELECT * FROM t SEMI JOIN u ON t.a = u.a",
-                "SELECT t.* EXCLUDE (rowkey) FROM t SEMI JOIN u ON t.a = u.a",
+                "SELECT * EXCLUDE (rowkey) FROM t SEMI JOIN u ON t.a = u.a",
             ),
             (
                 "SELECT * FROM (SELECT * FROM t) x WHERE EXISTS (SELECT * FROM u)",

@@ -50,7 +50,7 @@ impl Parser<'_> {
         self.expect_token(Token::LParen)?;
         let mut elements = Elements::default();
         self.list(|p| p.table_element(&mut elements))?;
-        self.expect_token(Token::RParen)?;
+        self.end_of_list()?;
         let options = self.options()?;
         let Elements { columns, primary_key, uniques, checks, families } = elements;
         Ok(Statement::CreateTable(Box::new(CreateTable {
@@ -74,9 +74,7 @@ impl Parser<'_> {
             true => Some(self.name("the name of the constraint")?),
             false => None,
         };
-        if self.peek_words(&["PRIMARY", "KEY"]) {
-            self.first_primary_key(elements)?;
-            self.words(&["PRIMARY", "KEY"]);
+        if self.primary_key(elements)? {
             elements.primary_key = Some(self.keys()?);
         } else if self.word("UNIQUE") {
             elements.uniques.push(UniqueDef { name, keys: self.keys()? });
@@ -107,15 +105,18 @@ impl Parser<'_> {
         Ok(FamilyDef { name, columns: self.names("a column")?, options: self.options()? })
     }
 
-    fn first_primary_key(&self, elements: &Elements) -> Result<()> {
-        match elements.primary_key {
-            None => Ok(()),
-            Some(_) => Err(self
-                .error("a second PRIMARY KEY")
-                .why("a row is stored under one rowkey")
-                .hint("write one PRIMARY KEY (a, b, ...) with all its parts; make the other a UNIQUE")
-                .state(sqlstate::INVALID_TABLE_DEFINITION)),
+    /// Takes PRIMARY KEY, if it comes next; an error if it is the table's second.
+    fn primary_key(&mut self, elements: &Elements) -> Result<bool> {
+        let second = self
+            .error("a second PRIMARY KEY")
+            .why("a row is stored under one rowkey")
+            .hint("write one PRIMARY KEY (a, b, ...) with all its parts; make the other a UNIQUE")
+            .state(sqlstate::INVALID_TABLE_DEFINITION);
+        if !self.word("PRIMARY") {
+            return Ok(false);
         }
+        self.expect_word("KEY")?;
+        if elements.primary_key.is_some() { Err(second) } else { Ok(true) }
     }
 
     fn check_constraint(&mut self, name: Option<sqlparser::ast::Ident>) -> Result<CheckDef> {
@@ -126,10 +127,9 @@ impl Parser<'_> {
     }
 
     fn no_foreign_keys(&self) -> Error {
-        let next = self.peek().span;
         Error::unsupported("foreign keys are not checked")
             .hint("leave the constraint out; index the column, and join on it")
-            .at(self.source.span(next.start, next.end))
+            .at(self.next_span())
     }
 
     fn column(&mut self, elements: &mut Elements) -> Result<()> {
@@ -164,15 +164,14 @@ impl Parser<'_> {
             true => Some(self.name("the name of the constraint")?),
             false => None,
         };
-        if self.words(&["NOT", "NULL"]) {
+        if self.word("NOT") {
+            self.expect_word("NULL")?;
             column.not_null = true;
         } else if self.word("NULL") {
             column.not_null = false;
         } else if self.peek_words(&["DEFAULT"]) {
             column.default = Some(self.default()?);
-        } else if self.peek_words(&["PRIMARY", "KEY"]) {
-            self.first_primary_key(elements)?;
-            self.words(&["PRIMARY", "KEY"]);
+        } else if self.primary_key(elements)? {
             elements.primary_key = Some(vec![key_of(column)]);
         } else if self.word("UNIQUE") {
             elements.uniques.push(UniqueDef { name, keys: vec![key_of(column)] });
@@ -186,10 +185,9 @@ impl Parser<'_> {
         } else if self.peek_words(&["REFERENCES"]) {
             return Err(self.no_foreign_keys());
         } else if self.peek_words(&["COLLATE"]) {
-            let next = self.peek().span;
             return Err(Error::unsupported("text has one order, that of its UTF-8 bytes")
                 .hint("leave COLLATE out")
-                .at(self.source.span(next.start, next.end)));
+                .at(self.next_span()));
         } else if name.is_some() {
             return Err(self.expected("a constraint"));
         } else {
@@ -252,7 +250,7 @@ impl Parser<'_> {
     fn keys(&mut self) -> Result<Vec<KeyExpr>> {
         self.expect_token(Token::LParen)?;
         let keys = self.list(Self::key)?;
-        self.expect_token(Token::RParen)?;
+        self.end_of_list()?;
         Ok(keys)
     }
 
@@ -296,7 +294,7 @@ impl Parser<'_> {
             let value = p.option_value()?;
             Ok(OptionDef { name, value, span: p.span_since(from) })
         })?;
-        self.expect_token(Token::RParen)?;
+        self.end_of_list()?;
         Ok(options)
     }
 

@@ -46,7 +46,7 @@ impl Parser<'_> {
     fn starts_columns(&self) -> bool {
         let second = &self.inner.peek_nth_token_ref(1).token;
         let query = |w: &Word| {
-            let starts = ["SELECT", "WITH", "VALUES", "TABLE"];
+            let starts = ["SELECT", "WITH", "VALUES"];
             w.quote_style.is_none() && starts.iter().any(|word| w.value.eq_ignore_ascii_case(word))
         };
         self.peek_token(&Token::LParen)
@@ -76,7 +76,7 @@ impl Parser<'_> {
         if self.word("VALUES") {
             return Ok(InsertSource::Values(self.list(Self::row)?));
         }
-        let starts = ["SELECT", "WITH", "TABLE"];
+        let starts = ["SELECT", "WITH"];
         if starts.iter().any(|word| self.peek_words(&[word])) || self.peek_token(&Token::LParen) {
             return Ok(InsertSource::Query(self.query()?));
         }
@@ -87,7 +87,7 @@ impl Parser<'_> {
     fn row(&mut self) -> Result<Vec<Expr>> {
         self.expect_token(Token::LParen)?;
         let row = self.list(Self::value_or_default)?;
-        self.expect_token(Token::RParen)?;
+        self.end_of_list()?;
         Ok(row)
     }
 

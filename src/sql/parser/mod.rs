@@ -2,7 +2,7 @@
 //!
 //! [`parse`] makes tokens, and reads a statement off them by its first word. The statements are read here,
 //! word by word; their queries, expressions and types by sqlparser, over the same tokens. Then the whole is
-//! put into the form the engine expects ([`rewrite::normalise`](super::rewrite::normalise)).
+//! put into the form the engine expects ([`rewrite::normalise`]).
 //!
 //! Every error points at a token: ours because we stand at it, sqlparser's by the place in its message.
 
@@ -10,99 +10,48 @@ mod admin;
 mod copy;
 mod ddl;
 mod dml;
+mod errors;
 mod pieces;
 #[cfg(test)]
 mod tests;
 mod types;
 
 use sqlparser::ast::{Expr, Ident, Query};
-use sqlparser::parser::{Parser as SqlParser, ParserError};
+use sqlparser::parser::Parser as SqlParser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 pub use pieces::{column_type, parse_expr, parse_query};
 
 use super::ast::Statement;
 use super::dialect::RowkeyDialect;
-use super::lex::{DEPTH_MAX, Source};
-use super::rewrite;
-use crate::error::{Error, Result, Span, sqlstate};
-use crate::suggest::did_you_mean;
+use super::lex::Source;
+use super::nesting::PARSED_DEPTH_MAX;
+use super::{rewrite, shape};
+use crate::error::{Result, Span, sqlstate};
 use crate::value::Value;
 
 /// Parses one statement, with or without a `;`. Errors: SYNTAX, with the place; unsupported statements;
 /// LIMIT for one nested too deeply.
 pub fn parse(sql: &str) -> Result<Statement> {
+    recursive::set_minimum_stack_size(STACK_KEPT);
     let source = Source::new(sql);
     let tokens = source.tokens(&RowkeyDialect::default())?;
     let dialect = RowkeyDialect::for_tokens(tokens.len());
-    let inner =
-        SqlParser::new(&dialect).with_recursion_limit(8 * DEPTH_MAX).with_tokens_with_locations(tokens);
+    let inner = SqlParser::new(&dialect)
+        .with_recursion_limit(8 * PARSED_DEPTH_MAX)
+        .with_tokens_with_locations(tokens);
     let mut parser = Parser { inner, source: &source };
     let mut statement = parser.statement()?;
     parser.end()?;
     rewrite::normalise(&mut statement)?;
+    shape::check_depth(&statement)?;
     Ok(statement)
 }
 
-/// First words of our statements, for "did you mean".
-const STATEMENTS: &[&str] = &[
-    "ALTER",
-    "ANALYZE",
-    "BEGIN",
-    "CHECK",
-    "COMMIT",
-    "COPY",
-    "CREATE",
-    "DEALLOCATE",
-    "DELETE",
-    "DESCRIBE",
-    "DROP",
-    "EXECUTE",
-    "EXPLAIN",
-    "INSERT",
-    "PREPARE",
-    "RELEASE",
-    "REPAIR",
-    "ROLLBACK",
-    "SAVEPOINT",
-    "SELECT",
-    "SET",
-    "SHOW",
-    "START",
-    "TRUNCATE",
-    "UPDATE",
-    "UPSERT",
-    "VALUES",
-    "WITH",
-];
-
-/// Words that start the clauses a statement can go on with, for "did you mean".
-const CLAUSES: &[&str] = &[
-    "AND",
-    "AS",
-    "CONFLICT",
-    "DEFAULT",
-    "EXISTS",
-    "FAMILY",
-    "FROM",
-    "GROUP",
-    "HAVING",
-    "INCLUDE",
-    "INDEX",
-    "INTO",
-    "JOIN",
-    "LIMIT",
-    "OFFSET",
-    "ORDER",
-    "PRIMARY",
-    "RETURNING",
-    "SET",
-    "TABLE",
-    "UNION",
-    "VALUES",
-    "WHERE",
-    "WITH",
-];
+/// Bytes of stack that sqlparser finds at each level of nesting, or takes a new stack. Its own 128 KiB are
+/// less than what parsing `((t JOIN u ...` needs between two looks, in a debug build. The setting is the process's:
+/// DataFusion's planner keeps as much.
+const STACK_KEPT: usize = 512 << 10;
 
 /// Words that name nothing unless quoted: they would start a clause where a name stands.
 const RESERVED: &[&str] = &[
@@ -162,7 +111,7 @@ impl Parser<'_> {
         }
         let word = self.peek_word().map(|word| word.value.to_ascii_uppercase());
         match word.as_deref().unwrap_or_default() {
-            "SELECT" | "WITH" | "VALUES" | "TABLE" => Ok(Statement::Query(self.query()?)),
+            "SELECT" | "WITH" | "VALUES" => Ok(Statement::Query(self.query()?)),
             "INSERT" | "UPSERT" => self.insert(),
             "UPDATE" => self.update(),
             "DELETE" => self.delete(),
@@ -190,24 +139,6 @@ impl Parser<'_> {
         }
     }
 
-    fn not_a_statement(&self, word: &str) -> Error {
-        let error = self.expected("a statement");
-        match word {
-            "REPLACE" => error.hint("UPSERT INTO t VALUES (...) writes over an existing key"),
-            "MERGE" => error.hint("write INSERT ... ON CONFLICT, or UPSERT"),
-            "VACUUM" => error.hint("nothing is needed: space is reused as rows are deleted"),
-            "PRAGMA" => error.hint("write SET name = value, or SHOW SETTINGS"),
-            "USE" | "ATTACH" => {
-                error.hint("one database is open at a time: start again with the other's path")
-            }
-            "GRANT" | "REVOKE" => error.hint("there are no users: the file's permissions decide"),
-            word => match did_you_mean(word, STATEMENTS.iter().copied()) {
-                Some(meant) => error.hint(format!("did you mean {meant}?")),
-                None => error,
-            },
-        }
-    }
-
     /// Nothing may follow but semicolons.
     fn end(&mut self) -> Result<()> {
         if self.token(&Token::SemiColon) {
@@ -216,10 +147,15 @@ impl Parser<'_> {
                 return Err(self.error("only one statement can stand here").hint("send one after the other"));
             }
         }
-        match self.peek_token(&Token::EOF) {
-            true => Ok(()),
-            false => Err(self.expected("the end of the statement")),
+        if self.peek_token(&Token::EOF) {
+            return Ok(());
         }
+        for clause in ["GROUP", "ORDER"] {
+            if self.word(clause) {
+                return Err(self.expected("BY"));
+            }
+        }
+        Err(self.expected("the end of the statement"))
     }
 
     // What sqlparser reads.
@@ -302,6 +238,11 @@ impl Parser<'_> {
         self.words(&["IF", "EXISTS"])
     }
 
+    /// `)` after a list.
+    fn end_of_list(&mut self) -> Result<()> {
+        if self.token(&Token::RParen) { Ok(()) } else { Err(self.expected("\",\" or \")\"")) }
+    }
+
     // Parts that many statements share.
 
     /// A name: quoted, or a word that is not reserved.
@@ -337,7 +278,7 @@ impl Parser<'_> {
     fn names(&mut self, what: &str) -> Result<Vec<Ident>> {
         self.expect_token(Token::LParen)?;
         let names = self.list(|p| p.name(what))?;
-        self.expect_token(Token::RParen)?;
+        self.end_of_list()?;
         Ok(names)
     }
 
@@ -429,7 +370,7 @@ impl Parser<'_> {
         true
     }
 
-    // Places and errors.
+    // Places.
 
     /// Start of the next token; the end of the text, if there is none.
     fn here(&self) -> Location {
@@ -451,123 +392,9 @@ impl Parser<'_> {
     fn span_since(&self, from: Location) -> Span {
         self.source.span(from, self.end_of_last())
     }
-
-    fn error_at(&self, what: impl Into<String>, span: Span) -> Error {
-        Error::invalid(what).state(sqlstate::SYNTAX).at(span)
-    }
-
-    /// An error at the next token.
-    fn error(&self, what: impl Into<String>) -> Error {
-        let next = self.peek();
-        let span = match next.token {
-            Token::EOF => self.source.span(self.here(), self.here()),
-            _ => self.source.span(next.span.start, next.span.end),
-        };
-        self.error_at(what, span)
-    }
-
-    /// "expected `what`, found the next token".
-    fn expected(&self, what: &str) -> Error {
-        let next = self.peek();
-        let error = self.error(format!("expected {what}, found {}", self.shown(next)));
-        match &next.token {
-            Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
-            _ => error,
-        }
-    }
-
-    /// A token, for a message.
-    fn shown(&self, token: &TokenWithSpan) -> String {
-        match &token.token {
-            Token::EOF => "the end of the statement".to_owned(),
-            Token::SingleQuotedString(text) => format!("'{text}'"),
-            _ => format!("\"{}\"", self.source.text(token.span.start, token.span.end).trim_matches('"')),
-        }
-    }
-
-    /// sqlparser's error as ours, at the token it speaks of.
-    fn lift<T>(&self, result: std::result::Result<T, ParserError>) -> Result<T> {
-        result.map_err(|e| match e {
-            ParserError::ParserError(message) | ParserError::TokenizerError(message) => {
-                self.foreign(&message)
-            }
-            ParserError::RecursionLimitExceeded => {
-                self.error("this is nested too deeply").state(sqlstate::LIMIT)
-            }
-        })
-    }
-
-    /// Reads `Expected: x, found: y at Line: 1, Column: 8`.
-    fn foreign(&self, message: &str) -> Error {
-        let (text, place) = match message.rsplit_once(" at Line: ") {
-            Some((text, place)) => (text, parse_place(place)),
-            None => (message, None),
-        };
-        let mut tokens = (0..).map(|n| self.inner.token_at(n)).take_while(|t| t.token != Token::EOF);
-        let found = place.and_then(|place| tokens.find(|t| t.span.start == place));
-        let expected = text.strip_prefix("Expected: ").and_then(|text| text.split(", found: ").next());
-        let Some(found) = found else {
-            // Without a place: at the end of the statement, or wherever sqlparser stopped.
-            let at_end = text.ends_with("found: EOF");
-            let what = match expected {
-                Some(expected) if at_end => {
-                    format!("expected {}, found the end of the statement", friendly(expected))
-                }
-                _ => lower_first(text),
-            };
-            let end = self.end_of_tokens();
-            return if at_end { self.error_at(what, self.source.span(end, end)) } else { self.error(what) };
-        };
-        let what = match expected {
-            Some(expected) => format!("expected {}, found {}", friendly(expected), self.shown(found)),
-            None => lower_first(text),
-        };
-        let error = self.error_at(what, self.source.span(found.span.start, found.span.end));
-        match &found.token {
-            Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
-            _ => error,
-        }
-    }
-
-    fn end_of_tokens(&self) -> Location {
-        let tokens = (0..).map(|n| self.inner.token_at(n)).take_while(|t| t.token != Token::EOF);
-        tokens.last().map_or(Location { line: 1, column: 1 }, |t| t.span.end)
-    }
 }
 
 /// The word cannot be a name unless it is quoted.
 pub fn is_reserved(word: &str) -> bool {
     RESERVED.iter().any(|reserved| word.eq_ignore_ascii_case(reserved))
-}
-
-/// Adds the clause that a word may have meant.
-fn misspelt(error: Error, word: &str) -> Error {
-    let known = STATEMENTS.iter().chain(CLAUSES).any(|known| known.eq_ignore_ascii_case(word));
-    match did_you_mean(word, CLAUSES.iter().copied()) {
-        Some(meant) if !known => error.hint(format!("did you mean {meant}?")),
-        _ => error,
-    }
-}
-
-/// `1, Column: 8`
-fn parse_place(text: &str) -> Option<Location> {
-    let (line, column) = text.split_once(", Column: ")?;
-    let column = column.split(|c: char| !c.is_ascii_digit()).next()?;
-    Some(Location { line: line.parse().ok()?, column: column.parse().ok()? })
-}
-
-/// sqlparser's name for what it expected, as we would put it.
-fn friendly(expected: &str) -> String {
-    let expected = expected.trim_end_matches(':');
-    match expected {
-        "identifier" => "a name".to_owned(),
-        "end of statement" => "the end of the statement".to_owned(),
-        punctuation if !punctuation.contains(char::is_alphanumeric) => format!("\"{punctuation}\""),
-        other => other.to_owned(),
-    }
-}
-
-fn lower_first(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|c| c.to_lowercase().chain(chars).collect()).unwrap_or_default()
 }

@@ -1,0 +1,221 @@
+//! What is said when a statement does not parse: ours, and sqlparser's put into the same words.
+
+use sqlparser::parser::ParserError;
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+
+use super::Parser;
+use crate::error::{Error, Result, Span, sqlstate};
+use crate::sql::lex::lower_first;
+use crate::sql::shape;
+use crate::suggest::did_you_mean;
+
+/// First words of our statements, for "did you mean".
+const STATEMENTS: &[&str] = &[
+    "ALTER",
+    "ANALYZE",
+    "BEGIN",
+    "CHECK",
+    "COMMIT",
+    "COPY",
+    "CREATE",
+    "DEALLOCATE",
+    "DELETE",
+    "DESCRIBE",
+    "DROP",
+    "EXECUTE",
+    "EXPLAIN",
+    "INSERT",
+    "PREPARE",
+    "RELEASE",
+    "REPAIR",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "SELECT",
+    "SET",
+    "SHOW",
+    "START",
+    "TRUNCATE",
+    "UPDATE",
+    "UPSERT",
+    "VALUES",
+    "WITH",
+];
+
+/// Words that start the clauses a statement can go on with, for "did you mean".
+const CLAUSES: &[&str] = &[
+    "AND",
+    "AS",
+    "CONFLICT",
+    "DEFAULT",
+    "EXISTS",
+    "FAMILY",
+    "FROM",
+    "GROUP",
+    "HAVING",
+    "INCLUDE",
+    "INDEX",
+    "INTO",
+    "JOIN",
+    "LIMIT",
+    "OFFSET",
+    "ORDER",
+    "PRIMARY",
+    "RETURNING",
+    "SET",
+    "TABLE",
+    "UNION",
+    "VALUES",
+    "WHERE",
+    "WITH",
+];
+
+impl Parser<'_> {
+    pub(super) fn not_a_statement(&self, word: &str) -> Error {
+        let error = self.expected("a statement");
+        match word {
+            "REPLACE" => error.hint("UPSERT INTO t VALUES (...) writes over an existing key"),
+            "TABLE" => error.hint("write SELECT * FROM t"),
+            "MERGE" => error.hint("write INSERT ... ON CONFLICT, or UPSERT"),
+            "VACUUM" => error.hint("nothing is needed: space is reused as rows are deleted"),
+            "PRAGMA" => error.hint("write SET name = value, or SHOW SETTINGS"),
+            "USE" | "ATTACH" => {
+                error.hint("one database is open at a time: start again with the other's path")
+            }
+            "GRANT" | "REVOKE" => error.hint("there are no users: the file's permissions decide"),
+            word => match did_you_mean(word, STATEMENTS.iter().copied()) {
+                Some(meant) => error.hint(format!("did you mean {meant}?")),
+                None => error,
+            },
+        }
+    }
+
+    pub(super) fn error_at(&self, what: impl Into<String>, span: Span) -> Error {
+        Error::invalid(what).state(sqlstate::SYNTAX).at(span)
+    }
+
+    /// Place of the next token, or of the end.
+    pub(super) fn next_span(&self) -> Span {
+        let next = self.peek();
+        match next.token {
+            Token::EOF => self.source.span(self.here(), self.here()),
+            _ => self.source.span(next.span.start, next.span.end),
+        }
+    }
+
+    /// An error at the next token.
+    pub(super) fn error(&self, what: impl Into<String>) -> Error {
+        self.error_at(what, self.next_span())
+    }
+
+    /// "expected `what`, found the next token".
+    pub(super) fn expected(&self, what: &str) -> Error {
+        let next = self.peek();
+        let error = self.error(format!("expected {what}, found {}", self.shown(next)));
+        match &next.token {
+            Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
+            _ => error,
+        }
+    }
+
+    /// A token, for a message.
+    fn shown(&self, token: &TokenWithSpan) -> String {
+        match &token.token {
+            Token::EOF => "the end of the statement".to_owned(),
+            Token::SingleQuotedString(text) => format!("'{text}'"),
+            _ => format!("\"{}\"", self.source.text(token.span.start, token.span.end).trim_matches('"')),
+        }
+    }
+
+    /// sqlparser's error as ours, at the token it speaks of.
+    pub(super) fn lift<T>(&self, result: std::result::Result<T, ParserError>) -> Result<T> {
+        result.map_err(|e| match e {
+            ParserError::ParserError(message) | ParserError::TokenizerError(message) => {
+                self.foreign(&message)
+            }
+            ParserError::RecursionLimitExceeded => shape::too_deep().at(self.next_span()),
+        })
+    }
+
+    /// Reads `Expected: x, found: y at Line: 1, Column: 8`.
+    fn foreign(&self, message: &str) -> Error {
+        let (text, place) = match message.rsplit_once(" at Line: ") {
+            Some((text, place)) => (text, parse_place(place)),
+            None => (message, None),
+        };
+        let (expected, found) = match text.split_once(", found: ") {
+            Some((expected, found)) => {
+                (Some(expected.trim_start_matches("Expected").trim_start_matches([':', ' '])), found)
+            }
+            None => (None, ""),
+        };
+        let token = place.and_then(|place| self.token_said(place, found));
+        let what = match (expected, token) {
+            (Some(expected), Some(token)) => {
+                format!("expected {}, found {}", friendly(expected), self.shown(token))
+            }
+            (Some(expected), None) if found == "EOF" => {
+                format!("expected {}, found the end of the statement", friendly(expected))
+            }
+            _ => lower_first(text),
+        };
+        let Some(token) = token else {
+            let end = self.end_of_tokens();
+            let span = if found == "EOF" { self.source.span(end, end) } else { self.next_span() };
+            return self.error_at(what, span);
+        };
+        let error = self.error_at(what, self.source.span(token.span.start, token.span.end));
+        match &token.token {
+            Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
+            Token::Char('`') => error.hint("names stand in double quotes: \"order\""),
+            _ => error,
+        }
+    }
+
+    /// The token at a place in sqlparser's message; the one before, if the message names that.
+    fn token_said(&self, place: Location, found: &str) -> Option<&TokenWithSpan> {
+        let at = (0..).map_while(|n| match self.inner.token_at(n) {
+            token if token.token == Token::EOF => None,
+            token => Some((n, token)),
+        });
+        let (n, token) = { at }.find(|(_, token)| token.span.start == place)?;
+        let before = n.checked_sub(1).map(|n| self.inner.token_at(n));
+        match before {
+            Some(before) if token.token.to_string() != found && before.token.to_string() == found => {
+                Some(before)
+            }
+            _ => Some(token),
+        }
+    }
+
+    fn end_of_tokens(&self) -> Location {
+        let tokens = (0..).map(|n| self.inner.token_at(n)).take_while(|t| t.token != Token::EOF);
+        tokens.last().map_or(Location { line: 1, column: 1 }, |t| t.span.end)
+    }
+}
+
+/// Adds the clause that a word may have meant.
+fn misspelt(error: Error, word: &str) -> Error {
+    let known = STATEMENTS.iter().chain(CLAUSES).any(|known| known.eq_ignore_ascii_case(word));
+    match did_you_mean(word, CLAUSES.iter().copied()) {
+        Some(meant) if !known => error.hint(format!("did you mean {meant}?")),
+        _ => error,
+    }
+}
+
+/// `1, Column: 8`
+fn parse_place(text: &str) -> Option<Location> {
+    let (line, column) = text.split_once(", Column: ")?;
+    let column = column.split(|c: char| !c.is_ascii_digit()).next()?;
+    Some(Location { line: line.parse().ok()?, column: column.parse().ok()? })
+}
+
+/// sqlparser's name for what it expected, as we would put it.
+fn friendly(expected: &str) -> String {
+    let expected = expected.trim_end_matches(':');
+    match expected {
+        "identifier" => "a name".to_owned(),
+        "end of statement" => "the end of the statement".to_owned(),
+        punctuation if !punctuation.contains(char::is_alphanumeric) => format!("\"{punctuation}\""),
+        other => other.to_owned(),
+    }
+}

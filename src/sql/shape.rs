@@ -1,0 +1,285 @@
+//! The depth of parsed trees.
+//!
+//! Cloning and printing a tree recurse, in sqlparser and in DataFusion, and a thread's stack ends. So
+//! long chains of AND, OR and UNION, which sqlparser nests one level a term, are [balanced](balance), and a
+//! tree that is deep even then is refused by [`check_depth`].
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier, Table, TableFactor, Value, Visit,
+    Visitor,
+};
+
+use super::ast::Statement;
+use crate::error::{Error, Result, sqlstate};
+
+/// Chains of fewer terms stay as they are parsed.
+const CHAIN_MIN: usize = 32;
+
+/// Deepest tree, in units of the stack that cloning one operator takes. Measured: in a debug build, a clone
+/// of a tree this deep fits the 2 MiB of a thread, whatever it is made of.
+const DEPTH_MAX: usize = 360;
+const OPERATOR: usize = 1;
+const CALL: usize = 2;
+const TABLE: usize = 2;
+const SET_OPERATION: usize = 4;
+const QUERY: usize = 6;
+
+/// A tree whose nodes may join two trees by an associative operator.
+pub(super) trait Chain: Sized {
+    /// The operator.
+    type Link: Copy + PartialEq;
+
+    /// The operator that joins the two sides of this node, if it is associative.
+    fn link(&self) -> Option<Self::Link>;
+    /// The left side.
+    fn left(&self) -> Option<&Self>;
+    /// Both sides, or the node itself if it has none.
+    fn split(self) -> std::result::Result<(Self, Self), Self>;
+    /// The opposite of `split`.
+    fn join(left: Self, link: Self::Link, right: Self) -> Self;
+    /// Some small tree, to stand in while a node is taken apart.
+    fn filler() -> Self;
+}
+
+/// Turns `((a OR b) OR c) OR d`, if long, into `(a OR b) OR (c OR d)`: the same terms in the same order,
+/// log2(terms) deep.
+pub(super) fn balance<C: Chain>(chain: &mut C) {
+    let Some(link) = chain.link() else { return };
+    let joined = |node: &C| node.link() == Some(link);
+    let spine = std::iter::successors(Some(&*chain), |node| node.left());
+    if spine.take_while(|node| joined(node)).count() < CHAIN_MIN {
+        return;
+    }
+    let mut terms = Vec::new();
+    let mut rest = std::mem::replace(chain, C::filler());
+    while joined(&rest) {
+        match rest.split() {
+            Ok((left, right)) => {
+                terms.push(right);
+                rest = left;
+            }
+            Err(node) => {
+                rest = node;
+                break;
+            }
+        }
+    }
+    terms.push(rest);
+    terms.reverse();
+    *chain = join_all(terms, link);
+}
+
+/// Joins neighbours, then neighbours of those, until one tree is left.
+fn join_all<C: Chain>(mut terms: Vec<C>, link: C::Link) -> C {
+    while terms.len() > 1 {
+        let mut joined = Vec::with_capacity(terms.len().div_ceil(2));
+        let mut terms_left = terms.into_iter();
+        while let Some(left) = terms_left.next() {
+            joined.push(match terms_left.next() {
+                Some(right) => C::join(left, link, right),
+                None => left,
+            });
+        }
+        terms = joined;
+    }
+    terms.pop().unwrap_or_else(C::filler)
+}
+
+/// AND is true, OR is false.
+impl Chain for Expr {
+    type Link = bool;
+
+    fn link(&self) -> Option<bool> {
+        match self {
+            Expr::BinaryOp { op: BinaryOperator::And, .. } => Some(true),
+            Expr::BinaryOp { op: BinaryOperator::Or, .. } => Some(false),
+            _ => None,
+        }
+    }
+
+    fn left(&self) -> Option<&Self> {
+        match self {
+            Expr::BinaryOp { left, .. } => Some(left),
+            _ => None,
+        }
+    }
+
+    fn split(self) -> std::result::Result<(Self, Self), Self> {
+        match self {
+            Expr::BinaryOp { left, right, .. } => Ok((*left, *right)),
+            other => Err(other),
+        }
+    }
+
+    fn join(left: Self, and: bool, right: Self) -> Self {
+        let op = if and { BinaryOperator::And } else { BinaryOperator::Or };
+        Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+    }
+
+    fn filler() -> Self {
+        Expr::Value(Value::Null.into())
+    }
+}
+
+/// UNION of each quantifier.
+impl Chain for SetExpr {
+    type Link = SetQuantifier;
+
+    fn link(&self) -> Option<SetQuantifier> {
+        match self {
+            SetExpr::SetOperation { op: SetOperator::Union, set_quantifier, .. } => Some(*set_quantifier),
+            _ => None,
+        }
+    }
+
+    fn left(&self) -> Option<&Self> {
+        match self {
+            SetExpr::SetOperation { left, .. } => Some(left),
+            _ => None,
+        }
+    }
+
+    fn split(self) -> std::result::Result<(Self, Self), Self> {
+        match self {
+            SetExpr::SetOperation { left, right, .. } => Ok((*left, *right)),
+            other => Err(other),
+        }
+    }
+
+    fn join(left: Self, set_quantifier: SetQuantifier, right: Self) -> Self {
+        SetExpr::SetOperation {
+            op: SetOperator::Union,
+            set_quantifier,
+            left: Box::new(left),
+            right: Box::new(right),
+        }
+    }
+
+    fn filler() -> Self {
+        SetExpr::Table(Box::new(Table { table_name: None, schema_name: None }))
+    }
+}
+
+/// Refuses a tree that is too deep to be cloned and printed. Errors: LIMIT.
+pub(super) fn check_depth(statement: &Statement) -> Result<()> {
+    match statement.visit(&mut Depth(0)) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(too_deep()),
+    }
+}
+
+pub(super) fn too_deep() -> Error {
+    let (operators, calls, queries) = (DEPTH_MAX / OPERATOR, DEPTH_MAX / CALL, DEPTH_MAX / (QUERY + CALL));
+    Error::invalid("this is nested too deeply")
+        .why(format!(
+            "the most is about {calls} parentheses or calls, {queries} subqueries, or {operators} operators in a row"
+        ))
+        .hint("split the statement, or write x IN (...) for a long list")
+        .state(sqlstate::LIMIT)
+}
+
+/// Units of depth at the place of the walk.
+struct Depth(usize);
+
+impl Depth {
+    fn enter(&mut self, units: usize) -> ControlFlow<()> {
+        self.0 += units;
+        if self.0 > DEPTH_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn leave(&mut self, units: usize) -> ControlFlow<()> {
+        self.0 -= units;
+        ControlFlow::Continue(())
+    }
+}
+
+impl Visitor for Depth {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.enter(units_of(expr))
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.leave(units_of(expr))
+    }
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        self.enter(units_of_query(query))
+    }
+
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        self.leave(units_of_query(query))
+    }
+
+    fn pre_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<()> {
+        self.enter(TABLE)
+    }
+
+    fn post_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<()> {
+        self.leave(TABLE)
+    }
+}
+
+fn units_of(expr: &Expr) -> usize {
+    match expr {
+        Expr::BinaryOp { .. } | Expr::UnaryOp { .. } | Expr::Cast { .. } | Expr::Value(_) => OPERATOR,
+        _ => CALL,
+    }
+}
+
+fn units_of_query(query: &Query) -> usize {
+    QUERY + SET_OPERATION * set_depth(&query.body)
+}
+
+/// Levels of set operations on the way to the deepest SELECT. The parser's own limit bounds a chain that is
+/// not balanced, and a chain on the right needs parentheses, which make a query.
+fn set_depth(body: &SetExpr) -> usize {
+    let mut deepest = 0;
+    let mut rest = vec![(body, 0)];
+    while let Some((body, depth)) = rest.pop() {
+        deepest = deepest.max(depth);
+        if let SetExpr::SetOperation { left, right, .. } = body {
+            rest.extend([(&**left, depth + 1), (&**right, depth + 1)]);
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::parse;
+
+    fn depth_of(chain: &impl Chain) -> usize {
+        std::iter::successors(Some(chain), |node| node.left()).count()
+    }
+
+    #[test]
+    fn long_chains_become_shallow_and_print_the_same() {
+        let conditions = (0..1_000).map(|n| format!("a = {n}")).collect::<Vec<_>>().join(" OR ");
+        let sql = format!("SELECT * FROM t WHERE {conditions}");
+        let statement = parse(&sql).unwrap();
+        assert_eq!(statement.to_string(), sql);
+        let Statement::Query(query) = statement else { panic!() };
+        let SetExpr::Select(select) = &*query.body else { panic!() };
+        assert_eq!(depth_of(select.selection.as_ref().unwrap()), 12); // ten ORs, one =, one column
+
+        let sql = (0..1_000).map(|n| format!("SELECT {n}")).collect::<Vec<_>>().join(" UNION ALL ");
+        let statement = parse(&sql).unwrap();
+        assert_eq!(statement.to_string(), sql);
+        let Statement::Query(query) = statement else { panic!() };
+        assert_eq!(set_depth(&query.body), 10);
+    }
+
+    #[test]
+    fn short_chains_stay_as_parsed() {
+        let Statement::Query(query) = parse("SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4").unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!(set_depth(&query.body), 3);
+    }
+}
