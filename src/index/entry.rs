@@ -78,9 +78,7 @@ pub fn entry_of(
 }
 
 fn refused(index: &str, e: KeyError) -> Error {
-    let error = Error::from(e);
-    let hint = format!("the rule is part of index \"{index}\": change the value, or drop the index");
-    if error.fix().is_some() { error } else { error.hint(hint) }
+    Error::from(e).hint(format!("the part belongs to index \"{index}\": change the value, or drop the index"))
 }
 
 /// An entry taken apart.
