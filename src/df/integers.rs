@@ -1,7 +1,7 @@
 //! Integer arithmetic that never wraps.
 //!
 //! DataFusion's `+`, `-`, `*` and `sum` wrap around on overflow. After types are settled,
-//! [`CheckedIntegers`] puts functions that fail in the place of the first three; [`ExactSum`] adds
+//! [`CheckedIntegers`] puts functions that fail in the place of the operators; [`ExactSum`] adds
 //! integers as 128-bit decimals, so that only a result which does not fit is an error.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use datafusion::physical_expr_common::datum::apply;
 
 use super::rewrite::rewrite_expressions;
 
-/// Replaces `+`, `-` and `*` of integers.
+/// Replaces `+`, `-` and `*` of integers; `-x` is `0 - x`.
 #[derive(Debug)]
 pub struct CheckedIntegers([Arc<ScalarUDF>; 3]);
 
@@ -43,8 +43,19 @@ impl CheckedIntegers {
     }
 
     fn checked(&self, expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-        let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return Ok(Transformed::no(expr)) };
         let [add, subtract, multiply] = &self.0;
+        let (left, op, right) = match expr {
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => (left, op, right),
+            Expr::Negative(inner) => {
+                let ty = inner.get_type(schema)?;
+                if !ty.is_integer() {
+                    return Ok(Transformed::no(Expr::Negative(inner)));
+                }
+                let zero = Expr::Literal(ScalarValue::new_zero(&ty)?, None);
+                (Box::new(zero), Operator::Minus, inner)
+            }
+            other => return Ok(Transformed::no(other)),
+        };
         let function = match op {
             Operator::Plus => Some(add),
             Operator::Minus => Some(subtract),
