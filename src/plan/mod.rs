@@ -19,6 +19,7 @@ mod predicate;
 mod proof;
 mod ranges;
 mod sets;
+mod skip;
 #[cfg(test)]
 mod testing;
 mod walk;
@@ -28,3 +29,4 @@ pub use ordering::{FanOut, ordering};
 pub use predicate::{CmpOp, Field, Predicate, RowView};
 pub use ranges::{Limits, Ranges, Target, ranges};
 pub use sets::ValueSet;
+pub use skip::{Skip, Skipping};
