@@ -36,7 +36,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { max_ranges: 10_000, max_alternatives: 1_024 }
+        Limits { max_ranges: 10_000, max_alternatives: 10_000 }
     }
 }
 
