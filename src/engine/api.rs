@@ -93,7 +93,7 @@ impl Database {
     /// ```
     pub fn prepare(&self, sql: &str) -> Result<Prepared> {
         let statement = self.runtime().block_on(async { crate::sql::parse(sql) })?;
-        Ok(Prepared { statement, session: self.session() })
+        Ok(Prepared { statement, lifted: crate::sql::lift(sql), session: self.session() })
     }
 
     /// Begins a transaction: a session that commits with [`Session::execute`]`("COMMIT")` and rolls
@@ -120,18 +120,23 @@ fn written(outcome: Outcome) -> Result<u64> {
 #[derive(Debug)]
 pub struct Prepared {
     statement: crate::sql::Statement,
+    lifted: Option<crate::sql::Lifted>,
     session: Session,
 }
 
 impl Prepared {
     /// Runs it; gives the number of rows written.
     pub fn execute(&mut self, params: &[Value]) -> Result<u64> {
-        written(self.session.run_parsed(&self.statement, params)?)
+        written(self.run(params)?)
     }
 
     /// Runs it as a query.
     pub fn query(&mut self, params: &[Value]) -> Result<Rows> {
-        Ok(Rows::new(self.session.run_parsed(&self.statement, params)?.rows))
+        Ok(Rows::new(self.run(params)?.rows))
+    }
+
+    fn run(&mut self, params: &[Value]) -> Result<Outcome> {
+        self.session.run_parsed(&self.statement, self.lifted.as_ref(), params)
     }
 }
 

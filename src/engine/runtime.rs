@@ -37,6 +37,11 @@ impl Runtime {
         Ok(Runtime(Arc::new(Inner(Some(runtime)))))
     }
 
+    /// Lets what is started meanwhile run on these threads.
+    pub fn enter(&self) -> Option<tokio::runtime::EnterGuard<'_>> {
+        self.0.0.as_ref().map(tokio::runtime::Runtime::enter)
+    }
+
     /// Runs `work` to its end, from any thread: inside another runtime a helper thread waits for it.
     pub fn block_on<T: Send>(&self, work: impl Future<Output = T> + Send) -> T {
         // The caller's thread may have a small stack, and a statement may nest deeply.

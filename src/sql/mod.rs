@@ -15,6 +15,7 @@ mod dialect;
 mod display;
 pub mod layout;
 mod lex;
+mod lift;
 mod nesting;
 mod outputs;
 mod parser;
@@ -27,6 +28,7 @@ pub mod wildcard;
 
 pub use ast::*;
 pub use layout::{KeyColumn, key_specs, parse_codes};
+pub use lift::{Lifted, lift};
 pub use outputs::{name_outputs, output_name};
 pub use parser::{column_type, is_reserved, parse, parse_expr, parse_query};
 pub use rewrite::mentions_rowkey;
