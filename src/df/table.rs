@@ -13,7 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::expr::{FieldNames, has_params, predicate, with_params};
 use super::query::to_df;
 use super::scan::ScanExec;
-use crate::access::{Choice, Jumps, Need, OrderBy, Path, Source, Statistics, choose, probe_jumps};
+use crate::access::{Choice, Hints, Jumps, Need, OrderBy, Path, Source, Statistics, choose, probe_jumps};
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanSpec, field_type};
 use crate::key::KeyRanges;
@@ -40,11 +40,12 @@ struct Relation {
     fields: Vec<Field>,
     names: FieldNames,
     schema: SchemaRef,
+    hints: Hints,
 }
 
 impl Relation {
     /// `rowkeys`: names under which the rowkey is a column of the schema, unless a column has the name.
-    fn new(table: Arc<TableDef>, index: Option<IndexDef>, rowkeys: &[&str]) -> Relation {
+    fn new(table: Arc<TableDef>, index: Option<IndexDef>, rowkeys: &[&str], hints: Hints) -> Relation {
         let mut columns: Vec<(String, Field, bool)> = Vec::new();
         match &index {
             None => {
@@ -77,7 +78,7 @@ impl Relation {
             arrow_fields.push(field(&name, ty, nullable));
             fields.push(f);
         }
-        Relation { table, index, fields, names, schema: Arc::new(Schema::new(arrow_fields)) }
+        Relation { table, index, fields, names, schema: Arc::new(Schema::new(arrow_fields)), hints }
     }
 
     fn source(&self) -> Source<'_> {
@@ -109,8 +110,9 @@ impl TableSource {
         index: Option<IndexDef>,
         binding: Binding,
         rowkeys: &[&str],
+        hints: Hints,
     ) -> TableSource {
-        let relation = Arc::new(Relation::new(table, index, rowkeys));
+        let relation = Arc::new(Relation::new(table, index, rowkeys, hints));
         TableSource { relation, binding, wanted: (Vec::new(), None) }
     }
 
@@ -199,9 +201,10 @@ impl Request {
             output: self.output.clone(),
             order: self.order.clone(),
             limit: self.limit,
+            hints: relation.hints.clone(),
         };
         let stats = StoreStatistics(&*binding.snapshot);
-        let Choice { access, chosen, rejected } = choose(relation.source(), &need, &stats);
+        let Choice { access, chosen, rejected } = choose(relation.source(), &need, &stats)?;
         let index = match access.path {
             _ if relation.index.is_some() => relation.index.clone(),
             Path::Primary => None,
