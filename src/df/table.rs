@@ -158,6 +158,7 @@ impl TableSource {
 }
 
 /// What a plan wants of one table or index table; how it is reached is chosen anew for each run.
+#[derive(Clone)]
 pub struct Request {
     relation: Arc<Relation>,
     filters: Vec<Expr>,
@@ -182,6 +183,12 @@ pub struct Bound {
 }
 
 impl Request {
+    /// The same request for some of its columns, under other names.
+    pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> Request {
+        let output = columns.iter().map(|at| self.output[*at]).collect();
+        Request { output, schema: Arc::clone(schema), ..self.clone() }
+    }
+
     /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
     /// filter, which then has to be planned with the value in it.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {

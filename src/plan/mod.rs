@@ -14,6 +14,7 @@ mod alternatives;
 mod implication;
 mod like;
 mod ordering;
+mod point;
 mod predicate;
 #[cfg(test)]
 mod proof;

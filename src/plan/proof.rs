@@ -304,8 +304,28 @@ fn check(case: &Case) -> Result<Option<()>, TestCaseError> {
             prop_assert_eq!(&row.values[usize::from(column.0)], value, "not fixed: {}", says());
         }
     }
+    if case.target == Target::Primary {
+        check_points(&layout, &rows)?;
+    }
     check_order(&found, &layout, &predicate, rows)?;
     Ok(Some(()))
+}
+
+/// The short way to one key leads where the long one does, for values of rows and for others.
+fn check_points(layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Result<(), TestCaseError> {
+    let others = rows.iter().rev().map(|(_, row)| row);
+    for ((_, row), other) in rows.iter().zip(others) {
+        let equals = |(i, id): (usize, &ColumnId)| {
+            let from = if i % 2 == 0 { row } else { other };
+            Predicate::compare(Field::Column(*id), CmpOp::Eq, from.values[usize::from(id.0)].clone())
+        };
+        let predicate = Predicate::and(layout.undoable().iter().enumerate().map(equals));
+        if let Some(found) = super::point::point(&predicate, layout) {
+            let searched = super::ranges::search(&predicate, layout, Target::Primary, Limits::default());
+            prop_assert_eq!(found, searched, "{}", predicate.show(&name));
+        }
+    }
+    Ok(())
 }
 
 fn whole_predicate(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Predicate {

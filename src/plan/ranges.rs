@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::alternatives::{Fact, Term, alternatives};
 use super::ordering::FanOut;
+use super::point::point;
 use super::predicate::{Field, Predicate};
 use super::sets::{ValueSet, as_point};
 use super::walk::{Known, Reach, Sure};
@@ -63,6 +64,12 @@ pub struct Ranges {
 /// Ranges that hold every row of `layout` for which `predicate` is true. Never errors: what cannot be
 /// mapped to ranges stays in [`Ranges::residual`].
 pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
+    let point = if target == Target::Primary { point(predicate, layout) } else { None };
+    point.unwrap_or_else(|| search(predicate, layout, target, limits))
+}
+
+/// [`ranges()`] of any predicate.
+pub(super) fn search(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
     let conjuncts = predicate.clone().conjuncts();
     let mut union = Union::new(limits.max_ranges.max(1));
     let mut fixed: Option<BTreeMap<ColumnId, Value>> = None;
