@@ -13,11 +13,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::expr::{FieldNames, has_params, predicate, with_params};
 use super::query::to_df;
 use super::scan::ScanExec;
-use crate::access::{Choice, Need, OrderBy, Path, Source, Statistics, choose};
+use crate::access::{Choice, Jumps, Need, OrderBy, Path, Source, Statistics, choose, probe_jumps};
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanSpec, field_type};
 use crate::key::KeyRanges;
-use crate::plan::{Field, Predicate};
+use crate::plan::{Field, Predicate, Skip};
 use crate::row::field;
 use crate::schema::{IndexDef, TableDef};
 use crate::store::{Direction, KeyspaceId, Snapshot};
@@ -292,5 +292,10 @@ impl Statistics for StoreStatistics<'_> {
             Ok(n)
         };
         count().unwrap_or(0)
+    }
+
+    fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps {
+        let probe = || probe_jumps(&*self.0.reader()?, keyspace, ranges, skip);
+        probe().unwrap_or_default()
     }
 }

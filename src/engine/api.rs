@@ -501,7 +501,7 @@ impl TableScan {
     /// Starts the scan.
     pub fn rows(self) -> Result<impl Iterator<Item = Result<Row>>> {
         let ranges = KeyRanges::new(vec![self.range]);
-        let access = access(Method::Scan { ranges, direction: self.direction, merge: None });
+        let access = access(Method::Scan { ranges, direction: self.direction, merge: None, skip: None });
         self.table.rows(access, self.limit)
     }
 }

@@ -20,6 +20,7 @@ mod predicate;
 mod proof;
 mod ranges;
 mod sets;
+mod skip;
 #[cfg(test)]
 mod testing;
 mod walk;
@@ -29,3 +30,4 @@ pub use ordering::{FanOut, ordering};
 pub use predicate::{CmpOp, Field, Predicate, RowView};
 pub use ranges::{Limits, Ranges, Target, ranges};
 pub use sets::ValueSet;
+pub use skip::{Skip, Skipping};

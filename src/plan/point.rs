@@ -52,5 +52,6 @@ pub(super) fn point(predicate: &Predicate, layout: &KeyLayout) -> Option<Ranges>
             .map_or(0, |at| at + 1),
         unbound_leading: false,
         fixed,
+        skipping: None,
     })
 }

@@ -20,6 +20,7 @@ mod nesting;
 mod outputs;
 mod parser;
 pub mod rewrite;
+mod row_values;
 mod shape;
 mod split;
 mod walk;
