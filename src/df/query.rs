@@ -31,7 +31,8 @@ use sqlparser::ast::{self, Query};
 
 use super::cast_error::cast_error;
 use super::doubles::DoublesWin;
-use super::integers::CheckedIntegers;
+use super::integers::{CheckedIntegers, WideIntegers};
+use super::membership::NullAwareIn;
 use super::rewrite::plain_numbers;
 use super::table::TableSource;
 use super::{functions, order, tpch};
@@ -81,7 +82,9 @@ impl Default for Planner {
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(DoublesWin),
+                Arc::new(WideIntegers),
                 Arc::new(TypeCoercion::new()),
+                Arc::new(NullAwareIn),
                 Arc::new(CheckedIntegers::new()),
             ])
             .build();
