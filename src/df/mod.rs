@@ -11,6 +11,7 @@ pub mod explain;
 mod expr;
 mod functions;
 mod integers;
+mod membership;
 mod order;
 pub mod plan;
 pub mod query;

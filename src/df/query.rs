@@ -32,7 +32,8 @@ use sqlparser::ast::{self, Query};
 
 use super::cast_error::cast_error;
 use super::doubles::DoublesWin;
-use super::integers::CheckedIntegers;
+use super::integers::{CheckedIntegers, WideIntegers};
+use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::plain_numbers;
 use super::table::{Binding, TableSource};
@@ -85,7 +86,9 @@ impl Default for Planner {
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(DoublesWin),
+                Arc::new(WideIntegers),
                 Arc::new(TypeCoercion::new()),
+                Arc::new(NullAwareIn),
                 Arc::new(CheckedIntegers::new()),
             ])
             .build();
