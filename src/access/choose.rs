@@ -131,11 +131,38 @@ pub fn choose(source: Source<'_>, need: &Need, stats: &dyn Statistics) -> Result
     }
 }
 
-fn choose_entries(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
+/// The access along one path, priced, and the keyspace it reads; `None` if the path cannot serve.
+pub(super) fn path_access(
+    source: Source<'_>,
+    need: &Need,
+    path: Path,
+    stats: &dyn Statistics,
+) -> Option<(Access, KeyspaceId)> {
+    match (source, path) {
+        (Source::Table(table), Path::Primary) if need.hints.allows_table() => {
+            let found = key_ranges(need, &table.key, Target::Primary);
+            Some((candidate(Sorted::table(table), found, need, stats), table.rows()))
+        }
+        (Source::Table(_), Path::Primary) => None,
+        (Source::Table(table), Path::IndexOnly(id) | Path::IndexFetch(id)) => {
+            let index = table.indexes.iter().find(|i| i.id == id && need.hints.allows(id))?;
+            let access = index_path(table, index, need, stats).ok()?;
+            Some((access, index.keyspace))
+        }
+        (Source::Index(_, index), _) => Some((entries_access(index, need, stats), index.keyspace)),
+    }
+}
+
+fn entries_access(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Access {
     let found = key_ranges(need, &index.layout, Target::Index);
     let mut access = candidate(Sorted::index(index), found, need, stats);
     access.path = Path::IndexOnly(index.id);
     access.entry_filter = std::mem::replace(&mut access.filter, Predicate::True);
+    access
+}
+
+fn choose_entries(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
+    let mut access = entries_access(index, need, stats);
     settle(&mut access, index.keyspace, need, stats);
     Choice { chosen: reason(&access, &index.layout, need), access, rejected: Vec::new() }
 }

@@ -1,8 +1,9 @@
 //! Integer arithmetic that never wraps.
 //!
-//! DataFusion's `+`, `-`, `*` and `sum` wrap around on overflow. After types are settled,
-//! [`CheckedIntegers`] puts functions that fail in the place of the operators; [`ExactSum`] adds
-//! integers as 128-bit decimals, so that only a result which does not fit is an error.
+//! DataFusion's `+`, `-`, `*` and `sum` wrap around on overflow. Before types are settled,
+//! [`WideIntegers`] makes the operands BIGINT, so that a product of two INTEGER columns fits, as it does in
+//! SQLite; afterwards, [`CheckedIntegers`] puts functions that fail in the place of the operators.
+//! [`ExactSum`] adds integers as 128-bit decimals, so that only a result which does not fit is an error.
 
 use std::sync::Arc;
 
@@ -20,12 +21,41 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, BinaryExpr, ColumnarValue, EmitTo, Expr, ExprSchemable, GroupsAccumulator,
     LogicalPlan, Operator, ReturnFieldArgs, ReversedUDAF, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    Signature, Volatility, cast,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
 
 use super::rewrite::rewrite_expressions;
+
+/// Casts the operands of `+`, `-` and `*` to BIGINT if both are integers; it belongs before type coercion.
+#[derive(Debug)]
+pub struct WideIntegers;
+
+impl AnalyzerRule for WideIntegers {
+    fn name(&self) -> &str {
+        "wide_integers"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
+        rewrite_expressions(plan, &|mut expr, schema| {
+            let is_narrow = |e: &Expr| e.get_type(schema).is_ok_and(|ty| ty.is_integer() && !is_bigint(&ty));
+            let operands = match &mut expr {
+                Expr::BinaryExpr(BinaryExpr {
+                    left,
+                    op: Operator::Plus | Operator::Minus | Operator::Multiply,
+                    right,
+                }) if is_narrow(left) && is_narrow(right) => vec![left, right],
+                Expr::Negative(inner) if is_narrow(inner) => vec![inner],
+                _ => return Ok(Transformed::no(expr)),
+            };
+            for operand in operands {
+                **operand = cast(std::mem::take(&mut **operand), DataType::Int64);
+            }
+            Ok(Transformed::yes(expr))
+        })
+    }
+}
 
 /// Replaces `+`, `-` and `*` of integers; `-x` is `0 - x`.
 #[derive(Debug)]

@@ -30,21 +30,15 @@ use crate::sql;
 #[derive(Debug)]
 pub struct Plan {
     root: Arc<dyn ExecutionPlan>,
-    single: Option<Single>,
+    /// The root, if it is nothing but a scan.
+    single: Option<ScanExec>,
     schema: SchemaRef,
-}
-
-/// One scan, and which of its columns are wanted.
-#[derive(Debug)]
-struct Single {
-    scan: ScanExec,
-    columns: Vec<usize>,
 }
 
 /// A plan bound for one run.
 pub enum Run {
     /// One scan.
-    Rows(Rows),
+    Scan(Scan),
     /// Anything else.
     Plan(Arc<dyn ExecutionPlan>),
 }
@@ -66,7 +60,7 @@ impl Plan {
             return Ok(None);
         };
         let schema = output_schema(&root.schema());
-        Ok((scans > 0).then(|| Plan { single: single(&root), schema, root }))
+        Ok((scans > 0).then(|| Plan { single: single(&root, &schema), schema, root }))
     }
 
     /// Columns of its batches.
@@ -76,10 +70,9 @@ impl Plan {
 
     /// Ready to run; `None` if the plan does not hold for these parameters.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
-        if let Some(Single { scan, columns }) = &self.single {
-            let Some(scan) = scan.bind(binding)? else { return Ok(None) };
-            let (columns, schema) = (columns.clone(), Arc::clone(&self.schema));
-            return Ok(Some(Run::Rows(Rows { scan: scan.start()?, columns, schema })));
+        if let Some(scan) = &self.single {
+            let bound = scan.bind(binding)?;
+            return bound.map(|scan| scan.start().map(Run::Scan)).transpose();
         }
         let bound = each_leaf(&self.root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
             None => Ok(Leaf::Same),
@@ -120,49 +113,29 @@ fn each_leaf(
     plan.map(Some).map_err(df_error)
 }
 
-/// The plan as one scan, if it is one but for columns that are picked and renamed.
-fn single(root: &Arc<dyn ExecutionPlan>) -> Option<Single> {
+/// The plan as one scan with these columns, if it is one but for columns that are picked and renamed.
+fn single(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<ScanExec> {
+    let (scan, columns) = picked(root)?;
+    Some(scan.pick(&columns, schema))
+}
+
+/// A scan, and the columns of it that come out of the plan.
+fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
     let any: &dyn Any = &**root;
     if let Some(scan) = any.downcast_ref::<ScanExec>() {
-        let columns = (0..scan.request.schema.fields().len()).collect();
-        return Some(Single { scan: scan.clone(), columns });
+        return Some((scan, (0..scan.request.schema.fields().len()).collect()));
     }
     if let Some(cooperative) = any.downcast_ref::<CooperativeExec>() {
-        return single(cooperative.input());
+        return picked(cooperative.input());
     }
     let projection = any.downcast_ref::<ProjectionExec>()?;
-    let below = single(projection.input())?;
-    let picked = projection.expr().iter().map(|output| {
+    let (scan, columns) = picked(projection.input())?;
+    let below = projection.expr().iter().map(|output| {
         let any: &dyn Any = &*output.expr;
-        any.downcast_ref::<Column>().and_then(|column| below.columns.get(column.index()).copied())
+        any.downcast_ref::<Column>().and_then(|column| columns.get(column.index()).copied())
     });
-    let columns: Vec<usize> = picked.collect::<Option<_>>()?;
-    Some(Single { scan: below.scan, columns })
-}
-
-/// The rows of one scan.
-pub struct Rows {
-    scan: Scan,
-    columns: Vec<usize>,
-    schema: SchemaRef,
-}
-
-impl Rows {
-    /// Columns of every batch.
-    pub fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    /// The next rows, possibly none of them yet; `None` at the end.
-    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let Some(batch) = self.scan.next_batch()? else { return Ok(None) };
-        picked(&batch, &self.columns, &self.schema).map(Some)
-    }
-}
-
-fn picked(batch: &RecordBatch, columns: &[usize], schema: &SchemaRef) -> Result<RecordBatch> {
-    let arrays = columns.iter().map(|at| Arc::clone(batch.column(*at))).collect();
-    renamed(arrays, batch.num_rows(), schema)
+    let columns = below.collect::<Option<_>>()?;
+    Some((scan, columns))
 }
 
 /// Columns under the names of a schema.

@@ -33,7 +33,8 @@ use sqlparser::ast::{self, Query};
 use super::cast_error::cast_error;
 use super::doubles::DoublesWin;
 use super::hints::Hinted;
-use super::integers::CheckedIntegers;
+use super::integers::{CheckedIntegers, WideIntegers};
+use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::plain_numbers;
 use super::table::{Binding, TableSource};
@@ -86,7 +87,9 @@ impl Default for Planner {
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(DoublesWin),
+                Arc::new(WideIntegers),
                 Arc::new(TypeCoercion::new()),
+                Arc::new(NullAwareIn),
                 Arc::new(CheckedIntegers::new()),
             ])
             .build();

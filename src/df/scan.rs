@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::compute::SortOptions;
+use arrow::datatypes::SchemaRef;
 use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -61,6 +62,11 @@ impl ScanExec {
     /// The same scan without a path, to be kept.
     pub fn unbound(&self) -> ScanExec {
         ScanExec { bound: None, counters: Arc::default(), ..self.clone() }
+    }
+
+    /// The same scan with these of its columns, under the names of `schema`.
+    pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> ScanExec {
+        ScanExec { request: Arc::new(self.request.pick(columns, schema)), ..self.clone() }
     }
 
     /// The same scan for other parameters and another snapshot. `None` if the plan around it does not hold

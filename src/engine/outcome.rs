@@ -7,11 +7,12 @@ use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 
 use super::runtime::Runtime;
-use crate::df::plan::Rows;
 use crate::df::query::BatchStream;
 use crate::error::Result;
+use crate::exec::scan::Scan;
 use crate::exec::watch::CancelHandle;
 use crate::row::column_type_of;
+use crate::value::Value;
 
 /// Something that works but may not be meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,12 +64,15 @@ pub struct RowStream {
     cancel: CancelHandle,
 }
 
+/// Rows that are read at once when they are asked for one by one.
+const ROWS: usize = 256;
+
 /// Where rows come from.
 pub(super) enum Source {
     /// Any plan.
     Batches(BatchStream),
     /// One scan, which needs no threads.
-    Rows(Rows),
+    Scan(Scan),
     /// They are there already.
     Batch(Option<RecordBatch>),
 }
@@ -109,10 +113,16 @@ impl RowStream {
             return Some(Err(e));
         }
         match &mut self.source {
-            Source::Rows(rows) => rows.next_batch().transpose(),
+            Source::Scan(scan) => scan.next_batch().transpose(),
             Source::Batch(batch) => batch.take().map(Ok),
             Source::Batches(_) => None,
         }
+    }
+
+    /// The next rows, where they need not come in batches: `None` where they do.
+    pub(super) fn next_rows(&mut self) -> Option<Result<Option<Vec<Vec<Value>>>>> {
+        let Source::Scan(scan) = &mut self.source else { return None };
+        Some(self.cancel.check().and_then(|()| scan.next_rows(ROWS)))
     }
 
     /// Names and types of the columns.

@@ -44,6 +44,8 @@ impl Runtime {
 
     /// Runs `work` to its end, from any thread: inside another runtime a helper thread waits for it.
     pub fn block_on<T: Send>(&self, work: impl Future<Output = T> + Send) -> T {
+        // A statement's future is large, and is handed on a few times.
+        let work = Box::pin(work);
         // The caller's thread may have a small stack, and a statement may nest deeply.
         let run = || {
             stacker::maybe_grow(STACK_LEFT_BYTES, STACK_BYTES, || match &self.0.0 {

@@ -163,6 +163,7 @@ enum Text<'a> {
 }
 
 /// What became of a query whose plan might be kept.
+#[expect(clippy::large_enum_variant, reason = "looked at once and gone")]
 enum Kept {
     /// It runs.
     Ran(Outcome),
@@ -257,7 +258,7 @@ impl Session {
     fn run_kept(&self, kept: &KeptPlan, binding: &Binding) -> Result<Kept> {
         let (schema, source) = match kept.plan.bind(binding)? {
             None => return Ok(Kept::No { repeats: false }),
-            Some(Run::Rows(rows)) => (rows.schema(), Source::Rows(rows)),
+            Some(Run::Scan(scan)) => (kept.plan.schema(), Source::Scan(scan)),
             Some(Run::Plan(plan)) => {
                 let _threads = self.db.0.runtime.enter();
                 let (batches, schema) = self.db.planner().run(plan)?;
@@ -310,7 +311,8 @@ impl Session {
     async fn run_async(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
         self.watch.cancel.reset();
         let cancel = self.watch.cancel.clone();
-        cancel.guard(self.run(statement, params)).await
+        // Boxed: the future of every kind of statement in one is large.
+        cancel.guard(Box::pin(self.run(statement, params))).await
     }
 
     /// Stops what this session runs, from another thread.

@@ -19,6 +19,7 @@ mod predicate;
 mod proof;
 mod ranges;
 mod sets;
+mod short;
 mod skip;
 #[cfg(test)]
 mod testing;

@@ -11,6 +11,7 @@ use super::alternatives::{Fact, Term, alternatives};
 use super::ordering::FanOut;
 use super::predicate::{Field, Predicate};
 use super::sets::{ValueSet, as_point};
+use super::short::short;
 use super::skip::{Possible, Skipping};
 use super::walk::{Known, Reach, Sure};
 use crate::key::{ColumnId, End, Interval, KeyLayout, KeyRange, KeyRanges, Rowkey, prefix_end};
@@ -67,6 +68,11 @@ pub struct Ranges {
 /// Ranges that hold every row of `layout` for which `predicate` is true. Never errors: what cannot be
 /// mapped to ranges stays in [`Ranges::residual`].
 pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
+    short(predicate, layout, target).unwrap_or_else(|| search(predicate, layout, target, limits))
+}
+
+/// [`ranges()`] of any predicate.
+pub(super) fn search(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
     let conjuncts = predicate.clone().conjuncts();
     let mut union = Union::new(limits.max_ranges.max(1));
     let mut fixed: Option<BTreeMap<ColumnId, Value>> = None;

@@ -9,4 +9,5 @@ mod indexes;
 mod layers;
 mod reopen;
 mod slt;
+mod sqlite;
 mod tpch;

@@ -1,0 +1,39 @@
+//! Chance from a seed.
+
+use proptest::prelude::RngExt;
+use proptest::test_runner::{RngAlgorithm, TestRng};
+
+/// Draws that come out the same for the same seed.
+pub struct Dice(TestRng);
+
+impl Dice {
+    /// The draws of item `n` of a run with `seed`.
+    pub fn new(seed: u64, n: u64) -> Dice {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        bytes[8..16].copy_from_slice(&n.to_le_bytes());
+        Dice(TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+    }
+
+    /// From 0 to `n`, without `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0.random_range(0..n)
+    }
+
+    /// True `percent` times in a hundred.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of `items`.
+    pub fn pick<'a, T: ?Sized>(&mut self, items: &[&'a T]) -> &'a T {
+        items[self.below(items.len())]
+    }
+
+    /// `items` in another order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i + 1));
+        }
+    }
+}
