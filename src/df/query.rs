@@ -16,6 +16,8 @@ use datafusion::datasource::{MemTable, ViewTable, provider_as_source, source_as_
 use datafusion::error::Result as DfResult;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{
@@ -139,11 +141,20 @@ impl Planner {
         if depends_on_time(&plan)? { Ok(None) } else { Plan::new(&self.physical(plan).await?) }
     }
 
+    /// What a plan runs in: sorts, joins and groups take `memory` bytes at the most, then go to disk.
+    fn context(&self, memory: Option<u64>) -> Result<Arc<TaskContext>> {
+        let Some(bytes) = memory else { return Ok(Arc::clone(&self.context)) };
+        let pool = FairSpillPool::new(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let runtime =
+            RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc().map_err(df_error)?;
+        Ok(Arc::new(TaskContext::from(&self.state).with_runtime(runtime)))
+    }
+
     /// Starts running a plan; gives its batches and their columns.
-    pub fn run(&self, plan: Arc<dyn ExecutionPlan>) -> Result<(BatchStream, SchemaRef)> {
+    pub fn run(&self, plan: Arc<dyn ExecutionPlan>, memory: Option<u64>) -> Result<(BatchStream, SchemaRef)> {
         let inner = plan.schema();
         let schema = output_schema(&inner);
-        let batches = execute_stream(plan, Arc::clone(&self.context)).map_err(df_error)?.map_err(df_error);
+        let batches = execute_stream(plan, self.context(memory)?).map_err(df_error)?.map_err(df_error);
         if Arc::ptr_eq(&schema, &inner) {
             return Ok((Box::pin(batches), schema));
         }

@@ -87,7 +87,8 @@ impl ScanExec {
     pub fn start(&self) -> Result<Scan> {
         let bound = self.bound()?;
         let (spec, snapshot) = (Arc::clone(&bound.spec), Arc::clone(&bound.snapshot));
-        Ok(Scan::new(spec, snapshot, self.limit, Arc::clone(&self.counters)))
+        let scan = Scan::new(spec, snapshot, self.limit, Arc::clone(&self.counters));
+        Ok(scan.with_gets_max(bound.gets_max))
     }
 
     /// The access in EXPLAIN's words.

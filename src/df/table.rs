@@ -15,7 +15,7 @@ use super::query::to_df;
 use super::scan::ScanExec;
 use super::template::Template;
 use crate::access::{
-    Choice, Hints, Jumps, Need, OrderBy, Path, Source, Statistics, choose, choose_again, probe_jumps,
+    Choice, Guards, Hints, Jumps, Need, OrderBy, Path, Source, Statistics, choose, choose_again, probe_jumps,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanSpec, field_type};
@@ -33,6 +33,8 @@ pub struct Binding {
     pub snapshot: Arc<dyn Snapshot>,
     /// Values of `$1`, `$2`, ... that are not in the plan.
     pub params: Arc<[Value]>,
+    /// What a scan may read.
+    pub guards: Guards,
 }
 
 /// A table or index table under the names that a query uses.
@@ -185,6 +187,8 @@ pub struct Bound {
     pub chosen: String,
     /// Why no other.
     pub rejected: Vec<(String, String)>,
+    /// GETs and fetches at the most.
+    pub gets_max: Option<u64>,
 }
 
 impl Request {
@@ -225,6 +229,7 @@ impl Request {
                 relation.table.indexes.iter().find(|i| i.id == id).cloned()
             }
         };
+        binding.guards.check(relation.source(), index.as_ref(), &need, &access, &stats)?;
         let spec = ScanSpec {
             table: Arc::clone(&relation.table),
             index,
@@ -234,7 +239,8 @@ impl Request {
             schema: Arc::clone(&self.schema),
         };
         let snapshot = Arc::clone(&binding.snapshot);
-        Ok(Some(Bound { spec: Arc::new(spec), snapshot, chosen, rejected }))
+        let gets_max = binding.guards.gets;
+        Ok(Some(Bound { spec: Arc::new(spec), snapshot, chosen, rejected, gets_max }))
     }
 }
 

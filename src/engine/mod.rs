@@ -15,6 +15,7 @@ mod plans;
 mod rows;
 mod runtime;
 mod session;
+mod settings;
 mod show;
 mod write;
 

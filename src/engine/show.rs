@@ -58,10 +58,8 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
             rows_of(vec![("name", text(vec![name_of(name)])), ("sql", text(vec![sql]))])
         }
         Show::Columns { name } => describe(view, name),
-        Show::Settings => rows_of(vec![("setting", text(Vec::new())), ("value", text(Vec::new()))]),
-        Show::Setting { name } => {
-            Err(Error::invalid(format!("there is no setting \"{name}\"")).hint("SHOW SETTINGS lists them"))
-        }
+        Show::Settings => view.settings.show_all(),
+        Show::Setting { name } => view.settings.show(name),
         Show::Regions { .. } => Err(Error::unsupported("SHOW REGIONS is not supported yet")),
     }
 }
@@ -326,12 +324,12 @@ pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
     out
 }
 
-enum Cells {
+pub(super) enum Cells {
     Text(Vec<String>),
     Numbers(Vec<i64>),
 }
 
-fn text(values: Vec<String>) -> Cells {
+pub(super) fn text(values: Vec<String>) -> Cells {
     Cells::Text(values)
 }
 
@@ -339,7 +337,7 @@ fn numbers(values: Vec<i64>) -> Cells {
     Cells::Numbers(values)
 }
 
-fn rows_of(columns: Vec<(&str, Cells)>) -> Result<RecordBatch> {
+pub(super) fn rows_of(columns: Vec<(&str, Cells)>) -> Result<RecordBatch> {
     let mut fields = Vec::with_capacity(columns.len());
     let mut arrays: Vec<Arc<dyn Array>> = Vec::with_capacity(columns.len());
     for (name, cells) in columns {

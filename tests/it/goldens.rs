@@ -115,6 +115,11 @@ fn order() {
 }
 
 #[test]
+fn guards() {
+    script("guards");
+}
+
+#[test]
 fn hints() {
     script("hints");
 }
