@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::advice::index_for;
 use super::cost::{COST, Jumping, Sorted, Statistics, counted_in, entries_in, jumping_in};
 use super::hints::Hints;
 use crate::error::Result;
@@ -118,6 +119,8 @@ pub struct Choice {
     pub chosen: String,
     /// Each index that was not, with the reason.
     pub rejected: Vec<(String, String)>,
+    /// What would serve better, if much is read for want of an index.
+    pub note: Option<String>,
 }
 
 /// Why nothing is read.
@@ -164,7 +167,7 @@ fn entries_access(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Acce
 fn choose_entries(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let mut access = entries_access(index, need, stats);
     settle(&mut access, index.keyspace, need, stats);
-    Choice { chosen: reason(&access, &index.layout, need), access, rejected: Vec::new() }
+    Choice { chosen: reason(&access, &index.layout, need), access, rejected: Vec::new(), note: None }
 }
 
 fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<Choice> {
@@ -205,7 +208,15 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
     }
     let position = |name: &str| table.indexes.iter().position(|i| i.name == name);
     rejected.sort_by_key(|(name, _)| position(name));
-    Ok(Choice { chosen: reason(&best, layout, need), access: best, rejected })
+    let note = note(table, need, &best);
+    Ok(Choice { chosen: reason(&best, layout, need), access: best, rejected, note })
+}
+
+/// The index that is missing, if most of a large table is read for want of it.
+fn note(table: &TableDef, need: &Need, best: &Access) -> Option<String> {
+    let is_large = best.method.is_whole() && best.entries >= COST.entries_min as f64;
+    let create = index_for(table, need).filter(|_| is_large && !need.hints.is_some())?;
+    Some(format!("{} are read; {create} would serve", counted_entries(best.entries)))
 }
 
 /// The key ranges for a need, or all keys, if that is what a hint wants.

@@ -54,7 +54,7 @@ impl Guards {
         let (what, setting, n, limit) = read;
         let Some(limit) = limit.filter(|limit| n > *limit) else { return Ok(()) };
         let as_table = matches!(source, Source::Index(..));
-        let plan = describe(table, index, as_table, access, need.limit, false);
+        let plan = describe(table, index, as_table, access, need.limit, false).to_string();
         Err(refused(&format!("the statement would read {n} {what}"), setting, limit, &plan)
             .hint(way_out(setting, index_for(table, need))))
     }

@@ -16,7 +16,7 @@ pub use advice::index_for;
 pub use again::choose_again;
 pub use choose::{Access, Choice, Method, NO_ROW, Need, OrderBy, Path, Source, choose};
 pub use cost::{COST, CostModel, Statistics};
-pub use explain::describe;
+pub use explain::{Described, describe};
 pub use guards::{Guards, refused};
 pub use hints::Hints;
 pub use probe::{Jumps, probe_jumps};

@@ -386,7 +386,10 @@ pub fn df_error(error: DataFusionError) -> Error {
         DataFusionError::Context(_, inner) => df_error(*inner),
         DataFusionError::Shared(inner) => match Arc::try_unwrap(inner) {
             Ok(inner) => df_error(inner),
-            Err(shared) => Error::invalid(message(&shared.to_string())),
+            Err(shared) => match shared.find_root() {
+                DataFusionError::ResourcesExhausted(what) => out_of_memory(what),
+                _ => Error::invalid(message(&shared.to_string())),
+            },
         },
         DataFusionError::Collection(mut all) if !all.is_empty() => df_error(all.swap_remove(0)),
         DataFusionError::Diagnostic(diagnostic, inner) => {
@@ -401,13 +404,18 @@ pub fn df_error(error: DataFusionError) -> Error {
         DataFusionError::ArrowError(error, _) => arrow_error(*error),
         DataFusionError::SQL(error, _) => Error::invalid(error.to_string()).state(sqlstate::SYNTAX),
         DataFusionError::NotImplemented(what) => Error::unsupported(message(&what)),
-        DataFusionError::ResourcesExhausted(what) => Error::new(Kind::Unavailable, message(&what))
-            .state("53200")
-            .hint("raise memory_limit, or narrow the query"),
+        DataFusionError::ResourcesExhausted(what) => out_of_memory(&what),
         DataFusionError::Internal(what) => Error::internal(message(&what)),
         DataFusionError::Plan(what) | DataFusionError::Execution(what) => Error::invalid(message(&what)),
         other => Error::invalid(message(&other.to_string())),
     }
+}
+
+fn out_of_memory(what: &str) -> Error {
+    Error::new(Kind::Unavailable, "the statement needs more memory than memory_limit allows")
+        .why(message(what).split(" for ").next().unwrap_or_default().to_lowercase())
+        .state("53200")
+        .hint("raise memory_limit, or narrow the query")
 }
 
 /// DataFusion's own words, without its label and its request to file a report.

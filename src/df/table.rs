@@ -187,6 +187,8 @@ pub struct Bound {
     pub chosen: String,
     /// Why no other.
     pub rejected: Vec<(String, String)>,
+    /// What would serve better.
+    pub note: Option<String>,
     /// GETs and fetches at the most.
     pub gets_max: Option<u64>,
 }
@@ -218,8 +220,8 @@ impl Request {
         };
         let stats = StoreStatistics(&*binding.snapshot);
         let again = self.path.and_then(|path| choose_again(relation.source(), &need, path, &stats));
-        let Choice { access, chosen, rejected } = match again {
-            Some(access) => Choice { access, chosen: String::new(), rejected: Vec::new() },
+        let Choice { access, chosen, rejected, note } = match again {
+            Some(access) => Choice { access, chosen: String::new(), rejected: Vec::new(), note: None },
             None => choose(relation.source(), &need, &stats)?,
         };
         let index = match access.path {
@@ -240,7 +242,7 @@ impl Request {
         };
         let snapshot = Arc::clone(&binding.snapshot);
         let gets_max = binding.guards.gets;
-        Ok(Some(Bound { spec: Arc::new(spec), snapshot, chosen, rejected, gets_max }))
+        Ok(Some(Bound { spec: Arc::new(spec), snapshot, chosen, rejected, note, gets_max }))
     }
 }
 

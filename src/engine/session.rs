@@ -467,7 +467,10 @@ impl Session {
             let (mut stream, _) = planner.run(Arc::clone(&plan), view.settings.memory_limit)?;
             while stream.try_next().await?.is_some() {}
         }
-        let lines = explain::explain(&plan, stmt.analyze, stmt.verbose);
+        let lines = match stmt.json {
+            true => vec![explain::explain_json(&plan, stmt.analyze, stmt.verbose)?],
+            false => explain::explain(&plan, stmt.analyze, stmt.verbose),
+        };
         self.text_outcome("EXPLAIN", "plan", lines)
     }
 

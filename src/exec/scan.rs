@@ -139,7 +139,7 @@ impl Scan {
             return Ok(());
         }
         let ScanSpec { table, index, as_table, access, .. } = &*self.spec;
-        let plan = describe(table, index.as_ref(), *as_table, access, None, false);
+        let plan = describe(table, index.as_ref(), *as_table, access, None, false).to_string();
         let error = refused(&format!("the statement made {done} GETs"), "max_gets", max, &plan);
         Err(error.hint("include the wanted columns in the index, narrow the WHERE, or RESET max_gets"))
     }
