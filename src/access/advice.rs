@@ -31,7 +31,7 @@ pub fn index_for(table: &TableDef, need: &Need) -> Option<String> {
         true if need.limit.is_some() => ordered.collect::<Option<_>>()?,
         true => return None,
     };
-    if parts.is_empty() {
+    if parts.is_empty() || is_there(table, &parts) {
         return None;
     }
     let parts = &parts[..parts.len().min(COLUMNS_MAX)];
@@ -41,6 +41,14 @@ pub fn index_for(table: &TableDef, need: &Need) -> Option<String> {
         .map(|(id, descending)| table.column_name(*id).to_owned() + if *descending { " DESC" } else { "" })
         .collect();
     Some(format!("CREATE INDEX {0}_by_{1} ON {0} ({2})", table.name, names.join("_"), listed.join(", ")))
+}
+
+/// An index leads with these columns already: that it was not chosen has other reasons.
+fn is_there(table: &TableDef, parts: &[(ColumnId, bool)]) -> bool {
+    table.indexes.iter().any(|index| {
+        let leading = index.layout.parts().iter().take(parts.len());
+        leading.map(|part| part.columns()).eq(parts.iter().map(|(id, _)| std::slice::from_ref(id)))
+    })
 }
 
 fn column_of(predicate: &Predicate) -> Option<ColumnId> {

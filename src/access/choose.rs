@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::advice::index_for;
-use super::cost::{COST, Jumping, Sorted, Statistics, counted_in, entries_in, jumping_in};
+use super::cost::{COST, Jumping, Sorted, Statistics, counted_in, entries_in, jumping_in, residual_share};
 use super::hints::Hints;
 use crate::error::Result;
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyRanges, Rowkey};
@@ -284,7 +284,7 @@ fn index_path(
         access.cost *= COST.index_entry_share;
     } else {
         access.path = Path::IndexFetch(index.id);
-        let fetched_rows = if access.entry_filter.is_true() { 1.0 } else { COST.residual_share };
+        let fetched_rows = residual_share(stats, &access.entry_filter);
         access.cost += access.entries * fetched_rows * COST.get;
     }
     Ok(access)
@@ -335,10 +335,11 @@ fn candidate(sorted: Sorted<'_>, found: Ranges, need: &Need, stats: &dyn Statist
     });
     let range_count = found.ranges.as_slice().len();
     let limit = need.limit.filter(|_| ordered);
-    let mut price = Price::of_walk(scanned, &found.residual, jumping.map(|(j, _)| j), limit);
+    let passing = residual_share(stats, &found.residual);
+    let mut price = Price::of_walk(scanned, passing, jumping.map(|(j, _)| j), limit);
     let mut skip = None;
     if let (Some((jumping, residual)), Some(skipping)) = (jumping, &found.skipping) {
-        let jumps = Price::of_jumps(jumping, residual, limit);
+        let jumps = Price::of_jumps(jumping, residual_share(stats, residual), limit);
         if jumps.cost < price.cost {
             (price, skip) = (jumps, Some(Arc::new(skipping.clone())));
         }
@@ -376,21 +377,19 @@ struct Price {
 
 impl Price {
     /// Looking at every entry, until `limit` rows have passed the residual.
-    fn of_walk(scanned: f64, residual: &Predicate, jumping: Option<Jumping>, limit: Option<u64>) -> Price {
+    fn of_walk(scanned: f64, passing: f64, jumping: Option<Jumping>, limit: Option<u64>) -> Price {
         let share = match jumping {
-            _ if residual.is_true() => 1.0,
-            Some(jumping) if scanned > 0.0 => (jumping.possible / scanned).min(COST.residual_share),
-            _ => COST.residual_share,
+            Some(jumping) if scanned > 0.0 => (jumping.possible / scanned).min(passing),
+            _ => passing,
         };
         let entries = limit.map_or(scanned, |limit| scanned.min(limit as f64 / share));
         Price { entries, cost: entries * COST.entry, sorted: scanned }
     }
 
     /// Jumping over what cannot match, until `limit` rows have passed the residual.
-    fn of_jumps(jumping: Jumping, residual: &Predicate, limit: Option<u64>) -> Price {
-        let share = if residual.is_true() { 1.0 } else { COST.residual_share };
+    fn of_jumps(jumping: Jumping, passing: f64, limit: Option<u64>) -> Price {
         let possible = jumping.possible;
-        let entries = limit.map_or(possible, |limit| possible.min(limit as f64 / share));
+        let entries = limit.map_or(possible, |limit| possible.min(limit as f64 / passing));
         let jumps = if possible > 0.0 { jumping.jumps * entries / possible } else { jumping.jumps };
         let cost = jumps * (COST.entry + COST.seek) + entries * COST.entry;
         Price { entries, cost, sorted: possible }

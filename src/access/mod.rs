@@ -11,6 +11,7 @@ mod explain;
 mod guards;
 mod hints;
 mod probe;
+mod selectivity;
 
 pub use advice::index_for;
 pub use again::choose_again;

@@ -39,7 +39,7 @@ use super::integers::{CheckedIntegers, WideIntegers};
 use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::plain_numbers;
-use super::table::{Binding, TableSource};
+use super::table::{Advice, Binding, TableSource};
 use super::three_valued::ThreeValued;
 use super::{functions, order, tpch};
 use crate::catalog::{Catalog, Relation};
@@ -274,7 +274,8 @@ impl ContextProvider for Names<'_> {
             None => return Err(to_df(scope.catalog.unknown(name))),
         };
         let hints = self.hints.about(&table, index.as_ref());
-        let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys, hints);
+        let advice = Advice { hints, statistics: scope.catalog.statistics(table.id).cloned() };
+        let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys, advice);
         Ok(provider_as_source(Arc::new(source)))
     }
 

@@ -22,7 +22,7 @@ use crate::exec::scan::{ScanSpec, field_type};
 use crate::key::KeyRanges;
 use crate::plan::{Field, Predicate, Skip};
 use crate::row::field;
-use crate::schema::{IndexDef, TableDef};
+use crate::schema::{IndexDef, TableDef, TableStatistics};
 use crate::store::{Direction, KeyspaceId, Snapshot};
 use crate::value::Value;
 
@@ -45,12 +45,21 @@ struct Relation {
     fields: Vec<Field>,
     names: FieldNames,
     schema: SchemaRef,
-    hints: Hints,
+    advice: Advice,
+}
+
+/// What the statement and ANALYZE say about one table.
+#[derive(Clone, Debug, Default)]
+pub struct Advice {
+    /// Hints of the statement.
+    pub hints: Hints,
+    /// What ANALYZE found, if it ran.
+    pub statistics: Option<Arc<TableStatistics>>,
 }
 
 impl Relation {
     /// `rowkeys`: names under which the rowkey is a column of the schema, unless a column has the name.
-    fn new(table: Arc<TableDef>, index: Option<IndexDef>, rowkeys: &[&str], hints: Hints) -> Relation {
+    fn new(table: Arc<TableDef>, index: Option<IndexDef>, rowkeys: &[&str], advice: Advice) -> Relation {
         let mut columns: Vec<(String, Field, bool)> = Vec::new();
         match &index {
             None => {
@@ -83,7 +92,7 @@ impl Relation {
             arrow_fields.push(field(&name, ty, nullable));
             fields.push(f);
         }
-        Relation { table, index, fields, names, schema: Arc::new(Schema::new(arrow_fields)), hints }
+        Relation { table, index, fields, names, schema: Arc::new(Schema::new(arrow_fields)), advice }
     }
 
     fn source(&self) -> Source<'_> {
@@ -110,9 +119,9 @@ impl TableSource {
         index: Option<IndexDef>,
         binding: Binding,
         rowkeys: &[&str],
-        hints: Hints,
+        advice: Advice,
     ) -> TableSource {
-        let relation = Arc::new(Relation::new(table, index, rowkeys, hints));
+        let relation = Arc::new(Relation::new(table, index, rowkeys, advice));
         TableSource { relation, binding, wanted: (Vec::new(), None) }
     }
 
@@ -216,9 +225,10 @@ impl Request {
             output: self.output.clone(),
             order: self.order.clone(),
             limit: self.limit,
-            hints: relation.hints.clone(),
+            hints: relation.advice.hints.clone(),
         };
-        let stats = StoreStatistics(&*binding.snapshot);
+        let collected = relation.advice.statistics.as_deref();
+        let stats = StoreStatistics { snapshot: &*binding.snapshot, collected };
         let again = self.path.and_then(|path| choose_again(relation.source(), &need, path, &stats));
         let Choice { access, chosen, rejected, note } = match again {
             Some(access) => Choice { access, chosen: String::new(), rejected: Vec::new(), note: None },
@@ -289,16 +299,23 @@ impl TableProvider for TableSource {
 
 /// The planner's questions, answered by the snapshot. What cannot be read counts as empty here: the
 /// scan itself reports it.
-struct StoreStatistics<'a>(&'a dyn Snapshot);
+struct StoreStatistics<'a> {
+    snapshot: &'a dyn Snapshot,
+    collected: Option<&'a TableStatistics>,
+}
 
 impl Statistics for StoreStatistics<'_> {
+    fn collected(&self) -> Option<&TableStatistics> {
+        self.collected
+    }
+
     fn entries(&self, keyspace: KeyspaceId) -> u64 {
-        self.0.reader().and_then(|r| r.entries(keyspace)).unwrap_or(0)
+        self.snapshot.reader().and_then(|r| r.entries(keyspace)).unwrap_or(0)
     }
 
     fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64 {
         let count = || -> Result<u64> {
-            let reader = self.0.reader()?;
+            let reader = self.snapshot.reader()?;
             let mut n = 0;
             for range in ranges.as_slice().iter().take(limit as usize) {
                 let mut cursor = reader.cursor(keyspace, range, Direction::Forward)?;
@@ -312,7 +329,7 @@ impl Statistics for StoreStatistics<'_> {
     }
 
     fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps {
-        let probe = || probe_jumps(&*self.0.reader()?, keyspace, ranges, skip);
+        let probe = || probe_jumps(&*self.snapshot.reader()?, keyspace, ranges, skip);
         probe().unwrap_or_default()
     }
 }

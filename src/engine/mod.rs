@@ -4,6 +4,7 @@
 //! [`Session`] is one connection: it parses a statement ([`crate::sql`]), routes it (queries to
 //! [`query`](session), rows to [`write`](mod@write), definitions to [`ddl`]) and gives an [`Outcome`].
 
+mod analyze;
 mod api;
 mod build;
 mod bulk;

@@ -13,7 +13,7 @@ use super::outcome::{Outcome, RowStream, Source, output_columns};
 use super::plans::{KeptPlan, Keyed, Known};
 use super::settings::Settings;
 use super::write::{self, Written};
-use super::{Database, build, copy, ddl, show};
+use super::{Database, analyze, build, copy, ddl, show};
 use crate::access::Guards;
 use crate::catalog::Catalog;
 use crate::df::explain;
@@ -409,6 +409,16 @@ impl Session {
             }
             Statement::Check(check) => {
                 show::check(&self.view()?, check).and_then(|rows| self.table_outcome(tag, rows))
+            }
+            Statement::Analyze { table } => {
+                self.outside_transaction(tag)?;
+                let view = self.view()?;
+                let tables = match table {
+                    Some(name) => vec![view.table(name)?],
+                    None => view.catalog.tables().cloned().collect(),
+                };
+                tables.iter().try_for_each(|table| analyze::analyze(&self.db, table, &self.watch))?;
+                Ok(self.done(tag))
             }
             Statement::CreateIndex(create) => {
                 self.outside_transaction(tag)?;

@@ -130,6 +130,11 @@ fn skips() {
 }
 
 #[test]
+fn statistics() {
+    script("statistics");
+}
+
+#[test]
 fn writes() {
     script("writes");
 }

@@ -225,6 +225,9 @@ impl Parser<'_> {
         } else if self.word("COLUMNS") {
             self.preposition();
             Ok(Show::Columns { name: self.object_name("the name of a table")? })
+        } else if self.word("STATISTICS") {
+            let _ = self.preposition() || self.word("FOR");
+            Ok(Show::Statistics { name: self.object_name("the name of a table")? })
         } else if self.word("SETTINGS") || self.word("ALL") {
             Ok(Show::Settings)
         } else {
