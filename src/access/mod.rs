@@ -7,10 +7,12 @@ mod again;
 mod choose;
 mod cost;
 mod explain;
+mod hints;
 mod probe;
 
 pub use again::choose_again;
 pub use choose::{Access, Choice, Method, NO_ROW, Need, OrderBy, Path, Source, choose};
 pub use cost::{COST, CostModel, Statistics};
 pub use explain::describe;
+pub use hints::Hints;
 pub use probe::{Jumps, probe_jumps};

@@ -32,6 +32,7 @@ use sqlparser::ast::{self, Query};
 
 use super::cast_error::cast_error;
 use super::doubles::DoublesWin;
+use super::hints::Hinted;
 use super::integers::{CheckedIntegers, WideIntegers};
 use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
@@ -109,10 +110,17 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 impl Planner {
     /// The logical plan of `query`, its `$n` replaced by `params`.
     pub fn plan(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<LogicalPlan> {
-        let names = Names { planner: self, scope, depth: Cell::new(0) };
-        let plan = names.to_plan(query).map_err(df_error)?;
+        let plan = self.resolved(query, scope)?;
         let values: Result<Vec<ScalarValue>> = params.iter().map(scalar_of).collect();
         plan.with_param_values(ParamValues::from(values?)).map_err(df_error)
+    }
+
+    /// The plan as the names in it resolve. Errors: a name or a hint that names nothing.
+    fn resolved(&self, query: Query, scope: &Scope<'_>) -> Result<LogicalPlan> {
+        let names = Names { planner: self, scope, depth: Cell::new(0), hints: Hinted::default() };
+        let plan = names.to_plan(query).map_err(df_error)?;
+        names.hints.check(scope.catalog)?;
+        Ok(plan)
     }
 
     /// Optimises a logical plan and makes it executable.
@@ -127,8 +135,7 @@ impl Planner {
     /// Plans a query to be run many times, with the scope's parameters left open. `None` if it has to be
     /// planned each time.
     pub async fn keep(&self, query: Query, scope: &Scope<'_>) -> Result<Option<Plan>> {
-        let names = Names { planner: self, scope, depth: Cell::new(0) };
-        let plan = names.to_plan(query).map_err(df_error)?;
+        let plan = self.resolved(query, scope)?;
         if depends_on_time(&plan)? { Ok(None) } else { Plan::new(&self.physical(plan).await?) }
     }
 
@@ -198,11 +205,13 @@ struct Names<'a> {
     planner: &'a Planner,
     scope: &'a Scope<'a>,
     depth: Cell<u32>,
+    hints: Hinted,
 }
 
 impl Names<'_> {
     fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
         plain_numbers(&mut query);
+        self.hints.take(&mut query).map_err(to_df)?;
         let options = ParserOptions::from(&self.planner.state.config_options().sql_parser);
         SqlToRel::new_with_options(self, options).statement_to_plan(
             datafusion::sql::parser::Statement::Statement(Box::new(ast::Statement::Query(Box::new(query)))),
@@ -253,7 +262,8 @@ impl ContextProvider for Names<'_> {
             Some(Relation::View(view)) => return self.view(&view),
             None => return Err(to_df(scope.catalog.unknown(name))),
         };
-        let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys);
+        let hints = self.hints.about(&table, index.as_ref());
+        let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys, hints);
         Ok(provider_as_source(Arc::new(source)))
     }
 

@@ -15,7 +15,7 @@ use super::query::to_df;
 use super::scan::ScanExec;
 use super::template::Template;
 use crate::access::{
-    Choice, Jumps, Need, OrderBy, Path, Source, Statistics, choose, choose_again, probe_jumps,
+    Choice, Hints, Jumps, Need, OrderBy, Path, Source, Statistics, choose, choose_again, probe_jumps,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanSpec, field_type};
@@ -43,11 +43,12 @@ struct Relation {
     fields: Vec<Field>,
     names: FieldNames,
     schema: SchemaRef,
+    hints: Hints,
 }
 
 impl Relation {
     /// `rowkeys`: names under which the rowkey is a column of the schema, unless a column has the name.
-    fn new(table: Arc<TableDef>, index: Option<IndexDef>, rowkeys: &[&str]) -> Relation {
+    fn new(table: Arc<TableDef>, index: Option<IndexDef>, rowkeys: &[&str], hints: Hints) -> Relation {
         let mut columns: Vec<(String, Field, bool)> = Vec::new();
         match &index {
             None => {
@@ -80,7 +81,7 @@ impl Relation {
             arrow_fields.push(field(&name, ty, nullable));
             fields.push(f);
         }
-        Relation { table, index, fields, names, schema: Arc::new(Schema::new(arrow_fields)) }
+        Relation { table, index, fields, names, schema: Arc::new(Schema::new(arrow_fields)), hints }
     }
 
     fn source(&self) -> Source<'_> {
@@ -107,8 +108,9 @@ impl TableSource {
         index: Option<IndexDef>,
         binding: Binding,
         rowkeys: &[&str],
+        hints: Hints,
     ) -> TableSource {
-        let relation = Arc::new(Relation::new(table, index, rowkeys));
+        let relation = Arc::new(Relation::new(table, index, rowkeys, hints));
         TableSource { relation, binding, wanted: (Vec::new(), None) }
     }
 
@@ -208,12 +210,13 @@ impl Request {
             output: self.output.clone(),
             order: self.order.clone(),
             limit: self.limit,
+            hints: relation.hints.clone(),
         };
         let stats = StoreStatistics(&*binding.snapshot);
         let again = self.path.and_then(|path| choose_again(relation.source(), &need, path, &stats));
         let Choice { access, chosen, rejected } = match again {
             Some(access) => Choice { access, chosen: String::new(), rejected: Vec::new() },
-            None => choose(relation.source(), &need, &stats),
+            None => choose(relation.source(), &need, &stats)?,
         };
         let index = match access.path {
             _ if relation.index.is_some() => relation.index.clone(),

@@ -163,6 +163,7 @@ enum Text<'a> {
 }
 
 /// What became of a query whose plan might be kept.
+#[expect(clippy::large_enum_variant, reason = "looked at once and gone")]
 enum Kept {
     /// It runs.
     Ran(Outcome),

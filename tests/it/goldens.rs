@@ -115,6 +115,11 @@ fn order() {
 }
 
 #[test]
+fn hints() {
+    script("hints");
+}
+
+#[test]
 fn skips() {
     script("skips");
 }

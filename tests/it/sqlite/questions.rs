@@ -279,7 +279,7 @@ fn from(dice: &mut Dice) -> (String, Vec<String>) {
             )
         }
         _ => {
-            (format!("tab0, tab1 AS cor0, tab2 cor1 "), vec!["tab0.".into(), "cor0.".into(), "cor1.".into()])
+            ("tab0, tab1 AS cor0, tab2 cor1 ".to_string(), vec!["tab0.".into(), "cor0.".into(), "cor1.".into()])
         }
     }
 }
