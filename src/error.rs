@@ -163,6 +163,13 @@ impl Error {
         Self::new(Kind::Internal, what)
     }
 
+    /// The same error without its cause, which cannot be copied.
+    pub fn copied(&self) -> Self {
+        let Detail { kind, sqlstate, ref what, ref why, ref hint, span, source: _ } = *self.0;
+        let (what, why, hint) = (what.clone(), why.clone(), hint.clone());
+        Error(Box::new(Detail { kind, sqlstate, what, why, hint, span, source: None }))
+    }
+
     /// Adds the reason.
     #[must_use]
     pub fn why(mut self, why: impl Into<String>) -> Self {

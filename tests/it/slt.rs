@@ -158,4 +158,4 @@ macro_rules! files {
     };
 }
 
-files! { aggregates copy index_tables names queries rules transactions types writes }
+files! { aggregates copy index_tables names queries rules sqlite transactions types writes }
