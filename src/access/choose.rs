@@ -4,10 +4,11 @@
 //! layout, prices every candidate and takes the cheapest; it says why, and why each index lost.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use super::cost::{COST, Sorted, Statistics, counted_in, entries_in};
+use super::cost::{COST, Jumping, Sorted, Statistics, counted_in, entries_in, jumping_in};
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyRanges, Rowkey};
-use crate::plan::{FanOut, Field, Limits, Predicate, Ranges, Target, ordering, ranges};
+use crate::plan::{FanOut, Field, Limits, Predicate, Ranges, Skipping, Target, ordering, ranges};
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
 use crate::store::{Direction, KeyspaceId};
 
@@ -68,7 +69,21 @@ pub enum Method {
         direction: Direction,
         /// Buckets whose ranges are merged, so that rows come in the order of what follows the bucket.
         merge: Option<FanOut>,
+        /// Jumps over keys inside the ranges that cannot match.
+        skip: Option<Arc<Skipping>>,
     },
+}
+
+impl Method {
+    /// Every entry is looked at.
+    pub fn is_whole(&self) -> bool {
+        self.is_unbound() && matches!(self, Method::Scan { skip: None, .. })
+    }
+
+    /// No part of the key bounds it from the front, though it may jump.
+    fn is_unbound(&self) -> bool {
+        matches!(self, Method::Scan { ranges, .. } if ranges.is_all())
+    }
 }
 
 /// A way to the rows, and what is left to check on the way.
@@ -162,8 +177,12 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice 
 
 /// Puts what there is in place of what the model took for granted of a keyspace that is almost empty.
 fn settle(access: &mut Access, keyspace: KeyspaceId, need: &Need, stats: &dyn Statistics) {
-    let Method::Scan { ranges, .. } = &access.method else { return };
-    let Some(entries) = counted_in(stats, keyspace, ranges) else { return };
+    let Method::Scan { ranges, skip, .. } = &access.method else { return };
+    let Some(mut entries) = counted_in(stats, keyspace, ranges) else { return };
+    if let Some(skipping) = skip {
+        let seen = stats.jumps(keyspace, ranges, &skipping.skip);
+        entries = if seen.done { seen.possible } else { entries.min(access.entries as u64) };
+    }
     access.entries = entries as f64;
     if let Some(limit) = need.limit
         && access.ordered
@@ -202,9 +221,12 @@ fn index_path(
     let found = ranges(&need.predicate, &index.layout, Target::Index, Limits::default());
     let held = held_fields(table, index);
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
-    let is_whole = found.ranges.is_all();
     let mut access = candidate(Sorted::index(index), found, need, stats);
-    if is_whole && !covering && index.filter.is_none() && (need.order.is_empty() || !access.ordered) {
+    if access.method.is_whole()
+        && !covering
+        && index.filter.is_none()
+        && (need.order.is_empty() || !access.ordered)
+    {
         return Err(unbound(index));
     }
     (access.entry_filter, access.filter) =
@@ -252,25 +274,32 @@ fn split(filter: Predicate, held: &BTreeSet<Field>) -> (Predicate, Predicate) {
 
 /// A path over one sorted keyspace, without any fetches.
 fn candidate(sorted: Sorted<'_>, found: Ranges, need: &Need, stats: &dyn Statistics) -> Access {
-    let mut entries = entries_in(stats, sorted, &need.predicate, &found);
+    let scanned = entries_in(stats, sorted, &need.predicate, &found);
     let (direction, ordered) = match order_of(sorted.layout, &found, need) {
         // GETs come in key order, bucket by bucket: only scans are merged.
         Some(direction) if !(found.points && found.fan_out.is_some()) => (direction, true),
         _ => (Direction::Forward, need.order.is_empty()),
     };
-    let filter = found.residual;
-    let found_entries = entries;
-    if let Some(limit) = need.limit
-        && ordered
-    {
-        let share = if filter.is_true() { 1.0 } else { COST.residual_share };
-        entries = entries.min(limit as f64 / share);
-    }
+    let jumping = found.skipping.as_ref().and_then(|skipping| {
+        let jumping = jumping_in(stats, sorted, (&need.predicate, &found), skipping, scanned)?;
+        Some((jumping, &skipping.residual))
+    });
     let range_count = found.ranges.as_slice().len();
-    let mut cost = entries * COST.entry + range_count as f64 * COST.seek;
-    if !ordered && found_entries > 1.0 {
-        cost += found_entries * found_entries.log2() * COST.compare;
+    let limit = need.limit.filter(|_| ordered);
+    let mut price = Price::of_walk(scanned, &found.residual, jumping.map(|(j, _)| j), limit);
+    let mut skip = None;
+    if let (Some((jumping, residual)), Some(skipping)) = (jumping, &found.skipping) {
+        let jumps = Price::of_jumps(jumping, residual, limit);
+        if jumps.cost < price.cost {
+            (price, skip) = (jumps, Some(Arc::new(skipping.clone())));
+        }
     }
+    let Price { entries, mut cost, sorted: unsorted } = price;
+    cost += range_count as f64 * COST.seek;
+    if !ordered && unsorted > 1.0 {
+        cost += unsorted * unsorted.log2() * COST.compare;
+    }
+    let filter = skip.as_ref().map_or(found.residual, |skip: &Arc<Skipping>| skip.residual.clone());
     let method = if found.ranges.is_empty() {
         Method::Empty
     } else if found.points {
@@ -282,9 +311,41 @@ fn candidate(sorted: Sorted<'_>, found: Ranges, need: &Need, stats: &dyn Statist
         Method::Get(keys)
     } else {
         let merge = found.fan_out.filter(|_| ordered && !need.order.is_empty());
-        Method::Scan { ranges: found.ranges, direction, merge }
+        Method::Scan { ranges: found.ranges, direction, merge, skip }
     };
     Access { path: Path::Primary, method, entry_filter: Predicate::True, filter, ordered, entries, cost }
+}
+
+/// What a walk comes to, but for the placing of its cursors.
+struct Price {
+    /// Entries that it takes a closer look at.
+    entries: f64,
+    cost: f64,
+    /// Entries it would give to a sort.
+    sorted: f64,
+}
+
+impl Price {
+    /// Looking at every entry, until `limit` rows have passed the residual.
+    fn of_walk(scanned: f64, residual: &Predicate, jumping: Option<Jumping>, limit: Option<u64>) -> Price {
+        let share = match jumping {
+            _ if residual.is_true() => 1.0,
+            Some(jumping) if scanned > 0.0 => (jumping.possible / scanned).min(COST.residual_share),
+            _ => COST.residual_share,
+        };
+        let entries = limit.map_or(scanned, |limit| scanned.min(limit as f64 / share));
+        Price { entries, cost: entries * COST.entry, sorted: scanned }
+    }
+
+    /// Jumping over what cannot match, until `limit` rows have passed the residual.
+    fn of_jumps(jumping: Jumping, residual: &Predicate, limit: Option<u64>) -> Price {
+        let share = if residual.is_true() { 1.0 } else { COST.residual_share };
+        let possible = jumping.possible;
+        let entries = limit.map_or(possible, |limit| possible.min(limit as f64 / share));
+        let jumps = if possible > 0.0 { jumping.jumps * entries / possible } else { jumping.jumps };
+        let cost = jumps * (COST.entry + COST.seek) + entries * COST.entry;
+        Price { entries, cost, sorted: possible }
+    }
 }
 
 /// The direction in which a scan gives the wanted order, if one does.
@@ -321,7 +382,7 @@ fn reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
         Method::Empty => NO_ROW.into(),
         Method::Get(keys) if keys.len() == 1 => "every part of the rowkey is known".into(),
         Method::Get(keys) => format!("every part of {} rowkeys is known", keys.len()),
-        Method::Scan { ranges, .. } if ranges.is_all() => {
+        method if method.is_whole() => {
             let first = layout.parts().first().map_or("", |p| p.sql());
             let read = match (need.limit, access.path) {
                 (Some(_), _) if access.ordered => "reading stops at the limit",
@@ -330,25 +391,34 @@ fn reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
             };
             format!("no condition bounds the leading part {first}; {read}{order}")
         }
-        Method::Scan { ranges, .. } => {
+        Method::Scan { ranges, skip, .. } => {
             let n = ranges.as_slice().len();
-            format!("{n} range{}, about {}{order}", if n == 1 { "" } else { "s" }, counted(access.entries))
+            let read = match skip {
+                Some(_) if ranges.is_all() => "jumps over keys that cannot match".into(),
+                Some(_) => format!("{}, jumping over keys that cannot match", counted(n as f64, "range")),
+                None => counted(n as f64, "range"),
+            };
+            format!("{read}, about {}{order}", counted_entries(access.entries))
         }
     }
 }
 
 /// `1 entry`, `20 entries`
-fn counted(entries: f64) -> String {
+fn counted_entries(entries: f64) -> String {
     match entries.ceil() {
         1.0 => "1 entry".into(),
         n => format!("{n} entries"),
     }
 }
 
+/// `1 range`, `20 ranges`
+fn counted(n: f64, what: &str) -> String {
+    if n == 1.0 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
 /// Why a path lost on price.
 fn more(index: &IndexDef, loser: &Access, best: &Access) -> String {
-    let is_whole = |a: &Access| matches!(&a.method, Method::Scan { ranges, .. } if ranges.is_all());
-    if is_whole(loser) && !is_whole(best) {
+    if loser.method.is_unbound() && !best.method.is_unbound() {
         return unbound(index);
     }
     let describe = |a: &Access| {
@@ -357,7 +427,7 @@ fn more(index: &IndexDef, loser: &Access, best: &Access) -> String {
             Path::IndexFetch(_) => " and as many fetches",
             Path::Primary | Path::IndexOnly(_) => "",
         };
-        format!("about {}{fetches}", counted(a.entries))
+        format!("about {}{fetches}", counted_entries(a.entries))
     };
     let reads = |a: &Access| match a.path {
         Path::IndexFetch(_) => a.entries * (COST.entry + COST.get),

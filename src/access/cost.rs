@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::key::{KeyLayout, KeyRanges};
-use crate::plan::{CmpOp, Field, Predicate, Ranges};
+use super::probe::Jumps;
+use crate::key::{KeyLayout, KeyPart, KeyRanges};
+use crate::plan::{CmpOp, Field, Predicate, Ranges, Skip, Skipping};
 use crate::schema::{IndexDef, TableDef};
 use crate::store::KeyspaceId;
 
@@ -26,6 +27,10 @@ pub struct CostModel {
     pub range_share: f64,
     /// The same with both ends bounded, or with a LIKE: few ask for much of a table in this way.
     pub between_share: f64,
+    /// Share of entries with a new value in the key parts that are not known, when nothing else is.
+    pub jump_share: f64,
+    /// Entries that a jump is taken to pass, if it is too far for steps.
+    pub jump_entries: f64,
     /// Share of rows that a residual filter leaves, when nothing is known.
     pub residual_share: f64,
     /// Entries that a keyspace is taken to have at the least.
@@ -47,6 +52,8 @@ pub const COST: CostModel = CostModel {
     equal_share: 0.01,
     range_share: 0.3,
     between_share: 0.02,
+    jump_share: 0.02,
+    jump_entries: 100.0,
     residual_share: 0.3,
     entries_min: 1000,
     partial_entries_min: 50,
@@ -61,6 +68,9 @@ pub trait Statistics {
 
     /// Entries inside `ranges`, counted up to `limit`.
     fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64;
+
+    /// How far jumps go, from the start of `ranges`.
+    fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps;
 }
 
 /// Entries sorted by a layout.
@@ -101,7 +111,7 @@ pub fn entries_in(stats: &dyn Statistics, sorted: Sorted<'_>, predicate: &Predic
     if found.ranges.is_all() {
         return all;
     }
-    let guess = all * share(layout, predicate, found);
+    let guess = all * share(predicate, found, &bound_fields(layout, found));
     if stored < entries_min {
         return guess;
     }
@@ -122,18 +132,73 @@ pub fn counted_in(stats: &dyn Statistics, keyspace: KeyspaceId, ranges: &KeyRang
     }
 }
 
-/// The share of all entries that the conditions on the bound parts leave, each column counted once.
-fn share(layout: &KeyLayout, predicate: &Predicate, found: &Ranges) -> f64 {
+/// What a walk looks at that jumps over keys.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Jumping {
+    /// Times it comes to a key that cannot match, and goes on to the next that can.
+    pub jumps: f64,
+    /// Entries that can match.
+    pub possible: f64,
+}
+
+/// What jumping over keys inside the ranges found for `predicate` is expected to come to, if all of
+/// their entries are `scanned`; `None` if there is hardly anything to jump over.
+pub fn jumping_in(
+    stats: &dyn Statistics,
+    sorted: Sorted<'_>,
+    (predicate, found): (&Predicate, &Ranges),
+    skipping: &Skipping,
+    scanned: f64,
+) -> Option<Jumping> {
+    if stats.entries(sorted.keyspace) < sorted.entries_min {
+        if is_scattered(sorted.layout, predicate) {
+            return None;
+        }
+        let bound = bound_fields(sorted.layout, found);
+        let gap = skipping.by.fields().into_iter().filter(|field| !bound.contains(field)).collect();
+        let possible = scanned * share(predicate, found, &gap);
+        return Some(Jumping { jumps: scanned * COST.jump_share, possible });
+    }
+    let seen = stats.jumps(sorted.keyspace, &found.ranges, &skipping.skip);
+    let (jumps, possible) = (seen.jumps as f64, seen.possible as f64);
+    if seen.done {
+        return Some(Jumping { jumps, possible });
+    }
+    if seen.seeks * 4 < seen.jumps || seen.jumps == 0 {
+        return None;
+    }
+    let passed = (seen.entries as f64 + seen.seeks as f64 * COST.jump_entries) / jumps;
+    let all_jumps = scanned / passed;
+    Some(Jumping { jumps: all_jumps, possible: possible / jumps * all_jumps })
+}
+
+/// A hash that is not known stands in front: nearly every key has another.
+fn is_scattered(layout: &KeyLayout, predicate: &Predicate) -> bool {
+    let known = predicate.fields();
+    let is_known = |part: &KeyPart| part.columns().iter().any(|c| known.contains(&Field::Column(*c)));
+    let gap = layout
+        .parts()
+        .iter()
+        .take_while(|part| part.is_literal() || !part.facts().injective || !is_known(part));
+    gap.into_iter().any(|part| !part.is_literal() && !part.facts().injective && part.fan_out().is_none())
+}
+
+/// The columns of the bound parts, and the rowkey.
+fn bound_fields(layout: &KeyLayout, found: &Ranges) -> BTreeSet<Field> {
     let parts = layout.parts().iter().take(found.bound_parts);
     let columns = parts.flat_map(|part| part.columns()).map(|id| Field::Column(*id));
-    let bound: BTreeSet<Field> = columns.chain([Field::Rowkey]).collect();
+    columns.chain([Field::Rowkey]).collect()
+}
+
+/// The share of all entries that the conditions on the `bound` fields leave, each counted once.
+fn share(predicate: &Predicate, found: &Ranges, bound: &BTreeSet<Field>) -> f64 {
     let conjuncts = predicate.clone().conjuncts();
     let share_of = |field: &Field| {
         if matches!(field, Field::Column(id) if found.fixed.contains_key(id)) {
             return COST.equal_share;
         }
         let about = || conjuncts.iter().filter(|p| p.fields() == [*field]);
-        let (mut above, mut below) = (false, false);
+        let (mut above, mut below, mut most) = (false, false, false);
         for condition in about() {
             match condition {
                 Predicate::Compare { op: CmpOp::Gt | CmpOp::Ge, .. } => above = true,
@@ -145,11 +210,13 @@ fn share(layout: &KeyLayout, predicate: &Predicate, found: &Ranges) -> f64 {
                     return (values.len() as f64 * COST.equal_share).min(COST.range_share);
                 }
                 Predicate::Like { negated: false, .. } => (above, below) = (true, true),
+                Predicate::Compare { op: CmpOp::Ne, .. } | Predicate::In { negated: true, .. } => most = true,
                 _ => {}
             }
         }
         match (above && below, *field == Field::Rowkey && about().next().is_none()) {
             (_, true) => 1.0,
+            (false, _) if most && !above && !below => 1.0,
             (true, _) => COST.between_share,
             (false, _) => COST.range_share,
         }

@@ -3,6 +3,7 @@
 //! ```text
 //! Get customer_order keys=1 ['000000100042' <- order_id=240001000000]
 //! RangeScan customer_order ranges=1 ['000123_2017-01-01' .. '000123_2017-01-02') reverse=false limit=10 residual=(status = 'paid')
+//! SkipScan weather skip=(city = 'Oslo') reverse=false
 //! IndexScan payments_by_customer ranges=1 [...] reverse=true fetch=customer_order
 //! ```
 
@@ -32,6 +33,12 @@ pub fn describe(
         Some(index) => (&index.name, &index.layout),
         None => (&table.name, &table.key),
     };
+    let names = |field: Field| match field {
+        Field::Column(id) => table.column_name(id).to_owned(),
+        Field::Rowkey => "rowkey".to_owned(),
+        Field::PrimaryRowkey if as_table => "primary_rowkey".to_owned(),
+        Field::PrimaryRowkey => "rowkey".to_owned(),
+    };
     let mut line = String::new();
     match &access.method {
         Method::Empty => return format!("Empty {name}"),
@@ -40,17 +47,22 @@ pub fn describe(
             let shown = keys.iter().map(|key| show_key(table, key, verbose));
             line = format!("{class} {name} keys={} [{}]", keys.len(), listed(shown, keys.len()));
         }
-        Method::Scan { ranges, direction, merge } => {
+        Method::Scan { ranges, direction, merge, skip } => {
             let ranges = ranges.as_slice();
             let shown = ranges.iter().map(|range| show_range(layout, range, verbose));
+            let whole = matches!(ranges, [only] if *only == KeyRange::all());
             let class = match (index, access.path) {
+                _ if skip.is_some() => "SkipScan",
                 (Some(_), Path::IndexOnly(_) | Path::IndexFetch(_)) => "IndexScan",
-                _ if matches!(ranges, [only] if *only == KeyRange::all()) => "FullScan",
+                _ if whole => "FullScan",
                 _ => "RangeScan",
             };
             let _ = write!(line, "{class} {name}");
-            if class != "FullScan" {
+            if !(whole && matches!(class, "FullScan" | "SkipScan")) {
                 let _ = write!(line, " ranges={} {}", ranges.len(), listed(shown, ranges.len()));
+            }
+            if let Some(skipping) = skip {
+                let _ = write!(line, " skip=({})", skipping.by.show(&names));
             }
             let _ = write!(line, " reverse={}", *direction == Direction::Reverse);
             if merge.is_some() {
@@ -68,12 +80,6 @@ pub fn describe(
         }
         _ => {}
     }
-    let names = |field: Field| match field {
-        Field::Column(id) => table.column_name(id).to_owned(),
-        Field::Rowkey => "rowkey".to_owned(),
-        Field::PrimaryRowkey if as_table => "primary_rowkey".to_owned(),
-        Field::PrimaryRowkey => "rowkey".to_owned(),
-    };
     let filters: Vec<Predicate> =
         [&access.entry_filter, &access.filter].into_iter().filter(|p| !p.is_true()).cloned().collect();
     if !filters.is_empty() {

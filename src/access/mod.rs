@@ -6,7 +6,9 @@
 mod choose;
 mod cost;
 mod explain;
+mod probe;
 
 pub use choose::{Access, Choice, Method, NO_ROW, Need, OrderBy, Path, Source, choose};
 pub use cost::{COST, CostModel, Statistics};
 pub use explain::describe;
+pub use probe::{Jumps, probe_jumps};

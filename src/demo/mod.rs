@@ -221,7 +221,7 @@ mod tests {
             "IndexScan orders_by_buyer ranges=1",
             "IndexScan orders_by_seller ranges=1",
             "IndexScan orders_by_customer ranges=1",
-            "IndexScan orders_by_seller",
+            "SkipScan orders_by_seller",
         ];
         for (query, path) in loaded.queries.iter().zip(paths) {
             let sql = query.sql.trim_end_matches(';');

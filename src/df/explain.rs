@@ -35,8 +35,9 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
     let mut lines = Vec::new();
     for scan in &found {
         let mut line = scan.describe(verbose);
+        let Ok(bound) = scan.bound() else { continue };
         if verbose {
-            line.push_str(&format!(" estimate={}", scan.spec.access.entries.ceil()));
+            line.push_str(&format!(" estimate={}", bound.spec.access.entries.ceil()));
         }
         if analyzed {
             let c = &scan.counters;
@@ -52,8 +53,8 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
             ));
         }
         lines.push(line);
-        lines.push(format!("  chosen: {}", scan.chosen));
-        lines.extend(scan.rejected.iter().map(|(index, why)| format!("  rejected: {index}: {why}")));
+        lines.push(format!("  chosen: {}", bound.chosen));
+        lines.extend(bound.rejected.iter().map(|(index, why)| format!("  rejected: {index}: {why}")));
     }
     let mut above = Vec::new();
     operators(plan, 1, verbose, &mut above);

@@ -2,15 +2,18 @@
 //!
 //! What the algebra cannot say becomes [`Predicate::Opaque`]: it stays above the scan, as DataFusion's.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
 
 use crate::error::Result;
 use crate::plan::{CmpOp, Field, LikePattern, Predicate};
-use crate::row::any_value_at;
-use crate::value::{ColumnType, Value};
+use crate::row::{any_value_at, column_type_of};
+use crate::value::{ColumnType, Value, decimal_to_double};
 
 /// Fields of one relation by the name queries use.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +52,42 @@ fn keeps_order(from: ColumnType, to: &arrow::datatypes::DataType) -> bool {
         }
         _ => false,
     }
+}
+
+/// Holds a parameter.
+pub fn has_params(expr: &Expr) -> bool {
+    expr.exists(|e| Ok(matches!(e, Expr::Placeholder(_)))).unwrap_or(true)
+}
+
+/// The expression with values for its parameters, each as a value of the type it is compared with. `None` if
+/// there is no such value: `2.5` for an integer, `'x'` for a date.
+pub fn with_params<'e>(expr: &'e Expr, params: &[Value]) -> Option<Cow<'e, Expr>> {
+    if !has_params(expr) {
+        return Some(Cow::Borrowed(expr));
+    }
+    let mut suits = true;
+    let replaced = expr.clone().transform(|e| {
+        let Expr::Placeholder(placeholder) = &e else { return Ok(Transformed::no(e)) };
+        let literal = param(placeholder, params);
+        suits &= literal.is_some();
+        Ok(literal.map_or(Transformed::no(e), Transformed::yes))
+    });
+    replaced.ok().filter(|_| suits).map(|e| Cow::Owned(e.data))
+}
+
+fn param(placeholder: &Placeholder, params: &[Value]) -> Option<Expr> {
+    let n: usize = placeholder.id.strip_prefix('$')?.parse().ok()?;
+    let value = params.get(n.checked_sub(1)?)?;
+    let field = placeholder.field.as_ref()?;
+    let ty = column_type_of(field)?;
+    let value = match (value, ty) {
+        (Value::Null, _) => Value::Null,
+        (Value::Decimal(d, scale), ColumnType::Double) => Value::Double(decimal_to_double(*d, *scale)),
+        (Value::Text(_), ty) if !ty.is_text() => value.clone().cast(ty).ok()?,
+        _ => exact(ty, value)?,
+    };
+    let scalar = super::query::scalar_of(&value).ok()?.cast_to(field.data_type()).ok()?;
+    Some(Expr::Literal(scalar, None))
 }
 
 /// The predicate of a filter expression.

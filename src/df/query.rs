@@ -23,23 +23,25 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::planner::{ParserOptions, SqlToRel};
-use futures::{Stream, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::{self, Query};
 
 use super::cast_error::cast_error;
 use super::doubles::DoublesWin;
 use super::integers::{CheckedIntegers, WideIntegers};
 use super::membership::NullAwareIn;
+use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::plain_numbers;
-use super::table::TableSource;
+use super::table::{Binding, TableSource};
+use super::three_valued::ThreeValued;
 use super::{functions, order, tpch};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Kind, Result, Span, sqlstate};
 use crate::plan::Predicate;
-use crate::store::Snapshot;
 use crate::value::Value;
 
 /// Views inside views, at the most.
@@ -52,8 +54,8 @@ pub type BatchStream = Pin<Box<dyn Stream<Item = Result<RecordBatch>> + Send>>;
 pub struct Scope<'a> {
     /// Tables, index tables and views.
     pub catalog: &'a Catalog,
-    /// What they hold.
-    pub snapshot: Arc<dyn Snapshot>,
+    /// What they hold, and the parameters that the plan leaves open.
+    pub binding: Binding,
     /// Names under which the rowkey is a column of every table; none unless the statement mentions it.
     pub rowkeys: Vec<&'a str>,
     /// Rows that are in no table, by name; they hide tables of the same name.
@@ -63,6 +65,7 @@ pub struct Scope<'a> {
 /// Plans and runs queries.
 pub struct Planner {
     state: SessionState,
+    context: Arc<TaskContext>,
 }
 
 impl Default for Planner {
@@ -79,6 +82,7 @@ impl Default for Planner {
             .with_config(config)
             .with_default_features()
             .with_type_planner(Arc::new(Types))
+            .with_optimizer_rules(optimizer_rules())
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(DoublesWin),
@@ -90,8 +94,16 @@ impl Default for Planner {
             .build();
         functions::register(&mut state);
         state.register_udtf("tpch", Arc::new(tpch::Tpch));
-        Planner { state }
+        let context = state.task_ctx();
+        Planner { state, context }
     }
+}
+
+/// DataFusion's, but for the one that takes unknown for false.
+fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let ours: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(ThreeValued::default());
+    let rules = Optimizer::new().rules.into_iter();
+    rules.map(|rule| if rule.name() == ours.name() { Arc::clone(&ours) } else { rule }).collect()
 }
 
 impl Planner {
@@ -104,18 +116,36 @@ impl Planner {
     }
 
     /// Optimises a logical plan and makes it executable.
-    pub async fn physical(&self, plan: LogicalPlan) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+    pub async fn physical(&self, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
         let mut state = self.state.clone();
         state.mark_start_execution();
         let plan = order::advise(state.optimize(&plan).map_err(df_error)?).map_err(df_error)?;
         let planner = Arc::clone(state.query_planner());
-        let plan = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
-        Ok((plan, state.task_ctx()))
+        planner.create_physical_plan(&plan, &state).await.map_err(df_error)
     }
 
-    /// Starts running a plan.
-    pub fn run(&self, (plan, context): (Arc<dyn ExecutionPlan>, Arc<TaskContext>)) -> Result<BatchStream> {
-        Ok(Box::pin(execute_stream(plan, context).map_err(df_error)?.map_err(df_error)))
+    /// Plans a query to be run many times, with the scope's parameters left open. `None` if it has to be
+    /// planned each time.
+    pub async fn keep(&self, query: Query, scope: &Scope<'_>) -> Result<Option<Plan>> {
+        let names = Names { planner: self, scope, depth: Cell::new(0) };
+        let plan = names.to_plan(query).map_err(df_error)?;
+        if depends_on_time(&plan)? { Ok(None) } else { Plan::new(&self.physical(plan).await?) }
+    }
+
+    /// Starts running a plan; gives its batches and their columns.
+    pub fn run(&self, plan: Arc<dyn ExecutionPlan>) -> Result<(BatchStream, SchemaRef)> {
+        let inner = plan.schema();
+        let schema = output_schema(&inner);
+        let batches = execute_stream(plan, Arc::clone(&self.context)).map_err(df_error)?.map_err(df_error);
+        if Arc::ptr_eq(&schema, &inner) {
+            return Ok((Box::pin(batches), schema));
+        }
+        let columns = Arc::clone(&schema);
+        let batches = batches.map(move |batch| {
+            let batch = batch?;
+            renamed(batch.columns().to_vec(), batch.num_rows(), &columns)
+        });
+        Ok((Box::pin(batches), schema))
     }
 
     /// The condition of a query over one table, in our own algebra: for the WHERE of an index.
@@ -137,8 +167,9 @@ impl Planner {
     /// All rows of a query in one batch: for the small ones a statement needs on the way.
     pub async fn collect(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<RecordBatch> {
         let plan = self.physical(self.plan(query, scope, params)?).await?;
-        let schema = plan.0.schema();
-        let batches = datafusion::physical_plan::collect(plan.0, plan.1).await.map_err(df_error)?;
+        let schema = plan.schema();
+        let context = Arc::clone(&self.context);
+        let batches = datafusion::physical_plan::collect(plan, context).await.map_err(df_error)?;
         arrow::compute::concat_batches(&schema, &batches)
             .map_err(|e| Error::internal("batches of one query differ").caused_by(e))
     }
@@ -222,7 +253,7 @@ impl ContextProvider for Names<'_> {
             Some(Relation::View(view)) => return self.view(&view),
             None => return Err(to_df(scope.catalog.unknown(name))),
         };
-        let source = TableSource::new(table, index, Arc::clone(&scope.snapshot), &scope.rowkeys);
+        let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys);
         Ok(provider_as_source(Arc::new(source)))
     }
 

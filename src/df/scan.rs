@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::compute::SortOptions;
+use arrow::datatypes::SchemaRef;
 use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -18,41 +19,36 @@ use datafusion::physical_plan::{
 };
 
 use super::query::to_df;
+use super::table::{Binding, Bound, Request};
 use crate::access::{OrderBy, describe};
+use crate::error::{Error, Result};
 use crate::exec::scan::{Counters, Scan, ScanSpec};
-use crate::store::Snapshot;
 
 /// One access of one statement.
 #[derive(Clone)]
 pub struct ScanExec {
-    /// What is read, and how.
-    pub spec: Arc<ScanSpec>,
+    /// What is wanted.
+    pub request: Arc<Request>,
+    /// How it is reached; nothing in a plan that is kept.
+    bound: Option<Arc<Bound>>,
     /// Rows at the most.
     pub limit: Option<u64>,
-    /// Why this path.
-    pub chosen: String,
-    /// Why no other.
-    pub rejected: Vec<(String, String)>,
     /// What it did so far.
     pub counters: Arc<Counters>,
-    snapshot: Arc<dyn Snapshot>,
+    /// Rows come in the order wanted.
+    ordered: bool,
     properties: Arc<PlanProperties>,
 }
 
 impl ScanExec {
-    /// A scan of `spec`; `order` is the statement's, given out if the access is ordered.
-    pub fn new(
-        spec: Arc<ScanSpec>,
-        snapshot: Arc<dyn Snapshot>,
-        limit: Option<u64>,
-        order: Vec<OrderBy>,
-        chosen: String,
-        rejected: Vec<(String, String)>,
-    ) -> ScanExec {
-        let equivalence = if spec.access.ordered {
-            EquivalenceProperties::new_with_orderings(Arc::clone(&spec.schema), sort_exprs(&spec, &order))
+    /// A scan along a path, giving out `limit` rows at the most.
+    pub fn new(request: Arc<Request>, bound: Arc<Bound>, limit: Option<u64>) -> ScanExec {
+        let ordered = bound.spec.access.ordered;
+        let equivalence = if ordered {
+            let order = sort_exprs(&bound.spec, &request.order);
+            EquivalenceProperties::new_with_orderings(Arc::clone(&request.schema), order)
         } else {
-            EquivalenceProperties::new(Arc::clone(&spec.schema))
+            EquivalenceProperties::new(Arc::clone(&request.schema))
         };
         let properties = Arc::new(PlanProperties::new(
             equivalence,
@@ -60,13 +56,45 @@ impl ScanExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        ScanExec { spec, limit, chosen, rejected, counters: Arc::default(), snapshot, properties }
+        ScanExec { request, bound: Some(bound), limit, counters: Arc::default(), ordered, properties }
+    }
+
+    /// The same scan without a path, to be kept.
+    pub fn unbound(&self) -> ScanExec {
+        ScanExec { bound: None, counters: Arc::default(), ..self.clone() }
+    }
+
+    /// The same scan with these of its columns, under the names of `schema`.
+    pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> ScanExec {
+        ScanExec { request: Arc::new(self.request.pick(columns, schema)), ..self.clone() }
+    }
+
+    /// The same scan for other parameters and another snapshot. `None` if the plan around it does not hold
+    /// for them: a parameter does not suit, or the order does not come for free any more.
+    pub fn bind(&self, binding: &Binding) -> Result<Option<ScanExec>> {
+        let bound = self.request.bind(binding)?.filter(|b| b.spec.access.ordered || !self.ordered);
+        let with =
+            |bound| ScanExec { bound: Some(Arc::new(bound)), counters: Arc::default(), ..self.clone() };
+        Ok(bound.map(with))
+    }
+
+    /// The path.
+    pub fn bound(&self) -> Result<&Bound> {
+        self.bound.as_deref().ok_or_else(|| Error::internal("a plan that is kept runs"))
+    }
+
+    /// Starts reading.
+    pub fn start(&self) -> Result<Scan> {
+        let bound = self.bound()?;
+        let (spec, snapshot) = (Arc::clone(&bound.spec), Arc::clone(&bound.snapshot));
+        Ok(Scan::new(spec, snapshot, self.limit, Arc::clone(&self.counters)))
     }
 
     /// The access in EXPLAIN's words.
     pub fn describe(&self, verbose: bool) -> String {
-        let index = self.spec.index.as_ref();
-        describe(&self.spec.table, index, self.spec.as_table, &self.spec.access, self.limit, verbose)
+        let Some(bound) = &self.bound else { return "a scan whose path is not chosen yet".into() };
+        let spec = &bound.spec;
+        describe(&spec.table, spec.index.as_ref(), spec.as_table, &spec.access, self.limit, verbose)
     }
 }
 
@@ -130,23 +158,20 @@ impl ExecutionPlan for ScanExec {
     }
 
     fn execute(&self, _partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
-        let scan = Scan::new(
-            Arc::clone(&self.spec),
-            Arc::clone(&self.snapshot),
-            self.limit,
-            Arc::clone(&self.counters),
-        );
+        let scan = self.start().map_err(to_df)?;
         let batches = futures::stream::try_unfold(scan, |mut scan| async move {
             // Gives a waiting cancellation its turn between two batches.
             tokio::task::consume_budget().await;
             Ok(scan.next_batch().map_err(to_df)?.map(|batch| (batch, scan)))
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.spec.schema), batches)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.request.schema), batches)))
     }
 
     fn partition_statistics(&self, _: Option<usize>) -> DfResult<Arc<Statistics>> {
-        let mut statistics = Statistics::new_unknown(&self.spec.schema);
-        statistics.num_rows = Precision::Inexact(self.spec.access.entries.ceil() as usize);
+        let mut statistics = Statistics::new_unknown(&self.request.schema);
+        if let Some(bound) = &self.bound {
+            statistics.num_rows = Precision::Inexact(bound.spec.access.entries.ceil() as usize);
+        }
         Ok(Arc::new(statistics))
     }
 

@@ -10,40 +10,41 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::expr::{FieldNames, predicate};
+use super::expr::{FieldNames, has_params, predicate, with_params};
 use super::query::to_df;
 use super::scan::ScanExec;
-use crate::access::{Choice, Need, OrderBy, Path, Source, Statistics, choose};
-use crate::error::Result;
+use crate::access::{Choice, Jumps, Need, OrderBy, Path, Source, Statistics, choose, probe_jumps};
+use crate::error::{Error, Result};
 use crate::exec::scan::{ScanSpec, field_type};
 use crate::key::KeyRanges;
-use crate::plan::{Field, Predicate};
+use crate::plan::{Field, Predicate, Skip};
 use crate::row::field;
 use crate::schema::{IndexDef, TableDef};
 use crate::store::{Direction, KeyspaceId, Snapshot};
+use crate::value::Value;
 
-/// One mention of a table or index table in a query, over the query's snapshot.
+/// What a run of a plan brings along.
 #[derive(Clone)]
-pub struct TableSource {
+pub struct Binding {
+    /// What is read.
+    pub snapshot: Arc<dyn Snapshot>,
+    /// Values of `$1`, `$2`, ... that are not in the plan.
+    pub params: Arc<[Value]>,
+}
+
+/// A table or index table under the names that a query uses.
+struct Relation {
     table: Arc<TableDef>,
     /// Set when the index table itself is what is read.
     index: Option<IndexDef>,
-    snapshot: Arc<dyn Snapshot>,
     fields: Vec<Field>,
     names: FieldNames,
     schema: SchemaRef,
-    /// Order wanted by the statement, and how many rows in that order.
-    pub wanted: (Vec<OrderBy>, Option<u64>),
 }
 
-impl TableSource {
+impl Relation {
     /// `rowkeys`: names under which the rowkey is a column of the schema, unless a column has the name.
-    pub fn new(
-        table: Arc<TableDef>,
-        index: Option<IndexDef>,
-        snapshot: Arc<dyn Snapshot>,
-        rowkeys: &[&str],
-    ) -> TableSource {
+    fn new(table: Arc<TableDef>, index: Option<IndexDef>, rowkeys: &[&str]) -> Relation {
         let mut columns: Vec<(String, Field, bool)> = Vec::new();
         match &index {
             None => {
@@ -76,20 +77,7 @@ impl TableSource {
             arrow_fields.push(field(&name, ty, nullable));
             fields.push(f);
         }
-        let schema = Arc::new(Schema::new(arrow_fields));
-        TableSource { table, index, snapshot, fields, names, schema, wanted: (Vec::new(), None) }
-    }
-
-    /// The field behind a column of the schema, and whether it may be NULL.
-    pub fn field(&self, name: &str) -> Option<(Field, bool)> {
-        let (field, _) = self.names.0.get(name)?;
-        let nullable = self.schema.field_with_name(name).map_or(true, |f| f.is_nullable());
-        Some((*field, nullable))
-    }
-
-    /// A filter of this table in our own algebra.
-    pub fn predicate(&self, filter: &Expr) -> Predicate {
-        predicate(filter, &self.names)
+        Relation { table, index, fields, names, schema: Arc::new(Schema::new(arrow_fields)) }
     }
 
     fn source(&self) -> Source<'_> {
@@ -99,58 +87,158 @@ impl TableSource {
         }
     }
 
-    /// Chooses a path for `filters` and these output columns of the schema.
+    /// A filter in our own algebra. `None` if a parameter has no value that suits it.
+    fn predicate(&self, filter: &Expr, params: &[Value]) -> Option<Predicate> {
+        with_params(filter, params).map(|filter| predicate(&filter, &self.names))
+    }
+}
+
+/// One mention of a table or index table in a query, over the query's snapshot.
+#[derive(Clone)]
+pub struct TableSource {
+    relation: Arc<Relation>,
+    binding: Binding,
+    /// Order wanted by the statement, and how many rows in that order.
+    pub wanted: (Vec<OrderBy>, Option<u64>),
+}
+
+impl TableSource {
+    /// `rowkeys`: names under which the rowkey is a column of the schema, unless a column has the name.
+    pub fn new(
+        table: Arc<TableDef>,
+        index: Option<IndexDef>,
+        binding: Binding,
+        rowkeys: &[&str],
+    ) -> TableSource {
+        let relation = Arc::new(Relation::new(table, index, rowkeys));
+        TableSource { relation, binding, wanted: (Vec::new(), None) }
+    }
+
+    /// The field behind a column of the schema, and whether it may be NULL.
+    pub fn field(&self, name: &str) -> Option<(Field, bool)> {
+        let (field, _) = self.relation.names.0.get(name)?;
+        let nullable = self.relation.schema.field_with_name(name).map_or(true, |f| f.is_nullable());
+        Some((*field, nullable))
+    }
+
+    /// A filter of this table in our own algebra; opaque if a parameter does not suit it.
+    pub fn predicate(&self, filter: &Expr) -> Predicate {
+        let known = self.relation.predicate(filter, &self.binding.params);
+        known.unwrap_or_else(|| Predicate::Opaque(filter.to_string()))
+    }
+
+    /// A scan for `filters` and these output columns of the schema.
     fn plan(
         &self,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<ScanExec> {
-        let all: Vec<usize> = (0..self.fields.len()).collect();
+        let relation = &self.relation;
+        let all: Vec<usize> = (0..relation.fields.len()).collect();
         let projection = projection.unwrap_or(&all);
-        let predicate = Predicate::and(filters.iter().map(|f| predicate(f, &self.names)));
         let (order, wanted_limit) = self.wanted.clone();
         let limit = limit.map(|n| n as u64);
-        let need = Need {
-            predicate,
-            output: projection.iter().map(|i| self.fields[*i]).collect(),
+        let schema =
+            Arc::new(relation.schema.project(projection).map_err(|e| {
+                Error::internal("a projection names columns that are not there").caused_by(e)
+            })?);
+        let request = Request {
+            relation: Arc::clone(relation),
+            filters: filters.to_vec(),
+            output: projection.iter().map(|i| relation.fields[*i]).collect(),
+            schema,
             limit: if order.is_empty() { limit } else { wanted_limit },
             order,
         };
-        let stats = StoreStatistics(&*self.snapshot);
-        let Choice { access, chosen, rejected } = choose(self.source(), &need, &stats);
+        let bound = request.bind(&self.binding)?;
+        let bound = bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))?;
+        Ok(ScanExec::new(Arc::new(request), Arc::new(bound), limit))
+    }
+}
+
+/// What a plan wants of one table or index table; how it is reached is chosen anew for each run.
+#[derive(Clone)]
+pub struct Request {
+    relation: Arc<Relation>,
+    filters: Vec<Expr>,
+    output: Vec<Field>,
+    /// Columns of the scan.
+    pub schema: SchemaRef,
+    /// Order wanted by the statement.
+    pub order: Vec<OrderBy>,
+    limit: Option<u64>,
+}
+
+/// A request with a path chosen for one run.
+pub struct Bound {
+    /// What is read, and how.
+    pub spec: Arc<ScanSpec>,
+    /// Of what.
+    pub snapshot: Arc<dyn Snapshot>,
+    /// Why this path.
+    pub chosen: String,
+    /// Why no other.
+    pub rejected: Vec<(String, String)>,
+}
+
+impl Request {
+    /// The same request for some of its columns, under other names.
+    pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> Request {
+        let output = columns.iter().map(|at| self.output[*at]).collect();
+        Request { output, schema: Arc::clone(schema), ..self.clone() }
+    }
+
+    /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
+    /// filter, which then has to be planned with the value in it.
+    pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
+        let relation = &self.relation;
+        let mut predicates = Vec::with_capacity(self.filters.len());
+        for filter in &self.filters {
+            match relation.predicate(filter, &binding.params) {
+                Some(p) if p.has_opaque() && has_params(filter) => return Ok(None),
+                Some(p) => predicates.push(p),
+                None => return Ok(None),
+            }
+        }
+        let need = Need {
+            predicate: Predicate::and(predicates),
+            output: self.output.clone(),
+            order: self.order.clone(),
+            limit: self.limit,
+        };
+        let stats = StoreStatistics(&*binding.snapshot);
+        let Choice { access, chosen, rejected } = choose(relation.source(), &need, &stats);
         let index = match access.path {
-            _ if self.index.is_some() => self.index.clone(),
+            _ if relation.index.is_some() => relation.index.clone(),
             Path::Primary => None,
             Path::IndexOnly(id) | Path::IndexFetch(id) => {
-                self.table.indexes.iter().find(|i| i.id == id).cloned()
+                relation.table.indexes.iter().find(|i| i.id == id).cloned()
             }
         };
-        let schema = Arc::new(self.schema.project(projection).map_err(|e| {
-            crate::error::Error::internal("a projection names columns that are not there").caused_by(e)
-        })?);
         let spec = ScanSpec {
-            table: Arc::clone(&self.table),
+            table: Arc::clone(&relation.table),
             index,
-            as_table: self.index.is_some(),
+            as_table: relation.index.is_some(),
             access,
             output: need.output,
-            schema,
+            schema: Arc::clone(&self.schema),
         };
-        Ok(ScanExec::new(Arc::new(spec), Arc::clone(&self.snapshot), limit, need.order, chosen, rejected))
+        let snapshot = Arc::clone(&binding.snapshot);
+        Ok(Some(Bound { spec: Arc::new(spec), snapshot, chosen, rejected }))
     }
 }
 
 impl fmt::Debug for TableSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TableSource({})", self.table.name)
+        write!(f, "TableSource({})", self.relation.table.name)
     }
 }
 
 #[async_trait]
 impl TableProvider for TableSource {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+        Arc::clone(&self.relation.schema)
     }
 
     fn table_type(&self) -> TableType {
@@ -159,7 +247,7 @@ impl TableProvider for TableSource {
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DfResult<Vec<TableProviderFilterPushDown>> {
         let answer = |filter: &&Expr| {
-            let predicate = predicate(filter, &self.names);
+            let predicate = self.predicate(filter);
             if !predicate.has_opaque() {
                 TableProviderFilterPushDown::Exact
             } else if matches!(predicate, Predicate::Opaque(_)) {
@@ -204,5 +292,10 @@ impl Statistics for StoreStatistics<'_> {
             Ok(n)
         };
         count().unwrap_or(0)
+    }
+
+    fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps {
+        let probe = || probe_jumps(&*self.0.reader()?, keyspace, ranges, skip);
+        probe().unwrap_or_default()
     }
 }

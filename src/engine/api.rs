@@ -1,10 +1,10 @@
 //! The Rust API: one-line statements, typed rows, prepared statements, and tables without SQL.
 
-use std::collections::VecDeque;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
 use serde::de::value::{Error as SerdeError, MapDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
@@ -93,7 +93,7 @@ impl Database {
     /// ```
     pub fn prepare(&self, sql: &str) -> Result<Prepared> {
         let statement = self.runtime().block_on(async { crate::sql::parse(sql) })?;
-        Ok(Prepared { statement, session: self.session() })
+        Ok(Prepared { statement, lifted: crate::sql::lift(sql), session: self.session() })
     }
 
     /// Begins a transaction: a session that commits with [`Session::execute`]`("COMMIT")` and rolls
@@ -106,7 +106,7 @@ impl Database {
 
     /// A table without SQL: get rows by key, scan key ranges.
     pub fn table(&self, name: &str) -> Result<TableHandle> {
-        Ok(TableHandle { db: self.clone(), table: self.catalog().table(name)? })
+        Ok(TableHandle::new(self.clone(), self.catalog().table(name)?))
     }
 }
 
@@ -120,18 +120,23 @@ fn written(outcome: Outcome) -> Result<u64> {
 #[derive(Debug)]
 pub struct Prepared {
     statement: crate::sql::Statement,
+    lifted: Option<crate::sql::Lifted>,
     session: Session,
 }
 
 impl Prepared {
     /// Runs it; gives the number of rows written.
     pub fn execute(&mut self, params: &[Value]) -> Result<u64> {
-        written(self.session.run_parsed(&self.statement, params)?)
+        written(self.run(params)?)
     }
 
     /// Runs it as a query.
     pub fn query(&mut self, params: &[Value]) -> Result<Rows> {
-        Ok(Rows::new(self.session.run_parsed(&self.statement, params)?.rows))
+        Ok(Rows::new(self.run(params)?.rows))
+    }
+
+    fn run(&mut self, params: &[Value]) -> Result<Outcome> {
+        self.session.run_parsed(&self.statement, self.lifted.as_ref(), params)
     }
 }
 
@@ -139,12 +144,21 @@ impl Prepared {
 #[derive(Debug)]
 pub struct Rows {
     stream: RowStream,
-    batch: Option<(Arc<RecordBatch>, usize)>,
+    schema: SchemaRef,
+    ready: Ready,
+}
+
+/// Rows that have been read and not yet given out.
+#[derive(Debug)]
+enum Ready {
+    Rows(std::vec::IntoIter<Vec<Value>>),
+    Batch(Arc<RecordBatch>, usize),
 }
 
 impl Rows {
     fn new(stream: RowStream) -> Rows {
-        Rows { stream, batch: None }
+        let schema = stream.schema();
+        Rows { stream, schema, ready: Ready::Rows(Vec::new().into_iter()) }
     }
 
     /// Every row as a `T`, its fields named like the columns.
@@ -176,16 +190,26 @@ impl Iterator for Rows {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some((batch, at)) = &mut self.batch
-                && *at < batch.num_rows()
-            {
-                let row = Row { batch: Arc::clone(batch), at: *at };
-                *at += 1;
-                return Some(Ok(row));
+            match &mut self.ready {
+                Ready::Rows(rows) => {
+                    if let Some(values) = rows.next() {
+                        return Some(Ok(Row::of_values(Arc::clone(&self.schema), values)));
+                    }
+                }
+                Ready::Batch(batch, at) if *at < batch.num_rows() => {
+                    let row = Row::of_batch(Arc::clone(batch), *at);
+                    *at += 1;
+                    return Some(Ok(row));
+                }
+                Ready::Batch(..) => {}
             }
-            match self.stream.next()? {
-                Ok(batch) => self.batch = Some((Arc::new(batch), 0)),
-                Err(e) => return Some(Err(e)),
+            self.ready = match self.stream.next_rows() {
+                Some(Ok(rows)) => Ready::Rows(rows?.into_iter()),
+                Some(Err(e)) => return Some(Err(e)),
+                None => match self.stream.next()? {
+                    Ok(batch) => Ready::Batch(Arc::new(batch), 0),
+                    Err(e) => return Some(Err(e)),
+                },
             }
         }
     }
@@ -193,12 +217,30 @@ impl Iterator for Rows {
 
 /// One row.
 #[derive(Clone, Debug)]
-pub struct Row {
-    batch: Arc<RecordBatch>,
-    at: usize,
+pub struct Row(Cells);
+
+#[derive(Clone, Debug)]
+enum Cells {
+    Values(SchemaRef, Vec<Value>),
+    Batch(Arc<RecordBatch>, usize),
 }
 
 impl Row {
+    fn of_values(schema: SchemaRef, values: Vec<Value>) -> Row {
+        Row(Cells::Values(schema, values))
+    }
+
+    fn of_batch(batch: Arc<RecordBatch>, at: usize) -> Row {
+        Row(Cells::Batch(batch, at))
+    }
+
+    fn schema(&self) -> &SchemaRef {
+        match &self.0 {
+            Cells::Values(schema, _) => schema,
+            Cells::Batch(batch, _) => batch.schema_ref(),
+        }
+    }
+
     /// The value of a column, as a Rust type. Errors: no such column; NULL for a type that has none; a
     /// value of another type.
     pub fn get<T: FromValue>(&self, column: &str) -> Result<T> {
@@ -216,24 +258,27 @@ impl Row {
 
     /// The value of a column.
     pub fn value(&self, column: &str) -> Result<Value> {
-        let schema = self.batch.schema_ref();
-        let at = schema.index_of(column).map_err(|_| {
+        let at = self.schema().index_of(column).map_err(|_| {
             Error::invalid(format!("the result has no column \"{column}\"")).state(sqlstate::UNDEFINED_COLUMN)
         })?;
         self.value_at(at)
     }
 
     fn value_at(&self, column: usize) -> Result<Value> {
-        let field = self.batch.schema_ref().field(column);
+        let (batch, at) = match &self.0 {
+            Cells::Values(_, values) => return Ok(values[column].clone()),
+            Cells::Batch(batch, at) => (batch, *at),
+        };
+        let field = batch.schema_ref().field(column);
         let ty = column_type_of(field).ok_or_else(|| {
             Error::unsupported(format!("column \"{}\" has type {}", field.name(), field.data_type()))
         })?;
-        value_at(self.batch.column(column), self.at, ty)
+        value_at(batch.column(column), at, ty)
     }
 
     /// The row as a `T`, its fields named like the columns.
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T> {
-        let fields = self.batch.schema_ref().fields();
+        let fields = self.schema().fields();
         let entries: Result<Vec<(String, Cell)>> =
             fields.iter().enumerate().map(|(i, f)| Ok((f.name().clone(), Cell(self.value_at(i)?)))).collect();
         T::deserialize(MapDeserializer::new(entries?.into_iter())).map_err(|e: SerdeError| {
@@ -341,9 +386,24 @@ impl<T: FromValue> FromValue for Option<T> {
 pub struct TableHandle {
     pub(super) db: Database,
     pub(super) table: Arc<TableDef>,
+    /// Its columns, and the rowkey unless that is one of them.
+    output: Vec<Field>,
+    schema: SchemaRef,
 }
 
 impl TableHandle {
+    fn new(db: Database, table: Arc<TableDef>) -> TableHandle {
+        let mut fields: Vec<_> =
+            table.live_columns().map(|(_, c)| field(&c.name, c.ty, c.nullable)).collect();
+        let mut output: Vec<Field> = table.live_columns().map(|(id, _)| Field::Column(id)).collect();
+        if !table.names_rowkey() {
+            let ty = if table.key.is_text() { ColumnType::Varchar } else { ColumnType::Varbinary };
+            fields.push(field("rowkey", ty, false));
+            output.push(Field::Rowkey);
+        }
+        TableHandle { db, table, output, schema: Arc::new(Schema::new(fields)) }
+    }
+
     /// The row under these key bytes.
     ///
     /// ```
@@ -388,26 +448,17 @@ impl TableHandle {
     }
 
     fn rows(&self, access: Access, limit: Option<u64>) -> Result<NativeRows> {
-        let table = &self.table;
-        let mut fields: Vec<_> =
-            table.live_columns().map(|(_, c)| field(&c.name, c.ty, c.nullable)).collect();
-        let mut output: Vec<Field> = table.live_columns().map(|(id, _)| Field::Column(id)).collect();
-        if !table.names_rowkey() {
-            let ty = if table.key.is_text() { ColumnType::Varchar } else { ColumnType::Varbinary };
-            fields.push(field("rowkey", ty, false));
-            output.push(Field::Rowkey);
-        }
         let spec = ScanSpec {
-            table: Arc::clone(table),
+            table: Arc::clone(&self.table),
             index: None,
             as_table: false,
             access,
-            output,
-            schema: Arc::new(arrow::datatypes::Schema::new(fields)),
+            output: self.output.clone(),
+            schema: Arc::clone(&self.schema),
         };
         let (_, snapshot) = self.db.view()?;
         let scan = Scan::new(Arc::new(spec), snapshot, limit, Arc::<Counters>::default());
-        Ok(NativeRows { scan, ready: VecDeque::new() })
+        Ok(NativeRows { scan, schema: Arc::clone(&self.schema), ready: Vec::new().into_iter() })
     }
 }
 
@@ -450,7 +501,7 @@ impl TableScan {
     /// Starts the scan.
     pub fn rows(self) -> Result<impl Iterator<Item = Result<Row>>> {
         let ranges = KeyRanges::new(vec![self.range]);
-        let access = access(Method::Scan { ranges, direction: self.direction, merge: None });
+        let access = access(Method::Scan { ranges, direction: self.direction, merge: None, skip: None });
         self.table.rows(access, self.limit)
     }
 }
@@ -458,23 +509,25 @@ impl TableScan {
 /// Rows of a scan without a query around it.
 struct NativeRows {
     scan: Scan,
-    ready: VecDeque<Row>,
+    schema: SchemaRef,
+    ready: std::vec::IntoIter<Vec<Value>>,
 }
 
 impl Iterator for NativeRows {
     type Item = Result<Row>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.ready.is_empty() {
-            match self.scan.next_batch() {
-                Ok(Some(batch)) => {
-                    let batch = Arc::new(batch);
-                    self.ready.extend((0..batch.num_rows()).map(|at| Row { batch: Arc::clone(&batch), at }));
-                }
-                Ok(None) => return None,
+        loop {
+            if let Some(values) = self.ready.next() {
+                return Some(Ok(Row::of_values(Arc::clone(&self.schema), values)));
+            }
+            match self.scan.next_rows(NATIVE_ROWS) {
+                Ok(rows) => self.ready = rows?.into_iter(),
                 Err(e) => return Some(Err(e)),
             }
         }
-        self.ready.pop_front().map(Ok)
     }
 }
+
+/// Rows that a native scan reads at once.
+const NATIVE_ROWS: usize = 256;

@@ -8,6 +8,8 @@
 //! 3. The definition is committed in state Ready. If building fails, the index is dropped again and the
 //!    table is untouched.
 
+use std::sync::Arc;
+
 use sqlparser::ast::{Expr, Ident, SetExpr};
 
 use super::Database;
@@ -16,6 +18,7 @@ use super::outcome::Warning;
 use super::rows::quote;
 use crate::catalog::Catalog;
 use crate::df::query::Scope;
+use crate::df::table::Binding;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::bulk::build_index;
 use crate::exec::watch::Watch;
@@ -68,7 +71,8 @@ fn condition(db: &Database, catalog: &Catalog, table: &TableDef, filter: &Expr) 
     if let SetExpr::Select(select) = &mut *query.body {
         select.selection = Some(filter.clone());
     }
-    let scope = Scope { catalog, snapshot: db.store().snapshot()?, rowkeys: Vec::new(), rows: Vec::new() };
+    let binding = Binding { snapshot: db.store().snapshot()?, params: Arc::from([]) };
+    let scope = Scope { catalog, binding, rowkeys: Vec::new(), rows: Vec::new() };
     db.planner().condition(query, &scope).map_err(|e| e.at(span_of(filter)))
 }
 

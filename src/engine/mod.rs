@@ -11,6 +11,7 @@ mod copy;
 mod ddl;
 mod load;
 mod outcome;
+mod plans;
 mod rows;
 mod runtime;
 mod session;
@@ -32,6 +33,7 @@ use crate::df::query::Planner;
 use crate::error::{Error, Result};
 use crate::exec::trace::show_mutation;
 use crate::store::{EmbeddedOptions, EmbeddedStore, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
+use plans::Plans;
 use runtime::Runtime;
 
 /// How a database is opened.
@@ -50,6 +52,7 @@ struct Shared {
     /// Held for writing while a definition changes, so that a reader's catalog fits its snapshot.
     catalog: RwLock<Arc<Catalog>>,
     planner: Planner,
+    plans: Plans,
     runtime: Runtime,
     path: Option<PathBuf>,
 }
@@ -103,6 +106,7 @@ impl Database {
             store,
             catalog: RwLock::new(Arc::new(catalog)),
             planner: Planner::default(),
+            plans: Plans::default(),
             runtime: Runtime::start()?,
             path,
         })))
@@ -141,6 +145,10 @@ impl Database {
 
     fn planner(&self) -> &Planner {
         &self.0.planner
+    }
+
+    fn plans(&self) -> &Plans {
+        &self.0.plans
     }
 
     fn store(&self) -> &dyn Store {

@@ -9,8 +9,10 @@ use futures::StreamExt;
 use super::runtime::Runtime;
 use crate::df::query::BatchStream;
 use crate::error::Result;
+use crate::exec::scan::Scan;
 use crate::exec::watch::CancelHandle;
 use crate::row::column_type_of;
+use crate::value::Value;
 
 /// Something that works but may not be meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub struct Outcome {
     /// What ran: `SELECT`, `INSERT`, `CREATE TABLE`.
     pub tag: &'static str,
     /// Output columns; none if the statement returns no rows.
-    pub columns: Vec<OutputColumn>,
+    pub columns: Arc<[OutputColumn]>,
     /// The rows, read while they are asked for.
     pub rows: RowStream,
     /// Rows written, if it writes.
@@ -57,9 +59,22 @@ pub struct Outcome {
 /// await it.
 pub struct RowStream {
     schema: SchemaRef,
-    batches: BatchStream,
+    source: Source,
     runtime: Runtime,
     cancel: CancelHandle,
+}
+
+/// Rows that are read at once when they are asked for one by one.
+const ROWS: usize = 256;
+
+/// Where rows come from.
+pub(super) enum Source {
+    /// Any plan.
+    Batches(BatchStream),
+    /// One scan, which needs no threads.
+    Scan(Scan),
+    /// They are there already.
+    Batch(Option<RecordBatch>),
 }
 
 impl std::fmt::Debug for RowStream {
@@ -71,11 +86,11 @@ impl std::fmt::Debug for RowStream {
 impl RowStream {
     pub(super) fn new(
         schema: SchemaRef,
-        batches: BatchStream,
+        source: Source,
         runtime: Runtime,
         cancel: CancelHandle,
     ) -> RowStream {
-        RowStream { schema, batches, runtime, cancel }
+        RowStream { schema, source, runtime, cancel }
     }
 
     /// Columns of every batch.
@@ -85,28 +100,53 @@ impl RowStream {
 
     /// The next batch, which may be empty; `None` at the end.
     pub async fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
-        let cancel = self.cancel.clone();
-        match cancel.guard(async { Ok(self.batches.next().await) }).await {
+        let Source::Batches(batches) = &mut self.source else { return self.next_ready() };
+        match self.cancel.guard(async { Ok(batches.next().await) }).await {
             Ok(batch) => batch,
             Err(e) => Some(Err(e)),
         }
     }
 
-    /// Names and types of the columns.
-    pub fn columns(&self) -> Vec<OutputColumn> {
-        let column = |field: &Arc<arrow::datatypes::Field>| OutputColumn {
-            name: field.name().clone(),
-            type_name: column_type_of(field)
-                .map_or_else(|| field.data_type().to_string(), |ty| ty.sql_name()),
-        };
-        self.schema.fields().iter().map(column).collect()
+    /// The next batch of a source that nobody waits for.
+    fn next_ready(&mut self) -> Option<Result<RecordBatch>> {
+        if let Err(e) = self.cancel.check() {
+            return Some(Err(e));
+        }
+        match &mut self.source {
+            Source::Scan(scan) => scan.next_batch().transpose(),
+            Source::Batch(batch) => batch.take().map(Ok),
+            Source::Batches(_) => None,
+        }
     }
+
+    /// The next rows, where they need not come in batches: `None` where they do.
+    pub(super) fn next_rows(&mut self) -> Option<Result<Option<Vec<Vec<Value>>>>> {
+        let Source::Scan(scan) = &mut self.source else { return None };
+        Some(self.cancel.check().and_then(|()| scan.next_rows(ROWS)))
+    }
+
+    /// Names and types of the columns.
+    pub fn columns(&self) -> Arc<[OutputColumn]> {
+        output_columns(&self.schema)
+    }
+}
+
+/// Names and types of a schema's columns.
+pub(super) fn output_columns(schema: &SchemaRef) -> Arc<[OutputColumn]> {
+    let column = |field: &Arc<arrow::datatypes::Field>| OutputColumn {
+        name: field.name().clone(),
+        type_name: column_type_of(field).map_or_else(|| field.data_type().to_string(), |ty| ty.sql_name()),
+    };
+    schema.fields().iter().map(column).collect()
 }
 
 impl Iterator for RowStream {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if !matches!(self.source, Source::Batches(_)) {
+            return self.next_ready();
+        }
         let runtime = self.runtime.clone();
         runtime.block_on(self.next_batch())
     }

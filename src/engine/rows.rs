@@ -274,12 +274,7 @@ pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
         Expr::Nested(inner) => return literal(inner, params),
         Expr::Value(value) => &value.value,
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
-            return match literal(expr, params)? {
-                Some(Value::Int(i)) => Ok(Some(Value::Int(-i))),
-                Some(Value::Double(d)) => Ok(Some(Value::Double(-d))),
-                Some(Value::Decimal(d, s)) => Ok(Some(Value::Decimal(-d, s))),
-                _ => Ok(None),
-            };
+            return Ok(literal(expr, params)?.and_then(Value::negated));
         }
         Expr::TypedString(typed) => {
             let Ok(ty) = crate::sql::column_type(&typed.data_type) else { return Ok(None) };
@@ -291,7 +286,7 @@ pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
     Ok(Some(match value {
         Sql::Null => Value::Null,
         Sql::Boolean(b) => Value::Boolean(*b),
-        Sql::Number(digits, _) => match number(digits) {
+        Sql::Number(digits, _) => match Value::number(digits) {
             Some(value) => value,
             None => return Ok(None),
         },
@@ -310,23 +305,6 @@ pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
         }
         _ => return Ok(None),
     }))
-}
-
-/// A number as written: an integer if it fits, an exact decimal if it has a point, a double if it has
-/// an exponent.
-fn number(digits: &str) -> Option<Value> {
-    if let Ok(i) = digits.parse::<i64>() {
-        return Some(Value::Int(i));
-    }
-    if digits.contains(['e', 'E']) {
-        return digits.parse().ok().map(Value::Double);
-    }
-    let scale = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-    let unscaled: i128 = digits.replace('.', "").parse().ok()?;
-    if scale > 38 || unscaled.unsigned_abs() >= 10u128.pow(38) {
-        return digits.parse().ok().map(Value::Double);
-    }
-    Some(Value::Decimal(unscaled, scale as u8))
 }
 
 /// Every value of a batch, row by row.

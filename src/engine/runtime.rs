@@ -37,8 +37,15 @@ impl Runtime {
         Ok(Runtime(Arc::new(Inner(Some(runtime)))))
     }
 
+    /// Lets what is started meanwhile run on these threads.
+    pub fn enter(&self) -> Option<tokio::runtime::EnterGuard<'_>> {
+        self.0.0.as_ref().map(tokio::runtime::Runtime::enter)
+    }
+
     /// Runs `work` to its end, from any thread: inside another runtime a helper thread waits for it.
     pub fn block_on<T: Send>(&self, work: impl Future<Output = T> + Send) -> T {
+        // A statement's future is large, and is handed on a few times.
+        let work = Box::pin(work);
         // The caller's thread may have a small stack, and a statement may nest deeply.
         let run = || {
             stacker::maybe_grow(STACK_LEFT_BYTES, STACK_BYTES, || match &self.0.0 {

@@ -3,24 +3,27 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions, StringArray};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::array::{RecordBatch, StringArray};
+use arrow::datatypes::{Schema, SchemaRef};
 
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use sqlparser::ast::{Ident, ObjectName, Query};
 
-use super::outcome::{Outcome, RowStream};
+use super::outcome::{Outcome, RowStream, Source, output_columns};
+use super::plans::{KeptPlan, Keyed, Known};
 use super::write::{self, Written};
 use super::{Database, build, copy, ddl, show};
 use crate::catalog::Catalog;
 use crate::df::explain;
+use crate::df::plan::{Plan, Run};
 use crate::df::query::{BatchStream, Scope};
+use crate::df::table::Binding;
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::key::ColumnId;
 use crate::row::field;
 use crate::schema::{TableDef, ViewDef};
-use crate::sql::{self, Statement, name_of, span_of, span_of_name};
+use crate::sql::{self, Lifted, Statement, name_of, span_of, span_of_name};
 use crate::store::{Snapshot, WriteBatch};
 use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
@@ -60,7 +63,7 @@ impl View {
     }
 
     fn scope<'a>(&'a self, rowkeys: Vec<&'a str>, rows: Vec<(String, RecordBatch)>) -> Scope<'a> {
-        Scope { catalog: &self.catalog, snapshot: Arc::clone(&self.snapshot), rowkeys, rows }
+        Scope { catalog: &self.catalog, binding: self.binding(Arc::from([])), rowkeys, rows }
     }
 
     /// A query's rows, all at once.
@@ -91,22 +94,19 @@ impl View {
         let (query, rowkeys) = self.prepare(query)?;
         let planner = self.db.planner();
         let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
-        let plan = planner.physical(plan).await?;
-        let schema = plan.0.schema();
-        let batches = planner.run(plan)?;
-        let marked = |field: &Arc<Field>| sql::output_name(field.name()) != field.name();
-        if !schema.fields().iter().any(marked) {
-            return Ok((batches, schema));
-        }
-        let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_name(sql::output_name(f.name())));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let renamed = Arc::clone(&schema);
-        let batches = batches.map(move |batch| {
-            let batch = batch?;
-            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-            Ok(RecordBatch::try_new_with_options(Arc::clone(&renamed), batch.columns().to_vec(), &options)?)
-        });
-        Ok((Box::pin(batches), schema))
+        planner.run(planner.physical(plan).await?)
+    }
+
+    /// A query planned to be run many times; `params` are what it is likely to be run with.
+    pub async fn keep(&self, query: Query, params: Arc<[Value]>) -> Result<Option<Plan>> {
+        let (query, rowkeys) = self.prepare(query)?;
+        let scope = Scope { binding: self.binding(params), ..self.scope(rowkeys, Vec::new()) };
+        self.db.planner().keep(query, &scope).await
+    }
+
+    /// What a plan that was kept needs to run.
+    pub fn binding(&self, params: Arc<[Value]>) -> Binding {
+        Binding { snapshot: Arc::clone(&self.snapshot), params }
     }
 
     /// Output columns of a view.
@@ -156,6 +156,20 @@ struct Open {
     read_only: bool,
 }
 
+/// A statement to run.
+enum Text<'a> {
+    Sql(&'a str),
+    Parsed(&'a Statement),
+}
+
+/// What became of a query whose plan might be kept.
+enum Kept {
+    /// It runs.
+    Ran(Outcome),
+    /// It has to be planned; `repeats`: and will be worth keeping.
+    No { repeats: bool },
+}
+
 /// One connection to a database: its transaction, prepared statements and settings.
 pub struct Session {
     db: Database,
@@ -180,26 +194,124 @@ impl Session {
     ///
     /// Errors: whatever the statement runs into; nothing of it was written then.
     pub fn execute(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
-        let runtime = self.db.0.runtime.clone();
-        runtime.block_on(self.execute_async(sql, params))
+        self.execute_source(Text::Sql(sql), sql::lift(sql).as_ref(), params)
     }
 
     /// [`Session::execute`] for async code. Await it on a tokio runtime, or use the blocking form.
     pub async fn execute_async(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
-        let statement = sql::parse(sql)?;
-        self.run_async(&statement, params).await
+        let keyed = sql::lift(sql);
+        let keyed = keyed.as_ref().and_then(|lifted| Some((lifted, Keyed::new(lifted, params)?)));
+        match self.kept(keyed.as_ref().map(|(_, keyed)| keyed))? {
+            Kept::Ran(outcome) => Ok(outcome),
+            Kept::No { repeats } => {
+                let again = keyed.as_ref().filter(|_| repeats);
+                self.run_source(Text::Sql(sql), again, params).await
+            }
+        }
     }
 
     /// [`Session::execute`] of a statement parsed before.
-    pub(super) fn run_parsed(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
-        let runtime = self.db.0.runtime.clone();
-        runtime.block_on(self.run_async(statement, params))
+    pub(super) fn run_parsed(
+        &mut self,
+        statement: &Statement,
+        lifted: Option<&Lifted>,
+        params: &[Value],
+    ) -> Result<Outcome> {
+        self.execute_source(Text::Parsed(statement), lifted, params)
+    }
+
+    fn execute_source(
+        &mut self,
+        text: Text<'_>,
+        lifted: Option<&Lifted>,
+        params: &[Value],
+    ) -> Result<Outcome> {
+        let keyed = lifted.and_then(|lifted| Some((lifted, Keyed::new(lifted, params)?)));
+        match self.kept(keyed.as_ref().map(|(_, keyed)| keyed))? {
+            Kept::Ran(outcome) => Ok(outcome),
+            Kept::No { repeats } => {
+                let again = keyed.as_ref().filter(|_| repeats);
+                let runtime = self.db.0.runtime.clone();
+                runtime.block_on(self.run_source(text, again, params))
+            }
+        }
+    }
+
+    /// Runs a query by its plan, if that is kept; remembers the query, if not.
+    fn kept(&mut self, query: Option<&Keyed>) -> Result<Kept> {
+        let Some(query) = query else { return Ok(Kept::No { repeats: false }) };
+        self.watch.cancel.reset();
+        let view = self.view()?;
+        let version = view.catalog.version();
+        match self.db.plans().find(query, version) {
+            Some(Known::Plan(kept)) => self.run_kept(&kept, &view.binding(Arc::clone(&query.params))),
+            Some(Known::Seen) => Ok(Kept::No { repeats: true }),
+            Some(Known::Each) => Ok(Kept::No { repeats: false }),
+            None => {
+                self.db.plans().put(query, version, Known::Seen);
+                Ok(Kept::No { repeats: false })
+            }
+        }
+    }
+
+    fn run_kept(&self, kept: &KeptPlan, binding: &Binding) -> Result<Kept> {
+        let (schema, source) = match kept.plan.bind(binding)? {
+            None => return Ok(Kept::No { repeats: false }),
+            Some(Run::Scan(scan)) => (kept.plan.schema(), Source::Scan(scan)),
+            Some(Run::Plan(plan)) => {
+                let _threads = self.db.0.runtime.enter();
+                let (batches, schema) = self.db.planner().run(plan)?;
+                (schema, Source::Batches(batches))
+            }
+        };
+        let columns = Arc::clone(&kept.columns);
+        let rows = self.rows(schema, source);
+        Ok(Kept::Ran(Outcome { tag: "SELECT", columns, rows, affected: None, warnings: Vec::new() }))
+    }
+
+    /// Runs a statement; `again`: a query whose plan is worth keeping.
+    async fn run_source(
+        &mut self,
+        text: Text<'_>,
+        again: Option<&(&Lifted, Keyed)>,
+        params: &[Value],
+    ) -> Result<Outcome> {
+        if let Some((lifted, query)) = again {
+            self.keep(lifted, query).await?;
+            if let Kept::Ran(outcome) = self.kept(Some(query))? {
+                return Ok(outcome);
+            }
+        }
+        match text {
+            Text::Sql(sql) => self.run_async(&sql::parse(sql)?, params).await,
+            Text::Parsed(statement) => self.run_async(statement, params).await,
+        }
+    }
+
+    /// Plans a query to be kept. Whatever is wrong with it, its own run will say, with its own places.
+    async fn keep(&mut self, lifted: &Lifted, query: &Keyed) -> Result<()> {
+        let view = self.view()?;
+        let plan = match sql::parse(&lifted.text) {
+            Ok(Statement::Query(ast)) => view.keep(*ast, Arc::clone(&query.params)).await.ok().flatten(),
+            _ => None,
+        };
+        let known = plan.map_or(Known::Each, |plan| {
+            let columns = output_columns(&plan.schema());
+            Known::Plan(Arc::new(KeptPlan { plan, columns }))
+        });
+        self.db.plans().put(query, view.catalog.version(), known);
+        Ok(())
+    }
+
+    fn rows(&self, schema: SchemaRef, source: Source) -> RowStream {
+        RowStream::new(schema, source, self.db.0.runtime.clone(), self.watch.cancel.clone())
     }
 
     async fn run_async(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
         self.watch.cancel.reset();
         let cancel = self.watch.cancel.clone();
-        cancel.guard(self.run(statement, params)).await
+        // Boxed: the future of every kind of statement in one is large.
+        cancel.guard(Box::pin(self.run(statement, params))).await
     }
 
     /// Stops what this session runs, from another thread.
@@ -312,7 +424,7 @@ impl Session {
 
     async fn query(&mut self, query: &Query, params: &[Value], tag: &'static str) -> Result<Outcome> {
         let (stream, schema) = self.view()?.stream(query.clone(), params).await?;
-        let rows = RowStream::new(schema, stream, self.db.0.runtime.clone(), self.watch.cancel.clone());
+        let rows = self.rows(schema, Source::Batches(stream));
         Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
     }
 
@@ -325,14 +437,14 @@ impl Session {
         rowkeys.push(write::ROWKEY);
         let scope = view.scope(rowkeys, Vec::new());
         let planner = self.db.planner();
-        let (plan, context) = planner.physical(planner.plan(query, &scope, params)?).await?;
+        let plan = planner.physical(planner.plan(query, &scope, params)?).await?;
         if stmt.analyze {
             if !matches!(*stmt.statement, Statement::Query(_)) {
                 return Err(Error::unsupported("EXPLAIN ANALYZE runs queries only")
                     .why("it would have to write")
                     .hint("EXPLAIN shows the plan without running it"));
             }
-            let mut stream = planner.run((Arc::clone(&plan), context))?;
+            let (mut stream, _) = planner.run(Arc::clone(&plan))?;
             while stream.try_next().await?.is_some() {}
         }
         let lines = explain::explain(&plan, stmt.analyze, stmt.verbose);
@@ -455,24 +567,13 @@ impl Session {
 
     /// An outcome without rows.
     pub(super) fn done(&self, tag: &'static str) -> Outcome {
-        let schema = Arc::new(Schema::empty());
-        let rows = RowStream::new(
-            schema,
-            Box::pin(futures::stream::empty()),
-            self.db.0.runtime.clone(),
-            self.watch.cancel.clone(),
-        );
-        Outcome { tag, columns: Vec::new(), rows, affected: None, warnings: Vec::new() }
+        let rows = self.rows(Arc::new(Schema::empty()), Source::Batch(None));
+        Outcome { tag, columns: Arc::from([]), rows, affected: None, warnings: Vec::new() }
     }
 
     /// An outcome of these rows.
     pub(super) fn table_outcome(&self, tag: &'static str, batch: RecordBatch) -> Result<Outcome> {
-        let rows = RowStream::new(
-            batch.schema(),
-            Box::pin(futures::stream::iter([Ok(batch)])),
-            self.db.0.runtime.clone(),
-            self.watch.cancel.clone(),
-        );
+        let rows = self.rows(batch.schema(), Source::Batch(Some(batch)));
         Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
     }
 

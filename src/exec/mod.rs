@@ -7,6 +7,7 @@
 pub mod bulk;
 pub mod check;
 pub mod dml;
+mod jump;
 pub mod scan;
 pub mod stored;
 pub mod trace;

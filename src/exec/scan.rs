@@ -5,7 +5,6 @@
 //! and only the wanted fields of the rows that pass are decoded, straight into Arrow builders.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,6 +22,7 @@ use crate::plan::{Field, Predicate, RowView};
 use crate::row::{self, ColumnBuilder, PackedRow};
 use crate::schema::{FamilyId, IndexDef, TableDef};
 use crate::store::{Reader, Snapshot};
+use crate::value::Value;
 
 /// Rows in a batch at the most.
 pub const BATCH_ROWS: usize = 8192;
@@ -81,7 +81,8 @@ pub struct Scan {
     spec: Arc<ScanSpec>,
     snapshot: Arc<dyn Snapshot>,
     counters: Arc<Counters>,
-    entry_sources: Sources,
+    /// None if no entries are read.
+    entry_sources: Option<Sources>,
     row_sources: Sources,
     position: Position,
     left: u64,
@@ -95,14 +96,18 @@ impl Scan {
         limit: Option<u64>,
         counters: Arc<Counters>,
     ) -> Scan {
-        let row_fields: BTreeSet<Field> =
-            spec.access.filter.fields().into_iter().chain(spec.output.iter().copied()).collect();
-        let mut entry_fields: BTreeSet<Field> = spec.access.entry_filter.fields().into_iter().collect();
-        if !matches!(spec.access.path, Path::IndexFetch(_)) {
-            entry_fields.extend(&row_fields);
-        }
-        let entry_sources = Sources::new(&spec, &entry_fields, spec.access.path != Path::Primary);
+        let mut row_fields = spec.access.filter.fields();
+        row_fields.extend(&spec.output);
         let row_sources = Sources::new(&spec, &row_fields, false);
+        let entry_sources = match spec.access.path {
+            Path::Primary => None,
+            Path::IndexFetch(_) => Some(spec.access.entry_filter.fields()),
+            Path::IndexOnly(_) => {
+                row_fields.extend(spec.access.entry_filter.fields());
+                Some(row_fields)
+            }
+        };
+        let entry_sources = entry_sources.map(|fields| Sources::new(&spec, &fields, true));
         let keyspace = spec.index.as_ref().map_or(spec.table.rows(), |index| index.keyspace);
         let position = match &spec.access.method {
             Method::Empty | Method::Get(_) => Position::Keys(0),
@@ -121,32 +126,63 @@ impl Scan {
 
     /// The next rows, possibly none of them yet; `None` when the scan is over.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        if self.left == 0 || matches!(self.spec.access.method, Method::Empty) {
+        if self.left == 0 {
             return Ok(None);
         }
+        let mut out = Columns::new(&self.spec, self.rows_max(BATCH_ROWS));
+        let more = self.pull(&mut out)?;
+        if more || out.rows > 0 { out.finish(&self.spec.schema).map(Some) } else { Ok(None) }
+    }
+
+    /// The next rows one by one, `rows_max` at the most; `None` when the scan is over. For few rows this is
+    /// cheaper than a batch.
+    pub fn next_rows(&mut self, rows_max: usize) -> Result<Option<Vec<Vec<Value>>>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let mut out = Rows { rows: Vec::new(), rows_max: self.rows_max(rows_max) };
+        let more = self.pull(&mut out)?;
+        Ok((more || !out.rows.is_empty()).then_some(out.rows))
+    }
+
+    fn rows_max(&self, most: usize) -> usize {
+        usize::try_from(self.left).unwrap_or(usize::MAX).min(most)
+    }
+
+    /// Fills `out`; false if nothing follows.
+    fn pull(&mut self, out: &mut impl Sink) -> Result<bool> {
         let spec = Arc::clone(&self.spec);
         let snapshot = Arc::clone(&self.snapshot);
         let reader = snapshot.reader()?;
-        let rows_max = usize::try_from(self.left).unwrap_or(usize::MAX).min(BATCH_ROWS);
-        let mut out = Output::new(&spec, rows_max);
         let Scan { entry_sources, row_sources, position, counters, .. } = self;
+        let entry_sources = entry_sources.as_ref();
         let pull = Pull { spec: &spec, reader: &*reader, counters, entry_sources, row_sources };
         let more = match (position, &spec.access.method, spec.access.path) {
-            (Position::Keys(next), Method::Get(keys), _) => pull.get_rows(keys, next, &mut out)?,
-            (Position::Walk(walk), _, Path::Primary) => pull.walk_rows(walk, &mut out)?,
-            (Position::Walk(walk), _, Path::IndexOnly(_)) => pull.walk_entries(walk, &mut out)?,
-            (Position::Walk(walk), _, Path::IndexFetch(_)) => pull.walk_and_fetch(walk, &mut out)?,
+            (Position::Keys(next), Method::Get(keys), _) => pull.get_rows(keys, next, out)?,
+            (Position::Walk(walk), _, Path::Primary) => pull.walk_rows(walk, out)?,
+            (Position::Walk(walk), _, Path::IndexOnly(_)) => pull.walk_entries(walk, out)?,
+            (Position::Walk(walk), _, Path::IndexFetch(_)) => pull.walk_and_fetch(walk, out)?,
             (Position::Keys(_), ..) => false,
         };
-        self.left -= out.rows as u64;
-        Counters::add(&self.counters.returned, out.rows as u64);
-        if !more {
-            self.left = 0;
-            if out.rows == 0 {
-                return Ok(None);
-            }
-        }
-        out.finish(&spec.schema).map(Some)
+        self.left = if more { self.left - out.rows() as u64 } else { 0 };
+        Counters::add(&self.counters.returned, out.rows() as u64);
+        Ok(more)
+    }
+}
+
+/// Takes the rows of one pull.
+trait Sink {
+    /// Adds the wanted fields of a row.
+    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()>;
+
+    /// Rows so far.
+    fn rows(&self) -> usize;
+
+    /// Rows it takes.
+    fn rows_max(&self) -> usize;
+
+    fn is_full(&self) -> bool {
+        self.rows() >= self.rows_max()
     }
 }
 
@@ -158,12 +194,12 @@ struct Pull<'a> {
     spec: &'a ScanSpec,
     reader: &'a dyn Reader,
     counters: &'a Counters,
-    entry_sources: &'a Sources,
+    entry_sources: Option<&'a Sources>,
     row_sources: &'a Sources,
 }
 
 impl<'a> Pull<'a> {
-    fn get_rows(&self, keys: &[Rowkey], next: &mut usize, out: &mut Output) -> Result<bool> {
+    fn get_rows(&self, keys: &[Rowkey], next: &mut usize, out: &mut impl Sink) -> Result<bool> {
         let mut scratch = Scratch::new(&self.spec.table);
         while *next < keys.len() && !out.is_full() {
             let key = &keys[*next];
@@ -177,7 +213,7 @@ impl<'a> Pull<'a> {
         Ok(*next < keys.len())
     }
 
-    fn walk_rows(&self, walk: &mut Walk, out: &mut Output) -> Result<bool> {
+    fn walk_rows(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
         let mut scratch = Scratch::new(&self.spec.table);
         if !walk.is_ordered() {
             return walk.go(self.reader, self.counters, &mut |key, value| {
@@ -195,13 +231,13 @@ impl<'a> Pull<'a> {
         })
     }
 
-    fn walk_entries(&self, walk: &mut Walk, out: &mut Output) -> Result<bool> {
-        let index = self.index()?;
+    fn walk_entries(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
+        let (index, sources) = self.index()?;
         let mut scratch = Scratch::new(&self.spec.table);
         let access = &self.spec.access;
         walk.go(self.reader, self.counters, &mut |key, value| {
             let parts = open_entry(index, key, value)?;
-            let view = entry_view(self.spec, self.entry_sources, index, &parts, &mut scratch)?;
+            let view = entry_view(self.spec, sources, index, &parts, &mut scratch)?;
             if passes(&access.entry_filter, &view)? && passes(&access.filter, &view)? {
                 out.append(self.spec, &view)?;
             }
@@ -211,15 +247,15 @@ impl<'a> Pull<'a> {
 
     /// Collects the pointers of a batch of entries, gets their rows in key order, and gives them out
     /// in index order.
-    fn walk_and_fetch(&self, walk: &mut Walk, out: &mut Output) -> Result<bool> {
-        let index = self.index()?;
+    fn walk_and_fetch(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
+        let (index, sources) = self.index()?;
         let mut scratch = Scratch::new(&self.spec.table);
         loop {
-            let wanted = out.rows_max - out.rows;
+            let wanted = out.rows_max() - out.rows();
             let mut pointers: Vec<Rowkey> = Vec::with_capacity(wanted.min(1024));
             let more = walk.go(self.reader, self.counters, &mut |key, value| {
                 let parts = open_entry(index, key, value)?;
-                let view = entry_view(self.spec, self.entry_sources, index, &parts, &mut scratch)?;
+                let view = entry_view(self.spec, sources, index, &parts, &mut scratch)?;
                 if passes(&self.spec.access.entry_filter, &view)? {
                     pointers.push(parts.pointer.into());
                 }
@@ -237,7 +273,7 @@ impl<'a> Pull<'a> {
         index: &IndexDef,
         pointers: &[Rowkey],
         scratch: &mut Scratch,
-        out: &mut Output,
+        out: &mut impl Sink,
     ) -> Result<()> {
         let mut order: Vec<usize> = (0..pointers.len()).collect();
         order.sort_unstable_by(|a, b| pointers[*a].cmp(&pointers[*b]));
@@ -266,8 +302,9 @@ impl<'a> Pull<'a> {
         Ok(rows)
     }
 
-    fn index(&self) -> Result<&'a IndexDef> {
-        self.spec.index.as_ref().ok_or_else(|| Error::internal("an index path without its index"))
+    fn index(&self) -> Result<(&'a IndexDef, &'a Sources)> {
+        let found = self.spec.index.as_ref().zip(self.entry_sources);
+        found.ok_or_else(|| Error::internal("an index path without its index"))
     }
 
     /// Decides the filter on one row and appends it if it passes. `others`: the sealed values of the
@@ -278,7 +315,7 @@ impl<'a> Pull<'a> {
         default: &[u8],
         others: impl Iterator<Item = Option<&'b [u8]>>,
         scratch: &mut Scratch,
-        out: &mut Output,
+        out: &mut impl Sink,
     ) -> Result<()> {
         let sources = self.row_sources;
         scratch.decode_rowkey(self.spec, sources, key)?;
@@ -314,25 +351,55 @@ fn dangling(spec: &ScanSpec, index: &IndexDef, pointer: &[u8]) -> Error {
         .hint(format!("CHECK INDEX {0} lists what is wrong, REPAIR INDEX {0} mends it", index.name))
 }
 
-/// The batch being filled.
-struct Output {
+/// Rows as values.
+struct Rows {
+    rows: Vec<Vec<Value>>,
+    rows_max: usize,
+}
+
+impl Sink for Rows {
+    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
+        let mut row = Vec::with_capacity(spec.output.len());
+        for field in &spec.output {
+            row.push(view.field(*field)?.to_value());
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn rows_max(&self) -> usize {
+        self.rows_max
+    }
+}
+
+/// Rows as Arrow columns.
+struct Columns {
     builders: Vec<ColumnBuilder>,
     rows: usize,
     rows_max: usize,
 }
 
-impl Output {
-    fn new(spec: &ScanSpec, rows_max: usize) -> Output {
+impl Columns {
+    fn new(spec: &ScanSpec, rows_max: usize) -> Columns {
         let index = spec.index.as_ref().filter(|_| spec.as_table);
         let types = spec.output.iter().map(|f| field_type(&spec.table, index, *f));
         let capacity = rows_max.min(1024);
-        Output { builders: types.map(|ty| ColumnBuilder::new(ty, capacity)).collect(), rows: 0, rows_max }
+        Columns { builders: types.map(|ty| ColumnBuilder::new(ty, capacity)).collect(), rows: 0, rows_max }
     }
 
-    fn is_full(&self) -> bool {
-        self.rows >= self.rows_max
+    fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch> {
+        let arrays = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
+            .map_err(|e| Error::internal("a batch does not fit its schema").caused_by(e))
     }
+}
 
+impl Sink for Columns {
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
         for (builder, field) in self.builders.iter_mut().zip(&spec.output) {
             builder.append(view.field(*field)?)?;
@@ -341,10 +408,11 @@ impl Output {
         Ok(())
     }
 
-    fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch> {
-        let arrays = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
-        RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
-            .map_err(|e| Error::internal("a batch does not fit its schema").caused_by(e))
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn rows_max(&self) -> usize {
+        self.rows_max
     }
 }

@@ -3,8 +3,6 @@
 //! [`Sources`] settles once per scan where each column is found: decoded from a key, included in the
 //! index entry, or in a family's packed value. A [`View`] then answers for one row without copying it.
 
-use std::collections::BTreeSet;
-
 use super::scan::ScanSpec;
 use super::stored::bad_rowkey;
 use crate::error::{Error, Result};
@@ -36,8 +34,9 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// `entry_only`: the row itself is not at hand, only the index entry.
-    pub fn new(spec: &ScanSpec, fields: &BTreeSet<Field>, entry_only: bool) -> Sources {
+    /// Where `fields` are found, which may be named twice. `entry_only`: the row itself is not at hand, only
+    /// the index entry.
+    pub fn new(spec: &ScanSpec, fields: &[Field], entry_only: bool) -> Sources {
         let table = &spec.table;
         let mut slots = Vec::with_capacity(table.columns.len());
         for (i, column) in table.columns.iter().enumerate() {

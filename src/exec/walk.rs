@@ -1,11 +1,14 @@
 //! Walks: the entries of key ranges, in order, from where the last walk stopped.
 
 use std::cmp::Ordering as Order;
+use std::sync::Arc;
 
+use super::jump::{Jumper, Look};
 use super::scan::{Counters, ScanSpec};
 use crate::access::Method;
 use crate::error::Result;
 use crate::key::{End, KeyRange, Rowkey};
+use crate::plan::FanOut;
 use crate::schema::FamilyId;
 use crate::store::{Cursor, Direction, KeyspaceId, Reader};
 
@@ -23,6 +26,8 @@ pub struct Walk {
     merge: Option<usize>,
     /// In walking order; what was walked is cut off.
     ranges: Vec<KeyRange>,
+    /// Jumps over keys that cannot match, if there are such.
+    jumper: Option<Jumper>,
 }
 
 /// What to do with an entry; false stops the walk behind it.
@@ -31,19 +36,23 @@ pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<bool> + 'v;
 impl Walk {
     /// A walk of `method`, which must be a scan, through `keyspace`.
     pub fn new(method: &Method, keyspace: KeyspaceId) -> Walk {
-        let (mut ranges, direction, merge) = match method {
-            Method::Scan { ranges, direction, merge: None } => (ranges.as_slice().to_vec(), *direction, None),
-            Method::Scan { ranges, direction, merge: Some(buckets) } => {
-                let streams = buckets.streams(ranges);
-                let ranges = streams.iter().flat_map(|stream| stream.as_slice().iter().cloned()).collect();
-                (ranges, *direction, Some(buckets.prefix_len()))
-            }
-            Method::Empty | Method::Get(_) => (Vec::new(), Direction::Forward, None),
+        let Method::Scan { ranges, direction, merge, skip } = method else {
+            let direction = Direction::Forward;
+            return Walk { keyspace, direction, merge: None, ranges: Vec::new(), jumper: None };
         };
-        if direction == Direction::Reverse {
-            ranges.reverse();
+        let mut all: Vec<KeyRange> = match merge {
+            None => ranges.as_slice().to_vec(),
+            Some(buckets) => {
+                let streams = buckets.streams(ranges);
+                streams.iter().flat_map(|stream| stream.as_slice().iter().cloned()).collect()
+            }
+        };
+        if *direction == Direction::Reverse {
+            all.reverse();
         }
-        Walk { keyspace, direction, merge, ranges }
+        let merge = merge.as_ref().map(FanOut::prefix_len);
+        let jumper = skip.as_ref().map(|skipping| Jumper::new(Arc::clone(skipping), *direction));
+        Walk { keyspace, direction: *direction, merge, ranges: all, jumper }
     }
 
     /// Which way it goes.
@@ -72,23 +81,45 @@ impl Walk {
         visit: &mut Visit<'_>,
     ) -> Result<bool> {
         let mut looked_at = 0;
-        while !self.ranges.is_empty() {
+        'placed: loop {
+            // Where the walk was about to jump to, when it stopped or its range ended.
+            if let Some(target) = self.jumper.as_mut().and_then(Jumper::take_target) {
+                self.cut_up_to(&target);
+            }
+            let Some(range) = self.ranges.first().cloned() else { return Ok(false) };
             Counters::add(&counters.seeks, 1);
-            let range = self.ranges[0].clone();
             let mut cursor = reader.cursor(self.keyspace, &range, self.direction)?;
             loop {
                 let Some((key, value)) = cursor.next()? else { break };
                 looked_at += 1;
                 Counters::add(&counters.entries, 1);
                 Counters::add(&counters.bytes, (key.len() + value.len()) as u64);
-                if !visit(key, value)? || looked_at >= WALK_ENTRIES {
+                let go_on = match self.jumper.as_mut().map_or(Look::Possible, |jumper| jumper.look(key)) {
+                    Look::Possible => visit(key, value)?,
+                    Look::StepOn => true,
+                    Look::Seek => continue 'placed,
+                    Look::Done => {
+                        self.ranges.clear();
+                        return Ok(false);
+                    }
+                };
+                if !go_on || looked_at >= WALK_ENTRIES {
                     cut(&mut self.ranges[0], key, self.direction);
                     return Ok(true);
                 }
             }
             self.ranges.remove(0);
         }
-        Ok(false)
+    }
+
+    /// Cuts off everything before `target`, in walking order; in reverse, it itself, too.
+    fn cut_up_to(&mut self, target: &Rowkey) {
+        let direction = self.direction;
+        let passed = self.ranges.iter().take_while(|range| is_passed(range, target, direction)).count();
+        self.ranges.drain(..passed);
+        if let Some(range) = self.ranges.first_mut() {
+            *range = from_target(range, target, direction);
+        }
     }
 
     /// Like [`Walk::one_by_one`], but the entries of all ranges come in the order of their key bytes
@@ -101,15 +132,16 @@ impl Walk {
         visit: &mut Visit<'_>,
     ) -> Result<bool> {
         let mut heads = Vec::with_capacity(self.ranges.len());
-        for (i, range) in self.ranges.iter().enumerate() {
+        for i in 0..self.ranges.len() {
             Counters::add(&counters.seeks, 1);
             let mut head = Head {
                 range: i,
-                cursor: reader.cursor(self.keyspace, range, self.direction)?,
+                cursor: reader.cursor(self.keyspace, &self.ranges[i], self.direction)?,
                 key: Vec::new(),
                 value: Vec::new(),
+                jumper: self.jumper.as_ref().map(Jumper::anew),
             };
-            if head.step(counters)? {
+            if head.step(reader, self.keyspace, &mut self.ranges[i], counters)? {
                 heads.push(head);
             }
         }
@@ -127,11 +159,12 @@ impl Walk {
             looked_at += 1;
             let head = &mut heads[i];
             let go_on = visit(&head.key, &head.value)?;
-            cut(&mut self.ranges[head.range], &head.key, self.direction);
+            let range = &mut self.ranges[head.range];
+            cut(range, &head.key, self.direction);
             if !go_on || looked_at >= WALK_ENTRIES {
                 return Ok(true);
             }
-            if !head.step(counters)? {
+            if !head.step(reader, self.keyspace, range, counters)? {
                 heads.swap_remove(i);
             }
         }
@@ -146,24 +179,66 @@ fn cut(range: &mut KeyRange, key: &[u8], direction: Direction) {
     }
 }
 
+/// Nothing of `range` lies at `target` or behind it, in walking order.
+fn is_passed(range: &KeyRange, target: &Rowkey, direction: Direction) -> bool {
+    match direction {
+        Direction::Forward => range.is_past(target),
+        Direction::Reverse => range.start >= *target,
+    }
+}
+
+/// What is left of `range` from `target` on, in walking order.
+fn from_target(range: &KeyRange, target: &Rowkey, direction: Direction) -> KeyRange {
+    match direction {
+        Direction::Forward => range.intersect(&KeyRange::from(target.clone())),
+        Direction::Reverse => range.intersect(&KeyRange::new(Rowkey::default(), target.clone())),
+    }
+}
+
 /// The next entry of one of the merged ranges.
 struct Head<'a> {
     range: usize,
     cursor: Box<dyn Cursor + 'a>,
     key: Vec<u8>,
     value: Vec<u8>,
+    jumper: Option<Jumper>,
 }
 
-impl Head<'_> {
-    fn step(&mut self, counters: &Counters) -> Result<bool> {
-        let Some((key, value)) = self.cursor.next()? else { return Ok(false) };
-        Counters::add(&counters.entries, 1);
-        Counters::add(&counters.bytes, (key.len() + value.len()) as u64);
-        self.key.clear();
-        self.key.extend_from_slice(key);
-        self.value.clear();
-        self.value.extend_from_slice(value);
-        Ok(true)
+impl<'a> Head<'a> {
+    /// Goes on to the next entry that can match, cutting off `range` what it jumps over; false at its end.
+    fn step(
+        &mut self,
+        reader: &'a dyn Reader,
+        keyspace: KeyspaceId,
+        range: &mut KeyRange,
+        counters: &Counters,
+    ) -> Result<bool> {
+        loop {
+            let Some((key, value)) = self.cursor.next()? else { return Ok(false) };
+            Counters::add(&counters.entries, 1);
+            Counters::add(&counters.bytes, (key.len() + value.len()) as u64);
+            match self.jumper.as_mut().map_or(Look::Possible, |jumper| jumper.look(key)) {
+                Look::Possible => {
+                    self.key.clear();
+                    self.key.extend_from_slice(key);
+                    self.value.clear();
+                    self.value.extend_from_slice(value);
+                    return Ok(true);
+                }
+                Look::StepOn => {}
+                Look::Done => return Ok(false),
+                Look::Seek => {
+                    let Some(jumper) = &mut self.jumper else { continue };
+                    let (direction, target) = (jumper.direction(), jumper.take_target());
+                    let Some(target) = target.filter(|t| !is_passed(range, t, direction)) else {
+                        return Ok(false);
+                    };
+                    *range = from_target(range, &target, direction);
+                    Counters::add(&counters.seeks, 1);
+                    self.cursor = reader.cursor(keyspace, range, direction)?;
+                }
+            }
+        }
     }
 }
 

@@ -382,9 +382,6 @@ fn rpad_span(interval: &Interval, width: u16, pad: char) -> Option<Span> {
     let mut utf8 = [0; 4];
     let pad = pad.encode_utf8(&mut utf8).as_bytes();
     let ends_in_pad = |text: &[u8]| text.ends_with(pad);
-    if point_of(lower, upper).is_some_and(ends_in_pad) {
-        return Some(Span::nothing());
-    }
     if let Some(prefix) = prefix_of(lower, upper) {
         if chars(prefix) > width.into() {
             return Some(Span::nothing());
@@ -400,6 +397,10 @@ fn rpad_span(interval: &Interval, width: u16, pad: char) -> Option<Span> {
         Bound::Included(y) | Bound::Excluded(y) if chars(y) > width.into() => Bound::Included(cut(y, width)),
         bound => bound,
     };
+    // Asked of the bounds as cut: from 'a ' to before 'a b' lies nothing that fits but 'a '.
+    if point_of(lower, upper).is_some_and(ends_in_pad) {
+        return Some(Span::nothing());
+    }
     Some(closed_span(lower, upper, false, &|text| {
         let mut out = text.to_vec();
         (chars(text)..width.into()).for_each(|_| out.extend_from_slice(pad));

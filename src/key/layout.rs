@@ -111,6 +111,11 @@ impl KeyLayout {
         Ok(at)
     }
 
+    /// Offset just after a part that starts at `at` in `key`; `None` if there is no such part.
+    pub fn end_of(&self, part: usize, key: &[u8], at: usize) -> Option<usize> {
+        self.parts[part].end_in(key, at)
+    }
+
     fn end(&self, part: usize, key: &[u8], at: usize) -> Result<usize, BadKey> {
         self.parts[part].end_in(key, at).ok_or_else(|| self.bad(part, key))
     }

@@ -1,9 +1,10 @@
 //! A predicate as alternatives: OR pulled outward, so that each alternative says, of each field, which
 //! values are possible.
 //!
-//! Multiplying ORs out can explode. Past the limit an OR stays whole: it then says only what
-//! [`truths`] knows about it, and the scan checks it.
+//! Multiplying ORs out can explode. Past the limit an OR stays whole: it then says only which values each
+//! field can have in any of its terms, and the scan checks it.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::predicate::{CmpOp, Field, Predicate};
@@ -109,11 +110,37 @@ fn unsaid(predicate: &Predicate) -> Facts {
             return facts;
         }
     }
-    facts.push(Rc::new(match truths(predicate) {
-        Some(known) => Fact::Values { field: known.field, set: known.set, exact: false },
-        None => Fact::Unsaid,
-    }));
+    facts.push(Rc::new(Fact::Unsaid));
+    let known = possible(predicate).into_iter();
+    facts.extend(known.map(|(field, set)| Rc::new(Fact::Values { field, set, exact: false })));
     facts
+}
+
+/// The values that fields can have in rows for which a condition is true; fields that can have any
+/// are left out.
+fn possible(predicate: &Predicate) -> BTreeMap<Field, ValueSet> {
+    if let Some(known) = truths(predicate) {
+        return BTreeMap::from([(known.field, known.set)]);
+    }
+    let mut sets: BTreeMap<Field, Vec<ValueSet>> = BTreeMap::new();
+    let terms = match predicate {
+        Predicate::And(terms) | Predicate::Or(terms) => terms,
+        _ => return BTreeMap::new(),
+    };
+    for (field, set) in terms.iter().flat_map(possible) {
+        sets.entry(field).or_default().push(set);
+    }
+    match predicate {
+        Predicate::And(_) => {
+            let both = |sets: Vec<ValueSet>| sets.iter().fold(ValueSet::all(), |all, set| all.intersect(set));
+            sets.into_iter().map(|(field, sets)| (field, both(sets))).collect()
+        }
+        // A term that says nothing about a field allows all of its values.
+        _ => {
+            let in_each = sets.into_iter().filter(|(_, sets)| sets.len() == terms.len());
+            in_each.map(|(field, sets)| (field, ValueSet::union(sets))).collect()
+        }
+    }
 }
 
 /// Every way to choose one alternative of each factor, while there are at most `limit`.

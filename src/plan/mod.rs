@@ -14,11 +14,13 @@ mod alternatives;
 mod implication;
 mod like;
 mod ordering;
+mod point;
 mod predicate;
 #[cfg(test)]
 mod proof;
 mod ranges;
 mod sets;
+mod skip;
 #[cfg(test)]
 mod testing;
 mod walk;
@@ -28,3 +30,4 @@ pub use ordering::{FanOut, ordering};
 pub use predicate::{CmpOp, Field, Predicate, RowView};
 pub use ranges::{Limits, Ranges, Target, ranges};
 pub use sets::ValueSet;
+pub use skip::{Skip, Skipping};

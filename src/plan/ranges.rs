@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::alternatives::{Fact, Term, alternatives};
 use super::ordering::FanOut;
+use super::point::point;
 use super::predicate::{Field, Predicate};
 use super::sets::{ValueSet, as_point};
+use super::skip::{Possible, Skipping};
 use super::walk::{Known, Reach, Sure};
 use crate::key::{ColumnId, End, Interval, KeyLayout, KeyRange, KeyRanges, Rowkey, prefix_end};
 use crate::value::Value;
@@ -35,7 +37,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { max_ranges: 10_000, max_alternatives: 1_024 }
+        Limits { max_ranges: 10_000, max_alternatives: 10_000 }
     }
 }
 
@@ -58,14 +60,24 @@ pub struct Ranges {
     pub unbound_leading: bool,
     /// Columns that have one known value in every row that matches.
     pub fixed: BTreeMap<ColumnId, Value>,
+    /// Parts of the key that are known behind one that is not, so that most keys inside the ranges can
+    /// be jumped over.
+    pub skipping: Option<Skipping>,
 }
 
 /// Ranges that hold every row of `layout` for which `predicate` is true. Never errors: what cannot be
 /// mapped to ranges stays in [`Ranges::residual`].
 pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
+    let point = if target == Target::Primary { point(predicate, layout) } else { None };
+    point.unwrap_or_else(|| search(predicate, layout, target, limits))
+}
+
+/// [`ranges()`] of any predicate.
+pub(super) fn search(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
     let conjuncts = predicate.clone().conjuncts();
     let mut union = Union::new(limits.max_ranges.max(1));
     let mut fixed: Option<BTreeMap<ColumnId, Value>> = None;
+    let mut possible = Possible::default();
     for terms in alternatives(&conjuncts, limits.max_alternatives) {
         let Some(known) = Known::of(&terms, layout) else { continue };
         let reach = known.walk(layout, target, union.room());
@@ -75,9 +87,15 @@ pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: Target, limits:
             None => fixed = Some(now),
             Some(fixed) => fixed.retain(|c, v| now.get(c) == Some(v)),
         }
+        possible.add(&known, layout);
         union.add(found);
     }
-    union.finish(conjuncts, layout, fixed.unwrap_or_default())
+    let narrowed = union.narrowed();
+    let mut found = union.finish(conjuncts, layout, fixed.unwrap_or_default());
+    if !found.ranges.is_empty() && !found.points {
+        found.skipping = possible.skipping(layout, target, narrowed, &found.residual);
+    }
+    found
 }
 
 /// What one alternative comes to.
@@ -85,6 +103,7 @@ struct Found {
     ranges: KeyRanges,
     points: bool,
     bound_parts: usize,
+    narrowed: usize,
     bound: bool,
     /// Conjuncts that the ranges do not guarantee.
     unsure: BTreeSet<usize>,
@@ -93,7 +112,7 @@ struct Found {
 impl Found {
     /// `None`: no row can match.
     fn new(terms: &[Term], known: &Known, reach: Reach, layout: &KeyLayout, target: Target) -> Option<Found> {
-        let Reach { mut ranges, mut points, bound_parts, mut sure } = reach;
+        let Reach { mut ranges, mut points, bound_parts, narrowed, mut sure } = reach;
         let rowkey = known.values(Field::Rowkey);
         if let Some(set) = rowkey {
             let (allowed, single) = rowkey_ranges(set, layout, target);
@@ -103,7 +122,7 @@ impl Found {
         }
         let unsure = terms.iter().filter(|t| !is_sure(&t.fact, known, &sure)).map(|t| t.conjunct).collect();
         let bound = bound_parts > 0 || rowkey.is_some();
-        (!ranges.is_empty()).then_some(Found { ranges, points, bound_parts, bound, unsure })
+        (!ranges.is_empty()).then_some(Found { ranges, points, bound_parts, narrowed, bound, unsure })
     }
 }
 
@@ -127,6 +146,7 @@ struct Union {
     ranges: Vec<KeyRange>,
     points: bool,
     bound_parts: usize,
+    narrowed: usize,
     bound: bool,
     unsure: BTreeSet<usize>,
 }
@@ -139,6 +159,7 @@ impl Union {
             ranges: Vec::new(),
             points: true,
             bound_parts: usize::MAX,
+            narrowed: usize::MAX,
             bound: true,
             unsure: BTreeSet::new(),
         }
@@ -154,8 +175,14 @@ impl Union {
         self.ranges.extend_from_slice(found.ranges.as_slice());
         self.points &= found.points;
         self.bound_parts = self.bound_parts.min(found.bound_parts);
+        self.narrowed = self.narrowed.min(found.narrowed);
         self.bound &= found.bound;
         self.unsure.extend(found.unsure);
+    }
+
+    /// Leading parts (count) about which every range says all that is known.
+    fn narrowed(&self) -> usize {
+        if self.ranges.len() > self.limit { 0 } else { self.narrowed }
     }
 
     fn finish(
@@ -184,6 +211,7 @@ impl Union {
             unbound_leading: self.count > 0 && !self.bound,
             ranges,
             fixed,
+            skipping: None,
         }
     }
 }

@@ -43,6 +43,8 @@ pub(super) struct Reach {
     pub(super) points: bool,
     /// Parts (count) up to the last that was of use.
     pub(super) bound_parts: usize,
+    /// Leading parts (count) about which every range says all that is known.
+    pub(super) narrowed: usize,
     pub(super) sure: BTreeSet<Sure>,
 }
 
@@ -110,6 +112,7 @@ impl Known {
             ended: Vec::new(),
             ended_sure: None,
             bound_parts: 0,
+            narrowed: usize::MAX,
         };
         let whole = walk.run();
         walk.finish(whole && target == Target::Primary)
@@ -160,10 +163,12 @@ struct Walk<'k> {
     /// Holds for every range that ended; `None` if none did.
     ended_sure: Option<BTreeSet<Sure>>,
     bound_parts: usize,
+    /// Of the ranges that ended, as in [`Reach`].
+    narrowed: usize,
 }
 
 impl<'k> Walk<'k> {
-    /// Walks until nothing more is known; whether every part was passed.
+    /// Walks until nothing more is known, or every branch has ended; whether every part was passed.
     fn run(&mut self) -> bool {
         for (i, part) in self.parts.iter().enumerate() {
             let passed = match self.step(i) {
@@ -175,7 +180,7 @@ impl<'k> Walk<'k> {
                 Step::Bound(column, set) => self.bound(i, column, set),
                 Step::Suffix(column, image) => {
                     let sure = image.tight.then_some(Sure::Suffix(column));
-                    self.end(&[image.range], sure);
+                    self.end(&[image.range], sure, i + 1);
                     self.branches.clear();
                     self.bound_parts = i + 1;
                     true
@@ -183,7 +188,7 @@ impl<'k> Walk<'k> {
                 Step::FanOut(buckets) => self.fan_out(&buckets),
                 Step::Stop => false,
             };
-            if !passed {
+            if !passed || self.branches.is_empty() {
                 return false;
             }
         }
@@ -287,7 +292,7 @@ impl<'k> Walk<'k> {
         let images: Vec<Image> = intervals.into_iter().filter_map(|interval| part.image(interval)).collect();
         let tight = images.iter().all(|image| image.tight);
         let images: Vec<KeyRange> = images.into_iter().map(|image| image.range).collect();
-        self.end(&images, tight.then_some(Sure::Values(Field::Column(column))));
+        self.end(&images, tight.then_some(Sure::Values(Field::Column(column))), i + 1);
 
         static NULL: Value = Value::Null;
         let null = set.has_null().then_some(&NULL);
@@ -304,7 +309,7 @@ impl<'k> Walk<'k> {
         let around = self.known.values(Field::Column(column)).filter(|set| !set.has_null());
         let image = around.and_then(ValueSet::hull).and_then(|hull| self.parts[i].image(&hull));
         if let Some(image) = image {
-            self.end(&[image.range], None);
+            self.end(&[image.range], None, i);
             self.branches.clear();
             self.bound_parts = i + 1;
         }
@@ -333,11 +338,13 @@ impl<'k> Walk<'k> {
         }
     }
 
-    /// Every branch ends with each of `ranges`, in which `also` holds, too.
-    fn end(&mut self, ranges: &[KeyRange], also: Option<Sure>) {
+    /// Every branch ends with each of `ranges`, in which `also` holds, too, and which say all about the
+    /// first `narrowed` parts.
+    fn end(&mut self, ranges: &[KeyRange], also: Option<Sure>, narrowed: usize) {
         if ranges.is_empty() || self.branches.is_empty() {
             return;
         }
+        self.narrowed = self.narrowed.min(narrowed);
         let placed = self.branches.iter().flat_map(|b| ranges.iter().map(|range| after(&b.bytes, range)));
         self.ended.extend(placed);
         let sure = self.sure.iter().copied().chain(also).collect();
@@ -358,6 +365,7 @@ impl<'k> Walk<'k> {
         if !self.branches.is_empty() {
             let sure = std::mem::take(&mut self.sure);
             self.agree(sure);
+            self.narrowed = self.narrowed.min(self.bound_parts);
         }
         let keys = self.branches.into_iter().map(|b| Rowkey::from(b.bytes));
         let ranges = match points {
@@ -367,7 +375,8 @@ impl<'k> Walk<'k> {
                 self.ended.into_iter().chain(keys.map(last)).collect()
             }
         };
-        Reach { ranges, points, bound_parts: self.bound_parts, sure: self.ended_sure.unwrap_or_default() }
+        let Walk { bound_parts, narrowed, .. } = self;
+        Reach { ranges, points, bound_parts, narrowed, sure: self.ended_sure.unwrap_or_default() }
     }
 }
 

@@ -12,7 +12,7 @@ use sqlparser::ast::{
 
 use super::ast::Statement;
 use super::shape::balance;
-use super::{name_of, span_of};
+use super::{name_of, row_values, span_of};
 use crate::error::{Error, Result, sqlstate};
 
 /// The pseudo-column of every table and index table.
@@ -21,7 +21,7 @@ pub const ROWKEY: &str = "rowkey";
 /// Most parameters of a statement, as in PostgreSQL's protocol.
 const PARAMETERS_MAX: usize = 65_535;
 
-/// Turns `a < b < c` into `a < b AND b < c`, and FLOAT in casts into DOUBLE (to DataFusion, FLOAT has 32 bits);
+/// Turns `a < b < c` into `a < b AND b < c`, conditions on rows into conditions on their elements, and FLOAT in casts into DOUBLE (to DataFusion, FLOAT has 32 bits);
 /// balances long chains.
 /// Errors: a statement that writes inside a query; SELECT INTO; parameters that are not `$n`, or in a definition.
 pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
@@ -184,8 +184,17 @@ impl VisitorMut for Normaliser {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        if let Expr::BinaryOp { op, left, .. } = expr
+            && is_order(op)
+            && is_comparison(left)
+        {
+            unchain(expr);
+            return ControlFlow::Continue(());
+        }
+        if let Err(error) = row_values::spread(expr) {
+            return ControlFlow::Break(error);
+        }
         match expr {
-            Expr::BinaryOp { op, left, .. } if is_order(op) && is_comparison(left) => unchain(expr),
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => keep_apart(expr),
             Expr::Cast { data_type, .. } => widen_float(data_type),
             Expr::TypedString(typed) => widen_float(&mut typed.data_type),

@@ -178,6 +178,33 @@ impl Value {
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
+
+    /// A number as SQL writes it: an integer if it fits, an exact decimal if it has a point or is longer, a
+    /// double if it has an exponent or more than 38 digits. `None` for what is no number.
+    pub fn number(digits: &str) -> Option<Value> {
+        if let Ok(i) = digits.parse::<i64>() {
+            return Some(Value::Int(i));
+        }
+        if digits.contains(['e', 'E']) {
+            return digits.parse().ok().map(Value::Double);
+        }
+        let scale = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+        let unscaled: i128 = digits.replace('.', "").parse().ok()?;
+        if scale > 38 || unscaled.unsigned_abs() >= 10u128.pow(38) {
+            return digits.parse().ok().map(Value::Double);
+        }
+        Some(Value::Decimal(unscaled, scale as u8))
+    }
+
+    /// The number with the other sign; `None` for what is no number.
+    pub fn negated(self) -> Option<Value> {
+        match self {
+            Value::Int(i) => i.checked_neg().map(Value::Int),
+            Value::Double(d) => Some(Value::Double(-d)),
+            Value::Decimal(d, scale) => Some(Value::Decimal(-d, scale)),
+            _ => None,
+        }
+    }
 }
 
 macro_rules! value_from {

@@ -115,6 +115,11 @@ fn order() {
 }
 
 #[test]
+fn skips() {
+    script("skips");
+}
+
+#[test]
 fn writes() {
     script("writes");
 }

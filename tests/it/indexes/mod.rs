@@ -581,8 +581,11 @@ fn create_table(case: &Case, table: &Relation) -> String {
 fn any_cond() -> impl Strategy<Value = Cond> {
     let among = (any::<u8>(), prop::collection::vec(any::<u8>(), 1..5), prop::bool::weighted(0.2))
         .prop_map(|(c, v, n)| Cond::In(c, v, n));
+    let rows = (prop::collection::vec(any::<u8>(), 2..4), prop::collection::vec(any::<[u8; 3]>(), 1..4));
+    let row_among = (rows, prop::bool::weighted(0.2)).prop_map(|((c, v), n)| Cond::RowIn(c, v, n));
     prop_oneof![
         6 => cond_without_in(),
+        1 => row_among,
         2 => among.clone(),
         2 => (among.clone(), cond_without_in()).prop_map(|(a, b)| Cond::And(vec![a, b])),
         1 => (among, cond_without_in()).prop_map(|(a, b)| Cond::Not(Box::new(Cond::Or(vec![a, b])))),
@@ -598,6 +601,7 @@ fn cond_without_in() -> impl Strategy<Value = Cond> {
         1 => any::<(u8, bool)>().prop_map(|(c, n)| Cond::Null(c, n)),
         2 => (any::<u8>(), any::<u8>(), prop::bool::weighted(0.2)).prop_map(|(c, p, n)| Cond::Like(c, p, n)),
         1 => any::<(u8, u8, u8)>().prop_map(|(a, op, b)| Cond::Columns(a, op, b)),
+        2 => (prop::collection::vec(any::<(u8, u8)>(), 2..4), any::<u8>()).prop_map(|(p, op)| Cond::Row(p, op)),
     ];
     leaf.prop_recursive(3, 8, 3, |inner| {
         prop_oneof![

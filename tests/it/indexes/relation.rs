@@ -26,6 +26,10 @@ pub enum Cond {
     Null(u8, bool),
     Like(u8, u8, bool),
     Columns(u8, u8, u8),
+    /// Columns with their values, and how the two rows compare.
+    Row(Vec<(u8, u8)>, u8),
+    /// Columns of a row, and the rows that it is among.
+    RowIn(Vec<u8>, Vec<[u8; 3]>, bool),
     And(Vec<Cond>),
     Or(Vec<Cond>),
     Not(Box<Cond>),
@@ -135,6 +139,21 @@ impl Relation {
                 let op = OPERATORS[usize::from(op % 6)];
                 out.text.push_str(&format!("{} {op} {}", self.columns[a].0, self.columns[b].0));
             }
+            Cond::Row(pairs, op) => {
+                self.write_row(&pairs.iter().map(|p| p.0).collect::<Vec<_>>(), None, out);
+                out.text.push_str(&format!(" {} ", OPERATORS[usize::from(op % 6)]));
+                let (columns, values): (Vec<u8>, Vec<u8>) = pairs.iter().copied().unzip();
+                self.write_row(&columns, Some(&values), out);
+            }
+            Cond::RowIn(columns, rows, negated) => {
+                self.write_row(columns, None, out);
+                out.text.push_str(&format!(" {}IN (", not(negated)));
+                for (i, row) in rows.iter().enumerate() {
+                    out.text.push_str(if i == 0 { "" } else { ", " });
+                    self.write_row(columns, Some(row), out);
+                }
+                out.text.push(')');
+            }
             Cond::And(all) => list(out, all, " AND "),
             Cond::Or(all) => list(out, all, " OR "),
             Cond::Not(inner) => {
@@ -143,6 +162,19 @@ impl Relation {
                 out.text.push(')');
             }
         }
+    }
+
+    /// `(a, b)`, or values for these columns.
+    fn write_row(&self, columns: &[u8], values: Option<&[u8]>, out: &mut Sql) {
+        for (i, column) in columns.iter().enumerate() {
+            out.text.push_str(if i == 0 { "(" } else { ", " });
+            let c = self.column(*column);
+            match values {
+                None => out.text.push_str(&self.columns[c].0),
+                Some(values) => out.value(&self.value(c, values[i]), self.columns[c].1, values[i] % 4 == 0),
+            }
+        }
+        out.text.push(')');
     }
 
     /// Two columns that can be compared.
@@ -212,6 +244,29 @@ impl Relation {
             Cond::Columns(a, op, b) => {
                 let (a, b) = self.same_type(*a, *b);
                 compare(&row[a], *op, &row[b])
+            }
+            Cond::Row(pairs, op) => {
+                let pair =
+                    |(c, v): &(u8, u8)| (row[self.column(*c)].clone(), self.value(self.column(*c), *v));
+                let pairs: Vec<(Value, Value)> = pairs.iter().map(pair).collect();
+                match op % 6 {
+                    0 => negate(true, or(&mut pairs.iter().map(|(a, b)| compare(a, 1, b)))),
+                    1 => or(&mut pairs.iter().map(|(a, b)| compare(a, 1, b))),
+                    _ => {
+                        let decides = pairs.iter().find(|(a, b)| a.is_null() || b.is_null() || a != b);
+                        match decides {
+                            Some((a, b)) => compare(a, *op, b),
+                            None => Some(holds(*op, Ordering::Equal)),
+                        }
+                    }
+                }
+            }
+            Cond::RowIn(columns, rows, negated) => {
+                let equal = |values: &[u8; 3]| {
+                    let pairs = columns.iter().copied().zip(values.iter().copied()).collect();
+                    self.eval(&Cond::Row(pairs, 0), row)
+                };
+                negate(*negated, or(&mut rows.iter().map(equal)))
             }
             Cond::And(all) => negate(true, or(&mut all.iter().map(|c| negate(true, self.eval(c, row))))),
             Cond::Or(all) if all.is_empty() => Some(true),

@@ -1,0 +1,77 @@
+//! A look at the data before a plan: how far the jumps of a [`Skip`] take a walk.
+
+use crate::error::Result;
+use crate::key::{End, KeyRange, KeyRanges};
+use crate::plan::Skip;
+use crate::store::{Direction, KeyspaceId, Reader};
+
+/// Jumps (count) that a probe makes at the most.
+const JUMPS_MAX: u64 = 32;
+/// Entries (count) a probe looks at, at the most.
+const ENTRIES_MAX: u64 = 400;
+/// Entries (count) it steps over before it seeks.
+const STEPS_MAX: u64 = 16;
+
+/// What a walk did that jumps over keys, from the first key of its ranges on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Jumps {
+    /// Times it came to a key that cannot match.
+    pub jumps: u64,
+    /// Of them, those after which the next possible key was not near.
+    pub seeks: u64,
+    /// Entries looked at.
+    pub entries: u64,
+    /// Of them, those that can match.
+    pub possible: u64,
+    /// It came to the end.
+    pub done: bool,
+}
+
+/// Walks `ranges` for a while, jumping by `skip`.
+pub fn probe_jumps(
+    reader: &dyn Reader,
+    keyspace: KeyspaceId,
+    ranges: &KeyRanges,
+    skip: &Skip,
+) -> Result<Jumps> {
+    let mut did = Jumps::default();
+    let mut starts = Vec::new();
+    let mut from = None;
+    for range in ranges.as_slice() {
+        let mut range = match &from {
+            Some(target) => range.intersect(&KeyRange { start: Clone::clone(target), end: End::Open }),
+            None => range.clone(),
+        };
+        'placed: while !range.is_empty() {
+            let mut cursor = reader.cursor(keyspace, &range, Direction::Forward)?;
+            let mut steps = 0;
+            while let Some((key, _)) = cursor.next()? {
+                if did.jumps > JUMPS_MAX || did.entries >= ENTRIES_MAX {
+                    return Ok(did);
+                }
+                did.entries += 1;
+                if from.as_ref().is_some_and(|target| key < &**target) {
+                    steps += 1;
+                    if steps < STEPS_MAX {
+                        continue;
+                    }
+                    did.seeks += 1;
+                    range.start = from.clone().unwrap_or_default();
+                    continue 'placed;
+                }
+                if skip.is_possible(key, &mut starts) {
+                    did.possible += 1;
+                    continue;
+                }
+                did.jumps += 1;
+                steps = 0;
+                from = skip.next(key, &starts);
+                if from.is_none() {
+                    return Ok(Jumps { done: true, ..did });
+                }
+            }
+            break;
+        }
+    }
+    Ok(Jumps { done: true, ..did })
+}

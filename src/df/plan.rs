@@ -1,0 +1,172 @@
+//! A plan that is made once and run many times.
+//!
+//! What a run brings along is a [`Binding`]: a snapshot and values for the parameters. Both matter to the scans
+//! alone, which choose their paths anew; the operators above them are only reset. A plan that is nothing but
+//! one scan runs without DataFusion.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+use super::query::df_error;
+use super::scan::ScanExec;
+use super::table::Binding;
+use crate::error::Result;
+use crate::exec::scan::Scan;
+use crate::sql;
+
+/// A plan without a snapshot, to be kept.
+#[derive(Debug)]
+pub struct Plan {
+    root: Arc<dyn ExecutionPlan>,
+    /// The root, if it is nothing but a scan.
+    single: Option<ScanExec>,
+    schema: SchemaRef,
+}
+
+/// A plan bound for one run.
+pub enum Run {
+    /// One scan.
+    Scan(Scan),
+    /// Anything else.
+    Plan(Arc<dyn ExecutionPlan>),
+}
+
+impl Plan {
+    /// Keeps a plan; `None` for one that reads no table of ours, or something that cannot be read twice.
+    pub fn new(root: &Arc<dyn ExecutionPlan>) -> Result<Option<Plan>> {
+        let mut scans = 0;
+        let Some(root) = each_leaf(root, &mut |leaf| {
+            if let Some(scan) = leaf.downcast_ref::<ScanExec>() {
+                scans += 1;
+                return Ok(Leaf::New(Arc::new(scan.unbound())));
+            }
+            let repeats =
+                leaf.is::<EmptyExec>() || leaf.is::<PlaceholderRowExec>() || leaf.is::<DataSourceExec>();
+            Ok(if repeats { Leaf::Same } else { Leaf::Unfit })
+        })?
+        else {
+            return Ok(None);
+        };
+        let schema = output_schema(&root.schema());
+        Ok((scans > 0).then(|| Plan { single: single(&root, &schema), schema, root }))
+    }
+
+    /// Columns of its batches.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// Ready to run; `None` if the plan does not hold for these parameters.
+    pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
+        if let Some(scan) = &self.single {
+            let bound = scan.bind(binding)?;
+            return bound.map(|scan| scan.start().map(Run::Scan)).transpose();
+        }
+        let bound = each_leaf(&self.root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
+            None => Ok(Leaf::Same),
+            Some(scan) => Ok(scan.bind(binding)?.map_or(Leaf::Unfit, |scan| Leaf::New(Arc::new(scan)))),
+        })?;
+        Ok(bound.map(Run::Plan))
+    }
+}
+
+enum Leaf {
+    Same,
+    New(Arc<dyn ExecutionPlan>),
+    Unfit,
+}
+
+/// The plan with other leaves, its operators as new; `None` if a leaf is unfit.
+fn each_leaf(
+    plan: &Arc<dyn ExecutionPlan>,
+    change: &mut dyn FnMut(&dyn Any) -> Result<Leaf>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let children = plan.children();
+    if children.is_empty() {
+        return Ok(match change(&**plan)? {
+            Leaf::Same => Some(Arc::clone(plan)),
+            Leaf::New(leaf) => Some(leaf),
+            Leaf::Unfit => None,
+        });
+    }
+    let mut changed = Vec::with_capacity(children.len());
+    for child in children {
+        match each_leaf(child, change)? {
+            Some(child) => changed.push(child),
+            None => return Ok(None),
+        }
+    }
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    let plan = Arc::clone(plan).replace_children(changed, keep).and_then(ExecutionPlan::reset_state);
+    plan.map(Some).map_err(df_error)
+}
+
+/// The plan as one scan with these columns, if it is one but for columns that are picked and renamed.
+fn single(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<ScanExec> {
+    let (scan, columns) = picked(root)?;
+    Some(scan.pick(&columns, schema))
+}
+
+/// A scan, and the columns of it that come out of the plan.
+fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
+    let any: &dyn Any = &**root;
+    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+        return Some((scan, (0..scan.request.schema.fields().len()).collect()));
+    }
+    if let Some(cooperative) = any.downcast_ref::<CooperativeExec>() {
+        return picked(cooperative.input());
+    }
+    let projection = any.downcast_ref::<ProjectionExec>()?;
+    let (scan, columns) = picked(projection.input())?;
+    let below = projection.expr().iter().map(|output| {
+        let any: &dyn Any = &*output.expr;
+        any.downcast_ref::<Column>().and_then(|column| columns.get(column.index()).copied())
+    });
+    let columns = below.collect::<Option<_>>()?;
+    Some((scan, columns))
+}
+
+/// Columns under the names of a schema.
+pub fn renamed(columns: Vec<arrow::array::ArrayRef>, rows: usize, schema: &SchemaRef) -> Result<RecordBatch> {
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// A plan's columns under the names that the statement gave them.
+pub fn output_schema(schema: &SchemaRef) -> SchemaRef {
+    let marked = |field: &Arc<Field>| sql::output_name(field.name()) != field.name();
+    if !schema.fields().iter().any(marked) {
+        return Arc::clone(schema);
+    }
+    let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_name(sql::output_name(f.name())));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// The plan is good for this moment only: it asks for the time.
+pub fn depends_on_time(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    let is_stable = |expr: &Expr| match expr {
+        Expr::ScalarFunction(call) => Ok(call.func.signature().volatility == Volatility::Stable),
+        _ => Ok(false),
+    };
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found |= expr.exists(is_stable)?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })
+    .map_err(df_error)?;
+    Ok(found)
+}

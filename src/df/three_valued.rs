@@ -1,0 +1,153 @@
+//! AND, OR and NOT simplified by the logic SQL has: true, false, and unknown.
+//!
+//! DataFusion's `SimplifyExpressions` merges two IN lists as if there were no NULL: `v IN (1, 2) AND
+//! v IN (3, 4)` becomes FALSE, so that its negation keeps the rows with no `v`; `v NOT IN (1, 2) OR v NOT IN
+//! (3, 4)` becomes TRUE at once. [`ThreeValued`] stands in its place: what connects conditions is simplified
+//! here, by laws that hold for unknown too, and DataFusion sees only what is connected.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::utils::{
+    conjunction, merge_schema, split_conjunction, split_conjunction_owned,
+};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyExpressions};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+/// Conditions of an OR's side that are compared with those of the other, at the most.
+const FACTORS: usize = 16;
+
+/// The rule, under the name of the one it stands for.
+#[derive(Debug, Default)]
+pub struct ThreeValued(SimplifyExpressions);
+
+impl OptimizerRule for ThreeValued {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
+        let mut connected = false;
+        plan.apply_expressions(|expr| {
+            connected |= connects(expr);
+            Ok(if connected { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if !connected {
+            return self.0.rewrite(plan, config);
+        }
+        let schema = match &plan {
+            LogicalPlan::TableScan(scan) => {
+                DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?
+            }
+            _ => merge_schema(&plan.inputs()),
+        };
+        let context = SimplifyContext::builder()
+            .with_schema(Arc::new(schema))
+            .with_config_options(config.options())
+            .with_query_execution_start_time(config.query_execution_start_time())
+            .build();
+        // The two sides of a join's equality stay where they are.
+        let ordered = !matches!(plan, LogicalPlan::Join(_));
+        let simplifier = ExprSimplifier::new(context).with_canonicalize(ordered);
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let before = expr.clone();
+            let after = simplify(expr, &simplifier)?;
+            let changed = before != after;
+            Ok(Transformed::new_transformed(name.restore(after), changed))
+        })
+    }
+}
+
+/// Holds an AND or OR.
+fn connects(expr: &Expr) -> bool {
+    let is_connective = |expr: &Expr| {
+        Ok(matches!(expr, Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. })))
+    };
+    expr.exists(is_connective).unwrap_or(true)
+}
+
+fn simplify(expr: Expr, simplifier: &ExprSimplifier) -> DfResult<Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+            let (left, right) = (simplify(*left, simplifier)?, simplify(*right, simplifier)?);
+            Ok(if op == Operator::And { and(left, right) } else { or(left, right) })
+        }
+        Expr::Not(inner) if connects(&inner) => match *inner {
+            Expr::Not(inner) => simplify(*inner, simplifier),
+            Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+                let op = if op == Operator::And { Operator::Or } else { Operator::And };
+                let [left, right] = [left, right].map(|side| Box::new(Expr::Not(side)));
+                simplify(Expr::BinaryExpr(BinaryExpr { left, op, right }), simplifier)
+            }
+            other => Ok(Expr::Not(Box::new(simplify(other, simplifier)?))),
+        },
+        expr if connects(&expr) => {
+            let expr = expr.map_children(|child| simplify(child, simplifier).map(Transformed::yes))?.data;
+            if connects(&expr) { Ok(expr) } else { simplifier.simplify(expr) }
+        }
+        expr => simplifier.simplify(expr),
+    }
+}
+
+/// A truth value known beforehand: `Some(None)` is unknown.
+fn constant(expr: &Expr) -> Option<Option<bool>> {
+    match expr {
+        Expr::Literal(ScalarValue::Boolean(value), _) => Some(*value),
+        Expr::Literal(ScalarValue::Null, _) => Some(None),
+        _ => None,
+    }
+}
+
+fn and(left: Expr, right: Expr) -> Expr {
+    match (constant(&left), constant(&right)) {
+        (Some(Some(true)), _) | (Some(None), Some(None)) => right,
+        (_, Some(Some(true))) => left,
+        (Some(Some(false)), _) | (_, Some(Some(false))) => lit(false),
+        _ if left == right && !left.is_volatile() => left,
+        _ => left.and(right),
+    }
+}
+
+fn or(left: Expr, right: Expr) -> Expr {
+    match (constant(&left), constant(&right)) {
+        (Some(Some(false)), _) | (Some(None), Some(None)) => right,
+        (_, Some(Some(false))) => left,
+        (Some(Some(true)), _) | (_, Some(Some(true))) => lit(true),
+        _ if left == right && !left.is_volatile() => left,
+        _ => factored(left, right),
+    }
+}
+
+/// `(a AND b) OR (a AND c)` as `a AND (b OR c)`: what is outside of the OR can join tables and bound keys.
+fn factored(left: Expr, right: Expr) -> Expr {
+    let (ours, theirs) = (split_conjunction(&left), split_conjunction(&right));
+    let common: Vec<Expr> = match ours.len() <= FACTORS && theirs.len() <= FACTORS {
+        true => ours.iter().filter(|e| theirs.contains(e) && !e.is_volatile()).map(|&e| e.clone()).collect(),
+        false => Vec::new(),
+    };
+    if common.is_empty() {
+        return left.or(right);
+    }
+    let rest = |side: Expr| {
+        let rest = split_conjunction_owned(side).into_iter().filter(|e| !common.contains(e));
+        conjunction(rest).unwrap_or_else(|| lit(true))
+    };
+    let rest = or(rest(left), rest(right));
+    common.into_iter().rev().fold(rest, |rest, e| and(e, rest))
+}

@@ -1,0 +1,99 @@
+//! Plans of queries, kept by the text of the query.
+//!
+//! The key is the text with its compared literals [lifted](crate::sql::lift) out and the kinds of the values in
+//! their place, so `id = 7` and `id = 8` share a plan, and `id = 'x'` does not spoil it. A query is planned to be
+//! kept when it comes for the second time: most of a script's statements never do. A change of definitions
+//! makes a catalog of another version, and plans of other versions are not found.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, RwLock};
+
+use super::outcome::OutputColumn;
+use crate::df::plan::Plan;
+use crate::sql::Lifted;
+use crate::value::Value;
+
+/// Queries remembered at the most; then all are forgotten.
+const QUERIES: usize = 512;
+
+/// What is known of a query.
+#[derive(Clone)]
+pub enum Known {
+    /// It has come before.
+    Seen,
+    /// Its plan.
+    Plan(Arc<KeptPlan>),
+    /// It has to be planned each time.
+    Each,
+}
+
+/// A plan, and its output columns.
+pub struct KeptPlan {
+    pub plan: Plan,
+    pub columns: Arc<[OutputColumn]>,
+}
+
+/// A query by its key, and all its parameters.
+pub struct Keyed {
+    key: String,
+    pub params: Arc<[Value]>,
+}
+
+impl Keyed {
+    /// `None` if the statement has other parameters than those given.
+    pub fn new(lifted: &Lifted, params: &[Value]) -> Option<Keyed> {
+        if params.len() != lifted.own {
+            return None;
+        }
+        let params: Arc<[Value]> = params.iter().chain(&lifted.values).cloned().collect();
+        let mut key = String::with_capacity(lifted.text.len() + 2 * params.len());
+        for value in &*params {
+            // Writing to a string cannot fail.
+            let _ = match value {
+                Value::Decimal(_, scale) => write!(key, "d{scale}"),
+                other => write!(key, "{}", kind(other)),
+            };
+        }
+        key.push('\n');
+        key.push_str(&lifted.text);
+        Some(Keyed { key, params })
+    }
+}
+
+fn kind(value: &Value) -> char {
+    match value {
+        Value::Null => '0',
+        Value::Boolean(_) => 'b',
+        Value::Int(_) => 'i',
+        Value::Double(_) => 'f',
+        Value::Decimal(..) => 'd',
+        Value::Text(_) => 't',
+        Value::Bytes(_) => 'x',
+        Value::Date(_) => 'D',
+        Value::Timestamp(_) => 'T',
+        Value::TimestampTz(_) => 'Z',
+        Value::Uuid(_) => 'u',
+    }
+}
+
+/// What is known of the queries of one database.
+#[derive(Default)]
+pub struct Plans(RwLock<HashMap<String, (u64, Known)>>);
+
+impl Plans {
+    /// What is known of a query under the catalog of this version.
+    pub fn find(&self, query: &Keyed, catalog: u64) -> Option<Known> {
+        let plans = self.0.read().ok()?;
+        plans.get(&query.key).filter(|(version, _)| *version == catalog).map(|(_, known)| known.clone())
+    }
+
+    /// Remembers it.
+    pub fn put(&self, query: &Keyed, catalog: u64, known: Known) {
+        let Ok(mut plans) = self.0.write() else { return };
+        if plans.len() >= QUERIES && !plans.contains_key(&query.key) {
+            plans.clear();
+        }
+        plans.insert(query.key.clone(), (catalog, known));
+    }
+}

@@ -1,0 +1,420 @@
+//! Jumping over keys that cannot match: what is known of parts behind one that is not.
+//!
+//! With a key `(country, city, day)` and `city = 'X'`, the ranges hold every key. But each part says by
+//! itself which of its bytes are possible, so that a key outside tells where the next possible one lies:
+//! after `(at, A, ..)` comes `(at, X)`, after `(at, Y, ..)` the next country. A [`Skip`] answers for one key at a
+//! time; the walk steps or seeks there, whichever is cheaper. After HBase's FuzzyRowFilter and Phoenix's
+//! SkipScanFilter, which need listed values; here every part may have intervals.
+//!
+//! Whatever lies between a key and its answer cannot match (`proof.rs`). So a part may leave out what it
+//! does not know, but never a value that is possible.
+
+use super::predicate::{Field, Predicate};
+use super::ranges::Target;
+use super::sets::{ValueSet, as_point, truths};
+use super::walk::Known;
+use crate::key::{ColumnId, End, KeyLayout, KeyRange, Rowkey, prefix_end};
+use crate::value::Value;
+
+/// Most combinations (count) of values listed for a part of several columns.
+const COMBINATIONS_MAX: usize = 1024;
+
+/// The use of a [`Skip`], and what is left to check then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Skipping {
+    /// Which keys are possible.
+    pub skip: Skip,
+    /// The conditions it goes by: those on parts that the ranges say nothing about.
+    pub by: Predicate,
+    /// True for just those rows with possible keys inside the ranges that match.
+    pub residual: Predicate,
+}
+
+/// Which keys are possible, part by part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Skip {
+    layout: KeyLayout,
+    /// By part, up to the last that is known; `None` where every value will do.
+    sieves: Vec<Option<Sieve>>,
+}
+
+/// The bytes, from one part onward, that are possible.
+#[derive(Clone, Debug, PartialEq)]
+struct Sieve {
+    /// Sorted and disjoint; never empty.
+    spans: Vec<Span>,
+}
+
+/// Bytes relative to the start of a part, and over whatever follows it.
+#[derive(Clone, Debug, PartialEq)]
+struct Span {
+    range: KeyRange,
+    /// The range starts with the whole bytes of one value; the part with this index comes next.
+    next: Option<usize>,
+}
+
+/// What is possible in any alternative of a predicate.
+#[derive(Default)]
+pub(super) struct Possible {
+    /// By column of the layout; `None` where every value is.
+    sets: Option<Vec<(ColumnId, Option<ValueSet>)>>,
+}
+
+impl Possible {
+    pub(super) fn add(&mut self, known: &Known, layout: &KeyLayout) {
+        let set = |column| known.values(Field::Column(column)).cloned();
+        match &mut self.sets {
+            None => self.sets = Some(layout.columns().into_iter().map(|c| (c, set(c))).collect()),
+            Some(sets) => {
+                for (column, known) in sets {
+                    *known = match (known.take(), set(*column)) {
+                        (Some(a), Some(b)) => Some(ValueSet::union([a, b])),
+                        _ => None,
+                    };
+                }
+            }
+        }
+    }
+
+    /// `None` if nothing is known about parts behind the first `narrowed`, about which the ranges say
+    /// everything. `residual`: what the ranges leave to check.
+    pub(super) fn skipping(
+        &self,
+        layout: &KeyLayout,
+        target: Target,
+        narrowed: usize,
+        residual: &Predicate,
+    ) -> Option<Skipping> {
+        let mut sure: Vec<ColumnId> = Vec::new();
+        let mut gap: Vec<Field> = Vec::new();
+        let mut sieves: Vec<Option<Sieve>> = Vec::new();
+        for (i, part) in layout.parts().iter().enumerate() {
+            let sieve = self.sieve(i, layout, target);
+            if let Some((_, all)) = &sieve {
+                if i >= narrowed {
+                    gap.extend(part.columns().iter().copied().map(Field::Column));
+                }
+                if let (&[column], true) = (part.columns(), *all) {
+                    sure.push(column);
+                }
+            }
+            sieves.push(sieve.map(|(sieve, _)| sieve));
+        }
+        if gap.is_empty() {
+            return None;
+        }
+        let last = sieves.iter().rposition(Option::is_some)?;
+        sieves.truncate(last + 1);
+        let is_sure = |term: &Predicate| {
+            truths(term).is_some_and(|t| t.exact && sure.iter().any(|c| t.field == Field::Column(*c)))
+        };
+        let (by, left): (Vec<_>, Vec<_>) = (residual.clone().conjuncts(), residual.clone().conjuncts());
+        let by = by.into_iter().filter(|term| term.fields().iter().any(|f| gap.contains(f)));
+        Some(Skipping {
+            skip: Skip { layout: layout.clone(), sieves },
+            by: Predicate::and(by),
+            residual: Predicate::and(left.into_iter().filter(|term| !is_sure(term))),
+        })
+    }
+
+    fn set(&self, column: ColumnId) -> Option<&ValueSet> {
+        let (_, set) = self.sets.as_ref()?.iter().find(|(c, _)| *c == column)?;
+        set.as_ref().filter(|set| !set.covers_not_null())
+    }
+
+    /// The bytes that are possible for a part, and whether they tell that its column has one of its
+    /// possible values; `None` if the part can say nothing.
+    fn sieve(&self, i: usize, layout: &KeyLayout, target: Target) -> Option<(Sieve, bool)> {
+        let part = &layout.parts()[i];
+        let mut spans = Vec::new();
+        let mut sure = true;
+        match part.columns() {
+            [] => return None,
+            &[column] => {
+                let set = self.set(column)?;
+                static NULL: Value = Value::Null;
+                if set.has_null() {
+                    spans.extend(span_of(i, layout, target, &|_| &NULL));
+                }
+                for interval in set.intervals() {
+                    if let Some(value) = as_point(interval) {
+                        sure &= part.facts().injective;
+                        spans.extend(span_of(i, layout, target, &|_| value));
+                    } else {
+                        let image = part.image(interval)?;
+                        sure &= image.tight;
+                        spans.push(Span { range: image.range, next: None });
+                    }
+                }
+            }
+            columns => {
+                sure = false;
+                for values in self.combinations(columns)? {
+                    let value = |c| columns.iter().position(|&k| k == c).map_or(&Value::Null, |k| values[k]);
+                    spans.extend(span_of(i, layout, target, &value));
+                }
+            }
+        }
+        Some((Sieve::new(spans)?, sure))
+    }
+
+    /// Every combination of values of several columns, if they are few.
+    fn combinations(&self, columns: &[ColumnId]) -> Option<Vec<Vec<&Value>>> {
+        let mut all: Vec<Vec<&Value>> = vec![Vec::new()];
+        for &column in columns {
+            let points = self.set(column)?.points()?;
+            if all.len().saturating_mul(points.len()) > COMBINATIONS_MAX {
+                return None;
+            }
+            all =
+                all.iter().flat_map(|head| points.iter().map(move |p| [&head[..], &[*p]].concat())).collect();
+        }
+        Some(all)
+    }
+}
+
+/// The keys in which part `i` has these values; `None` if it cannot.
+fn span_of<'v>(
+    i: usize,
+    layout: &KeyLayout,
+    target: Target,
+    value: &dyn Fn(ColumnId) -> &'v Value,
+) -> Option<Span> {
+    let parts = layout.parts();
+    let mut bytes = Vec::new();
+    parts[i].bytes_of(value, &mut bytes).ok()?;
+    // A delimiter belongs to the text before it, which without it is the start of longer texts, too.
+    let literals = parts[i + 1..].iter().take_while(|part| part.is_literal());
+    let next = i + 1 + literals.clone().count();
+    for literal in literals {
+        literal.bytes_of(&|_| &Value::Null, &mut bytes).ok()?;
+    }
+    let whole = next == parts.len() && target == Target::Primary;
+    let range = if whole { KeyRange::point(bytes) } else { KeyRange::prefix(bytes) };
+    Some(Span { range, next: Some(next) })
+}
+
+/// Where some bytes lie among the spans.
+enum Place {
+    /// Inside one, past its start.
+    Inside,
+    /// Before this one, or at its start.
+    At(usize),
+    /// After all of them.
+    Past,
+}
+
+impl Sieve {
+    /// `None`: nothing is possible, which is not told by jumping.
+    fn new(mut spans: Vec<Span>) -> Option<Sieve> {
+        spans.retain(|span| !span.range.is_empty());
+        spans.sort_by(|a, b| a.range.start.cmp(&b.range.start));
+        let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+        for span in spans {
+            match merged.last_mut() {
+                Some(last) if last.range.end > End::Before(span.range.start.clone()) => {
+                    last.next = None;
+                    last.range.end = last.range.end.clone().max(span.range.end);
+                }
+                _ => merged.push(span),
+            }
+        }
+        (!merged.is_empty()).then_some(Sieve { spans: merged })
+    }
+
+    fn contains(&self, bytes: &[u8]) -> bool {
+        let after = self.spans.partition_point(|span| *span.range.start <= *bytes);
+        after > 0 && !self.spans[after - 1].range.is_past(bytes)
+    }
+
+    fn place(&self, bytes: &[u8]) -> Place {
+        let at = self.spans.partition_point(|span| *span.range.start < *bytes);
+        match self.spans.get(at) {
+            Some(span) if *span.range.start == *bytes => Place::At(at),
+            _ if at > 0 && !self.spans[at - 1].range.is_past(bytes) => Place::Inside,
+            Some(_) => Place::At(at),
+            None => Place::Past,
+        }
+    }
+
+    /// The last span that starts before `bytes`.
+    fn last_before(&self, bytes: &[u8]) -> Option<&Span> {
+        let at = self.spans.partition_point(|span| *span.range.start < *bytes);
+        self.spans.get(at.checked_sub(1)?)
+    }
+}
+
+impl Skip {
+    /// The key may match. Leaves in `starts` where each part starts in it, up to the one that decided;
+    /// a key that is none of this layout's is possible.
+    pub fn is_possible(&self, key: &[u8], starts: &mut Vec<usize>) -> bool {
+        starts.clear();
+        let mut at = 0;
+        for (i, sieve) in self.sieves.iter().enumerate() {
+            starts.push(at);
+            if sieve.as_ref().is_some_and(|sieve| !sieve.contains(&key[at..])) {
+                return false;
+            }
+            if i + 1 < self.sieves.len() {
+                match self.layout.end_of(i, key, at) {
+                    Some(end) => at = end,
+                    None => return true,
+                }
+            }
+        }
+        true
+    }
+
+    /// A key such that no key from `key` up to it is possible, it itself excluded; `None` if none is
+    /// possible after `key`. `starts` are those of [`Skip::is_possible`], which `key` is not.
+    pub fn next(&self, key: &[u8], starts: &[usize]) -> Option<Rowkey> {
+        let mut next = key.to_vec();
+        // Bytes that `next` has in common with `key`, at least.
+        let mut kept = key.len();
+        for (i, &at) in starts.iter().enumerate().rev() {
+            // Keys from `next` on do not start as this part's head does.
+            if at > kept {
+                continue;
+            }
+            let Some(sieve) = &self.sieves[i] else { continue };
+            match sieve.place(&next[at..]) {
+                Place::Inside => {}
+                Place::At(span) => {
+                    next.truncate(at);
+                    self.put_first(&sieve.spans[span], &mut next);
+                    kept = at;
+                }
+                Place::Past => {
+                    next = prefix_end(&next[..at])?;
+                    kept = next.len() - 1;
+                }
+            }
+        }
+        Some(next.into())
+    }
+
+    /// A key such that no key from it up to `key` is possible, `key` excluded; `None` if none is possible
+    /// before `key`. `starts` are those of [`Skip::is_possible`], which `key` is not.
+    pub fn previous(&self, key: &[u8], starts: &[usize]) -> Option<Rowkey> {
+        let mut end = key.to_vec();
+        for (i, &at) in starts.iter().enumerate().rev() {
+            let Some(sieve) = &self.sieves[i] else { continue };
+            match sieve.last_before(&end[at..]) {
+                None => end.truncate(at),
+                Some(span) if span.range.is_past(&end[at..]) => {
+                    end.truncate(at);
+                    self.put_last(span, &mut end);
+                }
+                Some(_) => {}
+            }
+        }
+        (!end.is_empty()).then(|| end.into())
+    }
+
+    /// Appends the smallest possible bytes of a span, as far as they are known.
+    fn put_first(&self, span: &Span, out: &mut Vec<u8>) {
+        out.extend_from_slice(&span.range.start);
+        if let Some(first) = self.sieve_after(span).and_then(|sieve| sieve.spans.first()) {
+            self.put_first(first, out);
+        }
+    }
+
+    /// Appends bytes that come after all that are possible in a span, but not after its end; the span has an end.
+    fn put_last(&self, span: &Span, out: &mut Vec<u8>) {
+        match (self.sieve_after(span).and_then(|sieve| sieve.spans.last()), &span.range.end) {
+            (Some(last), _) if last.range.end != End::Open => {
+                out.extend_from_slice(&span.range.start);
+                self.put_last(last, out);
+            }
+            (_, End::Before(end)) => out.extend_from_slice(end),
+            (_, End::Open) => {}
+        }
+    }
+
+    fn sieve_after(&self, span: &Span) -> Option<&Sieve> {
+        self.sieves.get(span.next?)?.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::predicate::CmpOp;
+    use super::super::ranges::{Limits, ranges};
+    use super::super::testing::{B, N, S, T, asc, encode, layout};
+    use super::*;
+    use crate::key::{Tail, Transform};
+
+    fn key(n: i64, t: &str, s: &str) -> Vec<u8> {
+        let mut row = vec![Value::Null; 7];
+        row[0] = Value::Int(n);
+        row[1] = Value::Text(t.into());
+        row[6] = Value::Text(s.into());
+        encode(&three_parts(), &row, 0).unwrap()
+    }
+
+    /// `(n, t, s)`, of which only `n` has a fixed width.
+    fn three_parts() -> KeyLayout {
+        let parts = [N, T, S].map(|column| asc(Transform::Column(column)));
+        layout(parts.to_vec(), [false; 7], Tail::Nothing).unwrap()
+    }
+
+    fn text(column: ColumnId, op: CmpOp, value: &str) -> Predicate {
+        Predicate::compare(Field::Column(column), op, Value::Text(value.into()))
+    }
+
+    fn skipping(predicate: &Predicate) -> Option<Skipping> {
+        ranges(predicate, &three_parts(), Target::Primary, Limits::default()).skipping
+    }
+
+    #[test]
+    fn jumps_to_the_next_value_of_the_gap_and_back() {
+        let Skipping { skip, residual, .. } = skipping(&text(T, CmpOp::Eq, "m")).unwrap();
+        assert_eq!(residual, Predicate::True);
+        let mut starts = Vec::new();
+        let mut jump = |n, t| {
+            let from = key(n, t, "x");
+            assert!(!skip.is_possible(&from, &mut starts));
+            (skip.next(&from, &starts).unwrap(), skip.previous(&from, &starts).unwrap())
+        };
+        let start_of = |n, t: &str| Rowkey::from(&key(n, t, "")[..]);
+        let (next, previous) = jump(5, "a");
+        assert_eq!(next, start_of(5, "m"));
+        assert_eq!(previous, Rowkey::from(&key(5, "", "")[..4]));
+        let (next, previous) = jump(5, "z");
+        assert_eq!(next, Rowkey::from(&key(6, "", "")[..4]));
+        assert!(*previous > key(5, "m", "zzz")[..] && *previous <= key(5, "m\0", "")[..]);
+        assert!(skip.is_possible(&key(5, "m", "x"), &mut starts));
+    }
+
+    #[test]
+    fn jumps_by_several_parts_at_once() {
+        let both = [text(T, CmpOp::Eq, "m"), text(S, CmpOp::Gt, "k")];
+        let Skipping { skip, .. } = skipping(&Predicate::and(both)).unwrap();
+        let mut starts = Vec::new();
+        assert!(!skip.is_possible(&key(1, "b", "z"), &mut starts));
+        assert_eq!(*skip.next(&key(1, "b", "z"), &starts).unwrap(), [&key(1, "m", "k")[..], &[0]].concat());
+        assert!(!skip.is_possible(&key(1, "m", "a"), &mut starts));
+        assert_eq!(*skip.next(&key(1, "m", "a"), &starts).unwrap(), [&key(1, "m", "k")[..], &[0]].concat());
+    }
+
+    #[test]
+    fn nothing_to_jump_over_where_the_ranges_say_it_all() {
+        let n = |op, n| Predicate::compare(Field::Column(N), op, Value::Int(n));
+        assert!(skipping(&n(CmpOp::Gt, 1)).is_none());
+        assert!(skipping(&Predicate::and([n(CmpOp::Eq, 1), text(T, CmpOp::Gt, "a")])).is_none());
+        assert!(skipping(&Predicate::is_null(Field::Column(B))).is_none());
+        assert!(skipping(&Predicate::and([n(CmpOp::Gt, 1), text(T, CmpOp::Gt, "a")])).is_some());
+    }
+
+    #[test]
+    fn values_beyond_the_limit_of_ranges_are_jumped_between() {
+        let many = Predicate::is_in(Field::Column(N), (0..100).map(|n| Value::Int(2 * n)).collect());
+        let limits = Limits { max_ranges: 10, ..Limits::default() };
+        let found = ranges(&many, &three_parts(), Target::Primary, limits);
+        assert_eq!(found.ranges.as_slice().len(), 1);
+        let skip = found.skipping.unwrap().skip;
+        let mut starts = Vec::new();
+        assert!(!skip.is_possible(&key(7, "a", "b"), &mut starts));
+        assert_eq!(*skip.next(&key(7, "a", "b"), &starts).unwrap(), key(8, "", "")[..4]);
+    }
+}

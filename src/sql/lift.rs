@@ -1,0 +1,307 @@
+//! A query's text without the literals it compares with, so that texts which differ only in them are planned
+//! once.
+//!
+//! `SELECT * FROM t WHERE id = 7 AND day >= DATE '2024-01-01'` becomes `... WHERE id = $1 AND day >= $2` with two
+//! values. Only a literal that is a whole side of a comparison is lifted: `= 7 AND`, but not `= 7 + x`, `LIMIT 7`
+//! or `lpad(id, 7)`, which shape the plan. Nothing is parsed: this runs before the plan cache is asked, on every
+//! statement, so it walks the bytes once.
+
+use crate::value::{ColumnType, Value};
+
+/// Texts longer than this are not worth keeping.
+const TEXT_BYTES: usize = 4096;
+/// Literals lifted out of one text at the most; long IN lists are planned as they are.
+const VALUES: usize = 64;
+
+/// A query's text, its compared literals replaced by parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lifted {
+    /// The text; parameters of the statement itself keep their numbers.
+    pub text: String,
+    /// Values of the parameters past the statement's own.
+    pub values: Vec<Value>,
+    /// How many parameters the statement itself has.
+    pub own: usize,
+}
+
+/// Lifts the literals of a query; `None` for what is no query, or none worth it.
+pub fn lift(sql: &str) -> Option<Lifted> {
+    if sql.len() > TEXT_BYTES {
+        return None;
+    }
+    let tokens = tokens(sql)?;
+    let first = tokens.first()?;
+    if !["select", "with"].iter().any(|word| first.text(sql).eq_ignore_ascii_case(word)) {
+        return None;
+    }
+    let own = tokens.iter().filter_map(|t| t.parameter(sql)).max().unwrap_or(0);
+    let mut lifted = Lifted { text: String::with_capacity(sql.len() + 8), values: Vec::new(), own };
+    let mut copied = 0;
+    let mut at = 0;
+    while at < tokens.len() {
+        let Some((value, len)) = compared_literal(sql, &tokens, at) else {
+            at += 1;
+            continue;
+        };
+        if lifted.values.len() == VALUES {
+            return None;
+        }
+        lifted.values.push(value);
+        lifted.text.push_str(&sql[copied..tokens[at].start]);
+        lifted.text.push_str(&format!("${}", own + lifted.values.len()));
+        copied = tokens[at + len - 1].end;
+        at += len;
+    }
+    lifted.text.push_str(&sql[copied..]);
+    Some(lifted)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Word,
+    Number,
+    Text,
+    Parameter,
+    /// `=`, `<`, `>`, `<=`, `>=`, `<>`, `!=`
+    Comparison,
+    Other,
+}
+
+#[derive(Clone, Copy)]
+struct Token {
+    class: Class,
+    start: usize,
+    end: usize,
+}
+
+impl Token {
+    fn text<'a>(&self, sql: &'a str) -> &'a str {
+        &sql[self.start..self.end]
+    }
+
+    fn is(&self, sql: &str, words: &[&str]) -> bool {
+        self.class == Class::Word && words.iter().any(|word| self.text(sql).eq_ignore_ascii_case(word))
+    }
+
+    fn parameter(&self, sql: &str) -> Option<usize> {
+        (self.class == Class::Parameter).then(|| sql[self.start + 1..self.end].parse().ok()).flatten()
+    }
+}
+
+/// The literal at `at` and its number of tokens, if it is one side of a comparison all by itself.
+fn compared_literal(sql: &str, tokens: &[Token], at: usize) -> Option<(Value, usize)> {
+    let before = tokens.get(at.checked_sub(1)?)?;
+    let one_of = |words: &[&str]| before.is(sql, words);
+    let in_list = || tokens[..at].iter().rev().find(|t| !is_list(sql, t)).is_some_and(|t| t.is(sql, &["in"]));
+    let between = || one_of(&["and"]) && is_upper_bound(sql, tokens, at - 1);
+    let opens = before.class == Class::Comparison
+        || one_of(&["between", "like"])
+        || matches!(before.text(sql), "(" | ",") && in_list()
+        || between();
+    if !opens {
+        return None;
+    }
+    let token = |n: usize| tokens.get(at + n);
+    let here = token(0)?;
+    let (value, len) = match here.class {
+        Class::Text => (Value::Text(text_of(here.text(sql))), 1),
+        Class::Number => (Value::number(here.text(sql))?, 1),
+        Class::Other if here.text(sql) == "-" && token(1)?.class == Class::Number => {
+            (Value::number(token(1)?.text(sql))?.negated()?, 2)
+        }
+        Class::Word if token(1)?.class == Class::Text => {
+            let ty = match here.text(sql).to_ascii_lowercase().as_str() {
+                "date" => ColumnType::Date,
+                "timestamp" => ColumnType::Timestamp,
+                _ => return None,
+            };
+            (Value::Text(text_of(token(1)?.text(sql))).cast(ty).ok()?, 2)
+        }
+        _ => return None,
+    };
+    let closes = token(len).is_none_or(|after| {
+        matches!(after.text(sql), ")" | ";")
+            || after.text(sql) == "," && in_list()
+            || after.is(
+                sql,
+                &["and", "or", "order", "group", "having", "limit", "offset", "union", "except", "intersect"],
+            )
+    });
+    closes.then_some((value, len))
+}
+
+/// Belongs to a list of literals.
+fn is_list(sql: &str, token: &Token) -> bool {
+    match token.class {
+        Class::Number | Class::Text | Class::Parameter => true,
+        Class::Other => matches!(token.text(sql), "(" | "," | "-"),
+        Class::Word | Class::Comparison => false,
+    }
+}
+
+/// The AND at `at` stands between the bounds of a BETWEEN whose lower bound is a literal.
+fn is_upper_bound(sql: &str, tokens: &[Token], at: usize) -> bool {
+    let is_literal = |t: &Token| {
+        matches!(t.class, Class::Number | Class::Text | Class::Parameter)
+            || t.is(sql, &["date", "timestamp"])
+            || t.text(sql) == "-"
+    };
+    tokens[..at].iter().rev().take(3).find(|t| !is_literal(t)).is_some_and(|t| t.is(sql, &["between"]))
+}
+
+/// A text literal's value.
+fn text_of(quoted: &str) -> String {
+    quoted[1..quoted.len() - 1].replace("''", "'")
+}
+
+/// Tokens without blanks and comments; `None` if the text holds something that is better left alone.
+fn tokens(sql: &str) -> Option<Vec<Token>> {
+    let bytes = sql.as_bytes();
+    let mut tokens: Vec<Token> = Vec::with_capacity(sql.len() / 4);
+    let mut at = 0;
+    let end_of = |from: usize, go: fn(u8) -> bool| {
+        bytes[from..].iter().position(|b| !go(*b)).map_or(bytes.len(), |n| from + n)
+    };
+    let is_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80;
+    while at < bytes.len() {
+        let start = at;
+        let next = bytes.get(at + 1).copied();
+        let class = match bytes[at] {
+            b if b.is_ascii_whitespace() => {
+                at += 1;
+                continue;
+            }
+            b'-' if next == Some(b'-') => {
+                at = end_of(at, |b| b != b'\n');
+                continue;
+            }
+            b'/' if next == Some(b'*') => {
+                at += 2 + sql[at + 2..].find("*/")? + 2;
+                // Comments nest, and a hint shapes the plan: it stays in the text.
+                if sql[start + 2..at - 2].contains("/*") {
+                    return None;
+                }
+                continue;
+            }
+            b'\'' => {
+                at = end_of_quoted(bytes, at, b'\'')?;
+                // `E'..'` and `X'..'` have rules of their own.
+                if tokens.last().is_some_and(|t| t.class == Class::Word && t.end == start) {
+                    return None;
+                }
+                Class::Text
+            }
+            b'"' => {
+                at = end_of_quoted(bytes, at, b'"')?;
+                Class::Other
+            }
+            b'$' if next.is_some_and(|b| b.is_ascii_digit()) => {
+                at = end_of(at + 1, |b| b.is_ascii_digit());
+                Class::Parameter
+            }
+            b'$' | b'?' | b'`' => return None,
+            b if b.is_ascii_digit() || b == b'.' && next.is_some_and(|b| b.is_ascii_digit()) => {
+                at = end_of(at, |b| b.is_ascii_alphanumeric() || b == b'.' || b == b'_');
+                let signed =
+                    matches!(bytes[at - 1], b'e' | b'E') && matches!(bytes.get(at), Some(b'+' | b'-'));
+                if signed {
+                    at = end_of(at + 1, |b| b.is_ascii_digit());
+                }
+                Class::Number
+            }
+            b'=' | b'<' | b'>' | b'!' => {
+                at = end_of(at, |b| matches!(b, b'=' | b'<' | b'>' | b'!'));
+                match &sql[start..at] {
+                    "=" | "<" | ">" | "<=" | ">=" | "<>" | "!=" => Class::Comparison,
+                    _ => Class::Other,
+                }
+            }
+            b if is_word(b) => {
+                at = end_of(at, |b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || b >= 0x80);
+                Class::Word
+            }
+            _ => {
+                at += 1;
+                Class::Other
+            }
+        };
+        tokens.push(Token { class, start, end: at });
+    }
+    Some(tokens)
+}
+
+/// Past the closing quote; a doubled one is text.
+fn end_of_quoted(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        at += bytes.get(at..)?.iter().position(|b| *b == quote)? + 1;
+        if bytes.get(at) != Some(&quote) {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lifted(sql: &str) -> (String, Vec<Value>) {
+        let lifted = lift(sql).unwrap();
+        (lifted.text, lifted.values)
+    }
+
+    #[test]
+    fn compared_literals_are_lifted() {
+        let int = Value::Int;
+        let text = |t: &str| Value::Text(t.into());
+        assert_eq!(
+            lifted("SELECT a, 5 FROM t WHERE id = 7 AND b <> 'it''s' ORDER BY 1 LIMIT 10"),
+            (
+                "SELECT a, 5 FROM t WHERE id = $1 AND b <> $2 ORDER BY 1 LIMIT 10".into(),
+                vec![int(7), text("it's")]
+            )
+        );
+        assert_eq!(
+            lifted("select * from t where a between 1 and -2 and b in ('x', 'y') or c like 'z%'"),
+            (
+                "select * from t where a between $1 and $2 and b in ($3, $4) or c like $5".into(),
+                vec![int(1), int(-2), text("x"), text("y"), text("z%")]
+            )
+        );
+        assert_eq!(
+            lifted("SELECT * FROM t WHERE a = $2 AND d >= DATE '2024-01-02';"),
+            ("SELECT * FROM t WHERE a = $2 AND d >= $3;".into(), vec![Value::Date(19_724)])
+        );
+        assert_eq!(
+            lifted("SELECT * FROM t WHERE a = 2.50 -- = 4\n AND b>1e3"),
+            (
+                "SELECT * FROM t WHERE a = $1 -- = 4\n AND b>$2".into(),
+                vec![Value::Decimal(250, 2), Value::Double(1000.0)]
+            )
+        );
+    }
+
+    #[test]
+    fn what_shapes_the_plan_stays() {
+        for sql in [
+            "SELECT lpad(id, 4), (1, 2) FROM t WHERE a = 1 + b AND c = -b AND 5 < d LIMIT 3",
+            "SELECT \"= 5\" FROM t WHERE a = b AND d > INTERVAL '1 day'",
+            "SELECT /* x = 5 */ a FROM t WHERE a = 5 IS NULL",
+            "SELECT a FROM t WHERE a AND 5",
+            "SELECT a FROM t WHERE f(1, 2)",
+        ] {
+            assert_eq!(lifted(sql), (sql.into(), Vec::new()));
+        }
+        for sql in [
+            "INSERT INTO t VALUES (1)",
+            "SELECT E'a\\'b' FROM t",
+            "SELECT * FROM t WHERE a = ?",
+            "SELECT $$a$$",
+            "SELECT 'open",
+            "",
+        ] {
+            assert_eq!(lift(sql), None, "{sql}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Row values → conditions on their elements: `(a, b) > (1, 2)` is `a > 1 OR a = 1 AND b > 2`.
+//!
+//! So nothing behind the parser knows of rows, and the planner turns them into tight ranges like any other
+//! OR. Unknown elements come out as SQL wants: rows are compared left to right, up to the first pair that is
+//! not equal or not known; rows are equal if all pairs are, and differ if any pair does.
+
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
+};
+
+use super::span_of;
+use crate::error::{Error, Result, sqlstate};
+
+/// Rewrites `expr` itself, if it compares rows; what is inside it is visited later.
+///
+/// Errors: rows of different length; a row and one value.
+pub(super) fn spread(expr: &mut Expr) -> Result<()> {
+    if let Some(spread) = spread_form(expr)? {
+        // In parentheses, so that it stays one operand of whatever is around it.
+        *expr = Expr::Nested(Box::new(spread));
+    }
+    Ok(())
+}
+
+fn spread_form(expr: &Expr) -> Result<Option<Expr>> {
+    use BinaryOperator as Op;
+    Ok(match expr {
+        Expr::BinaryOp {
+            left,
+            op: op @ (Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq),
+            right,
+        } => match pair(left, right)? {
+            Some((left, right)) => compared(&left, op, &right),
+            None => None,
+        },
+        Expr::InList { expr: row, list, negated } => {
+            let Some(fields) = elements(row) else { return Ok(None) };
+            let equal = |item: &Expr| Ok(equal(&fields, &values(row, fields.len(), item)?));
+            let any = any_of(list.iter().map(equal).collect::<Result<Vec<_>>>()?.into_iter().flatten());
+            any.map(|any| unless(*negated, any))
+        }
+        Expr::Between { expr: row, low, high, negated } => {
+            let Some(fields) = elements(row) else { return Ok(None) };
+            let low = compared(&fields, &Op::GtEq, &values(row, fields.len(), low)?);
+            let high = compared(&fields, &Op::LtEq, &values(row, fields.len(), high)?);
+            all_of([low, high].into_iter().flatten().map(nested)).map(|both| unless(*negated, both))
+        }
+        Expr::IsNull(row) => each(row, |field| Expr::IsNull(Box::new(field))),
+        Expr::IsNotNull(row) => each(row, |field| Expr::IsNotNull(Box::new(field))),
+        Expr::IsNotDistinctFrom(left, right) => {
+            let same = |(a, b)| Expr::IsNotDistinctFrom(Box::new(a), Box::new(b));
+            pair(left, right)?.and_then(|(a, b)| all_of(a.into_iter().zip(b).map(same)))
+        }
+        Expr::IsDistinctFrom(left, right) => {
+            let differ = |(a, b)| Expr::IsDistinctFrom(Box::new(a), Box::new(b));
+            pair(left, right)?.and_then(|(a, b)| any_of(a.into_iter().zip(b).map(differ)))
+        }
+        _ => None,
+    })
+}
+
+/// The elements of `(a, b)` or `ROW(a, b)`.
+fn elements(expr: &Expr) -> Option<Vec<Expr>> {
+    match expr {
+        Expr::Tuple(elements) => Some(elements.clone()),
+        Expr::Nested(inner) => elements(inner),
+        Expr::Function(Function { name, args: FunctionArguments::List(list), .. })
+            if name.to_string().eq_ignore_ascii_case("row") && !list.args.is_empty() =>
+        {
+            let element = |arg: &FunctionArg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+                _ => None,
+            };
+            list.args.iter().map(element).collect()
+        }
+        _ => None,
+    }
+}
+
+/// Both sides of a comparison of rows. `None`: neither is one, or one comes from elsewhere.
+fn pair(left: &Expr, right: &Expr) -> Result<Option<(Vec<Expr>, Vec<Expr>)>> {
+    match (elements(left), elements(right)) {
+        (Some(a), Some(b)) if a.len() == b.len() => Ok(Some((a, b))),
+        (Some(a), Some(b)) => Err(different(a.len(), b.len(), right)),
+        (Some(a), None) if matches!(right, Expr::Value(_)) => Err(different(a.len(), 1, right)),
+        (None, Some(b)) if matches!(left, Expr::Value(_)) => Err(different(1, b.len(), left)),
+        _ => Ok(None),
+    }
+}
+
+/// The elements of a row that `row`, of `len` elements, is compared with.
+fn values(row: &Expr, len: usize, value: &Expr) -> Result<Vec<Expr>> {
+    match elements(value) {
+        Some(values) if values.len() == len => Ok(values),
+        Some(values) => Err(different(len, values.len(), value)),
+        None => Err(different(len, 1, value)).map_err(|e| e.at(span_of(value).or(span_of(row)))),
+    }
+}
+
+fn different(left: usize, right: usize, at: &Expr) -> Error {
+    Error::invalid("rows of different length are compared")
+        .why(format!("{left} on the left, {right} on the right"))
+        .hint("write as many values as there are columns")
+        .state(sqlstate::DATATYPE_MISMATCH)
+        .at(span_of(at))
+}
+
+fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Option<Expr> {
+    use BinaryOperator as Op;
+    let strict = match op {
+        Op::Eq => return equal(left, right),
+        Op::NotEq => return any_of((0..left.len()).map(|i| binary(&left[i], Op::NotEq, &right[i]))),
+        Op::LtEq => &Op::Lt,
+        Op::GtEq => &Op::Gt,
+        strict => strict,
+    };
+    // Equal up to some pair, which then decides.
+    any_of((0..left.len()).filter_map(|decides| {
+        let op = if decides + 1 == left.len() { op } else { strict };
+        let last = binary(&left[decides], op.clone(), &right[decides]);
+        let before = (0..decides).map(|i| binary(&left[i], Op::Eq, &right[i]));
+        all_of(before.chain([last]))
+    }))
+}
+
+fn equal(left: &[Expr], right: &[Expr]) -> Option<Expr> {
+    all_of(left.iter().zip(right).map(|(a, b)| binary(a, BinaryOperator::Eq, b)))
+}
+
+fn each(row: &Expr, of: impl Fn(Expr) -> Expr) -> Option<Expr> {
+    all_of(elements(row)?.into_iter().map(of))
+}
+
+/// Operands that bind looser than a comparison go into parentheses.
+fn binary(left: &Expr, op: BinaryOperator, right: &Expr) -> Expr {
+    let operand = |expr: &Expr| match expr {
+        Expr::Value(_)
+        | Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_)
+        | Expr::Nested(_)
+        | Expr::Tuple(_) => Box::new(expr.clone()),
+        other => Box::new(nested(other.clone())),
+    };
+    Expr::BinaryOp { left: operand(left), op, right: operand(right) }
+}
+
+fn all_of(terms: impl Iterator<Item = Expr>) -> Option<Expr> {
+    joined(terms, BinaryOperator::And)
+}
+
+fn any_of(terms: impl Iterator<Item = Expr>) -> Option<Expr> {
+    joined(terms, BinaryOperator::Or)
+}
+
+/// A chain as the parser makes it, which is balanced later.
+fn joined(terms: impl Iterator<Item = Expr>, op: BinaryOperator) -> Option<Expr> {
+    terms.reduce(|all, term| Expr::BinaryOp { left: Box::new(all), op: op.clone(), right: Box::new(term) })
+}
+
+fn nested(expr: Expr) -> Expr {
+    Expr::Nested(Box::new(expr))
+}
+
+fn unless(negated: bool, expr: Expr) -> Expr {
+    match negated {
+        true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(nested(expr)) },
+        false => expr,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::parse;
+
+    #[test]
+    fn rows_become_conditions_on_their_elements() {
+        let cases = [
+            ("(a, b) = (1, 2)", "(a = 1 AND b = 2)"),
+            ("(a, b) <> (1, 2)", "(a <> 1 OR b <> 2)"),
+            ("(a, b) > (1, 2)", "(a > 1 OR a = 1 AND b > 2)"),
+            ("(a, b, c) <= (1, 2, 3)", "(a < 1 OR a = 1 AND b < 2 OR a = 1 AND b = 2 AND c <= 3)"),
+            ("ROW(a, b) < ROW(x + 1, y)", "(a < (x + 1) OR a = (x + 1) AND b < y)"),
+            ("(a, b) IN ((1, 2), (3, 4))", "(a = 1 AND b = 2 OR a = 3 AND b = 4)"),
+            ("(a, b) NOT IN ((1, 2))", "(NOT (a = 1 AND b = 2))"),
+            (
+                "(a, b) BETWEEN (1, 2) AND (3, 4)",
+                "((a > 1 OR a = 1 AND b >= 2) AND (a < 3 OR a = 3 AND b <= 4))",
+            ),
+            ("(1, 2) < (a, b) < (3, 4)", "((1 < a OR 1 = a AND 2 < b) AND (a < 3 OR a = 3 AND b < 4))"),
+            ("(a, b) IS NULL", "(a IS NULL AND b IS NULL)"),
+            ("((a, b), c) = ((1, 2), 3)", "((a = 1 AND b = 2) AND c = 3)"),
+            ("(a, b) IS DISTINCT FROM (1, 2)", "(a IS DISTINCT FROM 1 OR b IS DISTINCT FROM 2)"),
+            ("(a) = (1)", "(a) = (1)"),
+        ];
+        for (from, to) in cases {
+            let written = parse(&format!("SELECT 1 FROM t WHERE {from}")).unwrap().to_string();
+            let plain = written.strip_prefix("SELECT 1 FROM t WHERE ").unwrap();
+            assert_eq!(
+                plain.replace("((1 < a OR 1 = a AND 2 < b))", "(1 < a OR 1 = a AND 2 < b)"),
+                to,
+                "{from}"
+            );
+        }
+    }
+
+    #[test]
+    fn rows_must_be_of_one_length() {
+        for sql in ["(a, b) = (1, 2, 3)", "(a, b) IN ((1, 2), (3))", "(a, b) > 1", "(a, b) IN (1)"] {
+            let error = parse(&format!("SELECT 1 FROM t WHERE {sql}")).unwrap_err();
+            assert_eq!(error.what(), "rows of different length are compared", "{sql}");
+            assert!(error.span().is_some(), "{sql}");
+        }
+    }
+}
