@@ -37,7 +37,7 @@ impl AnalyzerRule for DoublesWin {
 }
 
 /// The operands of an expression that take one type.
-fn peers(expr: &mut Expr) -> Vec<&mut Expr> {
+pub fn peers(expr: &mut Expr) -> Vec<&mut Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if op.supports_propagation() || *op == Operator::Divide =>

@@ -83,7 +83,7 @@ fn param(placeholder: &Placeholder, params: &[Value]) -> Option<Expr> {
     let value = match (value, ty) {
         (Value::Null, _) => Value::Null,
         (Value::Decimal(d, scale), ColumnType::Double) => Value::Double(decimal_to_double(*d, *scale)),
-        (Value::Text(_), ty) if !ty.is_text() => value.clone().cast(ty).ok()?,
+        (Value::Text(text), ty) if !ty.is_text() => exact(ty, &super::text::read(text, ty).ok()?)?,
         _ => exact(ty, value)?,
     };
     let scalar = super::query::scalar_of(&value).ok()?.cast_to(field.data_type()).ok()?;
@@ -205,7 +205,8 @@ fn exact(ty: ColumnType, value: &Value) -> Option<Value> {
         | (Value::Boolean(_), Value::Boolean(_))
         | (Value::Date(_), Value::Date(_))
         | (Value::Timestamp(_), Value::Timestamp(_))
-        | (Value::TimestampTz(_), Value::TimestampTz(_)) => cast == *value,
+        | (Value::TimestampTz(_), Value::TimestampTz(_))
+        | (Value::Uuid(_), Value::Uuid(_)) => cast == *value,
         _ => false,
     };
     same.then_some(cast)

@@ -18,5 +18,6 @@ pub mod query;
 mod rewrite;
 mod scan;
 pub mod table;
+mod text;
 mod three_valued;
 mod tpch;

@@ -37,6 +37,7 @@ use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::plain_numbers;
 use super::table::{Binding, TableSource};
+use super::text::{TextCasts, TextOperands};
 use super::three_valued::ThreeValued;
 use super::{functions, order, tpch};
 use crate::catalog::{Catalog, Relation};
@@ -85,9 +86,11 @@ impl Default for Planner {
             .with_optimizer_rules(optimizer_rules())
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
+                Arc::new(TextOperands),
                 Arc::new(DoublesWin),
                 Arc::new(WideIntegers),
                 Arc::new(TypeCoercion::new()),
+                Arc::new(TextCasts),
                 Arc::new(NullAwareIn),
                 Arc::new(CheckedIntegers::new()),
             ])
