@@ -127,11 +127,37 @@ pub fn choose(source: Source<'_>, need: &Need, stats: &dyn Statistics) -> Choice
     }
 }
 
-fn choose_entries(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
+/// The access along one path, priced, and the keyspace it reads; `None` if the path cannot serve.
+pub(super) fn path_access(
+    source: Source<'_>,
+    need: &Need,
+    path: Path,
+    stats: &dyn Statistics,
+) -> Option<(Access, KeyspaceId)> {
+    match (source, path) {
+        (Source::Table(table), Path::Primary) => {
+            let found = ranges(&need.predicate, &table.key, Target::Primary, Limits::default());
+            Some((candidate(Sorted::table(table), found, need, stats), table.rows()))
+        }
+        (Source::Table(table), path) => {
+            let index = path_index(table, path)?;
+            let access = index_path(table, index, need, stats).ok()?;
+            Some((access, index.keyspace))
+        }
+        (Source::Index(_, index), _) => Some((entries_access(index, need, stats), index.keyspace)),
+    }
+}
+
+fn entries_access(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Access {
     let found = ranges(&need.predicate, &index.layout, Target::Index, Limits::default());
     let mut access = candidate(Sorted::index(index), found, need, stats);
     access.path = Path::IndexOnly(index.id);
     access.entry_filter = std::mem::replace(&mut access.filter, Predicate::True);
+    access
+}
+
+fn choose_entries(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
+    let mut access = entries_access(index, need, stats);
     settle(&mut access, index.keyspace, need, stats);
     Choice { chosen: reason(&access, &index.layout, need), access, rejected: Vec::new() }
 }

@@ -3,11 +3,13 @@
 //! [`choose`] prices the table and every usable index for what a statement needs and takes the
 //! cheapest; [`describe`] says it in EXPLAIN's words.
 
+mod again;
 mod choose;
 mod cost;
 mod explain;
 mod probe;
 
+pub use again::choose_again;
 pub use choose::{Access, Choice, Method, NO_ROW, Need, OrderBy, Path, Source, choose};
 pub use cost::{COST, CostModel, Statistics};
 pub use explain::describe;

@@ -2,25 +2,23 @@
 //!
 //! What the algebra cannot say becomes [`Predicate::Opaque`]: it stays above the scan, as DataFusion's.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
 
 use crate::error::Result;
 use crate::plan::{CmpOp, Field, LikePattern, Predicate};
-use crate::row::{any_value_at, column_type_of};
-use crate::value::{ColumnType, Value, decimal_to_double};
+use crate::row::any_value_at;
+use crate::value::{ColumnType, Value};
 
 /// Fields of one relation by the name queries use.
 #[derive(Clone, Debug, Default)]
 pub struct FieldNames(pub HashMap<String, (Field, ColumnType)>);
 
 impl FieldNames {
-    fn of(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
+    /// The field that an expression is, and its own type.
+    pub fn of(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
         match expr {
             Expr::Column(column) => self.0.get(&column.name).copied(),
             // A cast that keeps every value apart and in order changes nothing for a comparison with
@@ -52,42 +50,6 @@ fn keeps_order(from: ColumnType, to: &arrow::datatypes::DataType) -> bool {
         }
         _ => false,
     }
-}
-
-/// Holds a parameter.
-pub fn has_params(expr: &Expr) -> bool {
-    expr.exists(|e| Ok(matches!(e, Expr::Placeholder(_)))).unwrap_or(true)
-}
-
-/// The expression with values for its parameters, each as a value of the type it is compared with. `None` if
-/// there is no such value: `2.5` for an integer, `'x'` for a date.
-pub fn with_params<'e>(expr: &'e Expr, params: &[Value]) -> Option<Cow<'e, Expr>> {
-    if !has_params(expr) {
-        return Some(Cow::Borrowed(expr));
-    }
-    let mut suits = true;
-    let replaced = expr.clone().transform(|e| {
-        let Expr::Placeholder(placeholder) = &e else { return Ok(Transformed::no(e)) };
-        let literal = param(placeholder, params);
-        suits &= literal.is_some();
-        Ok(literal.map_or(Transformed::no(e), Transformed::yes))
-    });
-    replaced.ok().filter(|_| suits).map(|e| Cow::Owned(e.data))
-}
-
-fn param(placeholder: &Placeholder, params: &[Value]) -> Option<Expr> {
-    let n: usize = placeholder.id.strip_prefix('$')?.parse().ok()?;
-    let value = params.get(n.checked_sub(1)?)?;
-    let field = placeholder.field.as_ref()?;
-    let ty = column_type_of(field)?;
-    let value = match (value, ty) {
-        (Value::Null, _) => Value::Null,
-        (Value::Decimal(d, scale), ColumnType::Double) => Value::Double(decimal_to_double(*d, *scale)),
-        (Value::Text(text), ty) if !ty.is_text() => exact(ty, &super::text::read(text, ty).ok()?)?,
-        _ => exact(ty, value)?,
-    };
-    let scalar = super::query::scalar_of(&value).ok()?.cast_to(field.data_type()).ok()?;
-    Some(Expr::Literal(scalar, None))
 }
 
 /// The predicate of a filter expression.
@@ -158,7 +120,7 @@ fn known_like(like: &Like, names: &FieldNames) -> Option<Predicate> {
     Some(if like.negated { matched.not() } else { matched })
 }
 
-fn comparison(op: Operator) -> Option<CmpOp> {
+pub(super) fn comparison(op: Operator) -> Option<CmpOp> {
     Some(match op {
         Operator::Eq => CmpOp::Eq,
         Operator::NotEq => CmpOp::Ne,
@@ -188,7 +150,7 @@ fn compare_value(field: Field, ty: ColumnType, op: CmpOp, value: Value) -> Optio
 }
 
 /// The literal as a value of the column's type, if that is the same value.
-fn exact(ty: ColumnType, value: &Value) -> Option<Value> {
+pub(super) fn exact(ty: ColumnType, value: &Value) -> Option<Value> {
     let cast = value.clone().cast(ty).ok()?;
     let same = match (&cast, value) {
         (Value::Int(a), Value::Double(b)) => *a as f64 == *b && a.unsigned_abs() < 1 << 53,
@@ -248,7 +210,7 @@ fn between_values(field: Field, ty: ColumnType, op: CmpOp, value: &Value) -> Opt
 }
 
 /// The operator with its sides exchanged.
-fn flipped(op: CmpOp) -> CmpOp {
+pub(super) fn flipped(op: CmpOp) -> CmpOp {
     match op {
         CmpOp::Lt => CmpOp::Gt,
         CmpOp::Le => CmpOp::Ge,

@@ -18,6 +18,7 @@ pub mod query;
 mod rewrite;
 mod scan;
 pub mod table;
+mod template;
 mod text;
 mod three_valued;
 mod tpch;

@@ -10,10 +10,13 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::expr::{FieldNames, has_params, predicate, with_params};
+use super::expr::FieldNames;
 use super::query::to_df;
 use super::scan::ScanExec;
-use crate::access::{Choice, Jumps, Need, OrderBy, Path, Source, Statistics, choose, probe_jumps};
+use super::template::Template;
+use crate::access::{
+    Choice, Jumps, Need, OrderBy, Path, Source, Statistics, choose, choose_again, probe_jumps,
+};
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanSpec, field_type};
 use crate::key::KeyRanges;
@@ -86,11 +89,6 @@ impl Relation {
             None => Source::Table(&self.table),
         }
     }
-
-    /// A filter in our own algebra. `None` if a parameter has no value that suits it.
-    fn predicate(&self, filter: &Expr, params: &[Value]) -> Option<Predicate> {
-        with_params(filter, params).map(|filter| predicate(&filter, &self.names))
-    }
 }
 
 /// One mention of a table or index table in a query, over the query's snapshot.
@@ -123,7 +121,8 @@ impl TableSource {
 
     /// A filter of this table in our own algebra; opaque if a parameter does not suit it.
     pub fn predicate(&self, filter: &Expr) -> Predicate {
-        let known = self.relation.predicate(filter, &self.binding.params);
+        let names = &self.relation.names;
+        let known = Template::new(filter, names).fill(names, &self.binding.params);
         known.unwrap_or_else(|| Predicate::Opaque(filter.to_string()))
     }
 
@@ -143,9 +142,10 @@ impl TableSource {
             Arc::new(relation.schema.project(projection).map_err(|e| {
                 Error::internal("a projection names columns that are not there").caused_by(e)
             })?);
-        let request = Request {
+        let mut request = Request {
             relation: Arc::clone(relation),
-            filters: filters.to_vec(),
+            filters: filters.iter().map(|filter| Template::new(filter, &relation.names)).collect(),
+            path: None,
             output: projection.iter().map(|i| relation.fields[*i]).collect(),
             schema,
             limit: if order.is_empty() { limit } else { wanted_limit },
@@ -153,6 +153,7 @@ impl TableSource {
         };
         let bound = request.bind(&self.binding)?;
         let bound = bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))?;
+        request.path = Some(bound.spec.access.path);
         Ok(ScanExec::new(Arc::new(request), Arc::new(bound), limit))
     }
 }
@@ -161,7 +162,9 @@ impl TableSource {
 #[derive(Clone)]
 pub struct Request {
     relation: Arc<Relation>,
-    filters: Vec<Expr>,
+    filters: Vec<Template>,
+    /// The path of the first run.
+    path: Option<Path>,
     output: Vec<Field>,
     /// Columns of the scan.
     pub schema: SchemaRef,
@@ -195,9 +198,8 @@ impl Request {
         let relation = &self.relation;
         let mut predicates = Vec::with_capacity(self.filters.len());
         for filter in &self.filters {
-            match relation.predicate(filter, &binding.params) {
-                Some(p) if p.has_opaque() && has_params(filter) => return Ok(None),
-                Some(p) => predicates.push(p),
+            match filter.fill(&relation.names, &binding.params) {
+                Some(predicate) => predicates.push(predicate),
                 None => return Ok(None),
             }
         }
@@ -208,7 +210,11 @@ impl Request {
             limit: self.limit,
         };
         let stats = StoreStatistics(&*binding.snapshot);
-        let Choice { access, chosen, rejected } = choose(relation.source(), &need, &stats);
+        let again = self.path.and_then(|path| choose_again(relation.source(), &need, path, &stats));
+        let Choice { access, chosen, rejected } = match again {
+            Some(access) => Choice { access, chosen: String::new(), rejected: Vec::new() },
+            None => choose(relation.source(), &need, &stats),
+        };
         let index = match access.path {
             _ if relation.index.is_some() => relation.index.clone(),
             Path::Primary => None,

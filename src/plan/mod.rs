@@ -14,12 +14,12 @@ mod alternatives;
 mod implication;
 mod like;
 mod ordering;
-mod point;
 mod predicate;
 #[cfg(test)]
 mod proof;
 mod ranges;
 mod sets;
+mod short;
 mod skip;
 #[cfg(test)]
 mod testing;

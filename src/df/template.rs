@@ -1,0 +1,103 @@
+//! A filter whose parameters get their values when the plan runs.
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::{BinaryExpr, Expr};
+
+use super::expr::{FieldNames, comparison, exact, flipped, predicate};
+use crate::plan::{CmpOp, Field, Predicate};
+use crate::row::column_type_of;
+use crate::value::{ColumnType, Value, decimal_to_double};
+
+/// A filter in our own algebra, but for the values of its parameters.
+#[derive(Clone)]
+pub enum Template {
+    /// It has no parameters.
+    Known(Predicate),
+    /// A column compared with a parameter, which is at this place among them.
+    Compare { field: Field, op: CmpOp, ty: ColumnType, param: usize },
+    /// Anything else.
+    Expr(Expr),
+}
+
+impl Template {
+    /// The template of a filter.
+    pub fn new(filter: &Expr, names: &FieldNames) -> Template {
+        if !has_params(filter) {
+            return Template::Known(predicate(filter, names));
+        }
+        compared(filter, names).unwrap_or_else(|| Template::Expr(filter.clone()))
+    }
+
+    /// The filter for these parameters. `None` if one of them has no value that suits, such as `2.5` for an
+    /// integer or `'x'` for a date: then the filter is to be planned with the value in it.
+    pub fn fill(&self, names: &FieldNames, params: &[Value]) -> Option<Predicate> {
+        match self {
+            Template::Known(predicate) => Some(predicate.clone()),
+            Template::Compare { field, op, ty, param } => {
+                let value = suited(params.get(*param)?, *ty)?;
+                Some(Predicate::compare(*field, *op, value))
+            }
+            Template::Expr(filter) => {
+                let filled = predicate(&with_params(filter, params)?, names);
+                (!filled.has_opaque()).then_some(filled)
+            }
+        }
+    }
+}
+
+/// Holds a parameter.
+fn has_params(expr: &Expr) -> bool {
+    expr.exists(|e| Ok(matches!(e, Expr::Placeholder(_)))).unwrap_or(true)
+}
+
+/// `column = $1`, or the other way round, if both are of one type.
+fn compared(filter: &Expr, names: &FieldNames) -> Option<Template> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = filter else { return None };
+    let op = comparison(*op)?;
+    let (column, op, placeholder) = match (&**left, &**right) {
+        (column @ Expr::Column(_), Expr::Placeholder(placeholder)) => (column, op, placeholder),
+        (Expr::Placeholder(placeholder), column @ Expr::Column(_)) => (column, flipped(op), placeholder),
+        _ => return None,
+    };
+    let (field, ty) = names.of(column)?;
+    let (param, wanted) = place(placeholder)?;
+    let is_same = crate::row::arrow_type(ty) == crate::row::arrow_type(wanted);
+    is_same.then_some(Template::Compare { field, op, ty, param })
+}
+
+/// Where a parameter's value is, and the type it is compared as.
+fn place(placeholder: &Placeholder) -> Option<(usize, ColumnType)> {
+    let n: usize = placeholder.id.strip_prefix('$')?.parse().ok()?;
+    Some((n.checked_sub(1)?, column_type_of(placeholder.field.as_ref()?)?))
+}
+
+/// The same value as one of this type.
+fn suited(value: &Value, ty: ColumnType) -> Option<Value> {
+    match (value, ty) {
+        (Value::Null, _) => Some(Value::Null),
+        (Value::Int(_), ColumnType::BigInt) => Some(value.clone()),
+        (Value::Decimal(d, scale), ColumnType::Double) => Some(Value::Double(decimal_to_double(*d, *scale))),
+        (Value::Text(text), ty) if !ty.is_text() => exact(ty, &super::text::read(text, ty).ok()?),
+        _ => exact(ty, value),
+    }
+}
+
+/// The expression with values for its parameters.
+fn with_params(expr: &Expr, params: &[Value]) -> Option<Expr> {
+    let mut suits = true;
+    let replaced = expr.clone().transform(|e| {
+        let Expr::Placeholder(placeholder) = &e else { return Ok(Transformed::no(e)) };
+        let literal = param(placeholder, params);
+        suits &= literal.is_some();
+        Ok(literal.map_or(Transformed::no(e), Transformed::yes))
+    });
+    replaced.ok().filter(|_| suits).map(|e| e.data)
+}
+
+fn param(placeholder: &Placeholder, params: &[Value]) -> Option<Expr> {
+    let (at, ty) = place(placeholder)?;
+    let scalar = super::query::scalar_of(&suited(params.get(at)?, ty)?).ok()?;
+    let scalar = scalar.cast_to(placeholder.field.as_ref()?.data_type()).ok()?;
+    Some(Expr::Literal(scalar, None))
+}
