@@ -128,6 +128,7 @@ struct Detail {
     why: Option<String>,
     hint: Option<String>,
     span: Option<Span>,
+    literal: Option<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -141,6 +142,7 @@ impl Error {
             why: None,
             hint: None,
             span: None,
+            literal: None,
             source: None,
         }))
     }
@@ -165,6 +167,13 @@ impl Error {
         Self::new(Kind::Internal, what)
     }
 
+    /// The same error without its cause, which cannot be copied.
+    pub fn copied(&self) -> Self {
+        let Detail { kind, sqlstate, ref what, ref why, ref hint, span, ref literal, source: _ } = *self.0;
+        let (what, why, hint, literal) = (what.clone(), why.clone(), hint.clone(), literal.clone());
+        Error(Box::new(Detail { kind, sqlstate, what, why, hint, span, literal, source: None }))
+    }
+
     /// Adds the reason.
     #[must_use]
     pub fn why(mut self, why: impl Into<String>) -> Self {
@@ -186,6 +195,18 @@ impl Error {
             self.0.span = span.into();
         }
         self
+    }
+
+    /// Names the text literal that is wrong, for who has the statement to point at it.
+    #[must_use]
+    pub fn about(mut self, literal: impl Into<String>) -> Self {
+        self.0.literal = Some(literal.into());
+        self
+    }
+
+    /// The text literal that is wrong.
+    pub fn literal(&self) -> Option<&str> {
+        self.0.literal.as_deref()
     }
 
     /// Sets the SQLSTATE, from [`sqlstate`].

@@ -1,7 +1,10 @@
-//! Decimals next to doubles become doubles.
+//! Decimals next to doubles become doubles, and so do those that are divided.
 //!
 //! DataFusion turns the double of `d > 1.5` into a decimal, which fails for great values and hides the
 //! column from its keys. SQL has it the other way round: the exact number gives way (SQL:2016, 9.5).
+//!
+//! A quotient is not exact anyway. DataFusion cuts it four digits behind those of the dividend, so that
+//! `1.0 / 3 * 3000` is 999.99; a double has sixteen digits, as in SQLite and DuckDB.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -9,7 +12,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Between, Case, InList, ScalarFunction};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, cast};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, cast};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use super::rewrite::rewrite_expressions;
@@ -26,16 +29,21 @@ impl AnalyzerRule for DoublesWin {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
         rewrite_expressions(plan, &|mut expr, schema| {
-            let changed = settle(peers(&mut expr), schema);
+            let divided = matches!(&expr, Expr::BinaryExpr(BinaryExpr { op: Operator::Divide, .. }));
+            let changed = settle(peers(&mut expr), schema, divided);
             Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
         })
     }
 }
 
 /// The operands of an expression that take one type.
-fn peers(expr: &mut Expr) -> Vec<&mut Expr> {
+pub fn peers(expr: &mut Expr) -> Vec<&mut Expr> {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => vec![left, right],
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if op.supports_propagation() || *op == Operator::Divide =>
+        {
+            vec![left, right]
+        }
         Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],
         Expr::InList(InList { expr, list, .. }) => std::iter::once(&mut **expr).chain(list).collect(),
         Expr::Case(Case { expr: None, when_then_expr, else_expr }) => {
@@ -50,15 +58,16 @@ fn peers(expr: &mut Expr) -> Vec<&mut Expr> {
     }
 }
 
-/// Makes the decimals among `peers` doubles if there is a float too; true if it did.
-fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+/// Makes the decimals among `peers` doubles if there is a float too, or if they are `divided`; true if it did.
+fn settle(peers: Vec<&mut Expr>, schema: &DFSchema, divided: bool) -> bool {
     let types: Vec<DataType> =
         peers.iter().map(|peer| peer.get_type(schema).unwrap_or(DataType::Null)).collect();
     let is_decimal = |ty: &DataType| matches!(ty, DataType::Decimal128(..) | DataType::Decimal256(..));
-    if !types.iter().any(DataType::is_floating) || !types.iter().any(is_decimal) {
+    if !types.iter().any(is_decimal) || !(divided || types.iter().any(DataType::is_floating)) {
         return false;
     }
-    for (peer, _) in peers.into_iter().zip(&types).filter(|(_, ty)| is_decimal(ty)) {
+    let gives_way = |ty: &DataType| is_decimal(ty) || (divided && ty.is_integer());
+    for (peer, _) in peers.into_iter().zip(&types).filter(|(_, ty)| gives_way(ty)) {
         *peer = double(std::mem::take(peer));
     }
     true

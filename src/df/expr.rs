@@ -167,7 +167,8 @@ pub(super) fn exact(ty: ColumnType, value: &Value) -> Option<Value> {
         | (Value::Boolean(_), Value::Boolean(_))
         | (Value::Date(_), Value::Date(_))
         | (Value::Timestamp(_), Value::Timestamp(_))
-        | (Value::TimestampTz(_), Value::TimestampTz(_)) => cast == *value,
+        | (Value::TimestampTz(_), Value::TimestampTz(_))
+        | (Value::Uuid(_), Value::Uuid(_)) => cast == *value,
         _ => false,
     };
     same.then_some(cast)

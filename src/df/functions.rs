@@ -16,18 +16,25 @@ use datafusion::logical_expr::{
 use super::integers::ExactSum;
 use super::query::to_df;
 use crate::error::{Error, Result};
-use crate::key::{TimeFormat, md5_bucket};
+use crate::key::{TimeFormat, md5_bucket, md5_digits};
 use crate::row::any_value_at;
 use crate::value::Value;
+
+/// Widest text that `lpad` and `rpad` make.
+const PADDED_CHARS_MAX: usize = 1 << 20;
 
 /// Adds the functions to a session.
 pub fn register(state: &mut SessionState) {
     let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(ExactSum::default())));
-    let functions: [(&'static str, Body, DataType); 4] = [
+    let functions: [(&'static str, Body, DataType); 8] = [
         ("to_char", to_char, DataType::Utf8),
         ("md5_bucket", bucket, DataType::Utf8),
         ("code", code, DataType::Utf8),
         ("octet_length", octet_length, DataType::Int64),
+        ("length", length, DataType::Int64),
+        ("md5", md5, DataType::Utf8),
+        ("lpad", lpad, DataType::Utf8),
+        ("rpad", rpad, DataType::Utf8),
     ];
     for (name, body, output) in functions {
         // The registry refuses nothing: a function of that name is replaced.
@@ -141,6 +148,72 @@ fn octet_length(args: &[Value]) -> Result<Value> {
         [Value::Text(text)] => Ok(Value::Int(text.len() as i64)),
         [Value::Bytes(bytes)] => Ok(Value::Int(bytes.len() as i64)),
         _ => Err(Error::invalid("octet_length takes a text or bytes").hint("octet_length(rowkey)")),
+    }
+}
+
+/// `length(text or bytes)`: characters of a text, bytes of bytes, as in PostgreSQL and SQLite.
+fn length(args: &[Value]) -> Result<Value> {
+    match args {
+        [Value::Null] => Ok(Value::Null),
+        [Value::Bytes(bytes)] => Ok(Value::Int(bytes.len() as i64)),
+        [value] => Ok(Value::Int(value.to_string().chars().count() as i64)),
+        _ => Err(Error::invalid("length takes one value").hint("length(name)")),
+    }
+}
+
+/// `md5(value)`: of the value's text form, as in key layouts.
+fn md5(args: &[Value]) -> Result<Value> {
+    match args {
+        [Value::Null] => Ok(Value::Null),
+        [value] => Ok(Value::Text(md5_digits(value.as_ref()))),
+        _ => Err(Error::invalid("md5 takes one value").hint("md5(user_id)")),
+    }
+}
+
+fn lpad(args: &[Value]) -> Result<Value> {
+    padded("lpad", args, |text, pad| pad + text)
+}
+
+fn rpad(args: &[Value]) -> Result<Value> {
+    padded("rpad", args, |text, pad| format!("{text}{pad}"))
+}
+
+/// `lpad(value, width [, fill])`: in key layouts a number is filled up with zeros, so it is here. A longer
+/// text is cut; a longer number is not.
+fn padded(name: &str, args: &[Value], join: fn(&str, String) -> String) -> Result<Value> {
+    let usage = || {
+        Error::invalid(format!("{name} takes a value, a width and what to fill up with"))
+            .hint(format!("{name}(id, 6), {name}(name, 20, ' ')"))
+    };
+    let (value, width, fill) = match args {
+        [value, Value::Int(width)] => (value, *width, None),
+        [value, Value::Int(width), Value::Text(fill)] => (value, *width, Some(fill.as_str())),
+        args if (2..=3).contains(&args.len()) && args.iter().any(Value::is_null) => return Ok(Value::Null),
+        _ => return Err(usage()),
+    };
+    let is_number = matches!(value, Value::Int(_) | Value::Decimal(..) | Value::Double(_));
+    let fill = fill.unwrap_or(if is_number && name == "lpad" { "0" } else { " " });
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    let width = usize::try_from(width.max(0)).unwrap_or(usize::MAX);
+    if width > PADDED_CHARS_MAX {
+        return Err(Error::invalid(format!("{name} to {width} characters is too much"))
+            .why(format!("the most is {PADDED_CHARS_MAX}"))
+            .state(crate::error::sqlstate::LIMIT));
+    }
+    let text = value.to_string();
+    let len = text.chars().count();
+    if len >= width {
+        return Ok(Value::Text(if is_number { text } else { text.chars().take(width).collect() }));
+    }
+    let pad: String = fill.chars().cycle().take(width - len).collect();
+    // The sign of a number stays in front of its zeros.
+    match text.strip_prefix('-') {
+        Some(digits) if is_number && name == "lpad" && fill == "0" => {
+            Ok(Value::Text(format!("-{pad}{digits}")))
+        }
+        _ => Ok(Value::Text(join(&text, pad))),
     }
 }
 

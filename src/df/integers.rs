@@ -3,13 +3,15 @@
 //! DataFusion's `+`, `-`, `*` and `sum` wrap around on overflow. Before types are settled,
 //! [`WideIntegers`] makes the operands BIGINT, so that a product of two INTEGER columns fits, as it does in
 //! SQLite; afterwards, [`CheckedIntegers`] puts functions that fail in the place of the operators.
+//! Their division has an error for a zero already; `/` and `%` of doubles get the same, and no operator of
+//! doubles gives a -0, which Arrow would take for less than 0.
 //! [`ExactSum`] adds integers as 128-bit decimals, so that only a result which does not fit is an error.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, Decimal128Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Decimal128Array};
 use arrow::compute::kernels::numeric;
-use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Int64Type};
+use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int64Type};
 use arrow::error::ArrowError;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -27,6 +29,7 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
 
 use super::rewrite::rewrite_expressions;
+use crate::value::canonical_double;
 
 /// Casts the operands of `+`, `-` and `*` to BIGINT if both are integers; it belongs before type coercion.
 #[derive(Debug)]
@@ -57,9 +60,9 @@ impl AnalyzerRule for WideIntegers {
     }
 }
 
-/// Replaces `+`, `-` and `*` of integers; `-x` is `0 - x`.
+/// Replaces `+`, `-` and `*` of integers, `*`, `/` and `%` of doubles; `-x` is `0 - x`.
 #[derive(Debug)]
-pub struct CheckedIntegers([Arc<ScalarUDF>; 3]);
+pub struct CheckedIntegers([Arc<ScalarUDF>; 5]);
 
 impl CheckedIntegers {
     /// The rule; it belongs behind type coercion.
@@ -68,38 +71,64 @@ impl CheckedIntegers {
         CheckedIntegers([
             function("add", Operator::Plus, numeric::add),
             function("subtract", Operator::Minus, numeric::sub),
-            function("multiply", Operator::Multiply, numeric::mul),
+            function("multiply", Operator::Multiply, |a, b| Ok(canonical(numeric::mul(a, b)?))),
+            function("divide", Operator::Divide, |a, b| not_by_zero(numeric::div(a, b)?, b).map(canonical)),
+            function("modulo", Operator::Modulo, |a, b| not_by_zero(numeric::rem(a, b)?, b).map(canonical)),
         ])
     }
 
     fn checked(&self, expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-        let [add, subtract, multiply] = &self.0;
+        let [add, subtract, multiply, divide, modulo] = &self.0;
         let (left, op, right) = match expr {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => (left, op, right),
             Expr::Negative(inner) => {
                 let ty = inner.get_type(schema)?;
-                if !ty.is_integer() {
+                if !is_plain(&ty) {
                     return Ok(Transformed::no(Expr::Negative(inner)));
                 }
                 let zero = Expr::Literal(ScalarValue::new_zero(&ty)?, None);
+                if ty.is_floating() {
+                    return Ok(Transformed::yes(zero - *inner));
+                }
                 (Box::new(zero), Operator::Minus, inner)
             }
-            other => return Ok(Transformed::no(other)),
+            other => return with_one_zero(other, schema),
         };
-        let function = match op {
-            Operator::Plus => Some(add),
-            Operator::Minus => Some(subtract),
-            Operator::Multiply => Some(multiply),
-            _ => None,
+        let (function, checked): (_, fn(&DataType) -> bool) = match op {
+            Operator::Plus => (add, DataType::is_integer),
+            Operator::Minus => (subtract, DataType::is_integer),
+            Operator::Multiply => (multiply, is_plain),
+            Operator::Divide => (divide, DataType::is_floating),
+            Operator::Modulo => (modulo, DataType::is_floating),
+            _ => return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),
         };
-        Ok(match function {
-            Some(function) if left.get_type(schema)?.is_integer() && right.get_type(schema)?.is_integer() => {
+        Ok(match (left.get_type(schema)?, right.get_type(schema)?) {
+            (l, r) if checked(&l) && checked(&r) => {
                 let function = Arc::clone(function);
                 Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![*left, *right])))
             }
             _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
         })
     }
+}
+
+/// Integers and floats, but no decimals.
+fn is_plain(ty: &DataType) -> bool {
+    ty.is_integer() || ty.is_floating()
+}
+
+/// Adds zero to what may be -0: a rounded double, or one that was a text.
+fn with_one_zero(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let may_be_negative = match &expr {
+        Expr::ScalarFunction(call) => matches!(call.name(), "ceil" | "round" | "trunc" | "signum"),
+        Expr::Cast(cast) => cast.field.data_type().is_floating() && cast.expr.get_type(schema)?.is_string(),
+        _ => false,
+    };
+    let ty = if may_be_negative { expr.get_type(schema)? } else { DataType::Null };
+    if !ty.is_floating() {
+        return Ok(Transformed::no(expr));
+    }
+    Ok(Transformed::yes(expr + Expr::Literal(ScalarValue::new_zero(&ty)?, None)))
 }
 
 impl AnalyzerRule for CheckedIntegers {
@@ -112,7 +141,38 @@ impl AnalyzerRule for CheckedIntegers {
     }
 }
 
-type Kernel = fn(&dyn arrow::array::Datum, &dyn arrow::array::Datum) -> Result<ArrayRef, ArrowError>;
+/// Doubles with one zero and one NaN, as [`canonical_double`] has them; anything else as it is.
+fn canonical(values: ArrayRef) -> ArrayRef {
+    match values.data_type() {
+        DataType::Float64 => {
+            Arc::new(values.as_primitive::<Float64Type>().unary::<_, Float64Type>(canonical_double))
+        }
+        DataType::Float32 => {
+            Arc::new(values.as_primitive::<Float32Type>().unary::<_, Float32Type>(|d| d + 0.0))
+        }
+        _ => values,
+    }
+}
+
+/// `quotients`, unless one of them that is not NULL was divided by zero.
+fn not_by_zero(quotients: ArrayRef, divisors: &dyn Datum) -> Result<ArrayRef, ArrowError> {
+    let (divisors, is_scalar) = divisors.get();
+    // Arrow's own comparison tells -0 from 0.
+    let zeros = match divisors.data_type() {
+        DataType::Float64 => BooleanArray::from_unary(divisors.as_primitive::<Float64Type>(), |d| d == 0.0),
+        DataType::Float32 => BooleanArray::from_unary(divisors.as_primitive::<Float32Type>(), |d| d == 0.0),
+        _ => return Ok(quotients),
+    };
+    let by_zero = |row| zeros.is_valid(row) && zeros.value(row);
+    if zeros.true_count() > 0
+        && (0..quotients.len()).any(|row| quotients.is_valid(row) && by_zero(if is_scalar { 0 } else { row }))
+    {
+        return Err(ArrowError::DivideByZero);
+    }
+    Ok(quotients)
+}
+
+type Kernel = fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>;
 
 /// An operator of two integers of one type.
 #[derive(Debug)]

@@ -20,5 +20,6 @@ mod rewrite;
 mod scan;
 pub mod table;
 mod template;
+mod text;
 mod three_valued;
 mod tpch;

@@ -40,6 +40,7 @@ use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::plain_numbers;
 use super::table::{Advice, Binding, TableSource};
+use super::text::{TextCasts, TextOperands};
 use super::three_valued::ThreeValued;
 use super::{functions, order, tpch};
 use crate::catalog::{Catalog, Relation};
@@ -88,9 +89,11 @@ impl Default for Planner {
             .with_optimizer_rules(optimizer_rules())
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
+                Arc::new(TextOperands),
                 Arc::new(DoublesWin),
                 Arc::new(WideIntegers),
                 Arc::new(TypeCoercion::new()),
+                Arc::new(TextCasts),
                 Arc::new(NullAwareIn),
                 Arc::new(CheckedIntegers::new()),
             ])
@@ -384,30 +387,35 @@ pub fn df_error(error: DataFusionError) -> Error {
             Ok(ours) => *ours,
             Err(other) => Error::internal(other.to_string()).caused_by(other),
         },
-        DataFusionError::Context(_, inner) => df_error(*inner),
-        DataFusionError::Shared(inner) => match Arc::try_unwrap(inner) {
-            Ok(inner) => df_error(inner),
-            Err(shared) => match shared.find_root() {
-                DataFusionError::ResourcesExhausted(what) => out_of_memory(what),
-                _ => Error::invalid(message(&shared.to_string())),
-            },
+        other => translated(&other),
+    }
+}
+
+/// An error that others may see too, as a join's two sides do: a copy of ours, or what it says.
+fn translated(error: &DataFusionError) -> Error {
+    match error {
+        DataFusionError::External(source) => match source.downcast_ref::<Error>() {
+            Some(ours) => ours.copied(),
+            None => Error::internal(source.to_string()),
         },
-        DataFusionError::Collection(mut all) if !all.is_empty() => df_error(all.swap_remove(0)),
+        DataFusionError::Context(_, inner) => translated(inner),
+        DataFusionError::Shared(inner) => translated(inner),
+        DataFusionError::Collection(all) if !all.is_empty() => translated(&all[0]),
         DataFusionError::Diagnostic(diagnostic, inner) => {
             let span = diagnostic.span.map(|s| Span {
                 line: s.start.line as u32,
                 column: s.start.column as u32,
                 len: s.end.column.saturating_sub(s.start.column) as u32,
             });
-            df_error(*inner).at(span)
+            translated(inner).at(span)
         }
-        DataFusionError::SchemaError(error, _) => schema_error(*error),
-        DataFusionError::ArrowError(error, _) => arrow_error(*error),
+        DataFusionError::SchemaError(error, _) => schema_error(error),
+        DataFusionError::ArrowError(error, _) => arrow_error(error),
         DataFusionError::SQL(error, _) => Error::invalid(error.to_string()).state(sqlstate::SYNTAX),
-        DataFusionError::NotImplemented(what) => Error::unsupported(message(&what)),
-        DataFusionError::ResourcesExhausted(what) => out_of_memory(&what),
-        DataFusionError::Internal(what) => Error::internal(message(&what)),
-        DataFusionError::Plan(what) | DataFusionError::Execution(what) => Error::invalid(message(&what)),
+        DataFusionError::NotImplemented(what) => Error::unsupported(message(what)),
+        DataFusionError::ResourcesExhausted(what) => out_of_memory(what),
+        DataFusionError::Internal(what) => Error::internal(message(what)),
+        DataFusionError::Plan(what) | DataFusionError::Execution(what) => Error::invalid(message(what)),
         other => Error::invalid(message(&other.to_string())),
     }
 }
@@ -435,7 +443,7 @@ fn message(text: &str) -> String {
     text.to_owned()
 }
 
-fn schema_error(error: SchemaError) -> Error {
+fn schema_error(error: &SchemaError) -> Error {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
             let place = field.relation.as_ref().map(|r| format!(" in {}", r.table())).unwrap_or_default();
@@ -460,7 +468,7 @@ fn schema_error(error: SchemaError) -> Error {
     }
 }
 
-fn arrow_error(error: arrow::error::ArrowError) -> Error {
+fn arrow_error(error: &arrow::error::ArrowError) -> Error {
     use arrow::error::ArrowError;
     match error {
         ArrowError::DivideByZero => Error::invalid("division by zero").state("22012"),
@@ -468,11 +476,11 @@ fn arrow_error(error: arrow::error::ArrowError) -> Error {
             .why("the result does not fit its type")
             .hint("cast to a wider type")
             .state(sqlstate::OUT_OF_RANGE),
-        ArrowError::CastError(what) | ArrowError::ParseError(what) => cast_error(&what),
+        ArrowError::CastError(what) | ArrowError::ParseError(what) => cast_error(what),
         ArrowError::InvalidArgumentError(what) => Error::invalid(what).state(sqlstate::INVALID_TEXT),
-        ArrowError::ExternalError(source) => match source.downcast::<DataFusionError>() {
-            Ok(inner) => df_error(*inner),
-            Err(other) => Error::invalid(other.to_string()),
+        ArrowError::ExternalError(source) => match source.downcast_ref::<DataFusionError>() {
+            Some(inner) => translated(inner),
+            None => Error::invalid(source.to_string()),
         },
         other => Error::invalid(other.to_string()),
     }

@@ -78,7 +78,7 @@ fn suited(value: &Value, ty: ColumnType) -> Option<Value> {
         (Value::Null, _) => Some(Value::Null),
         (Value::Int(_), ColumnType::BigInt) => Some(value.clone()),
         (Value::Decimal(d, scale), ColumnType::Double) => Some(Value::Double(decimal_to_double(*d, *scale))),
-        (Value::Text(_), ty) if !ty.is_text() => value.clone().cast(ty).ok(),
+        (Value::Text(text), ty) if !ty.is_text() => exact(ty, &super::text::read(text, ty).ok()?),
         _ => exact(ty, value),
     }
 }

@@ -189,7 +189,7 @@ mod tests {
         let found = column((0..1000).map(value).collect(), 100_000);
         assert_eq!(found.nulls, 0.1);
         assert_eq!(found.common, [(Value::Int(7), 0.5)]);
-        assert!(found.distinct > 10_000.0, "{}", found.distinct);
+        assert!((700.0..1000.0).contains(&found.distinct), "{}", found.distinct);
         assert_eq!(found.bounds.len(), 101);
         assert!(found.bounds.is_sorted());
         assert_eq!(column(Vec::new(), 0), ColumnStatistics::default());

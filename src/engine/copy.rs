@@ -104,7 +104,10 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let mut warnings = Vec::new();
     if skipped > 0 {
         warnings.push(Warning {
-            what: format!("{skipped} rows of {} were skipped", copy.path),
+            what: match skipped {
+                1 => format!("1 row of {} was skipped", copy.path),
+                n => format!("{n} rows of {} were skipped", copy.path),
+            },
             why: reader
                 .first_skipped()
                 .map_or_else(String::new, |e| format!("the first of them: {}", e.what())),
@@ -143,8 +146,13 @@ pub fn load(
     // Identity counters move from chunk to chunk and are written at the end.
     let mut counters = WriteBatch::default();
     while let Some(rows) = next()? {
-        let cells =
-            Cells { columns: columns.to_vec(), rows, overriding: None, before: loader.rows() as usize };
+        let cells = Cells {
+            columns: columns.to_vec(),
+            rows,
+            overriding: None,
+            before: loader.rows() as usize,
+            written: &[],
+        };
         let rows = view.db.runtime().block_on(complete(&locked, table, cells, &mut counters))?;
         rows.iter().try_for_each(|row| loader.add(row))?;
     }

@@ -16,7 +16,7 @@ use crate::store::{Mutation, WriteBatch};
 use crate::value::{ColumnType, Value};
 
 /// Values given for some columns of some rows; `None` asks for the default.
-pub struct Cells {
+pub struct Cells<'a> {
     /// Columns of each row.
     pub columns: Vec<ColumnId>,
     /// As many cells a row as there are columns.
@@ -25,6 +25,8 @@ pub struct Cells {
     pub overriding: Option<Overriding>,
     /// Rows of the statement that came before these, for messages.
     pub before: usize,
+    /// What the cells were written as, if they were: for messages too.
+    pub written: &'a [Vec<ast::Expr>],
 }
 
 /// Casts the cells to their columns and fills in what was not given. Identity counters that move are
@@ -35,7 +37,7 @@ pub struct Cells {
 pub async fn complete(
     view: &View,
     table: &TableDef,
-    cells: Cells,
+    cells: Cells<'_>,
     batch: &mut WriteBatch,
 ) -> Result<Vec<Vec<Value>>> {
     let n = cells.rows.len();
@@ -52,7 +54,7 @@ pub async fn complete(
         }
     }
     for (at, row) in cells.rows.into_iter().enumerate() {
-        for (id, cell) in cells.columns.iter().zip(row) {
+        for (i, (id, cell)) in cells.columns.iter().zip(row).enumerate() {
             let column = table.column(*id);
             match cell {
                 None => missing[usize::from(id.0)].push(at),
@@ -65,7 +67,10 @@ pub async fn complete(
                         (Some(identity), None) if identity.always => return Err(always_identity(column)),
                         _ => {}
                     }
-                    rows[at][usize::from(id.0)] = assign(value, column).map_err(|e| in_row(e, at))?;
+                    rows[at][usize::from(id.0)] = assign(value, column).map_err(|e| {
+                        let written = cells.written.get(at).and_then(|row| row.get(i));
+                        in_row(e, at).at(written.and_then(crate::sql::span_of))
+                    })?;
                 }
             }
         }

@@ -322,7 +322,10 @@ impl Session {
         self.watch.cancel.start(self.settings.statement_timeout);
         let cancel = self.watch.cancel.clone();
         // Boxed: the future of every kind of statement in one is large.
-        cancel.guard(Box::pin(self.run(statement, params))).await
+        cancel
+            .guard(Box::pin(self.run(statement, params)))
+            .await
+            .map_err(|e| sql::point_at_literal(e, statement))
     }
 
     /// Stops what this session runs, from another thread.

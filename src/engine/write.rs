@@ -78,21 +78,21 @@ fn finish(view: &View, table: &TableDef, changes: Changes, batch: &mut WriteBatc
 }
 
 /// What became of an INSERT's source.
-enum Sourced {
+enum Sourced<'a> {
     /// Its rows, to be written.
-    Cells(Cells),
+    Cells(Cells<'a>),
     /// So many rows, which are in the table already.
     Loaded(u64),
 }
 
 /// Columns and cells of an INSERT's source.
-async fn source_cells(
+async fn source_cells<'a>(
     view: &View,
     table: &TableDef,
-    stmt: &Insert,
+    stmt: &'a Insert,
     params: &[Value],
     may_load: bool,
-) -> Result<Sourced> {
+) -> Result<Sourced<'a>> {
     let columns = target_columns(view, table, stmt)?;
     let (columns, rows) = match &stmt.source {
         InsertSource::DefaultValues => (Vec::new(), vec![Vec::new()]),
@@ -109,7 +109,11 @@ async fn source_cells(
             (columns, source.into_rows())
         }
     };
-    Ok(Sourced::Cells(Cells { columns, rows, overriding: stmt.overriding, before: 0 }))
+    let written = match &stmt.source {
+        InsertSource::Values(rows) => &rows[..],
+        InsertSource::DefaultValues | InsertSource::Query(_) => &[],
+    };
+    Ok(Sourced::Cells(Cells { columns, rows, overriding: stmt.overriding, before: 0, written }))
 }
 
 /// Columns an INSERT names; all of them if it names none.

@@ -73,7 +73,7 @@ enum Position {
     /// The keys not yet asked for start here.
     Keys(usize),
     /// What is left of the walk.
-    Walk(Walk),
+    Walk(Box<Walk>),
 }
 
 /// A scan under way.
@@ -112,7 +112,7 @@ impl Scan {
         let keyspace = spec.index.as_ref().map_or(spec.table.rows(), |index| index.keyspace);
         let position = match &spec.access.method {
             Method::Empty | Method::Get(_) => Position::Keys(0),
-            method @ Method::Scan { .. } => Position::Walk(Walk::new(method, keyspace)),
+            method @ Method::Scan { .. } => Position::Walk(Box::new(Walk::new(method, keyspace))),
         };
         Scan {
             spec,

@@ -83,4 +83,4 @@ pub use problem::{BadKey, KeyError, LayoutError, Rule, Warning};
 pub use range::{End, KeyRange, KeyRanges};
 pub use rowkey::{Rowkey, hex, prefix_end};
 pub use time_format::TimeFormat;
-pub use transform::{ColumnId, Transform, md5_bucket};
+pub use transform::{ColumnId, Transform, md5_bucket, md5_digits};

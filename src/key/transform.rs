@@ -454,7 +454,6 @@ pub(super) fn put_bucket(bucket: u32, buckets: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// The bucket of several columns' values, none NULL: the first 8 bytes of their hash, modulo `buckets`.
 /// The bucket of `md5_bucket(values, buckets)` as its part writes it: decimal text, as wide as
 /// `buckets - 1`. `buckets` is at least 1.
 pub fn md5_bucket<'a>(values: impl Iterator<Item = ValueRef<'a>>, buckets: u32) -> String {
@@ -462,6 +461,12 @@ pub fn md5_bucket<'a>(values: impl Iterator<Item = ValueRef<'a>>, buckets: u32) 
     format!("{:0width$}", bucket_of(values, buckets))
 }
 
+/// The hex digits of `md5(value)`.
+pub fn md5_digits(value: ValueRef<'_>) -> String {
+    ValueRef::Bytes(&hash(std::iter::once(value))).to_string()
+}
+
+/// The bucket of several columns' values, none NULL: the first 8 bytes of their hash, modulo `buckets`.
 pub(super) fn bucket_of<'a>(values: impl Iterator<Item = ValueRef<'a>>, buckets: u32) -> u32 {
     let digest = hash(values);
     let (head, _) = digest.split_at(8);

@@ -68,6 +68,10 @@ impl CastError {
     pub fn hint(&self) -> Option<&'static str> {
         match (&self.fault, self.to) {
             (CastFault::OutOfRange, _) => None,
+            (_, ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt) => {
+                Some("write a whole number")
+            }
+            (_, ColumnType::Real | ColumnType::Double | ColumnType::Decimal { .. }) => Some("write a number"),
             (_, ColumnType::Boolean) => Some("write true or false"),
             (_, ColumnType::Date) => Some("write 'YYYY-MM-DD'"),
             (_, ColumnType::Timestamp) => Some("write 'YYYY-MM-DD HH:MM:SS', without a time zone"),
@@ -105,6 +109,9 @@ impl std::error::Error for CastError {}
 impl From<CastError> for Error {
     fn from(e: CastError) -> Self {
         let mut error = Error::invalid(e.to_string()).state(e.sqlstate());
+        if let Some(text) = e.value.strip_prefix('\'').and_then(|v| v.strip_suffix('\'')) {
+            error = error.about(text);
+        }
         if let Some(why) = e.why() {
             error = error.why(why);
         }

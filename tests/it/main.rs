@@ -1,6 +1,7 @@
 //! Integration tests, one binary.
 
 mod bulk;
+mod carets;
 mod cli;
 mod concurrent;
 mod examples;

@@ -112,8 +112,16 @@ pub fn create(path: &Path, format: &Format, schema: SchemaRef) -> Result<Box<dyn
 }
 
 fn cannot(what: &str, path: &Path, e: std::io::Error) -> Error {
+    let hint = match e.kind() {
+        std::io::ErrorKind::NotFound => {
+            "paths start where the program was started; an absolute one always works"
+        }
+        std::io::ErrorKind::PermissionDenied => "see who owns the file, or take another",
+        _ => "see that it is a file, and that the disk has room",
+    };
     Error::new(Kind::Unavailable, format!("cannot {what} '{}'", path.display()))
         .why(e.to_string())
+        .hint(hint)
         .state(sqlstate::IO)
         .caused_by(e)
 }

@@ -6,9 +6,9 @@
 use super::answers::{difference, sqlite};
 use super::conditions;
 use super::dice::Dice;
-use super::tables::{COLUMNS, TABLES, integer, real, text};
+use super::tables::{COLUMNS, TABLES, integer, text};
 use super::world::World;
-use super::{DIVISION, Tally};
+use super::{DIVISION, INTEGER, Tally};
 
 /// A query, and the output columns whose order counts.
 pub struct Question {
@@ -22,8 +22,8 @@ impl From<String> for Question {
     }
 }
 
-/// Asks all three databases and counts what they say.
-pub fn ask(world: &World, question: &Question, tally: &mut Tally) {
+/// Asks all three databases, of world `n`, and counts what they say.
+pub fn ask(world: &World, question: &Question, n: usize, tally: &mut Tally) {
     let sql = &question.sql;
     let expected = match sqlite(&world.sqlite, sql) {
         Ok(rows) => rows,
@@ -33,9 +33,10 @@ pub fn ask(world: &World, question: &Question, tally: &mut Tally) {
         match ours {
             Ok(rows) => match difference(&rows, &expected, &question.ordered) {
                 None => tally.answered += 1,
-                Some(difference) => tally.wrong(world, sql, format!("with {which}: {difference}")),
+                Some(difference) => tally.wrong(world, sql, format!("world {n}, with {which}: {difference}")),
             },
             Err(e) if e.what().contains(DIVISION) => tally.refused(sql, DIVISION),
+            Err(e) if e.what().contains(INTEGER) => tally.refused(sql, INTEGER),
             Err(e) => tally.refused(sql, &e.to_string()),
         }
     }
@@ -79,7 +80,8 @@ impl Names<'_> {
     fn literal(&mut self, kind: Kind) -> String {
         match kind {
             Kind::Integer => (self.dice.below(99) + 1).to_string(),
-            Kind::Real => real(self.dice).replace('-', ""),
+            // Without a point it would be an integer.
+            Kind::Real => format!("{}.{}", self.dice.below(100), self.dice.below(100)),
             Kind::Text => text(self.dice),
         }
     }
@@ -144,7 +146,12 @@ impl Names<'_> {
                 let from = self.number_kind();
                 format!("CAST ( {} AS INTEGER )", self.scalar(from, depth))
             }
-            12 => format!("CAST ( {} AS {} )", self.scalar(other, depth), self.dice.pick(&["REAL", "FLOAT"])),
+            // REAL has 32 bits here and 64 in SQLite.
+            12 => format!(
+                "CAST ( {} AS {} )",
+                self.scalar(other, depth),
+                self.dice.pick(&["DOUBLE PRECISION", "FLOAT"])
+            ),
             _ => format!("ABS ( {} )", self.scalar(kind, depth)),
         }
     }

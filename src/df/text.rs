@@ -1,0 +1,269 @@
+//! Text beside values of other types, read as our own columns read it.
+//!
+//! DataFusion casts a text by Arrow's rules, which take `'2023-11-14 22:14'` for no timestamp, and it casts a
+//! text column to a number for `name = 5`, which fails or not as the data has it. [`TextOperands`] settles
+//! comparisons before their types are: a text literal becomes a value of the type it is compared with, a number
+//! literal beside a text becomes a text. [`TextCasts`] puts our casts in the place of what is left.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+
+use super::doubles::peers;
+use super::query::{scalar_of, to_df};
+use super::rewrite::rewrite_expressions;
+use crate::error::{Error, Result, sqlstate};
+use crate::row::{ColumnBuilder, column_type_of};
+use crate::value::{ColumnType, Value};
+
+/// Gives the literals of comparisons the types they are compared with; it belongs before type coercion.
+#[derive(Debug)]
+pub struct TextOperands;
+
+impl AnalyzerRule for TextOperands {
+    fn name(&self) -> &str {
+        "text_operands"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
+        rewrite_expressions(plan, &|mut expr, schema| {
+            let compares = match &expr {
+                Expr::BinaryExpr(BinaryExpr { op, .. }) => op.supports_propagation(),
+                expr => matches!(expr, Expr::Between(_) | Expr::InList(_)),
+            };
+            let changed = compares && settle(peers(&mut expr), schema).map_err(to_df)?;
+            Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+        })
+    }
+}
+
+/// What an operand is here.
+#[derive(Clone, Copy, PartialEq)]
+enum Operand {
+    /// A text or number as written.
+    Text,
+    Number,
+    /// Anything else of a type that SQL has.
+    Typed(ColumnType),
+    /// NULL, a parameter without a type yet, a type of DataFusion's own.
+    Other,
+}
+
+fn operand(expr: &Expr, schema: &DFSchema) -> Operand {
+    match expr {
+        Expr::Literal(scalar, _) if scalar.is_null() => Operand::Other,
+        Expr::Literal(ScalarValue::Utf8(_), _) => Operand::Text,
+        Expr::Literal(ScalarValue::Int64(_) | ScalarValue::UInt64(_) | ScalarValue::Decimal128(..), _) => {
+            Operand::Number
+        }
+        Expr::Placeholder(_) => Operand::Other,
+        expr => match expr.to_field(schema) {
+            Ok((_, field)) if field.data_type() != &DataType::Null => {
+                column_type_of(&field).map_or(Operand::Other, Operand::Typed)
+            }
+            _ => Operand::Other,
+        },
+    }
+}
+
+/// Casts the literals among `peers` to the type of the others; true if one changed.
+///
+/// Errors: a text that is no value of that type; types that cannot be compared.
+fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
+    let operands: Vec<Operand> = peers.iter().map(|peer| operand(peer, schema)).collect();
+    let typed = operands.iter().filter_map(|o| match o {
+        Operand::Typed(ty) => Some(*ty),
+        _ => None,
+    });
+    let types: Vec<ColumnType> = typed.collect();
+    let Some(&to) = types.first() else { return Ok(false) };
+    if let Some(other) = types.iter().find(|ty| !comparable(to, **ty)) {
+        return Err(incomparable(&to.to_string(), &other.to_string())
+            .hint(format!("CAST one of them, as in CAST(x AS {})", if to.is_text() { other } else { &to })));
+    }
+    let mut changed = false;
+    for (peer, operand) in peers.into_iter().zip(operands) {
+        let value = match (operand, &*peer) {
+            (Operand::Text, Expr::Literal(ScalarValue::Utf8(Some(text)), _)) if !to.is_text() => {
+                read(text, to)?
+            }
+            (Operand::Number, Expr::Literal(number, _)) if to == ColumnType::Varchar => {
+                Value::Text(super::expr::value_of(number)?.to_string())
+            }
+            (Operand::Number, Expr::Literal(number, _)) if !is_number(to) => {
+                match super::expr::value_of(number)? {
+                    Value::Int(i @ (0 | 1)) if to == ColumnType::Boolean => Value::Boolean(i == 1),
+                    number => return Err(incomparable(&to.to_string(), &format!("the number {number}"))),
+                }
+            }
+            _ => continue,
+        };
+        *peer = Expr::Literal(scalar_of(&value)?, None);
+        changed = true;
+    }
+    Ok(changed)
+}
+
+fn is_number(ty: ColumnType) -> bool {
+    ty.is_integer() || matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Decimal { .. })
+}
+
+/// Values of both types have one order. A UUID and bytes are compared with text as it is.
+fn comparable(a: ColumnType, b: ColumnType) -> bool {
+    let kind = |ty: ColumnType| match ty {
+        ColumnType::Boolean => 0,
+        ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz => 1,
+        ty if is_number(ty) => 2,
+        _ => 3,
+    };
+    kind(a) == kind(b)
+}
+
+fn incomparable(a: &str, b: &str) -> Error {
+    Error::invalid(format!("{a} is compared with {b}"))
+        .why("they have no common order")
+        .state(sqlstate::DATATYPE_MISMATCH)
+}
+
+/// A text as the value of `ty` it is compared as: nothing of it is rounded away.
+pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
+    Ok(match ty {
+        ColumnType::Decimal { .. } => {
+            let fraction = text.trim().split_once('.').map_or(0, |(_, fraction)| fraction.len());
+            let scale = u8::try_from(fraction.min(38)).unwrap_or(38);
+            Value::parse(text, ColumnType::Decimal { precision: 38, scale })?
+        }
+        // A key made of bytes is compared with the bytes of a text, unless that says it is hex.
+        ColumnType::Varbinary => match Value::parse(text, ty) {
+            Ok(bytes) => bytes,
+            Err(_) => Value::Bytes(text.as_bytes().to_vec()),
+        },
+        ty => Value::parse(text, ty)?,
+    })
+}
+
+/// Replaces casts of text; it belongs behind type coercion.
+#[derive(Debug)]
+pub struct TextCasts;
+
+impl AnalyzerRule for TextCasts {
+    fn name(&self) -> &str {
+        "text_casts"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
+        rewrite_expressions(plan, &|expr, schema| {
+            let Expr::Cast(cast) = &expr else { return Ok(Transformed::no(expr)) };
+            let to = &cast.field;
+            let Some(ty) = column_type_of(to).filter(|ty| !ty.is_text() && *ty != ColumnType::Varbinary)
+            else {
+                return Ok(Transformed::no(expr));
+            };
+            if cast.expr.get_type(schema)? != DataType::Utf8 || to.data_type().is_string() {
+                return Ok(Transformed::no(expr));
+            }
+            if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = &*cast.expr {
+                let value = Value::parse(text, ty).map_err(|e| to_df(e.into()))?;
+                let scalar = scalar_of(&value).map_err(to_df)?.cast_to(to.data_type())?;
+                return Ok(Transformed::yes(Expr::Literal(scalar, None)));
+            }
+            let function = ScalarUDF::new_from_impl(TextCast {
+                ty,
+                to: to.data_type().clone(),
+                signature: Signature::any(1, Volatility::Immutable),
+            });
+            let args = vec![(*cast.expr).clone()];
+            Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), args))))
+        })
+    }
+}
+
+/// The cast of a text.
+#[derive(Debug)]
+struct TextCast {
+    ty: ColumnType,
+    to: DataType,
+    signature: Signature,
+}
+
+impl PartialEq for TextCast {
+    fn eq(&self, other: &Self) -> bool {
+        self.to == other.to
+    }
+}
+
+impl Eq for TextCast {}
+
+impl Hash for TextCast {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for TextCast {
+    fn name(&self) -> &str {
+        "cast"
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
+        let names: Vec<String> = args.iter().map(|arg| arg.schema_name().to_string()).collect();
+        Ok(format!("CAST({} AS {})", names.join(", "), self.ty))
+    }
+
+    fn display_name(&self, args: &[Expr]) -> DfResult<String> {
+        self.schema_name(args)
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(self.to.clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        Ok(Arc::new(Field::new(self.name(), self.to.clone(), args.arg_fields[0].is_nullable())))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let texts = arrays[0].as_string::<i32>();
+        let mut out = ColumnBuilder::new(self.ty, texts.len());
+        for text in texts {
+            let value = match text {
+                None => Value::Null,
+                Some(text) => Value::parse(text, self.ty).map_err(|e| to_df(e.into()))?,
+            };
+            out.append(value.as_ref()).map_err(to_df)?;
+        }
+        let array = out.finish();
+        Ok(ColumnarValue::Array(arrow::compute::cast(&array, &self.to)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_compared_as_exactly_as_it_is_written() {
+        let price = ColumnType::Decimal { precision: 8, scale: 2 };
+        assert_eq!(read("1.005", price).unwrap(), Value::Decimal(1005, 3));
+        assert_eq!(read("0xff", ColumnType::Varbinary).unwrap(), Value::Bytes(vec![255]));
+        assert_eq!(read("ff", ColumnType::Varbinary).unwrap(), Value::Bytes(b"ff".to_vec()));
+        assert!(read("x", ColumnType::BigInt).is_err());
+    }
+}
