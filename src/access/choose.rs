@@ -10,7 +10,7 @@ use super::advice::index_for;
 use super::cost::{COST, Jumping, Sorted, Statistics, counted_in, entries_in, jumping_in, residual_share};
 use super::hints::Hints;
 use crate::error::Result;
-use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyRanges, Rowkey};
+use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, KeyRanges, Rowkey};
 use crate::plan::{FanOut, Field, Limits, Predicate, Ranges, Skipping, Target, ordering, ranges};
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
 use crate::store::{Direction, KeyspaceId};
@@ -37,6 +37,8 @@ pub struct Need {
     pub limit: Option<u64>,
     /// By which path.
     pub hints: Hints,
+    /// One row is enough for each combination of values of these fields; all rows count, if there are none.
+    pub distinct: Vec<Field>,
 }
 
 /// What is read: a table, or an index table as if it were one.
@@ -263,10 +265,15 @@ fn index_path(
     {
         return Err(format!("the query does not imply its WHERE {sql}"));
     }
-    let need = &seen_from(index, need);
-    let found = key_ranges(need, &index.layout, Target::Index);
+    let mut need = seen_from(index, need);
     let held = held_fields(table, index);
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
+    if !covering {
+        // Which entries become rows, the walk would not know.
+        need.distinct.clear();
+    }
+    let need = &need;
+    let found = key_ranges(need, &index.layout, Target::Index);
     let mut access = candidate(Sorted::index(index), found, need, stats);
     let asked = need.hints.asks_for(index.id);
     if access.method.is_whole()
@@ -305,6 +312,7 @@ fn seen_from(index: &IndexDef, need: &Need) -> Need {
         order: need.order.iter().map(|by| OrderBy { field: pointer(by.field), ..*by }).collect(),
         limit: need.limit,
         hints: need.hints.clone(),
+        distinct: need.distinct.iter().map(|field| pointer(*field)).collect(),
     }
 }
 
@@ -322,7 +330,10 @@ fn split(filter: Predicate, held: &BTreeSet<Field>) -> (Predicate, Predicate) {
 }
 
 /// A path over one sorted keyspace, without any fetches.
-fn candidate(sorted: Sorted<'_>, found: Ranges, need: &Need, stats: &dyn Statistics) -> Access {
+fn candidate(sorted: Sorted<'_>, mut found: Ranges, need: &Need, stats: &dyn Statistics) -> Access {
+    if let Some(parts) = each_of(sorted.layout, &found, need) {
+        found.skipping = Some(Skipping::each(sorted.layout, parts, found.skipping.as_ref(), &found.residual));
+    }
     let scanned = entries_in(stats, sorted, &need.predicate, &found);
     let (direction, ordered) = match order_of(sorted.layout, &found, need) {
         // GETs come in key order, bucket by bucket: only scans are merged.
@@ -364,6 +375,23 @@ fn candidate(sorted: Sorted<'_>, found: Ranges, need: &Need, stats: &dyn Statist
         Method::Scan { ranges: found.ranges, direction, merge, skip }
     };
     Access { path: Path::Primary, method, entry_filter: Predicate::True, filter, ordered, entries, cost }
+}
+
+/// The leading parts (count) that tell every field of which one row of each combination is enough.
+fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<usize> {
+    if need.distinct.is_empty() || !need.order.is_empty() || found.ranges.is_empty() || found.points {
+        return None;
+    }
+    let told_by = |field: &Field| {
+        let Field::Column(id) = field else { return None };
+        let tells = |part: &KeyPart| part.columns() == [*id] && part.facts().injective;
+        match found.fixed.contains_key(id) {
+            true => Some(0),
+            false => layout.parts().iter().position(tells).map(|at| at + 1),
+        }
+    };
+    let parts = need.distinct.iter().map(told_by).collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    (parts > 0 && parts < layout.parts().len()).then_some(parts)
 }
 
 /// What a walk comes to, but for the placing of its cursors.
@@ -451,8 +479,16 @@ fn plain_reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
         Method::Scan { ranges, skip, .. } => {
             let n = ranges.as_slice().len();
             let read = match skip {
-                Some(_) if ranges.is_all() => "jumps over keys that cannot match".into(),
-                Some(_) => format!("{}, jumping over keys that cannot match", counted(n as f64, "range")),
+                Some(skip) => {
+                    let over = match skip.skip.each_of() {
+                        Some(_) => "from group to group",
+                        None => "over keys that cannot match",
+                    };
+                    match ranges.is_all() {
+                        true => format!("jumps {over}"),
+                        false => format!("{}, jumping {over}", counted(n as f64, "range")),
+                    }
+                }
                 None => counted(n as f64, "range"),
             };
             format!("{read}, about {}{order}", counted_entries(access.entries))

@@ -160,6 +160,10 @@ pub fn jumping_in(
     skipping: &Skipping,
     scanned: f64,
 ) -> Option<Jumping> {
+    let groups = |entries: f64| Jumping { jumps: entries, possible: entries };
+    if skipping.skip.each_of().is_some() && stats.entries(sorted.keyspace) < sorted.entries_min {
+        return Some(groups(scanned * COST.jump_share));
+    }
     if stats.entries(sorted.keyspace) < sorted.entries_min {
         if is_scattered(sorted.layout, predicate) {
             return None;
@@ -175,6 +179,10 @@ pub fn jumping_in(
         return Some(Jumping { jumps, possible });
     }
     if let Some(prefixes) = stats.collected().and_then(|c| c.prefixes(sorted.keyspace, skipping.gap)) {
+        if skipping.skip.each_of().is_some() {
+            let share = scanned / (stats.entries(sorted.keyspace) as f64).max(1.0);
+            return Some(groups((prefixes as f64 * share).clamp(1.0, scanned.max(1.0))));
+        }
         let bound = bound_fields(sorted.layout, found);
         let gap = skipping.by.fields().into_iter().filter(|field| !bound.contains(field)).collect();
         let all = (stats.entries(sorted.keyspace) as f64).max(1.0);

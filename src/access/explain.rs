@@ -43,6 +43,9 @@ pub struct Described {
     /// What it jumps by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip: Option<String>,
+    /// The parts of which one key of each combination is enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub each: Option<String>,
     /// Greatest key first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reverse: Option<bool>,
@@ -95,6 +98,7 @@ pub fn describe(
         range_count: None,
         ranges: Vec::new(),
         skip: None,
+        each: None,
         reverse: None,
         merge: false,
         limit: None,
@@ -123,7 +127,11 @@ pub fn describe(
                 out.ranges =
                     ranges.iter().take(LISTED).map(|range| show_range(layout, range, verbose)).collect();
             }
-            out.skip = skip.as_ref().map(|skipping| skipping.by.show(&names));
+            out.skip = skip.as_ref().filter(|s| !s.by.is_true()).map(|skipping| skipping.by.show(&names));
+            out.each = skip.as_ref().and_then(|skipping| skipping.skip.each_of()).map(|n| {
+                let parts = layout.parts()[..n].iter().filter(|part| !part.is_literal());
+                parts.map(|part| part.sql()).collect::<Vec<_>>().join(", ")
+            });
             out.reverse = Some(*direction == Direction::Reverse);
             out.merge = merge.is_some();
         }
@@ -152,6 +160,9 @@ impl fmt::Display for Described {
         }
         if let Some(skip) = &self.skip {
             write!(f, " skip=({skip})")?;
+        }
+        if let Some(each) = &self.each {
+            write!(f, " each=({each})")?;
         }
         if let Some(reverse) = self.reverse {
             write!(f, " reverse={reverse}")?;

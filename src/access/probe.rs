@@ -59,13 +59,16 @@ pub fn probe_jumps(
                     range.start = from.clone().unwrap_or_default();
                     continue 'placed;
                 }
-                if skip.is_possible(key, &mut starts) {
+                let target = if skip.is_possible(key, &mut starts) {
                     did.possible += 1;
-                    continue;
-                }
+                    skip.behind_taken(key, true)
+                } else {
+                    Some(skip.next(key, &starts))
+                };
+                let Some(target) = target else { continue };
                 did.jumps += 1;
                 steps = 0;
-                from = skip.next(key, &starts);
+                from = target;
                 if from.is_none() {
                     return Ok(Jumps { done: true, ..did });
                 }

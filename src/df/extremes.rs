@@ -1,4 +1,4 @@
-//! MIN and MAX of a column whose order an access gives: its first row is all that is read.
+//! Aggregates that need few of a table's rows: MIN and MAX from one end of a key, one row for each group.
 //!
 //! Under `min(x)` without groups, only the row with the smallest x matters. So a sort by x that keeps one row
 //! goes below the aggregate, and a source that gives the order drops the sort and stops at that row. Several
@@ -11,7 +11,7 @@ use datafusion::common::{Column, JoinType};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
 
 use super::table::TableSource;
 
@@ -29,12 +29,57 @@ struct Extreme<'p> {
 pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let changed = plan.transform_up(|node| {
         let LogicalPlan::Aggregate(aggregate) = &node else { return Ok(Transformed::no(node)) };
+        if aggregate.aggr_expr.is_empty() {
+            return one_of_each(aggregate);
+        }
         match rewritten(aggregate)? {
             Some(plan) => Ok(Transformed::yes(plan)),
             None => Ok(Transformed::no(node)),
         }
     })?;
     Ok(changed.data)
+}
+
+/// Groups of which nothing else is asked: tells the source that one row of each is enough.
+fn one_of_each(aggregate: &Aggregate) -> DfResult<Transformed<LogicalPlan>> {
+    fn column(expr: &Expr) -> Option<&Column> {
+        match expr {
+            Expr::Column(column) => Some(column),
+            Expr::Alias(alias) => column(&alias.expr),
+            _ => None,
+        }
+    }
+    fn told(plan: &LogicalPlan, columns: &[&Column]) -> DfResult<Option<LogicalPlan>> {
+        match plan {
+            LogicalPlan::SubqueryAlias(alias) => match told(&alias.input, columns)? {
+                Some(input) => plan.with_new_exprs(plan.expressions(), vec![input]).map(Some),
+                None => Ok(None),
+            },
+            LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
+                let provider = source_as_provider(&scan.source)?;
+                let any: &dyn std::any::Any = &*provider;
+                let Some(source) = any.downcast_ref::<TableSource>() else { return Ok(None) };
+                let fields = columns.iter().map(|c| source.field(&c.name).map(|(field, _)| field));
+                let Some(distinct) = fields.collect::<Option<Vec<_>>>() else { return Ok(None) };
+                let mut source = source.clone();
+                source.distinct = distinct;
+                let scan = TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() };
+                Ok(Some(LogicalPlan::TableScan(scan)))
+            }
+            _ => Ok(None),
+        }
+    }
+    let same = || Transformed::no(LogicalPlan::Aggregate(aggregate.clone()));
+    let Some(columns) = aggregate.group_expr.iter().map(column).collect::<Option<Vec<_>>>() else {
+        return Ok(same());
+    };
+    Ok(match told(&aggregate.input, &columns)? {
+        Some(input) => {
+            let aggregate = Aggregate::try_new(Arc::new(input), aggregate.group_expr.clone(), Vec::new())?;
+            Transformed::yes(LogicalPlan::Aggregate(aggregate))
+        }
+        None => same(),
+    })
 }
 
 fn rewritten(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {

@@ -111,6 +111,8 @@ pub struct TableSource {
     binding: Binding,
     /// Order wanted by the statement, and how many rows in that order.
     pub wanted: (Vec<OrderBy>, Option<u64>),
+    /// One row is enough for each combination of these.
+    pub distinct: Vec<Field>,
 }
 
 impl TableSource {
@@ -123,7 +125,7 @@ impl TableSource {
         advice: Advice,
     ) -> TableSource {
         let relation = Arc::new(Relation::new(table, index, rowkeys, advice));
-        TableSource { relation, binding, wanted: (Vec::new(), None) }
+        TableSource { relation, binding, wanted: (Vec::new(), None), distinct: Vec::new() }
     }
 
     /// The field behind a column of the schema, and whether it may be NULL.
@@ -178,6 +180,7 @@ impl TableSource {
             schema,
             limit: if order.is_empty() { limit } else { wanted_limit },
             order,
+            distinct: self.distinct.clone(),
         };
         let bound = request.bind(&self.binding)?;
         let bound = bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))?;
@@ -199,6 +202,7 @@ pub struct Request {
     /// Order wanted by the statement.
     pub order: Vec<OrderBy>,
     limit: Option<u64>,
+    distinct: Vec<Field>,
 }
 
 /// A request with a path chosen for one run.
@@ -241,6 +245,7 @@ impl Request {
             order: self.order.clone(),
             limit: self.limit,
             hints: relation.advice.hints.clone(),
+            distinct: self.distinct.clone(),
         };
         let collected = relation.advice.statistics.as_deref();
         let stats = StoreStatistics { snapshot: &*binding.snapshot, collected };

@@ -64,6 +64,18 @@ impl Jumper {
         self.target.take()
     }
 
+    /// A row of `key` was given out; false if none behind it is wanted.
+    pub fn taken(&mut self, key: &[u8]) -> bool {
+        match self.skipping.skip.behind_taken(key, self.direction == Direction::Forward) {
+            None => true,
+            Some(None) => false,
+            Some(target) => {
+                self.aim(target);
+                true
+            }
+        }
+    }
+
     /// The walk came to `key`.
     pub fn look(&mut self, key: &[u8]) -> Look {
         if let Some(target) = &self.target {
@@ -85,16 +97,22 @@ impl Jumper {
         if skip.is_possible(key, &mut self.starts) {
             return Look::Possible;
         }
-        self.target = match self.direction {
+        let target = match self.direction {
             Direction::Forward => skip.next(key, &self.starts),
             Direction::Reverse => skip.previous(key, &self.starts),
         };
-        if self.target.is_none() {
+        if target.is_none() {
             return Look::Done;
         }
+        self.aim(target);
+        Look::StepOn
+    }
+
+    /// From here on to `target`, the current entry being the first step.
+    fn aim(&mut self, target: Option<Rowkey>) {
+        self.target = target;
         self.jumps += 1;
         self.steps = if self.jumps.is_multiple_of(RETRY_JUMPS) { PATIENCE_MAX } else { self.patience };
         self.steps -= 1;
-        Look::StepOn
     }
 }

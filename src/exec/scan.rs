@@ -13,7 +13,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use super::view::{Scratch, Sources, View, entry_view};
 pub use super::view::{field_type, key_value};
-use super::walk::{Side, Walk};
+use super::walk::{Side, Visited, Walk};
 use crate::access::{Access, Method, Path, describe, refused};
 use crate::error::{Error, Result};
 use crate::index::open_entry;
@@ -238,8 +238,9 @@ impl<'a> Pull<'a> {
         let mut scratch = Scratch::new(&self.spec.table);
         if !walk.is_ordered() {
             return walk.go(self.reader, self.counters, &mut |key, value| {
+                let before = out.rows();
                 self.row_out(key, value, self.families(key)?.into_iter(), &mut scratch, out)?;
-                Ok(!out.is_full())
+                Ok(visited(before, out))
             });
         }
         let mut sides = Side::for_families(self.spec, &self.row_sources.families, walk.direction());
@@ -247,8 +248,9 @@ impl<'a> Pull<'a> {
             for side in &mut sides {
                 side.advance(self.reader, key, self.counters)?;
             }
+            let before = out.rows();
             self.row_out(key, value, sides.iter().map(Side::value), &mut scratch, out)?;
-            Ok(!out.is_full())
+            Ok(visited(before, out))
         })
     }
 
@@ -259,10 +261,11 @@ impl<'a> Pull<'a> {
         walk.go(self.reader, self.counters, &mut |key, value| {
             let parts = open_entry(index, key, value)?;
             let view = entry_view(self.spec, sources, index, &parts, &mut scratch)?;
+            let before = out.rows();
             if passes(&access.entry_filter, &view)? && passes(&access.filter, &view)? {
                 out.append(self.spec, &view)?;
             }
-            Ok(!out.is_full())
+            Ok(visited(before, out))
         })
     }
 
@@ -280,7 +283,7 @@ impl<'a> Pull<'a> {
                 if passes(&self.spec.access.entry_filter, &view)? {
                     pointers.push(parts.pointer.into());
                 }
-                Ok(pointers.len() < wanted)
+                Ok(Visited { taken: false, go_on: pointers.len() < wanted })
             })?;
             self.fetch(index, &pointers, &mut scratch, out)?;
             if !more || out.is_full() || pointers.len() < wanted {
@@ -359,6 +362,11 @@ impl<'a> Pull<'a> {
         }
         Ok(())
     }
+}
+
+/// What became of an entry, of which `out` had so many rows before.
+fn visited(before: usize, out: &impl Sink) -> Visited {
+    Visited { taken: out.rows() > before, go_on: !out.is_full() }
 }
 
 fn passes(filter: &Predicate, view: &View<'_>) -> Result<bool> {

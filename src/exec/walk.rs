@@ -30,8 +30,17 @@ pub struct Walk {
     jumper: Option<Box<Jumper>>,
 }
 
-/// What to do with an entry; false stops the walk behind it.
-pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<bool> + 'v;
+/// What to do with an entry.
+pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<Visited> + 'v;
+
+/// What was done with an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Visited {
+    /// It became a row.
+    pub taken: bool,
+    /// The walk goes on behind it.
+    pub go_on: bool,
+}
 
 impl Walk {
     /// A walk of `method`, which must be a scan, through `keyspace`.
@@ -95,7 +104,14 @@ impl Walk {
                 Counters::add(&counters.entries, 1);
                 Counters::add(&counters.bytes, (key.len() + value.len()) as u64);
                 let go_on = match self.jumper.as_mut().map_or(Look::Possible, |jumper| jumper.look(key)) {
-                    Look::Possible => visit(key, value)?,
+                    Look::Possible => {
+                        let visited = visit(key, value)?;
+                        if visited.taken && self.jumper.as_mut().is_some_and(|jumper| !jumper.taken(key)) {
+                            self.ranges.clear();
+                            return Ok(false);
+                        }
+                        visited.go_on
+                    }
                     Look::StepOn => true,
                     Look::Seek => continue 'placed,
                     Look::Done => {
@@ -158,7 +174,7 @@ impl Walk {
             };
             looked_at += 1;
             let head = &mut heads[i];
-            let go_on = visit(&head.key, &head.value)?;
+            let go_on = visit(&head.key, &head.value)?.go_on;
             let range = &mut self.ranges[head.range];
             cut(range, &head.key, self.direction);
             if !go_on || looked_at >= WALK_ENTRIES {

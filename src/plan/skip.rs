@@ -38,6 +38,8 @@ pub struct Skip {
     layout: KeyLayout,
     /// By part, up to the last that is known; `None` where every value will do.
     sieves: Vec<Option<Sieve>>,
+    /// Of the keys that agree in so many leading parts, one that was taken is enough.
+    each: Option<usize>,
 }
 
 /// The bytes, from one part onward, that are possible.
@@ -115,7 +117,7 @@ impl Possible {
         let (by, left): (Vec<_>, Vec<_>) = (residual.clone().conjuncts(), residual.clone().conjuncts());
         let by = by.into_iter().filter(|term| term.fields().iter().any(|f| gap.contains(f)));
         Some(Skipping {
-            skip: Skip { layout: layout.clone(), sieves },
+            skip: Skip { layout: layout.clone(), sieves, each: None },
             gap: before_gap,
             by: Predicate::and(by),
             residual: Predicate::and(left.into_iter().filter(|term| !is_sure(term))),
@@ -249,7 +251,41 @@ impl Sieve {
     }
 }
 
+impl Skipping {
+    /// Takes one key for each combination of the first `parts`, literals behind them included. `known`: jumps
+    /// that are made anyway; `residual`: what is to be checked.
+    pub fn each(
+        layout: &KeyLayout,
+        parts: usize,
+        known: Option<&Skipping>,
+        residual: &Predicate,
+    ) -> Skipping {
+        let literals = layout.parts()[parts..].iter().take_while(|part| part.is_literal()).count();
+        let all = || Skip { layout: layout.clone(), sieves: Vec::new(), each: None };
+        let (skip, by, residual) = match known {
+            Some(known) => (known.skip.clone(), known.by.clone(), known.residual.clone()),
+            None => (all(), Predicate::True, residual.clone()),
+        };
+        Skipping { skip: Skip { each: Some(parts + literals), ..skip }, gap: parts, by, residual }
+    }
+}
+
 impl Skip {
+    /// It takes one key for each combination of so many leading parts.
+    pub fn each_of(&self) -> Option<usize> {
+        self.each
+    }
+
+    /// Where to go on behind a key that was taken, as [`Skip::next`] and [`Skip::previous`] say it; the
+    /// outer `None`: with the next key.
+    pub fn behind_taken(&self, key: &[u8], forward: bool) -> Option<Option<Rowkey>> {
+        let end = (0..self.each?).try_fold(0, |at, part| self.layout.end_of(part, key, at))?;
+        Some(match forward {
+            true => prefix_end(&key[..end]).map(Rowkey::from),
+            false => (end > 0).then(|| key[..end].into()),
+        })
+    }
+
     /// The key may match. Leaves in `starts` where each part starts in it, up to the one that decided;
     /// a key that is none of this layout's is possible.
     pub fn is_possible(&self, key: &[u8], starts: &mut Vec<usize>) -> bool {

@@ -115,6 +115,11 @@ fn order() {
 }
 
 #[test]
+fn groups() {
+    script("groups");
+}
+
+#[test]
 fn guards() {
     script("guards");
 }
