@@ -67,7 +67,7 @@ impl CancelHandle {
 }
 
 fn cancelled() -> Error {
-    Error::new(Kind::Cancelled, "the statement was cancelled").why("nothing of it was written")
+    Error::new(Kind::Cancelled, "the statement was cancelled").why("nothing was changed")
 }
 
 /// A statement's cancellation and progress.

@@ -8,6 +8,7 @@ mod examples;
 mod goldens;
 mod indexes;
 mod layers;
+mod plans;
 mod reopen;
 mod slt;
 mod sqlite;
