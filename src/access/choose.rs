@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::cost::{COST, Jumping, Sorted, Statistics, counted_in, entries_in, jumping_in};
+use super::advice::index_for;
+use super::cost::{COST, Jumping, Sorted, Statistics, counted_in, entries_in, jumping_in, residual_share};
 use super::hints::Hints;
 use crate::error::Result;
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyRanges, Rowkey};
@@ -118,6 +119,8 @@ pub struct Choice {
     pub chosen: String,
     /// Each index that was not, with the reason.
     pub rejected: Vec<(String, String)>,
+    /// What would serve better, if much is read for want of an index.
+    pub note: Option<String>,
 }
 
 /// Why nothing is read.
@@ -164,7 +167,7 @@ fn entries_access(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Acce
 fn choose_entries(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let mut access = entries_access(index, need, stats);
     settle(&mut access, index.keyspace, need, stats);
-    Choice { chosen: reason(&access, &index.layout, need), access, rejected: Vec::new() }
+    Choice { chosen: reason(&access, &index.layout, need), access, rejected: Vec::new(), note: None }
 }
 
 fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<Choice> {
@@ -205,7 +208,15 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
     }
     let position = |name: &str| table.indexes.iter().position(|i| i.name == name);
     rejected.sort_by_key(|(name, _)| position(name));
-    Ok(Choice { chosen: reason(&best, layout, need), access: best, rejected })
+    let note = note(table, need, &best);
+    Ok(Choice { chosen: reason(&best, layout, need), access: best, rejected, note })
+}
+
+/// The index that is missing, if most of a large table is read for want of it.
+fn note(table: &TableDef, need: &Need, best: &Access) -> Option<String> {
+    let is_large = best.method.is_whole() && best.entries >= COST.entries_min as f64;
+    let create = index_for(table, need).filter(|_| is_large && !need.hints.is_some())?;
+    Some(format!("{} are read; {create} would serve", counted_entries(best.entries)))
 }
 
 /// The key ranges for a need, or all keys, if that is what a hint wants.
@@ -273,7 +284,7 @@ fn index_path(
         access.cost *= COST.index_entry_share;
     } else {
         access.path = Path::IndexFetch(index.id);
-        let fetched_rows = if access.entry_filter.is_true() { 1.0 } else { COST.residual_share };
+        let fetched_rows = residual_share(stats, &access.entry_filter);
         access.cost += access.entries * fetched_rows * COST.get;
     }
     Ok(access)
@@ -324,10 +335,11 @@ fn candidate(sorted: Sorted<'_>, found: Ranges, need: &Need, stats: &dyn Statist
     });
     let range_count = found.ranges.as_slice().len();
     let limit = need.limit.filter(|_| ordered);
-    let mut price = Price::of_walk(scanned, &found.residual, jumping.map(|(j, _)| j), limit);
+    let passing = residual_share(stats, &found.residual);
+    let mut price = Price::of_walk(scanned, passing, jumping.map(|(j, _)| j), limit);
     let mut skip = None;
     if let (Some((jumping, residual)), Some(skipping)) = (jumping, &found.skipping) {
-        let jumps = Price::of_jumps(jumping, residual, limit);
+        let jumps = Price::of_jumps(jumping, residual_share(stats, residual), limit);
         if jumps.cost < price.cost {
             (price, skip) = (jumps, Some(Arc::new(skipping.clone())));
         }
@@ -365,21 +377,19 @@ struct Price {
 
 impl Price {
     /// Looking at every entry, until `limit` rows have passed the residual.
-    fn of_walk(scanned: f64, residual: &Predicate, jumping: Option<Jumping>, limit: Option<u64>) -> Price {
+    fn of_walk(scanned: f64, passing: f64, jumping: Option<Jumping>, limit: Option<u64>) -> Price {
         let share = match jumping {
-            _ if residual.is_true() => 1.0,
-            Some(jumping) if scanned > 0.0 => (jumping.possible / scanned).min(COST.residual_share),
-            _ => COST.residual_share,
+            Some(jumping) if scanned > 0.0 => (jumping.possible / scanned).min(passing),
+            _ => passing,
         };
         let entries = limit.map_or(scanned, |limit| scanned.min(limit as f64 / share));
         Price { entries, cost: entries * COST.entry, sorted: scanned }
     }
 
     /// Jumping over what cannot match, until `limit` rows have passed the residual.
-    fn of_jumps(jumping: Jumping, residual: &Predicate, limit: Option<u64>) -> Price {
-        let share = if residual.is_true() { 1.0 } else { COST.residual_share };
+    fn of_jumps(jumping: Jumping, passing: f64, limit: Option<u64>) -> Price {
         let possible = jumping.possible;
-        let entries = limit.map_or(possible, |limit| possible.min(limit as f64 / share));
+        let entries = limit.map_or(possible, |limit| possible.min(limit as f64 / passing));
         let jumps = if possible > 0.0 { jumping.jumps * entries / possible } else { jumping.jumps };
         let cost = jumps * (COST.entry + COST.seek) + entries * COST.entry;
         Price { entries, cost, sorted: possible }

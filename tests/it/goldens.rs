@@ -115,6 +115,11 @@ fn order() {
 }
 
 #[test]
+fn guards() {
+    script("guards");
+}
+
+#[test]
 fn hints() {
     script("hints");
 }
@@ -122,6 +127,11 @@ fn hints() {
 #[test]
 fn skips() {
     script("skips");
+}
+
+#[test]
+fn statistics() {
+    script("statistics");
 }
 
 #[test]
