@@ -16,6 +16,7 @@ mod rows;
 mod runtime;
 mod session;
 mod show;
+mod vet;
 mod write;
 
 use std::path::{Path, PathBuf};
