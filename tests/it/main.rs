@@ -6,6 +6,7 @@ mod cli;
 mod concurrent;
 mod examples;
 mod goldens;
+mod hostile;
 mod indexes;
 mod layers;
 mod plans;
