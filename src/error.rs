@@ -197,6 +197,13 @@ impl Error {
         self
     }
 
+    /// Takes the place away: for one in a text that is not the user's.
+    #[must_use]
+    pub fn unplaced(mut self) -> Self {
+        self.0.span = None;
+        self
+    }
+
     /// Names the text literal that is wrong, for who has the statement to point at it.
     #[must_use]
     pub fn about(mut self, literal: impl Into<String>) -> Self {

@@ -9,6 +9,57 @@ pub fn cast_error(what: &str) -> Error {
     })
 }
 
+/// A message of DataFusion's with SQL's names of types, literals as SQL writes them, and no list of every
+/// signature that was tried.
+pub fn sql_words(text: &str) -> String {
+    let text = text.strip_prefix("Internal error: ").unwrap_or(text);
+    let text = text
+        .split(" failed to match any signature")
+        .next()
+        .map_or(text, |head| if head.len() < text.len() { head } else { text });
+    let text = text.split(". No function matches the given name").next().unwrap_or(text);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_alphabetic()) {
+        let (before, from) = rest.split_at(start);
+        out.push_str(before);
+        let len = from.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(from.len());
+        let (word, after) = from.split_at(len);
+        rest = after;
+        let Some(name) = arrow_name(word) else {
+            out.push_str(word);
+            continue;
+        };
+        // `Int64(1)` is a literal, `Timestamp(µs)` a type.
+        match after.strip_prefix('(').and_then(|inner| inner.split_once(')')) {
+            Some((_, after)) if name == "TIMESTAMP" => {
+                out.push_str(name);
+                rest = after;
+            }
+            Some((literal, after)) if name != "DECIMAL" => {
+                out.push_str(literal);
+                rest = after;
+            }
+            _ => out.push_str(name),
+        }
+    }
+    out.push_str(rest);
+    match out.strip_prefix("Function '").and_then(|out| out.strip_suffix('\'')) {
+        Some(function) => format!("{function} does not take values of these types"),
+        None => out,
+    }
+}
+
+fn arrow_name(word: &str) -> Option<&'static str> {
+    match word {
+        "Utf8" | "Utf8View" | "LargeUtf8" => Some("VARCHAR"),
+        "Binary" | "BinaryView" | "LargeBinary" => Some("VARBINARY"),
+        "Timestamp" | "Decimal128" | "Boolean" => sql_name(word),
+        word if word.ends_with(|c: char| c.is_ascii_digit()) => sql_name(word),
+        _ => None,
+    }
+}
+
 fn malformed(what: &str) -> Option<Error> {
     let (value, ty) = match what.strip_prefix("Cannot cast string '") {
         Some(rest) => rest.strip_suffix(" type")?.rsplit_once("' to value of ")?,
@@ -54,6 +105,24 @@ fn sql_name(arrow: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_in_sql() {
+        for (arrow, ours) in [
+            (
+                "Cannot coerce arithmetic expression Utf8 + Int64 to valid types",
+                "Cannot coerce arithmetic expression VARCHAR + BIGINT to valid types",
+            ),
+            ("HAVING clause references: t.id > Int64(1) must", "HAVING clause references: t.id > 1 must"),
+            ("compares Timestamp(µs) = Boolean", "compares TIMESTAMP = BOOLEAN"),
+            (
+                "Internal error: Function 'sum' failed to match any signature, errors: x",
+                "sum does not take values of these types",
+            ),
+        ] {
+            assert_eq!(sql_words(arrow), ours);
+        }
+    }
 
     #[test]
     fn values_and_types_in_sql() {

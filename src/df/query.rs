@@ -32,13 +32,13 @@ use datafusion::sql::planner::{ParserOptions, SqlToRel};
 use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::{self, Query};
 
-use super::cast_error::cast_error;
+use super::cast_error::{cast_error, sql_words};
 use super::doubles::DoublesWin;
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, WideIntegers};
 use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
-use super::rewrite::plain_numbers;
+use super::rewrite::{LazyFunctions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{TextCasts, TextOperands};
 use super::three_valued::ThreeValued;
@@ -94,6 +94,7 @@ impl Default for Planner {
                 Arc::new(WideIntegers),
                 Arc::new(TypeCoercion::new()),
                 Arc::new(TextCasts),
+                Arc::new(LazyFunctions),
                 Arc::new(NullAwareIn),
                 Arc::new(CheckedIntegers::new()),
             ])
@@ -262,6 +263,9 @@ fn rename(plan: LogicalPlan, names: &[String]) -> DfResult<LogicalPlan> {
 
 impl ContextProvider for Names<'_> {
     fn get_table_source(&self, name: TableReference) -> DfResult<Arc<dyn DfTableSource>> {
+        if let Some(schema) = name.schema().filter(|schema| !crate::sql::is_our_schema(schema)) {
+            return Err(to_df(crate::sql::no_schema(schema, name.table())));
+        }
         let name = name.table();
         let scope = self.scope;
         if let Some((_, batch)) = scope.rows.iter().find(|(n, _)| n == name) {
@@ -441,7 +445,7 @@ fn message(text: &str) -> String {
     ] {
         text = text.strip_prefix(label).unwrap_or(text).trim();
     }
-    text.to_owned()
+    sql_words(text)
 }
 
 fn schema_error(error: &SchemaError) -> Error {

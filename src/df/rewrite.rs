@@ -3,12 +3,19 @@
 use std::ops::ControlFlow;
 
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::analyzer::AnalyzerRule;
 use sqlparser::ast::{self, Query, UnaryOperator, VisitMut, VisitorMut};
+
+use super::query::to_df;
+use crate::error::{Error, sqlstate};
 
 /// Rewrites every expression of a plan, subqueries included, innermost first. Output columns keep their
 /// names. After DataFusion's own `TypeCoercion`.
@@ -31,6 +38,52 @@ pub fn rewrite_expressions(
         if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
     })
     .data()
+}
+
+/// Writes out the functions that DataFusion has only as a CASE: its simplifier would do it, were it not for
+/// arguments with an AND or OR, which [`ThreeValued`](super::three_valued::ThreeValued) keeps from it.
+#[derive(Debug)]
+pub struct LazyFunctions;
+
+impl AnalyzerRule for LazyFunctions {
+    fn name(&self) -> &str {
+        "lazy_functions"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
+        let context = SimplifyContext::builder().build();
+        rewrite_expressions(plan, &|expr, _| match expr {
+            Expr::ScalarFunction(ScalarFunction { func, args })
+                if matches!(func.name(), "coalesce" | "nvl" | "nvl2") =>
+            {
+                // Each argument but the last comes to stand there twice.
+                let nodes: usize = args.iter().map(size).sum();
+                if nodes > LAZY_NODES_MAX {
+                    let error = Error::invalid(format!("calls of {} are nested too deeply", func.name()));
+                    return Err(to_df(error.hint("give one call all the values").state(sqlstate::LIMIT)));
+                }
+                Ok(match func.simplify(args, &context)? {
+                    ExprSimplifyResult::Simplified(expr) => Transformed::yes(expr),
+                    ExprSimplifyResult::Original(args) => {
+                        Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args }))
+                    }
+                })
+            }
+            expr => Ok(Transformed::no(expr)),
+        })
+    }
+}
+
+/// Largest arguments of a function that is written out, in nodes.
+const LAZY_NODES_MAX: usize = 20_000;
+
+fn size(expr: &Expr) -> usize {
+    let mut nodes = 0;
+    let _ = expr.apply(|_| {
+        nodes += 1;
+        Ok(TreeNodeRecursion::Continue)
+    });
+    nodes
 }
 
 /// Numbers as SQL reads them: one with an exponent is a double, and a plus sign changes nothing.

@@ -102,6 +102,11 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
             (Operand::Number, Expr::Literal(number, _)) if to == ColumnType::Varchar => {
                 Value::Text(super::expr::value_of(number)?.to_string())
             }
+            (Operand::Number, Expr::Literal(ScalarValue::Decimal128(Some(d), _, scale), _))
+                if to.is_integer() && *scale > 1 =>
+            {
+                between_integers(*d, scale.unsigned_abs())
+            }
             (Operand::Number, Expr::Literal(number, _)) if !is_number(to) => {
                 match super::expr::value_of(number)? {
                     Value::Int(i @ (0 | 1)) if to == ColumnType::Boolean => Value::Boolean(i == 1),
@@ -114,6 +119,18 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
         changed = true;
     }
     Ok(changed)
+}
+
+/// A number that compares with every integer as `d * 10^-scale` does, with one digit behind the point at the most:
+/// with more, DataFusion would have to cast the integers to decimals that do not fit.
+fn between_integers(d: i128, scale: u8) -> Value {
+    let power = 10i128.pow(scale.min(38).into());
+    let floor = d.div_euclid(power);
+    match (d.rem_euclid(power), floor.checked_mul(10)) {
+        (0, _) => i64::try_from(floor).map_or(Value::Decimal(floor, 0), Value::Int),
+        (_, Some(tenths)) => Value::Decimal(tenths + 5, 1),
+        (_, None) => Value::Decimal(d, scale),
+    }
 }
 
 fn is_number(ty: ColumnType) -> bool {
@@ -257,6 +274,14 @@ impl ScalarUDFImpl for TextCast {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fraction_lies_between_two_integers() {
+        assert_eq!(between_integers(999, 3), Value::Decimal(5, 1));
+        assert_eq!(between_integers(-2_001, 3), Value::Decimal(-25, 1));
+        assert_eq!(between_integers(2_000, 3), Value::Int(2));
+        assert_eq!(between_integers(i128::MAX, 38), Value::Decimal(15, 1));
+    }
 
     #[test]
     fn a_text_is_compared_as_exactly_as_it_is_written() {

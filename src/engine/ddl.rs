@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use sqlparser::ast::Ident;
 
-use super::Database;
 use super::outcome::Warning;
+use super::{Database, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::key::{ColumnId, KeyLayout, LayoutError, Tail};
@@ -27,7 +27,10 @@ const NAME_BYTES_MAX: usize = 128;
 /// Runs a definition statement; gives its warnings.
 pub async fn run(db: &Database, statement: &Statement) -> Result<Vec<Warning>> {
     match statement {
-        Statement::CreateTable(create) => db.change_catalog(|catalog| create_table(catalog, create)),
+        Statement::CreateTable(create) => {
+            vet::vet(db, create, &columns(create)?).await?;
+            db.change_catalog(|catalog| create_table(catalog, create))
+        }
         Statement::CreateTableAs(create) => Err(Error::unsupported("CREATE TABLE AS is not supported")
             .why("a table needs a key layout, and the query does not tell one")
             .hint(format!(

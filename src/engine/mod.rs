@@ -18,6 +18,7 @@ mod runtime;
 mod session;
 mod settings;
 mod show;
+mod vet;
 mod write;
 
 use std::path::{Path, PathBuf};

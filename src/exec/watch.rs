@@ -98,7 +98,7 @@ impl CancelHandle {
 }
 
 fn cancelled() -> Error {
-    Error::new(Kind::Cancelled, "the statement was cancelled").why("nothing of it was written")
+    Error::new(Kind::Cancelled, "the statement was cancelled").why("nothing was changed")
 }
 
 fn timed_out(Deadline { timeout, .. }: Deadline) -> Error {

@@ -19,6 +19,10 @@ pub(super) struct Source<'a> {
     ascii: bool,
 }
 
+/// Bytes of a name at the most: an expression's text is the name of its column, so it is more than names of
+/// tables have.
+const WORD_BYTES_MAX: usize = 65_536;
+
 impl<'a> Source<'a> {
     pub(super) fn new(sql: &'a str) -> Self {
         let starts = sql.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
@@ -33,6 +37,15 @@ impl<'a> Source<'a> {
             .map_err(|e| self.token_error(&e.message, e.location))?;
         self.keep_hints(&mut tokens)?;
         self.number_parameters(&mut tokens)?;
+        let is_long =
+            |t: &&TokenWithSpan| matches!(&t.token, Token::Word(word) if word.value.len() > WORD_BYTES_MAX);
+        if let Some(word) = tokens.iter().find(is_long) {
+            let Location { line, column } = word.span.start;
+            return Err(Error::invalid("this name is too long")
+                .why(format!("the most is {WORD_BYTES_MAX} bytes"))
+                .state(sqlstate::LIMIT)
+                .at(Span { line: line as u32, column: column as u32, len: 1 }));
+        }
         if let Some(token) = nesting::too_deep(&tokens) {
             return Err(shape::too_deep().at(self.span(token.span.start, token.span.end)));
         }

@@ -58,14 +58,24 @@ pub fn table_name_of(name: &ObjectName) -> Result<String> {
     last_part(&parts.unwrap_or_default()).map(|last| name_of(&last)).map_err(|e| e.at(span_of(name)))
 }
 
+/// `public`, or `main` as SQLite has it.
+pub fn is_our_schema(name: &str) -> bool {
+    ["public", "main"].contains(&name)
+}
+
+/// The error for a name in a schema that is not ours.
+pub fn no_schema(schema: &str, name: &str) -> Error {
+    Error::invalid(format!("there is no schema \"{schema}\""))
+        .why("a database has one schema, public")
+        .hint(format!("write {name}"))
+}
+
 /// The last of the parts of a name between periods, if the schema before it is ours.
 fn last_part(parts: &[Ident]) -> Result<Ident> {
     match parts {
         [name] => Ok(name.clone()),
-        [schema, name] if ["public", "main"].contains(&name_of(schema).as_str()) => Ok(name.clone()),
-        [schema, .., name] => Err(Error::invalid(format!("there is no schema \"{}\"", name_of(schema)))
-            .why("a database has one schema, public")
-            .hint(format!("write {name}"))),
+        [schema, name] if is_our_schema(&name_of(schema)) => Ok(name.clone()),
+        [schema, .., name] => Err(no_schema(&name_of(schema), &name.to_string())),
         [] => Err(Error::invalid("a name has no parts")),
     }
 }

@@ -26,6 +26,9 @@ const TABLE: usize = 2;
 const SET_OPERATION: usize = 4;
 const QUERY: usize = 6;
 
+/// Most subqueries of expressions inside each other: DataFusion takes twice as long for each level.
+const SUBQUERIES_MAX: usize = 12;
+
 /// A tree whose nodes may join two trees by an associative operator.
 pub(super) trait Chain: Sized {
     /// The operator.
@@ -164,33 +167,36 @@ impl Chain for SetExpr {
 
 /// Refuses a tree that is too deep to be cloned and printed. Errors: LIMIT.
 pub(super) fn check_depth(statement: &Statement) -> Result<()> {
-    match statement.visit(&mut Depth(0)) {
+    match statement.visit(&mut Depth { units: 0, subqueries: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(too_deep()),
     }
 }
 
 pub(super) fn too_deep() -> Error {
-    let (operators, calls, queries) = (DEPTH_MAX / OPERATOR, DEPTH_MAX / CALL, DEPTH_MAX / (QUERY + CALL));
+    let (operators, calls) = (DEPTH_MAX / OPERATOR, DEPTH_MAX / CALL);
     Error::invalid("this is nested too deeply")
         .why(format!(
-            "the most is about {calls} parentheses or calls, {queries} subqueries, or {operators} operators in a row"
+            "the most is about {calls} parentheses or calls, {SUBQUERIES_MAX} subqueries, or {operators} operators in a row"
         ))
         .hint("split the statement, or write x IN (...) for a long list")
         .state(sqlstate::LIMIT)
 }
 
-/// Units of depth at the place of the walk.
-struct Depth(usize);
+/// Depth at the place of the walk.
+struct Depth {
+    units: usize,
+    subqueries: usize,
+}
 
 impl Depth {
     fn enter(&mut self, units: usize) -> ControlFlow<()> {
-        self.0 += units;
-        if self.0 > DEPTH_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        self.units += units;
+        if self.units > DEPTH_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn leave(&mut self, units: usize) -> ControlFlow<()> {
-        self.0 -= units;
+        self.units -= units;
         ControlFlow::Continue(())
     }
 }
@@ -199,10 +205,15 @@ impl Visitor for Depth {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.subqueries += usize::from(is_subquery(expr));
+        if self.subqueries > SUBQUERIES_MAX {
+            return ControlFlow::Break(());
+        }
         self.enter(units_of(expr))
     }
 
     fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.subqueries -= usize::from(is_subquery(expr));
         self.leave(units_of(expr))
     }
 
@@ -221,6 +232,10 @@ impl Visitor for Depth {
     fn post_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<()> {
         self.leave(TABLE)
     }
+}
+
+fn is_subquery(expr: &Expr) -> bool {
+    matches!(expr, Expr::InSubquery { .. } | Expr::Exists { .. } | Expr::Subquery(_))
 }
 
 fn units_of(expr: &Expr) -> usize {

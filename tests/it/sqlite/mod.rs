@@ -97,7 +97,13 @@ fn the_same_answers_as_sqlite() {
         let mut dice = Dice::new(seed, n as u64);
         let world = World::new(&mut dice);
         for _ in 0..WORLD.min(questions - (n - first) * WORLD) {
-            questions::ask(&world, &questions::question(&mut dice), n, &mut tally);
+            let question = questions::question(&mut dice);
+            questions::ask(&world, &question, n, &mut tally);
+            // The third time, a plan is kept.
+            let more = if dice.chance(15) { 3 } else { 0 };
+            for _ in 0..more {
+                questions::ask(&world, &questions::again(&mut dice, &question), n, &mut tally);
+            }
         }
         world.check();
     }

@@ -6,7 +6,7 @@
 use super::answers::{difference, sqlite};
 use super::conditions;
 use super::dice::Dice;
-use super::tables::{COLUMNS, TABLES, integer, text};
+use super::tables::{COLUMNS, TABLES, integer, real, text};
 use super::world::World;
 use super::{DIVISION, INTEGER, Tally};
 
@@ -40,6 +40,26 @@ pub fn ask(world: &World, question: &Question, n: usize, tally: &mut Tally) {
             Err(e) => tally.refused(sql, &e.to_string()),
         }
     }
+}
+
+/// The same question with other numbers in its comparisons, as a plan that was kept has to answer it.
+pub fn again(dice: &mut Dice, question: &Question) -> Question {
+    let mut compared = false;
+    let words: Vec<String> = question
+        .sql
+        .split(' ')
+        .map(|word| {
+            let number = word.trim_end_matches(')');
+            let is_number = number.parse::<f64>().is_ok() && compared;
+            compared = ["=", "<>", "!=", "<", "<=", ">", ">=", "BETWEEN"].contains(&word);
+            match is_number {
+                // An integer or a fraction, whatever was there.
+                true => format!("{}{}", real(dice), &word[number.len()..]),
+                false => word.to_owned(),
+            }
+        })
+        .collect();
+    Question { sql: words.join(" "), ordered: question.ordered.clone() }
 }
 
 /// What the values of an expression are.

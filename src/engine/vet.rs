@@ -1,0 +1,45 @@
+//! The expressions that a table is to keep, DEFAULT and CHECK, before it keeps them.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Schema};
+
+use super::Database;
+use super::rows::{assign, literal, quote};
+use crate::error::{Error, Result, sqlstate};
+use crate::row::field;
+use crate::schema::Column;
+use crate::sql::{CreateTable, name_of, parse_query, span_of};
+
+/// Errors: a DEFAULT that names a column or does not fit its own; a CHECK that cannot be planned, or is no
+/// condition. With their places.
+pub async fn vet(db: &Database, create: &CreateTable, columns: &[Column]) -> Result<()> {
+    let view = db.session().view()?;
+    for (def, column) in create.columns.iter().zip(columns) {
+        let Some(default) = &def.default else { continue };
+        let place = span_of(default);
+        match literal(default, &[]).map_err(|e| e.at(place))? {
+            Some(value) => drop(assign(value, column).map_err(|e| e.at(place))?),
+            None => {
+                let query = parse_query(&format!("SELECT ({default})"))?;
+                view.select(query, &[]).await.map_err(|e| e.unplaced().at(place))?;
+            }
+        }
+    }
+    let fields: Vec<_> = columns.iter().map(|column| field(&column.name, column.ty, true)).collect();
+    for check in &create.checks {
+        let name = name_of(&create.name);
+        let query = parse_query(&format!("SELECT ({}) FROM {}", check.sql, quote(&name)))?;
+        let rows = vec![(name, RecordBatch::new_empty(Arc::new(Schema::new(fields.clone()))))];
+        let verdicts = view.select_from(query, rows, &[]).await.map_err(|e| e.unplaced().at(check.span))?;
+        let ty = verdicts.schema().field(0).data_type().clone();
+        if !matches!(ty, DataType::Boolean | DataType::Null) {
+            return Err(Error::invalid("a CHECK is a condition, and this is none")
+                .hint("write a comparison, as in CHECK (amount >= 0)")
+                .state(sqlstate::DATATYPE_MISMATCH)
+                .at(check.span));
+        }
+    }
+    Ok(())
+}
