@@ -49,31 +49,17 @@ fn one_of_each(aggregate: &Aggregate) -> DfResult<Transformed<LogicalPlan>> {
             _ => None,
         }
     }
-    fn told(plan: &LogicalPlan, columns: &[&Column]) -> DfResult<Option<LogicalPlan>> {
-        match plan {
-            LogicalPlan::SubqueryAlias(alias) => match told(&alias.input, columns)? {
-                Some(input) => plan.with_new_exprs(plan.expressions(), vec![input]).map(Some),
-                None => Ok(None),
-            },
-            LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
-                let provider = source_as_provider(&scan.source)?;
-                let any: &dyn std::any::Any = &*provider;
-                let Some(source) = any.downcast_ref::<TableSource>() else { return Ok(None) };
-                let fields = columns.iter().map(|c| source.field(&c.name).map(|(field, _)| field));
-                let Some(distinct) = fields.collect::<Option<Vec<_>>>() else { return Ok(None) };
-                let mut source = source.clone();
-                source.distinct = distinct;
-                let scan = TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() };
-                Ok(Some(LogicalPlan::TableScan(scan)))
-            }
-            _ => Ok(None),
-        }
-    }
+    let told = |scan: &TableScan, source: &TableSource, columns: &[&Column]| {
+        let mut source = source.clone();
+        let fields = columns.iter().map(|c| source.field(&c.name).map(|(field, _)| field));
+        source.distinct = fields.collect::<Option<Vec<_>>>()?;
+        Some(TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() })
+    };
     let same = || Transformed::no(LogicalPlan::Aggregate(aggregate.clone()));
     let Some(columns) = aggregate.group_expr.iter().map(column).collect::<Option<Vec<_>>>() else {
         return Ok(same());
     };
-    Ok(match told(&aggregate.input, &columns)? {
+    Ok(match change_scan(&aggregate.input, &|scan, source| told(scan, source, &columns))? {
         Some(input) => {
             let aggregate = Aggregate::try_new(Arc::new(input), aggregate.group_expr.clone(), Vec::new())?;
             Transformed::yes(LogicalPlan::Aggregate(aggregate))
@@ -129,23 +115,32 @@ fn first_row(input: &LogicalPlan, extreme: &Extreme<'_>, alone: bool) -> DfResul
 
 /// The input without NULLs of the column, if its table gives the order.
 fn served(plan: &LogicalPlan, extreme: &Extreme<'_>, alone: bool) -> DfResult<Option<LogicalPlan>> {
+    change_scan(plan, &|scan, source| {
+        let (_, nullable) = source.field(&extreme.column.name)?;
+        let mut scan = scan.clone();
+        if nullable {
+            scan.filters.push(Expr::Column(extreme.column.clone()).is_not_null());
+        }
+        let serves = source.gives_first(&extreme.column.name, extreme.is_max, &scan.filters, alone);
+        serves.then_some(scan)
+    })
+}
+
+/// The plan, if it is a scan of one of our tables, perhaps under an alias, that can be changed so.
+fn change_scan(
+    plan: &LogicalPlan,
+    change: &dyn Fn(&TableScan, &TableSource) -> Option<TableScan>,
+) -> DfResult<Option<LogicalPlan>> {
     match plan {
-        LogicalPlan::SubqueryAlias(alias) => match served(&alias.input, extreme, alone)? {
+        LogicalPlan::SubqueryAlias(alias) => match change_scan(&alias.input, change)? {
             Some(input) => plan.with_new_exprs(plan.expressions(), vec![input]).map(Some),
             None => Ok(None),
         },
         LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
             let provider = source_as_provider(&scan.source)?;
             let any: &dyn std::any::Any = &*provider;
-            let Some(source) = any.downcast_ref::<TableSource>() else { return Ok(None) };
-            let Some((_, nullable)) = source.field(&extreme.column.name) else { return Ok(None) };
-            let mut scan = scan.clone();
-            if nullable {
-                scan.filters.push(Expr::Column(extreme.column.clone()).is_not_null());
-            }
-            let serves = source.gives_first(&extreme.column.name, extreme.is_max, &scan.filters, alone);
-            scan.source = provider_as_source(Arc::new(source.clone()));
-            Ok(serves.then_some(LogicalPlan::TableScan(scan)))
+            let source = any.downcast_ref::<TableSource>();
+            Ok(source.and_then(|source| change(scan, source)).map(LogicalPlan::TableScan))
         }
         _ => Ok(None),
     }

@@ -94,6 +94,7 @@ pub const KEYWORDS: &[&str] = &[
     "RECURSIVE",
     "RENAME",
     "REPAIR",
+    "RESET",
     "RETURNING",
     "RIGHT",
     "ROLLBACK",

@@ -28,6 +28,7 @@ const STATEMENTS: &[&str] = &[
     "PREPARE",
     "RELEASE",
     "REPAIR",
+    "RESET",
     "ROLLBACK",
     "SAVEPOINT",
     "SELECT",
