@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `meta` | JSON: catalog version, next ids |
 //! | `table/<name>`, `view/<name>` | JSON of the definition |
+//! | `statistics/<table id>` | JSON of what ANALYZE found; no definition, so it does not make a version |
 //! | `identity/<table id>/<column id>` | JSON number: the next value to give out |
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KeyRange};
-use crate::schema::{IndexDef, IndexId, TableDef, TableId, ViewDef};
+use crate::schema::{IndexDef, IndexId, TableDef, TableId, TableStatistics, ViewDef};
 use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
 use crate::suggest::with_suggestion;
 
@@ -48,6 +49,7 @@ pub struct Catalog {
     stored_meta: Option<Vec<u8>>,
     tables: BTreeMap<String, Arc<TableDef>>,
     views: BTreeMap<String, Arc<ViewDef>>,
+    statistics: BTreeMap<TableId, Arc<TableStatistics>>,
 }
 
 /// What a name stands for.
@@ -76,6 +78,11 @@ impl Catalog {
                 catalog.tables.insert(table.to_owned(), Arc::new(from_json(&name, value)?));
             } else if let Some(view) = name.strip_prefix("view/") {
                 catalog.views.insert(view.to_owned(), Arc::new(from_json(&name, value)?));
+            } else if let Some(id) = name.strip_prefix("statistics/").and_then(|id| id.parse().ok())
+                // What cannot be read is as good as not there: ANALYZE writes it anew.
+                && let Ok(statistics) = serde_json::from_slice(value)
+            {
+                catalog.statistics.insert(TableId(id), Arc::new(statistics));
             }
         }
         Ok(catalog)
@@ -83,7 +90,13 @@ impl Catalog {
 
     /// No definitions at all.
     pub fn empty() -> Catalog {
-        Catalog { meta: Meta::new(), stored_meta: None, tables: BTreeMap::new(), views: BTreeMap::new() }
+        Catalog {
+            meta: Meta::new(),
+            stored_meta: None,
+            tables: BTreeMap::new(),
+            views: BTreeMap::new(),
+            statistics: BTreeMap::new(),
+        }
     }
 
     /// Grows with every change of any definition.
@@ -177,6 +190,26 @@ impl Catalog {
             .state(sqlstate::DUPLICATE_TABLE))
     }
 
+    /// What ANALYZE found about a table.
+    pub fn statistics(&self, table: TableId) -> Option<&Arc<TableStatistics>> {
+        self.statistics.get(&table)
+    }
+
+    /// The same catalog with other statistics of a table, and the batch that stores them. No definition
+    /// changes, so the version stays, and nobody's transaction fails for it.
+    pub fn with_statistics(
+        &self,
+        table: TableId,
+        statistics: TableStatistics,
+    ) -> Result<(Catalog, WriteBatch)> {
+        let mut batch = WriteBatch::default();
+        self.guard(&mut batch);
+        batch.put(CATALOG_KEYSPACE, statistics_key(table), to_json(&statistics)?);
+        let mut next = self.clone();
+        next.statistics.insert(table, Arc::new(statistics));
+        Ok((next, batch))
+    }
+
     /// Starts the next version.
     pub fn edit(&self) -> CatalogEdit {
         let mut batch = WriteBatch::default();
@@ -248,6 +281,9 @@ impl CatalogEdit {
             for (id, _) in table.live_columns() {
                 self.batch.delete(CATALOG_KEYSPACE, identity_key(table.id, id));
             }
+            if self.next.statistics.remove(&table.id).is_some() {
+                self.batch.delete(CATALOG_KEYSPACE, statistics_key(table.id));
+            }
         }
     }
 
@@ -279,6 +315,10 @@ fn table_key(name: &str) -> Vec<u8> {
 
 fn view_key(name: &str) -> Vec<u8> {
     format!("view/{name}").into_bytes()
+}
+
+fn statistics_key(table: TableId) -> Vec<u8> {
+    format!("statistics/{}", table.0).into_bytes()
 }
 
 /// Key under which the next value of an identity column is kept.

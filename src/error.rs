@@ -97,6 +97,8 @@ pub mod sqlstate {
     pub const LIMIT: &str = "54000";
     /// A file that cannot be read or written.
     pub const IO: &str = "58030";
+    /// No such setting.
+    pub const UNDEFINED_OBJECT: &str = "42704";
     /// The object is in a state that does not allow this.
     pub const OBJECT_STATE: &str = "55000";
     /// Statement not allowed on this kind of object.

@@ -5,6 +5,7 @@ use super::cost::{COST, Statistics};
 use super::probe::Jumps;
 use crate::key::KeyRanges;
 use crate::plan::Skip;
+use crate::schema::TableStatistics;
 use crate::store::KeyspaceId;
 
 /// The path that served the same statement before, if for these parameters too it cannot cost much, so that no
@@ -37,6 +38,10 @@ impl Statistics for Unprobed<'_> {
 
     fn probe(&self, _: KeyspaceId, _: &KeyRanges, limit: u64) -> u64 {
         limit
+    }
+
+    fn collected(&self) -> Option<&TableStatistics> {
+        self.0.collected()
     }
 
     fn jumps(&self, _: KeyspaceId, _: &KeyRanges, _: &Skip) -> Jumps {

@@ -6,7 +6,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::cost::{COST, Jumping, Sorted, Statistics, counted_in, entries_in, jumping_in};
+use super::advice::index_for;
+use super::cost::{COST, Jumping, Sorted, Statistics, counted_in, entries_in, jumping_in, residual_share};
+use super::hints::Hints;
+use crate::error::Result;
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyRanges, Rowkey};
 use crate::plan::{FanOut, Field, Limits, Predicate, Ranges, Skipping, Target, ordering, ranges};
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
@@ -32,6 +35,8 @@ pub struct Need {
     pub order: Vec<OrderBy>,
     /// How many at the most, counted after all filters and in that order.
     pub limit: Option<u64>,
+    /// By which path.
+    pub hints: Hints,
 }
 
 /// What is read: a table, or an index table as if it were one.
@@ -114,15 +119,17 @@ pub struct Choice {
     pub chosen: String,
     /// Each index that was not, with the reason.
     pub rejected: Vec<(String, String)>,
+    /// What would serve better, if much is read for want of an index.
+    pub note: Option<String>,
 }
 
 /// Why nothing is read.
 pub const NO_ROW: &str = "no row can match the WHERE; nothing is read";
 
-/// Chooses how to read `source`.
-pub fn choose(source: Source<'_>, need: &Need, stats: &dyn Statistics) -> Choice {
+/// Chooses how to read `source`. Errors: hints leave no path.
+pub fn choose(source: Source<'_>, need: &Need, stats: &dyn Statistics) -> Result<Choice> {
     match source {
-        Source::Index(_, index) => choose_entries(index, need, stats),
+        Source::Index(_, index) => Ok(choose_entries(index, need, stats)),
         Source::Table(table) => choose_rows(table, need, stats),
     }
 }
@@ -135,12 +142,13 @@ pub(super) fn path_access(
     stats: &dyn Statistics,
 ) -> Option<(Access, KeyspaceId)> {
     match (source, path) {
-        (Source::Table(table), Path::Primary) => {
-            let found = ranges(&need.predicate, &table.key, Target::Primary, Limits::default());
+        (Source::Table(table), Path::Primary) if need.hints.allows_table() => {
+            let found = key_ranges(need, &table.key, Target::Primary);
             Some((candidate(Sorted::table(table), found, need, stats), table.rows()))
         }
-        (Source::Table(table), path) => {
-            let index = path_index(table, path)?;
+        (Source::Table(_), Path::Primary) => None,
+        (Source::Table(table), Path::IndexOnly(id) | Path::IndexFetch(id)) => {
+            let index = table.indexes.iter().find(|i| i.id == id && need.hints.allows(id))?;
             let access = index_path(table, index, need, stats).ok()?;
             Some((access, index.keyspace))
         }
@@ -149,7 +157,7 @@ pub(super) fn path_access(
 }
 
 fn entries_access(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Access {
-    let found = ranges(&need.predicate, &index.layout, Target::Index, Limits::default());
+    let found = key_ranges(need, &index.layout, Target::Index);
     let mut access = candidate(Sorted::index(index), found, need, stats);
     access.path = Path::IndexOnly(index.id);
     access.entry_filter = std::mem::replace(&mut access.filter, Predicate::True);
@@ -159,46 +167,65 @@ fn entries_access(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Acce
 fn choose_entries(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let mut access = entries_access(index, need, stats);
     settle(&mut access, index.keyspace, need, stats);
-    Choice { chosen: reason(&access, &index.layout, need), access, rejected: Vec::new() }
+    Choice { chosen: reason(&access, &index.layout, need), access, rejected: Vec::new(), note: None }
 }
 
-fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Choice {
-    let found = ranges(&need.predicate, &table.key, Target::Primary, Limits::default());
+fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<Choice> {
+    let hints = &need.hints;
+    let found = key_ranges(need, &table.key, Target::Primary);
     let (found_none, settled) = (found.ranges.is_empty(), found.points);
-    let mut best = candidate(Sorted::table(table), found, need, stats);
-    let mut best_layout = &table.key;
-    let mut losers: Vec<(&IndexDef, Access)> = Vec::new();
+    let mut paths: Vec<(Option<&IndexDef>, Access)> = Vec::new();
+    if hints.allows_table() || found_none {
+        paths.push((None, candidate(Sorted::table(table), found, need, stats)));
+    }
     let mut rejected = Vec::new();
     for index in &table.indexes {
         let access = if found_none {
             Err("nothing is read".to_owned())
-        } else if settled {
+        } else if !hints.allows(index.id) {
+            Err("a hint rules it out".to_owned())
+        } else if settled && !hints.asks_for(index.id) {
             Err("the rowkey is known".to_owned())
         } else {
             index_path(table, index, need, stats)
         };
         match access {
             Err(why) => rejected.push((index.name.clone(), why)),
-            Ok(access) if access.cost < best.cost => {
-                let loser = std::mem::replace(&mut best, access);
-                if let Some(beaten) = path_index(table, loser.path) {
-                    losers.push((beaten, loser));
-                }
-                best_layout = &index.layout;
-            }
-            Ok(access) => losers.push((index, access)),
+            Ok(access) => paths.push((Some(index), access)),
         }
     }
+    // Of equals, the first: the table before its indexes.
+    let cheapest = (0..paths.len()).min_by(|&a, &b| paths[a].1.cost.total_cmp(&paths[b].1.cost));
+    let Some(cheapest) = cheapest else { return Err(hints.unusable(&table.indexes, &rejected)) };
+    let (index, mut best) = paths.swap_remove(cheapest);
     // The choice is made; from here on the numbers are for people.
-    let keyspace = path_index(table, best.path).map_or(table.rows(), |index| index.keyspace);
+    let (layout, keyspace) = index.map_or((&table.key, table.rows()), |i| (&i.layout, i.keyspace));
     settle(&mut best, keyspace, need, stats);
-    for (index, mut access) in losers {
+    for (index, mut access) in paths {
+        let Some(index) = index else { continue };
         settle(&mut access, index.keyspace, need, stats);
         rejected.push((index.name.clone(), more(index, &access, &best)));
     }
     let position = |name: &str| table.indexes.iter().position(|i| i.name == name);
     rejected.sort_by_key(|(name, _)| position(name));
-    Choice { chosen: reason(&best, best_layout, need), access: best, rejected }
+    let note = note(table, need, &best);
+    Ok(Choice { chosen: reason(&best, layout, need), access: best, rejected, note })
+}
+
+/// The index that is missing, if most of a large table is read for want of it.
+fn note(table: &TableDef, need: &Need, best: &Access) -> Option<String> {
+    let is_large = best.method.is_whole() && best.entries >= COST.entries_min as f64;
+    let create = index_for(table, need).filter(|_| is_large && !need.hints.is_some())?;
+    Some(format!("{} are read; {create} would serve", counted_entries(best.entries)))
+}
+
+/// The key ranges for a need, or all keys, if that is what a hint wants.
+fn key_ranges(need: &Need, layout: &KeyLayout, target: Target) -> Ranges {
+    if !need.hints.full {
+        return ranges(&need.predicate, layout, target, Limits::default());
+    }
+    let all = ranges(&Predicate::True, layout, target, Limits::default());
+    Ranges { residual: need.predicate.clone(), tight: need.predicate.is_true(), ..all }
 }
 
 /// Puts what there is in place of what the model took for granted of a keyspace that is almost empty.
@@ -216,13 +243,6 @@ fn settle(access: &mut Access, keyspace: KeyspaceId, need: &Need, stats: &dyn St
         && access.filter.is_true()
     {
         access.entries = access.entries.min(limit as f64);
-    }
-}
-
-fn path_index(table: &TableDef, path: Path) -> Option<&IndexDef> {
-    match path {
-        Path::Primary => None,
-        Path::IndexOnly(id) | Path::IndexFetch(id) => table.indexes.iter().find(|i| i.id == id),
     }
 }
 
@@ -244,11 +264,13 @@ fn index_path(
         return Err(format!("the query does not imply its WHERE {sql}"));
     }
     let need = &seen_from(index, need);
-    let found = ranges(&need.predicate, &index.layout, Target::Index, Limits::default());
+    let found = key_ranges(need, &index.layout, Target::Index);
     let held = held_fields(table, index);
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
     let mut access = candidate(Sorted::index(index), found, need, stats);
+    let asked = need.hints.asks_for(index.id);
     if access.method.is_whole()
+        && !asked
         && !covering
         && index.filter.is_none()
         && (need.order.is_empty() || !access.ordered)
@@ -262,7 +284,7 @@ fn index_path(
         access.cost *= COST.index_entry_share;
     } else {
         access.path = Path::IndexFetch(index.id);
-        let fetched_rows = if access.entry_filter.is_true() { 1.0 } else { COST.residual_share };
+        let fetched_rows = residual_share(stats, &access.entry_filter);
         access.cost += access.entries * fetched_rows * COST.get;
     }
     Ok(access)
@@ -282,6 +304,7 @@ fn seen_from(index: &IndexDef, need: &Need) -> Need {
         output: need.output.clone(),
         order: need.order.iter().map(|by| OrderBy { field: pointer(by.field), ..*by }).collect(),
         limit: need.limit,
+        hints: need.hints.clone(),
     }
 }
 
@@ -312,10 +335,11 @@ fn candidate(sorted: Sorted<'_>, found: Ranges, need: &Need, stats: &dyn Statist
     });
     let range_count = found.ranges.as_slice().len();
     let limit = need.limit.filter(|_| ordered);
-    let mut price = Price::of_walk(scanned, &found.residual, jumping.map(|(j, _)| j), limit);
+    let passing = residual_share(stats, &found.residual);
+    let mut price = Price::of_walk(scanned, passing, jumping.map(|(j, _)| j), limit);
     let mut skip = None;
     if let (Some((jumping, residual)), Some(skipping)) = (jumping, &found.skipping) {
-        let jumps = Price::of_jumps(jumping, residual, limit);
+        let jumps = Price::of_jumps(jumping, residual_share(stats, residual), limit);
         if jumps.cost < price.cost {
             (price, skip) = (jumps, Some(Arc::new(skipping.clone())));
         }
@@ -353,21 +377,19 @@ struct Price {
 
 impl Price {
     /// Looking at every entry, until `limit` rows have passed the residual.
-    fn of_walk(scanned: f64, residual: &Predicate, jumping: Option<Jumping>, limit: Option<u64>) -> Price {
+    fn of_walk(scanned: f64, passing: f64, jumping: Option<Jumping>, limit: Option<u64>) -> Price {
         let share = match jumping {
-            _ if residual.is_true() => 1.0,
-            Some(jumping) if scanned > 0.0 => (jumping.possible / scanned).min(COST.residual_share),
-            _ => COST.residual_share,
+            Some(jumping) if scanned > 0.0 => (jumping.possible / scanned).min(passing),
+            _ => passing,
         };
         let entries = limit.map_or(scanned, |limit| scanned.min(limit as f64 / share));
         Price { entries, cost: entries * COST.entry, sorted: scanned }
     }
 
     /// Jumping over what cannot match, until `limit` rows have passed the residual.
-    fn of_jumps(jumping: Jumping, residual: &Predicate, limit: Option<u64>) -> Price {
-        let share = if residual.is_true() { 1.0 } else { COST.residual_share };
+    fn of_jumps(jumping: Jumping, passing: f64, limit: Option<u64>) -> Price {
         let possible = jumping.possible;
-        let entries = limit.map_or(possible, |limit| possible.min(limit as f64 / share));
+        let entries = limit.map_or(possible, |limit| possible.min(limit as f64 / passing));
         let jumps = if possible > 0.0 { jumping.jumps * entries / possible } else { jumping.jumps };
         let cost = jumps * (COST.entry + COST.seek) + entries * COST.entry;
         Price { entries, cost, sorted: possible }
@@ -403,6 +425,11 @@ fn order_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<Direction
 }
 
 fn reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
+    let hinted = if need.hints.is_some() { "hinted; " } else { "" };
+    format!("{hinted}{}", plain_reason(access, layout, need))
+}
+
+fn plain_reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
     let order = if access.ordered && !need.order.is_empty() { ", already in order" } else { "" };
     match &access.method {
         Method::Empty => NO_ROW.into(),
@@ -410,12 +437,16 @@ fn reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
         Method::Get(keys) => format!("every part of {} rowkeys is known", keys.len()),
         method if method.is_whole() => {
             let first = layout.parts().first().map_or("", |p| p.sql());
+            let unbound = match need.hints.full {
+                true => String::new(),
+                false => format!("no condition bounds the leading part {first}; "),
+            };
             let read = match (need.limit, access.path) {
                 (Some(_), _) if access.ordered => "reading stops at the limit",
                 (_, Path::IndexOnly(_)) => "every entry is read, but no row of the table",
                 _ => "every entry is read",
             };
-            format!("no condition bounds the leading part {first}; {read}{order}")
+            format!("{unbound}{read}{order}")
         }
         Method::Scan { ranges, skip, .. } => {
             let n = ranges.as_slice().len();

@@ -6,9 +6,10 @@
 use std::collections::BTreeSet;
 
 use super::probe::Jumps;
+use super::selectivity::share_of_field;
 use crate::key::{KeyLayout, KeyPart, KeyRanges};
 use crate::plan::{CmpOp, Field, Predicate, Ranges, Skip, Skipping};
-use crate::schema::{IndexDef, TableDef};
+use crate::schema::{IndexDef, TableDef, TableStatistics};
 use crate::store::KeyspaceId;
 
 /// Every constant of the model.
@@ -69,6 +70,9 @@ pub trait Statistics {
     /// Entries inside `ranges`, counted up to `limit`.
     fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64;
 
+    /// What ANALYZE found about the table, if it ran.
+    fn collected(&self) -> Option<&TableStatistics>;
+
     /// How far jumps go, from the start of `ranges`.
     fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps;
 }
@@ -111,7 +115,13 @@ pub fn entries_in(stats: &dyn Statistics, sorted: Sorted<'_>, predicate: &Predic
     if found.ranges.is_all() {
         return all;
     }
-    let guess = all * share(predicate, found, &bound_fields(layout, found));
+    let collected = stats.collected();
+    let independent = all * share(collected, predicate, found, &bound_fields(layout, found));
+    let guess = match prefix_share(collected, sorted, found) {
+        // Columns may depend on each other, as a city on its country.
+        Some(share) => independent.max(all * share),
+        None => independent,
+    };
     if stored < entries_min {
         return guess;
     }
@@ -156,12 +166,21 @@ pub fn jumping_in(
         }
         let bound = bound_fields(sorted.layout, found);
         let gap = skipping.by.fields().into_iter().filter(|field| !bound.contains(field)).collect();
-        let possible = scanned * share(predicate, found, &gap);
+        let possible = scanned * share(stats.collected(), predicate, found, &gap);
         return Some(Jumping { jumps: scanned * COST.jump_share, possible });
     }
     let seen = stats.jumps(sorted.keyspace, &found.ranges, &skipping.skip);
     let (jumps, possible) = (seen.jumps as f64, seen.possible as f64);
     if seen.done {
+        return Some(Jumping { jumps, possible });
+    }
+    if let Some(prefixes) = stats.collected().and_then(|c| c.prefixes(sorted.keyspace, skipping.gap)) {
+        let bound = bound_fields(sorted.layout, found);
+        let gap = skipping.by.fields().into_iter().filter(|field| !bound.contains(field)).collect();
+        let all = (stats.entries(sorted.keyspace) as f64).max(1.0);
+        let possible = scanned * share(stats.collected(), predicate, found, &gap);
+        // To each prefix, and behind each of its possible values to the next.
+        let jumps = (2.0 * prefixes as f64 * scanned / all).min(scanned);
         return Some(Jumping { jumps, possible });
     }
     if seen.seeks * 4 < seen.jumps || seen.jumps == 0 {
@@ -190,10 +209,40 @@ fn bound_fields(layout: &KeyLayout, found: &Ranges) -> BTreeSet<Field> {
     columns.chain([Field::Rowkey]).collect()
 }
 
+/// The share of all entries with one prefix of the bound parts, if all of them have one value.
+fn prefix_share(collected: Option<&TableStatistics>, sorted: Sorted<'_>, found: &Ranges) -> Option<f64> {
+    let mut bound = sorted.layout.parts().iter().take(found.bound_parts);
+    let is_fixed = |part: &KeyPart| part.columns().iter().all(|c| found.fixed.contains_key(c));
+    if found.bound_parts < 2 || !bound.all(is_fixed) {
+        return None;
+    }
+    let prefixes = collected?.prefixes(sorted.keyspace, found.bound_parts)?;
+    Some(1.0 / prefixes.max(1) as f64)
+}
+
+/// The share of rows that a filter leaves, as far as it is known.
+pub fn residual_share(stats: &dyn Statistics, residual: &Predicate) -> f64 {
+    let known = residual.fields().into_iter().map(|f| share_of_field(stats.collected(), residual, f));
+    let known: Option<f64> = known.product();
+    match known {
+        _ if residual.is_true() => 1.0,
+        Some(share) if !residual.has_opaque() => share.max(1e-6),
+        _ => COST.residual_share,
+    }
+}
+
 /// The share of all entries that the conditions on the `bound` fields leave, each counted once.
-fn share(predicate: &Predicate, found: &Ranges, bound: &BTreeSet<Field>) -> f64 {
+fn share(
+    collected: Option<&TableStatistics>,
+    predicate: &Predicate,
+    found: &Ranges,
+    bound: &BTreeSet<Field>,
+) -> f64 {
     let conjuncts = predicate.clone().conjuncts();
     let share_of = |field: &Field| {
+        if let Some(share) = share_of_field(collected, predicate, *field) {
+            return share;
+        }
         if matches!(field, Field::Column(id) if found.fixed.contains_key(id)) {
             return COST.equal_share;
         }

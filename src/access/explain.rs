@@ -7,7 +7,9 @@
 //! IndexScan payments_by_customer ranges=1 [...] reverse=true fetch=customer_order
 //! ```
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
+
+use serde::Serialize;
 
 use super::choose::{Access, Method, Path};
 use crate::key::{End, KeyLayout, KeyRange, Rowkey, hex};
@@ -19,8 +21,54 @@ use crate::value::{Literal, ValueRef};
 /// Ranges or keys listed before the rest is counted.
 const LISTED: usize = 10;
 
-/// The line of one access. `as_table`: the index table is read as a table of its own. `verbose` adds
-/// each range in bytes.
+/// One access, described.
+#[derive(Clone, Debug, Serialize)]
+pub struct Described {
+    /// `RangeScan` and the like.
+    pub class: &'static str,
+    /// The table or index that is read.
+    pub name: String,
+    /// How many keys it gets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_count: Option<usize>,
+    /// The first of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+    /// How many ranges it scans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range_count: Option<usize>,
+    /// The first of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<String>,
+    /// What it jumps by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip: Option<String>,
+    /// Greatest key first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reverse: Option<bool>,
+    /// Buckets are merged.
+    #[serde(skip_serializing_if = "is_false")]
+    pub merge: bool,
+    /// Rows at the most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// The index holds all that is wanted.
+    #[serde(skip_serializing_if = "is_false")]
+    pub covering: bool,
+    /// The table whose rows are fetched for the entries of the index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<String>,
+    /// What is checked on each row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub residual: Option<String>,
+}
+
+fn is_false(b: &bool) -> bool {
+    !b
+}
+
+/// One access. `as_table`: the index table is read as a table of its own. `verbose` adds each range in
+/// bytes.
 pub fn describe(
     table: &TableDef,
     index: Option<&IndexDef>,
@@ -28,7 +76,7 @@ pub fn describe(
     access: &Access,
     limit: Option<u64>,
     verbose: bool,
-) -> String {
+) -> Described {
     let (name, layout) = match index {
         Some(index) => (&index.name, &index.layout),
         None => (&table.name, &table.key),
@@ -39,59 +87,98 @@ pub fn describe(
         Field::PrimaryRowkey if as_table => "primary_rowkey".to_owned(),
         Field::PrimaryRowkey => "rowkey".to_owned(),
     };
-    let mut line = String::new();
+    let mut out = Described {
+        class: "Empty",
+        name: name.clone(),
+        key_count: None,
+        keys: Vec::new(),
+        range_count: None,
+        ranges: Vec::new(),
+        skip: None,
+        reverse: None,
+        merge: false,
+        limit: None,
+        covering: false,
+        fetch: None,
+        residual: None,
+    };
     match &access.method {
-        Method::Empty => return format!("Empty {name}"),
+        Method::Empty => return out,
         Method::Get(keys) => {
-            let class = if keys.len() == 1 { "Get" } else { "MultiGet" };
-            let shown = keys.iter().map(|key| show_key(table, key, verbose));
-            line = format!("{class} {name} keys={} [{}]", keys.len(), listed(shown, keys.len()));
+            out.class = if keys.len() == 1 { "Get" } else { "MultiGet" };
+            out.key_count = Some(keys.len());
+            out.keys = keys.iter().take(LISTED).map(|key| show_key(table, key, verbose)).collect();
         }
         Method::Scan { ranges, direction, merge, skip } => {
+            let whole = ranges.is_all();
             let ranges = ranges.as_slice();
-            let shown = ranges.iter().map(|range| show_range(layout, range, verbose));
-            let whole = matches!(ranges, [only] if *only == KeyRange::all());
-            let class = match (index, access.path) {
+            out.class = match (index, access.path) {
                 _ if skip.is_some() => "SkipScan",
                 (Some(_), Path::IndexOnly(_) | Path::IndexFetch(_)) => "IndexScan",
                 _ if whole => "FullScan",
                 _ => "RangeScan",
             };
-            let _ = write!(line, "{class} {name}");
-            if !(whole && matches!(class, "FullScan" | "SkipScan")) {
-                let _ = write!(line, " ranges={} {}", ranges.len(), listed(shown, ranges.len()));
+            if !(whole && matches!(out.class, "FullScan" | "SkipScan")) {
+                out.range_count = Some(ranges.len());
+                out.ranges =
+                    ranges.iter().take(LISTED).map(|range| show_range(layout, range, verbose)).collect();
             }
-            if let Some(skipping) = skip {
-                let _ = write!(line, " skip=({})", skipping.by.show(&names));
-            }
-            let _ = write!(line, " reverse={}", *direction == Direction::Reverse);
-            if merge.is_some() {
-                line.push_str(" merge=true");
-            }
+            out.skip = skip.as_ref().map(|skipping| skipping.by.show(&names));
+            out.reverse = Some(*direction == Direction::Reverse);
+            out.merge = merge.is_some();
         }
     }
-    if let Some(limit) = limit {
-        let _ = write!(line, " limit={limit}");
-    }
+    out.limit = limit;
     match access.path {
-        Path::IndexOnly(_) if !as_table => line.push_str(" covering=true"),
-        Path::IndexFetch(_) => {
-            let _ = write!(line, " fetch={}", table.name);
-        }
-        _ => {}
+        Path::IndexOnly(_) => out.covering = !as_table,
+        Path::IndexFetch(_) => out.fetch = Some(table.name.clone()),
+        Path::Primary => {}
     }
     let filters: Vec<Predicate> =
         [&access.entry_filter, &access.filter].into_iter().filter(|p| !p.is_true()).cloned().collect();
-    if !filters.is_empty() {
-        let _ = write!(line, " residual=({})", Predicate::and(filters).show(&names));
-    }
-    line
+    out.residual = (!filters.is_empty()).then(|| Predicate::and(filters).show(&names));
+    out
 }
 
-fn listed(shown: impl Iterator<Item = String>, n: usize) -> String {
-    let mut out = shown.take(LISTED).collect::<Vec<_>>().join(", ");
-    if n > LISTED {
-        let _ = write!(out, ", ... {} more", n - LISTED);
+/// In EXPLAIN's words.
+impl fmt::Display for Described {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.class, self.name)?;
+        if let Some(n) = self.key_count {
+            write!(f, " keys={n} [{}]", listed(&self.keys, n))?;
+        }
+        if let Some(n) = self.range_count {
+            write!(f, " ranges={n} {}", listed(&self.ranges, n))?;
+        }
+        if let Some(skip) = &self.skip {
+            write!(f, " skip=({skip})")?;
+        }
+        if let Some(reverse) = self.reverse {
+            write!(f, " reverse={reverse}")?;
+        }
+        if self.merge {
+            f.write_str(" merge=true")?;
+        }
+        if let Some(limit) = self.limit {
+            write!(f, " limit={limit}")?;
+        }
+        if self.covering {
+            f.write_str(" covering=true")?;
+        }
+        if let Some(table) = &self.fetch {
+            write!(f, " fetch={table}")?;
+        }
+        match &self.residual {
+            Some(residual) => write!(f, " residual=({residual})"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn listed(shown: &[String], n: usize) -> String {
+    let mut out = shown.join(", ");
+    if n > shown.len() {
+        let _ = write!(out, ", ... {} more", n - shown.len());
     }
     out
 }

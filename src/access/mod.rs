@@ -3,14 +3,21 @@
 //! [`choose`] prices the table and every usable index for what a statement needs and takes the
 //! cheapest; [`describe`] says it in EXPLAIN's words.
 
+mod advice;
 mod again;
 mod choose;
 mod cost;
 mod explain;
+mod guards;
+mod hints;
 mod probe;
+mod selectivity;
 
+pub use advice::index_for;
 pub use again::choose_again;
 pub use choose::{Access, Choice, Method, NO_ROW, Need, OrderBy, Path, Source, choose};
 pub use cost::{COST, CostModel, Statistics};
-pub use explain::describe;
+pub use explain::{Described, describe};
+pub use guards::{Guards, refused};
+pub use hints::Hints;
 pub use probe::{Jumps, probe_jumps};

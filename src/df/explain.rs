@@ -1,7 +1,7 @@
 //! EXPLAIN: every access of a plan, then what DataFusion does with its rows.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
@@ -13,8 +13,12 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 
+use serde_json::{Value, json};
+
 use super::scan::ScanExec;
 use crate::access::NO_ROW;
+use crate::error::{Error, Result};
+use crate::exec::scan::Counters;
 
 /// The accesses of a plan, in the order it reads them.
 fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, found: &mut Vec<&'p ScanExec>) {
@@ -40,21 +44,12 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
             line.push_str(&format!(" estimate={}", bound.spec.access.entries.ceil()));
         }
         if analyzed {
-            let c = &scan.counters;
-            let n = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-            line.push_str(&format!(
-                " gets={} seeks={} entries={} fetched={} returned={} bytes={}",
-                n(&c.gets),
-                n(&c.seeks),
-                n(&c.entries),
-                n(&c.fetched),
-                n(&c.returned),
-                n(&c.bytes)
-            ));
+            counted(&scan.counters).iter().for_each(|(name, n)| line.push_str(&format!(" {name}={n}")));
         }
         lines.push(line);
         lines.push(format!("  chosen: {}", bound.chosen));
         lines.extend(bound.rejected.iter().map(|(index, why)| format!("  rejected: {index}: {why}")));
+        lines.extend(bound.note.iter().map(|note| format!("  note: {note}")));
     }
     let mut above = Vec::new();
     operators(plan, 1, verbose, &mut above);
@@ -65,6 +60,48 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
         lines.extend(above);
     }
     lines
+}
+
+/// EXPLAIN (FORMAT JSON): the accesses with all that their lines say, and the lines of what is done with their
+/// rows. Errors: internal, if it cannot be written.
+pub fn explain_json(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> Result<String> {
+    let mut found = Vec::new();
+    accesses(plan, &mut found);
+    let mut all = Vec::new();
+    for scan in found {
+        let bound = scan.bound()?;
+        let mut access = serde_json::to_value(scan.described(verbose))
+            .map_err(|e| Error::internal("a plan cannot be written as JSON").caused_by(e))?;
+        let Value::Object(fields) = &mut access else { continue };
+        fields.insert("estimate".into(), json!(bound.spec.access.entries.ceil() as u64));
+        if analyzed {
+            let counters = counted(&scan.counters).map(|(name, n)| (name.to_owned(), json!(n)));
+            fields.insert("actual".into(), Value::Object(counters.into_iter().collect()));
+        }
+        fields.insert("chosen".into(), json!(bound.chosen));
+        let rejected = bound.rejected.iter().map(|(index, why)| json!({ "index": index, "reason": why }));
+        fields.insert("rejected".into(), rejected.collect());
+        if let Some(note) = &bound.note {
+            fields.insert("note".into(), json!(note));
+        }
+        all.push(access);
+    }
+    let mut above = Vec::new();
+    operators(plan, 0, verbose, &mut above);
+    Ok(json!({ "accesses": all, "operators": above }).to_string())
+}
+
+/// What a scan did, by the names of its counters.
+fn counted(c: &Counters) -> [(&'static str, u64); 6] {
+    let n = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    [
+        ("gets", n(&c.gets)),
+        ("seeks", n(&c.seeks)),
+        ("entries", n(&c.entries)),
+        ("fetched", n(&c.fetched)),
+        ("returned", n(&c.returned)),
+        ("bytes", n(&c.bytes)),
+    ]
 }
 
 /// DataFusion found that there is nothing to read.

@@ -10,6 +10,7 @@ mod doubles;
 pub mod explain;
 mod expr;
 mod functions;
+mod hints;
 mod integers;
 mod membership;
 mod order;

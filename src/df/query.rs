@@ -16,6 +16,8 @@ use datafusion::datasource::{MemTable, ViewTable, provider_as_source, source_as_
 use datafusion::error::Result as DfResult;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{
@@ -32,11 +34,12 @@ use sqlparser::ast::{self, Query};
 
 use super::cast_error::{cast_error, sql_words};
 use super::doubles::DoublesWin;
+use super::hints::Hinted;
 use super::integers::{CheckedIntegers, WideIntegers};
 use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::{LazyFunctions, plain_numbers};
-use super::table::{Binding, TableSource};
+use super::table::{Advice, Binding, TableSource};
 use super::text::{TextCasts, TextOperands};
 use super::three_valued::ThreeValued;
 use super::{functions, order, tpch};
@@ -113,10 +116,17 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 impl Planner {
     /// The logical plan of `query`, its `$n` replaced by `params`.
     pub fn plan(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<LogicalPlan> {
-        let names = Names { planner: self, scope, depth: Cell::new(0) };
-        let plan = names.to_plan(query).map_err(df_error)?;
+        let plan = self.resolved(query, scope)?;
         let values: Result<Vec<ScalarValue>> = params.iter().map(scalar_of).collect();
         plan.with_param_values(ParamValues::from(values?)).map_err(df_error)
+    }
+
+    /// The plan as the names in it resolve. Errors: a name or a hint that names nothing.
+    fn resolved(&self, query: Query, scope: &Scope<'_>) -> Result<LogicalPlan> {
+        let names = Names { planner: self, scope, depth: Cell::new(0), hints: Hinted::default() };
+        let plan = names.to_plan(query).map_err(df_error)?;
+        names.hints.check(scope.catalog)?;
+        Ok(plan)
     }
 
     /// Optimises a logical plan and makes it executable.
@@ -131,16 +141,24 @@ impl Planner {
     /// Plans a query to be run many times, with the scope's parameters left open. `None` if it has to be
     /// planned each time.
     pub async fn keep(&self, query: Query, scope: &Scope<'_>) -> Result<Option<Plan>> {
-        let names = Names { planner: self, scope, depth: Cell::new(0) };
-        let plan = names.to_plan(query).map_err(df_error)?;
+        let plan = self.resolved(query, scope)?;
         if depends_on_time(&plan)? { Ok(None) } else { Plan::new(&self.physical(plan).await?) }
     }
 
+    /// What a plan runs in: sorts, joins and groups take `memory` bytes at the most, then go to disk.
+    fn context(&self, memory: Option<u64>) -> Result<Arc<TaskContext>> {
+        let Some(bytes) = memory else { return Ok(Arc::clone(&self.context)) };
+        let pool = FairSpillPool::new(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let runtime =
+            RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc().map_err(df_error)?;
+        Ok(Arc::new(TaskContext::from(&self.state).with_runtime(runtime)))
+    }
+
     /// Starts running a plan; gives its batches and their columns.
-    pub fn run(&self, plan: Arc<dyn ExecutionPlan>) -> Result<(BatchStream, SchemaRef)> {
+    pub fn run(&self, plan: Arc<dyn ExecutionPlan>, memory: Option<u64>) -> Result<(BatchStream, SchemaRef)> {
         let inner = plan.schema();
         let schema = output_schema(&inner);
-        let batches = execute_stream(plan, Arc::clone(&self.context)).map_err(df_error)?.map_err(df_error);
+        let batches = execute_stream(plan, self.context(memory)?).map_err(df_error)?.map_err(df_error);
         if Arc::ptr_eq(&schema, &inner) {
             return Ok((Box::pin(batches), schema));
         }
@@ -202,11 +220,13 @@ struct Names<'a> {
     planner: &'a Planner,
     scope: &'a Scope<'a>,
     depth: Cell<u32>,
+    hints: Hinted,
 }
 
 impl Names<'_> {
     fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
         plain_numbers(&mut query);
+        self.hints.take(&mut query).map_err(to_df)?;
         let options = ParserOptions::from(&self.planner.state.config_options().sql_parser);
         SqlToRel::new_with_options(self, options).statement_to_plan(
             datafusion::sql::parser::Statement::Statement(Box::new(ast::Statement::Query(Box::new(query)))),
@@ -260,7 +280,9 @@ impl ContextProvider for Names<'_> {
             Some(Relation::View(view)) => return self.view(&view),
             None => return Err(to_df(scope.catalog.unknown(name))),
         };
-        let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys);
+        let hints = self.hints.about(&table, index.as_ref());
+        let advice = Advice { hints, statistics: scope.catalog.statistics(table.id).cloned() };
+        let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys, advice);
         Ok(provider_as_source(Arc::new(source)))
     }
 
@@ -395,13 +417,18 @@ fn translated(error: &DataFusionError) -> Error {
         DataFusionError::ArrowError(error, _) => arrow_error(error),
         DataFusionError::SQL(error, _) => Error::invalid(error.to_string()).state(sqlstate::SYNTAX),
         DataFusionError::NotImplemented(what) => Error::unsupported(message(what)),
-        DataFusionError::ResourcesExhausted(what) => Error::new(Kind::Unavailable, message(what))
-            .state("53200")
-            .hint("raise memory_limit, or narrow the query"),
+        DataFusionError::ResourcesExhausted(what) => out_of_memory(what),
         DataFusionError::Internal(what) => Error::internal(message(what)),
         DataFusionError::Plan(what) | DataFusionError::Execution(what) => Error::invalid(message(what)),
         other => Error::invalid(message(&other.to_string())),
     }
+}
+
+fn out_of_memory(what: &str) -> Error {
+    Error::new(Kind::Unavailable, "the statement needs more memory than memory_limit allows")
+        .why(message(what).split(" for ").next().unwrap_or_default().to_lowercase())
+        .state("53200")
+        .hint("raise memory_limit, or narrow the query")
 }
 
 /// DataFusion's own words, without its label and its request to file a report.

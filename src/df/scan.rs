@@ -20,7 +20,7 @@ use datafusion::physical_plan::{
 
 use super::query::to_df;
 use super::table::{Binding, Bound, Request};
-use crate::access::{OrderBy, describe};
+use crate::access::{Described, OrderBy, describe};
 use crate::error::{Error, Result};
 use crate::exec::scan::{Counters, Scan, ScanSpec};
 
@@ -87,14 +87,21 @@ impl ScanExec {
     pub fn start(&self) -> Result<Scan> {
         let bound = self.bound()?;
         let (spec, snapshot) = (Arc::clone(&bound.spec), Arc::clone(&bound.snapshot));
-        Ok(Scan::new(spec, snapshot, self.limit, Arc::clone(&self.counters)))
+        let scan = Scan::new(spec, snapshot, self.limit, Arc::clone(&self.counters));
+        Ok(scan.with_gets_max(bound.gets_max))
     }
 
     /// The access in EXPLAIN's words.
     pub fn describe(&self, verbose: bool) -> String {
-        let Some(bound) = &self.bound else { return "a scan whose path is not chosen yet".into() };
-        let spec = &bound.spec;
-        describe(&spec.table, spec.index.as_ref(), spec.as_table, &spec.access, self.limit, verbose)
+        let described = self.described(verbose);
+        described.map_or_else(|| "a scan whose path is not chosen yet".into(), |d| d.to_string())
+    }
+
+    /// The access in its parts; `None` if the path is not chosen yet.
+    pub fn described(&self, verbose: bool) -> Option<Described> {
+        let spec = &self.bound.as_ref()?.spec;
+        let index = spec.index.as_ref();
+        Some(describe(&spec.table, index, spec.as_table, &spec.access, self.limit, verbose))
     }
 }
 

@@ -15,14 +15,14 @@ use super::query::to_df;
 use super::scan::ScanExec;
 use super::template::Template;
 use crate::access::{
-    Choice, Jumps, Need, OrderBy, Path, Source, Statistics, choose, choose_again, probe_jumps,
+    Choice, Guards, Hints, Jumps, Need, OrderBy, Path, Source, Statistics, choose, choose_again, probe_jumps,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanSpec, field_type};
 use crate::key::KeyRanges;
 use crate::plan::{Field, Predicate, Skip};
 use crate::row::field;
-use crate::schema::{IndexDef, TableDef};
+use crate::schema::{IndexDef, TableDef, TableStatistics};
 use crate::store::{Direction, KeyspaceId, Snapshot};
 use crate::value::Value;
 
@@ -33,6 +33,8 @@ pub struct Binding {
     pub snapshot: Arc<dyn Snapshot>,
     /// Values of `$1`, `$2`, ... that are not in the plan.
     pub params: Arc<[Value]>,
+    /// What a scan may read.
+    pub guards: Guards,
 }
 
 /// A table or index table under the names that a query uses.
@@ -43,11 +45,21 @@ struct Relation {
     fields: Vec<Field>,
     names: FieldNames,
     schema: SchemaRef,
+    advice: Advice,
+}
+
+/// What the statement and ANALYZE say about one table.
+#[derive(Clone, Debug, Default)]
+pub struct Advice {
+    /// Hints of the statement.
+    pub hints: Hints,
+    /// What ANALYZE found, if it ran.
+    pub statistics: Option<Arc<TableStatistics>>,
 }
 
 impl Relation {
     /// `rowkeys`: names under which the rowkey is a column of the schema, unless a column has the name.
-    fn new(table: Arc<TableDef>, index: Option<IndexDef>, rowkeys: &[&str]) -> Relation {
+    fn new(table: Arc<TableDef>, index: Option<IndexDef>, rowkeys: &[&str], advice: Advice) -> Relation {
         let mut columns: Vec<(String, Field, bool)> = Vec::new();
         match &index {
             None => {
@@ -80,7 +92,7 @@ impl Relation {
             arrow_fields.push(field(&name, ty, nullable));
             fields.push(f);
         }
-        Relation { table, index, fields, names, schema: Arc::new(Schema::new(arrow_fields)) }
+        Relation { table, index, fields, names, schema: Arc::new(Schema::new(arrow_fields)), advice }
     }
 
     fn source(&self) -> Source<'_> {
@@ -107,8 +119,9 @@ impl TableSource {
         index: Option<IndexDef>,
         binding: Binding,
         rowkeys: &[&str],
+        advice: Advice,
     ) -> TableSource {
-        let relation = Arc::new(Relation::new(table, index, rowkeys));
+        let relation = Arc::new(Relation::new(table, index, rowkeys, advice));
         TableSource { relation, binding, wanted: (Vec::new(), None) }
     }
 
@@ -183,6 +196,10 @@ pub struct Bound {
     pub chosen: String,
     /// Why no other.
     pub rejected: Vec<(String, String)>,
+    /// What would serve better.
+    pub note: Option<String>,
+    /// GETs and fetches at the most.
+    pub gets_max: Option<u64>,
 }
 
 impl Request {
@@ -208,12 +225,14 @@ impl Request {
             output: self.output.clone(),
             order: self.order.clone(),
             limit: self.limit,
+            hints: relation.advice.hints.clone(),
         };
-        let stats = StoreStatistics(&*binding.snapshot);
+        let collected = relation.advice.statistics.as_deref();
+        let stats = StoreStatistics { snapshot: &*binding.snapshot, collected };
         let again = self.path.and_then(|path| choose_again(relation.source(), &need, path, &stats));
-        let Choice { access, chosen, rejected } = match again {
-            Some(access) => Choice { access, chosen: String::new(), rejected: Vec::new() },
-            None => choose(relation.source(), &need, &stats),
+        let Choice { access, chosen, rejected, note } = match again {
+            Some(access) => Choice { access, chosen: String::new(), rejected: Vec::new(), note: None },
+            None => choose(relation.source(), &need, &stats)?,
         };
         let index = match access.path {
             _ if relation.index.is_some() => relation.index.clone(),
@@ -222,6 +241,7 @@ impl Request {
                 relation.table.indexes.iter().find(|i| i.id == id).cloned()
             }
         };
+        binding.guards.check(relation.source(), index.as_ref(), &need, &access, &stats)?;
         let spec = ScanSpec {
             table: Arc::clone(&relation.table),
             index,
@@ -231,7 +251,8 @@ impl Request {
             schema: Arc::clone(&self.schema),
         };
         let snapshot = Arc::clone(&binding.snapshot);
-        Ok(Some(Bound { spec: Arc::new(spec), snapshot, chosen, rejected }))
+        let gets_max = binding.guards.gets;
+        Ok(Some(Bound { spec: Arc::new(spec), snapshot, chosen, rejected, note, gets_max }))
     }
 }
 
@@ -278,16 +299,23 @@ impl TableProvider for TableSource {
 
 /// The planner's questions, answered by the snapshot. What cannot be read counts as empty here: the
 /// scan itself reports it.
-struct StoreStatistics<'a>(&'a dyn Snapshot);
+struct StoreStatistics<'a> {
+    snapshot: &'a dyn Snapshot,
+    collected: Option<&'a TableStatistics>,
+}
 
 impl Statistics for StoreStatistics<'_> {
+    fn collected(&self) -> Option<&TableStatistics> {
+        self.collected
+    }
+
     fn entries(&self, keyspace: KeyspaceId) -> u64 {
-        self.0.reader().and_then(|r| r.entries(keyspace)).unwrap_or(0)
+        self.snapshot.reader().and_then(|r| r.entries(keyspace)).unwrap_or(0)
     }
 
     fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64 {
         let count = || -> Result<u64> {
-            let reader = self.0.reader()?;
+            let reader = self.snapshot.reader()?;
             let mut n = 0;
             for range in ranges.as_slice().iter().take(limit as usize) {
                 let mut cursor = reader.cursor(keyspace, range, Direction::Forward)?;
@@ -301,7 +329,7 @@ impl Statistics for StoreStatistics<'_> {
     }
 
     fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps {
-        let probe = || probe_jumps(&*self.0.reader()?, keyspace, ranges, skip);
+        let probe = || probe_jumps(&*self.snapshot.reader()?, keyspace, ranges, skip);
         probe().unwrap_or_default()
     }
 }

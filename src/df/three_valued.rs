@@ -7,8 +7,11 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Field, Schema};
+use chrono::{DateTime, Utc};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -55,19 +58,18 @@ impl OptimizerRule for ThreeValued {
             }
             _ => merge_schema(&plan.inputs()),
         };
-        let context = SimplifyContext::builder()
-            .with_schema(Arc::new(schema))
-            .with_config_options(config.options())
-            .with_query_execution_start_time(config.query_execution_start_time())
-            .build();
-        // The two sides of a join's equality stay where they are.
-        let ordered = !matches!(plan, LogicalPlan::Join(_));
-        let simplifier = ExprSimplifier::new(context).with_canonicalize(ordered);
+        let simplifier = Simplifier {
+            schema,
+            options: config.options(),
+            started: config.query_execution_start_time(),
+            // The two sides of a join's equality stay where they are.
+            reorders: !matches!(plan, LogicalPlan::Join(_)),
+        };
         let names = NamePreserver::new(&plan);
         plan.map_expressions(|expr| {
             let name = names.save(&expr);
             let before = expr.clone();
-            let after = simplify(expr, &simplifier)?;
+            let after = simplifier.simplify(expr)?;
             let changed = before != after;
             Ok(Transformed::new_transformed(name.restore(after), changed))
         })
@@ -76,33 +78,83 @@ impl OptimizerRule for ThreeValued {
 
 /// Holds an AND or OR.
 fn connects(expr: &Expr) -> bool {
-    let is_connective = |expr: &Expr| {
-        Ok(matches!(expr, Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. })))
-    };
-    expr.exists(is_connective).unwrap_or(true)
+    expr.exists(|expr| Ok(is_connective(expr))).unwrap_or(true)
 }
 
-fn simplify(expr: Expr, simplifier: &ExprSimplifier) -> DfResult<Expr> {
-    match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
-            let (left, right) = (simplify(*left, simplifier)?, simplify(*right, simplifier)?);
-            Ok(if op == Operator::And { and(left, right) } else { or(left, right) })
-        }
-        Expr::Not(inner) if connects(&inner) => match *inner {
-            Expr::Not(inner) => simplify(*inner, simplifier),
+fn is_connective(expr: &Expr) -> bool {
+    matches!(expr, Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }))
+}
+
+/// Simplifies the expressions over one schema.
+struct Simplifier {
+    schema: DFSchema,
+    options: Arc<ConfigOptions>,
+    started: Option<DateTime<Utc>>,
+    reorders: bool,
+}
+
+impl Simplifier {
+    fn simplify(&self, expr: Expr) -> DfResult<Expr> {
+        match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
-                let op = if op == Operator::And { Operator::Or } else { Operator::And };
-                let [left, right] = [left, right].map(|side| Box::new(Expr::Not(side)));
-                simplify(Expr::BinaryExpr(BinaryExpr { left, op, right }), simplifier)
+                let (left, right) = (self.simplify(*left)?, self.simplify(*right)?);
+                Ok(if op == Operator::And { and(left, right) } else { or(left, right) })
             }
-            other => Ok(Expr::Not(Box::new(simplify(other, simplifier)?))),
-        },
-        expr if connects(&expr) => {
-            let expr = expr.map_children(|child| simplify(child, simplifier).map(Transformed::yes))?.data;
-            if connects(&expr) { Ok(expr) } else { simplifier.simplify(expr) }
+            Expr::Not(inner) if connects(&inner) => match *inner {
+                Expr::Not(inner) => self.simplify(*inner),
+                Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+                    let op = if op == Operator::And { Operator::Or } else { Operator::And };
+                    let [left, right] = [left, right].map(|side| Box::new(Expr::Not(side)));
+                    self.simplify(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+                }
+                other => self.around(Expr::Not(Box::new(other))),
+            },
+            expr if connects(&expr) => self.around(expr),
+            expr => self.connected(expr, &self.schema),
         }
-        expr => simplifier.simplify(expr),
     }
+
+    /// What is connected, by DataFusion.
+    fn connected(&self, expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+        let context = SimplifyContext::builder()
+            .with_schema(Arc::new(schema.clone()))
+            .with_config_options(Arc::clone(&self.options))
+            .with_query_execution_start_time(self.started)
+            .build();
+        ExprSimplifier::new(context).with_canonicalize(self.reorders).simplify(expr)
+    }
+
+    /// An expression with connected conditions inside: DataFusion sees a column in the place of each.
+    fn around(&self, expr: Expr) -> DfResult<Expr> {
+        let expr = expr.map_children(|child| self.simplify(child).map(Transformed::yes))?.data;
+        let mut held: Vec<Expr> = Vec::new();
+        let shell = expr.transform_down(|expr| {
+            if !is_connective(&expr) {
+                return Ok(Transformed::no(expr));
+            }
+            held.push(expr);
+            let column = Expr::Column(Column::new_unqualified(held_name(held.len() - 1)));
+            Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+        })?;
+        let fields = (0..held.len()).map(|n| Field::new(held_name(n), DataType::Boolean, true));
+        let held_schema = DFSchema::try_from(Schema::new(fields.collect::<Vec<_>>()))?;
+        let shell = self.connected(shell.data, &self.schema.join(&held_schema)?)?;
+        let whole = shell.transform_up(|expr| {
+            let place = match &expr {
+                Expr::Column(column) if column.relation.is_none() => {
+                    (0..held.len()).find(|n| column.name == held_name(*n))
+                }
+                _ => None,
+            };
+            Ok(place.map_or(Transformed::no(expr), |n| Transformed::yes(held[n].clone())))
+        });
+        whole.map(|whole| whole.data)
+    }
+}
+
+/// Name of the column that stands for a connected condition; no column can be called so by accident.
+fn held_name(n: usize) -> String {
+    format!("__connected_{n}")
 }
 
 /// A truth value known beforehand: `Some(None)` is unknown.

@@ -16,6 +16,7 @@ use super::Database;
 use super::ddl::{free_name, layout_warnings, new_index, new_name};
 use super::outcome::Warning;
 use super::rows::quote;
+use crate::access::Guards;
 use crate::catalog::Catalog;
 use crate::df::query::Scope;
 use crate::df::table::Binding;
@@ -71,7 +72,8 @@ fn condition(db: &Database, catalog: &Catalog, table: &TableDef, filter: &Expr) 
     if let SetExpr::Select(select) = &mut *query.body {
         select.selection = Some(filter.clone());
     }
-    let binding = Binding { snapshot: db.store().snapshot()?, params: Arc::from([]) };
+    let binding =
+        Binding { snapshot: db.store().snapshot()?, params: Arc::from([]), guards: Guards::default() };
     let scope = Scope { catalog, binding, rowkeys: Vec::new(), rows: Vec::new() };
     db.planner().condition(query, &scope).map_err(|e| e.at(span_of(filter)))
 }

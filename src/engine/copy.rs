@@ -131,6 +131,7 @@ pub fn load(
         catalog: Arc::clone(&view.catalog),
         snapshot: view.db.store().snapshot()?,
         watch: view.watch.clone(),
+        settings: view.settings.clone(),
     };
     let fresh = {
         let reader = locked.snapshot.reader()?;

@@ -4,6 +4,7 @@
 //! [`Session`] is one connection: it parses a statement ([`crate::sql`]), routes it (queries to
 //! [`query`](session), rows to [`write`](mod@write), definitions to [`ddl`]) and gives an [`Outcome`].
 
+mod analyze;
 mod api;
 mod build;
 mod bulk;
@@ -15,6 +16,7 @@ mod plans;
 mod rows;
 mod runtime;
 mod session;
+mod settings;
 mod show;
 mod vet;
 mod write;

@@ -11,8 +11,10 @@ use sqlparser::ast::{Ident, ObjectName, Query};
 
 use super::outcome::{Outcome, RowStream, Source, output_columns};
 use super::plans::{KeptPlan, Keyed, Known};
+use super::settings::Settings;
 use super::write::{self, Written};
-use super::{Database, build, copy, ddl, show};
+use super::{Database, analyze, build, copy, ddl, show};
+use crate::access::Guards;
 use crate::catalog::Catalog;
 use crate::df::explain;
 use crate::df::plan::{Plan, Run};
@@ -37,6 +39,7 @@ pub struct View {
     pub catalog: Arc<Catalog>,
     pub snapshot: Arc<dyn Snapshot>,
     pub watch: Watch,
+    pub settings: Settings,
 }
 
 impl View {
@@ -94,7 +97,7 @@ impl View {
         let (query, rowkeys) = self.prepare(query)?;
         let planner = self.db.planner();
         let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
-        planner.run(planner.physical(plan).await?)
+        planner.run(planner.physical(plan).await?, self.settings.memory_limit)
     }
 
     /// A query planned to be run many times; `params` are what it is likely to be run with.
@@ -106,7 +109,7 @@ impl View {
 
     /// What a plan that was kept needs to run.
     pub fn binding(&self, params: Arc<[Value]>) -> Binding {
-        Binding { snapshot: Arc::clone(&self.snapshot), params }
+        Binding { snapshot: Arc::clone(&self.snapshot), params, guards: self.settings.guards }
     }
 
     /// Output columns of a view.
@@ -163,6 +166,7 @@ enum Text<'a> {
 }
 
 /// What became of a query whose plan might be kept.
+#[expect(clippy::large_enum_variant, reason = "looked at once and gone")]
 enum Kept {
     /// It runs.
     Ran(Outcome),
@@ -175,6 +179,7 @@ pub struct Session {
     db: Database,
     open: Option<Open>,
     prepared: HashMap<String, Statement>,
+    settings: Settings,
     watch: Watch,
 }
 
@@ -186,7 +191,13 @@ impl std::fmt::Debug for Session {
 
 impl Session {
     pub(super) fn new(db: Database) -> Session {
-        Session { db, open: None, prepared: HashMap::new(), watch: Watch::default() }
+        Session {
+            db,
+            open: None,
+            prepared: HashMap::new(),
+            settings: Settings::default(),
+            watch: Watch::default(),
+        }
     }
 
     /// Runs one statement and waits for it; `params` are its `$1`, `$2`, ... The rows of a query are
@@ -240,7 +251,7 @@ impl Session {
     /// Runs a query by its plan, if that is kept; remembers the query, if not.
     fn kept(&mut self, query: Option<&Keyed>) -> Result<Kept> {
         let Some(query) = query else { return Ok(Kept::No { repeats: false }) };
-        self.watch.cancel.reset();
+        self.watch.cancel.start(self.settings.statement_timeout);
         let view = self.view()?;
         let version = view.catalog.version();
         match self.db.plans().find(query, version) {
@@ -260,7 +271,7 @@ impl Session {
             Some(Run::Scan(scan)) => (kept.plan.schema(), Source::Scan(scan)),
             Some(Run::Plan(plan)) => {
                 let _threads = self.db.0.runtime.enter();
-                let (batches, schema) = self.db.planner().run(plan)?;
+                let (batches, schema) = self.db.planner().run(plan, self.settings.memory_limit)?;
                 (schema, Source::Batches(batches))
             }
         };
@@ -308,7 +319,7 @@ impl Session {
     }
 
     async fn run_async(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
-        self.watch.cancel.reset();
+        self.watch.cancel.start(self.settings.statement_timeout);
         let cancel = self.watch.cancel.clone();
         // Boxed: the future of every kind of statement in one is large.
         cancel
@@ -342,7 +353,8 @@ impl Session {
             Some(open) => (Arc::clone(&open.catalog), open.transaction.view()),
             None => self.db.view()?,
         };
-        Ok(View { db: self.db.clone(), catalog, snapshot, watch: self.watch.clone() })
+        let (watch, settings) = (self.watch.clone(), self.settings.clone());
+        Ok(View { db: self.db.clone(), catalog, snapshot, watch, settings })
     }
 
     async fn run(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
@@ -388,6 +400,10 @@ impl Session {
                 Ok(self.done(tag))
             }
             Statement::Copy(copy) => copy::run(self, copy, params).await,
+            Statement::Set { name, value } => {
+                self.settings.set(name, value)?;
+                Ok(self.done(tag))
+            }
             Statement::Show(what) => {
                 show::show(&self.view()?, what).and_then(|rows| self.table_outcome(tag, rows))
             }
@@ -396,6 +412,16 @@ impl Session {
             }
             Statement::Check(check) => {
                 show::check(&self.view()?, check).and_then(|rows| self.table_outcome(tag, rows))
+            }
+            Statement::Analyze { table } => {
+                self.outside_transaction(tag)?;
+                let view = self.view()?;
+                let tables = match table {
+                    Some(name) => vec![view.table(name)?],
+                    None => view.catalog.tables().cloned().collect(),
+                };
+                tables.iter().try_for_each(|table| analyze::analyze(&self.db, table, &self.watch))?;
+                Ok(self.done(tag))
             }
             Statement::CreateIndex(create) => {
                 self.outside_transaction(tag)?;
@@ -432,7 +458,11 @@ impl Session {
     }
 
     async fn explain(&mut self, stmt: &sql::Explain, params: &[Value]) -> Result<Outcome> {
-        let view = self.view()?;
+        let mut view = self.view()?;
+        if !stmt.analyze {
+            // What would be refused can still be looked at.
+            view.settings.guards = Guards::default();
+        }
         let Some(query) = write::explained_query(&view, &stmt.statement)? else {
             return self.text_outcome("EXPLAIN", "plan", vec![format!("Put {}", stmt.sql)]);
         };
@@ -447,10 +477,13 @@ impl Session {
                     .why("it would have to write")
                     .hint("EXPLAIN shows the plan without running it"));
             }
-            let (mut stream, _) = planner.run(Arc::clone(&plan))?;
+            let (mut stream, _) = planner.run(Arc::clone(&plan), view.settings.memory_limit)?;
             while stream.try_next().await?.is_some() {}
         }
-        let lines = explain::explain(&plan, stmt.analyze, stmt.verbose);
+        let lines = match stmt.json {
+            true => vec![explain::explain_json(&plan, stmt.analyze, stmt.verbose)?],
+            false => explain::explain(&plan, stmt.analyze, stmt.verbose),
+        };
         self.text_outcome("EXPLAIN", "plan", lines)
     }
 

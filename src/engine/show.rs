@@ -10,7 +10,7 @@ use sqlparser::ast::Ident;
 use super::rows::quote;
 use super::session::View;
 use crate::catalog::Relation;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{Checker, Problem};
 use crate::key::KeyRange;
 use crate::row::{Compression, field};
@@ -58,10 +58,9 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
             rows_of(vec![("name", text(vec![name_of(name)])), ("sql", text(vec![sql]))])
         }
         Show::Columns { name } => describe(view, name),
-        Show::Settings => rows_of(vec![("setting", text(Vec::new())), ("value", text(Vec::new()))]),
-        Show::Setting { name } => {
-            Err(Error::invalid(format!("there is no setting \"{name}\"")).hint("SHOW SETTINGS lists them"))
-        }
+        Show::Statistics { name } => statistics(view, name),
+        Show::Settings => view.settings.show_all(),
+        Show::Setting { name } => view.settings.show(name),
         Show::Regions { .. } => Err(Error::unsupported("SHOW REGIONS is not supported yet")),
     }
 }
@@ -94,6 +93,50 @@ fn indexes(view: &View, table: Option<&Ident>) -> Result<RecordBatch> {
         ("unique", text(unique)),
         ("state", text(states)),
         ("entries", numbers(entries)),
+    ])
+}
+
+/// What ANALYZE found: a row for each column, then one for each prefix of a key.
+fn statistics(view: &View, name: &Ident) -> Result<RecordBatch> {
+    let table = view.table(name)?;
+    let Some(found) = view.catalog.statistics(table.id) else {
+        return Err(Error::invalid(format!("there are no statistics of \"{}\"", table.name))
+            .hint(format!("ANALYZE {} collects them", name_sql(&table.name)))
+            .state(sqlstate::OBJECT_STATE));
+    };
+    let mut columns: [Vec<String>; 5] = Default::default();
+    let mut push =
+        |cells: [String; 5]| columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));
+    push(["rows".into(), String::new(), found.rows.to_string(), String::new(), String::new()]);
+    let percent = |share: f64| format!("{:.1}%", share * 100.0);
+    for (id, column) in found.columns.iter().filter(|(id, _)| table.live_columns().any(|(c, _)| c == *id)) {
+        let common =
+            column.common.iter().take(5).map(|(value, share)| format!("{value} ({})", percent(*share)));
+        let bounds = match &column.bounds[..] {
+            [] => String::new(),
+            [only] => only.to_string(),
+            [first, .., last] => format!("{first} .. {last} in {} parts", column.bounds.len() - 1),
+        };
+        let common = common.collect::<Vec<_>>().join(", ");
+        let distinct = format!("{:.0}", column.distinct);
+        push([table.column_name(*id).to_owned(), percent(column.nulls), distinct, common, bounds]);
+    }
+    let indexes = table.indexes.iter().map(|index| (&index.name, index.keyspace, &index.layout));
+    for (name, keyspace, layout) in std::iter::once((&table.name, table.rows(), &table.key)).chain(indexes) {
+        for n in 1..=layout.parts().len() {
+            let Some(distinct) = found.prefixes(keyspace, n) else { continue };
+            let parts: Vec<&str> = layout.parts()[..n].iter().map(|part| part.sql()).collect();
+            let what = format!("{name} ({})", parts.join(", "));
+            push([what, String::new(), distinct.to_string(), String::new(), String::new()]);
+        }
+    }
+    let [of, nulls, distinct, common, histogram] = columns;
+    rows_of(vec![
+        ("of", text(of)),
+        ("nulls", text(nulls)),
+        ("distinct", text(distinct)),
+        ("most_common", text(common)),
+        ("histogram", text(histogram)),
     ])
 }
 
@@ -326,12 +369,12 @@ pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
     out
 }
 
-enum Cells {
+pub(super) enum Cells {
     Text(Vec<String>),
     Numbers(Vec<i64>),
 }
 
-fn text(values: Vec<String>) -> Cells {
+pub(super) fn text(values: Vec<String>) -> Cells {
     Cells::Text(values)
 }
 
@@ -339,7 +382,7 @@ fn numbers(values: Vec<i64>) -> Cells {
     Cells::Numbers(values)
 }
 
-fn rows_of(columns: Vec<(&str, Cells)>) -> Result<RecordBatch> {
+pub(super) fn rows_of(columns: Vec<(&str, Cells)>) -> Result<RecordBatch> {
     let mut fields = Vec::with_capacity(columns.len());
     let mut arrays: Vec<Arc<dyn Array>> = Vec::with_capacity(columns.len());
     for (name, cells) in columns {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::dml::{duplicate_index_key, duplicate_rowkey, rowkey_of};
+use super::run::{Run, sort_all};
 use super::stored::{load_with, seal_family};
 use super::watch::Watch;
 use crate::error::{Error, Result};
@@ -21,8 +22,7 @@ pub struct Loader<'a> {
     table: &'a TableDef,
     writer: Box<dyn BulkWriter + 'a>,
     watch: &'a Watch,
-    gathered: BTreeMap<KeyspaceId, Vec<(Rowkey, Vec<u8>)>>,
-    bytes: usize,
+    gathered: BTreeMap<KeyspaceId, Run>,
     rows: u64,
     /// Keyspaces that were empty when the load began: only this load's own entries can collide.
     fresh: bool,
@@ -31,7 +31,7 @@ pub struct Loader<'a> {
 impl<'a> Loader<'a> {
     /// A load of new rows into `table`. `fresh`: the table has no rows yet.
     pub fn new(table: &'a TableDef, writer: Box<dyn BulkWriter + 'a>, fresh: bool, watch: &'a Watch) -> Self {
-        Loader { table, writer, watch, gathered: BTreeMap::new(), bytes: 0, rows: 0, fresh }
+        Loader { table, writer, watch, gathered: BTreeMap::new(), rows: 0, fresh }
     }
 
     /// Adds a row. Errors: a value its key part cannot hold.
@@ -40,63 +40,61 @@ impl<'a> Loader<'a> {
         let rowkey = rowkey_of(table, row)?;
         for index in &table.indexes {
             if let Some(entry) = entry_of(table, index, row, &rowkey)? {
-                self.gather(index.keyspace, entry.key, entry.value);
+                self.gather(index.keyspace, &entry.key, &entry.value);
             }
         }
         for id in table.family_ids().skip(1) {
             if let Some(value) = seal_family(table, id, row)? {
-                self.gather(table.family(id).keyspace, rowkey.clone(), value);
+                self.gather(table.family(id).keyspace, &rowkey, &value);
             }
         }
         let default = seal_family(table, FamilyId::DEFAULT, row)?.unwrap_or_default();
-        self.gather(table.rows(), rowkey, default);
+        self.gather(table.rows(), &rowkey, &default);
         self.rows += 1;
-        if self.bytes >= RUN_BYTES { self.write_run() } else { Ok(()) }
+        let size: usize = self.gathered.values().map(Run::size).sum();
+        if size >= RUN_BYTES { self.write_run() } else { Ok(()) }
     }
 
-    fn gather(&mut self, keyspace: KeyspaceId, key: Rowkey, value: Vec<u8>) {
-        self.bytes += key.len() + value.len() + 64;
-        self.gathered.entry(keyspace).or_default().push((key, value));
+    fn gather(&mut self, keyspace: KeyspaceId, key: &Rowkey, value: &[u8]) {
+        self.gathered.entry(keyspace).or_default().push(key, value);
     }
 
     /// Sorts what was gathered and writes it, refusing keys that are taken.
     fn write_run(&mut self) -> Result<()> {
         let table = self.table;
-        for (keyspace, mut entries) in std::mem::take(&mut self.gathered) {
-            entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let mut runs = std::mem::take(&mut self.gathered);
+        sort_all(runs.values_mut());
+        for (keyspace, run) in runs {
             let index = table.indexes.iter().find(|i| i.keyspace == keyspace);
             let unique = keyspace == table.rows() || index.is_some_and(|i| i.unique);
             let label = format!("writing {}", index.map_or(&table.name, |i| &i.name));
-            let total = entries.len() as u64;
-            let mut last: Option<(Rowkey, Vec<u8>)> = None;
-            for (n, (key, value)) in entries.into_iter().enumerate() {
+            let total = run.len() as u64;
+            let mut last: Option<(&[u8], &[u8])> = None;
+            for (n, (key, value)) in run.iter().enumerate() {
                 if unique {
-                    let existing = match &last {
-                        Some((k, v)) if *k == key => Some(v.clone()),
+                    let existing = match last {
+                        Some((k, v)) if k == key => Some(v.to_vec()),
                         _ if self.fresh => None,
-                        _ => self.writer.get(keyspace, &key)?,
+                        _ => self.writer.get(keyspace, key)?,
                     };
                     if let Some(existing) = existing {
-                        return Err(self.collision(index, &key, &value, &existing));
+                        return Err(self.collision(index, key, value, &existing));
                     }
-                }
-                self.writer.put(keyspace, &key, &value)?;
-                if unique {
                     last = Some((key, value));
                 }
+                self.writer.put(keyspace, key, value)?;
                 if n % 8192 == 0 {
                     self.watch.step(&label, n as u64, Some(total), "entries")?;
                 }
             }
             self.watch.finish(&label, total, "entries");
         }
-        self.bytes = 0;
         // A second run may meet what the first one wrote.
         self.fresh = false;
         Ok(())
     }
 
-    fn collision(&self, index: Option<&IndexDef>, key: &Rowkey, value: &[u8], existing: &[u8]) -> Error {
+    fn collision(&self, index: Option<&IndexDef>, key: &[u8], value: &[u8], existing: &[u8]) -> Error {
         let Some(index) = index else { return duplicate_rowkey(self.table, key) };
         let pointers = open_entry(index, key, existing).and_then(|a| Ok((a, open_entry(index, key, value)?)));
         match pointers {
@@ -135,40 +133,51 @@ pub fn build_index(
 ) -> Result<u64> {
     let label = format!("building {}", index.name);
     let total = rows.len() as u64;
-    let mut entries = Vec::with_capacity(rows.len());
+    let (mut run, mut written) = (Run::default(), 0);
     for (n, rowkey) in rows.iter().enumerate() {
         let row = load_with(table, rowkey, &|keyspace, key| writer.get(keyspace, key))?;
         if let Some(row) = row
             && let Some(entry) = entry_of(table, index, &row.values, rowkey)?
         {
-            entries.push(entry);
+            run.push(&entry.key, &entry.value);
         }
         if n % 8192 == 0 {
             watch.step(&label, n as u64, Some(total), "rows")?;
         }
-    }
-    entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-    for pair in entries.windows(2) {
-        if index.unique && pair[0].key == pair[1].key {
-            let (a, b) = (&pair[0], &pair[1]);
-            let (first, second) =
-                (open_entry(index, &a.key, &a.value)?, open_entry(index, &b.key, &b.value)?);
-            return Err(duplicate_index_key(table, index, &a.key, first.pointer, second.pointer));
+        if run.size() >= RUN_BYTES {
+            written += write_entries(table, index, &mut std::mem::take(&mut run), writer)?;
         }
     }
-    for entry in &entries {
-        // A row written while the index was being built knew nothing of the rows before it.
-        if index.unique
-            && let Some(existing) = writer.get(index.keyspace, &entry.key)?
-        {
-            let (a, b) =
-                (open_entry(index, &entry.key, &existing)?, open_entry(index, &entry.key, &entry.value)?);
-            if a.pointer != b.pointer {
-                return Err(duplicate_index_key(table, index, &entry.key, a.pointer, b.pointer));
-            }
-        }
-        writer.put(index.keyspace, &entry.key, &entry.value)?;
-    }
+    written += write_entries(table, index, &mut run, writer)?;
     watch.finish(&label, total, "rows");
-    Ok(entries.len() as u64)
+    Ok(written)
+}
+
+/// Sorts entries of one index and writes them; gives their number.
+fn write_entries(
+    table: &TableDef,
+    index: &IndexDef,
+    run: &mut Run,
+    writer: &mut dyn BulkWriter,
+) -> Result<u64> {
+    run.sort();
+    let mut last: Option<(&[u8], &[u8])> = None;
+    for (key, value) in run.iter() {
+        if index.unique {
+            // A row written while the index was being built knew nothing of the rows before it.
+            let existing = match last {
+                Some((k, v)) if k == key => Some(v.to_vec()),
+                _ => writer.get(index.keyspace, key)?,
+            };
+            if let Some(existing) = existing {
+                let (a, b) = (open_entry(index, key, &existing)?, open_entry(index, key, value)?);
+                if a.pointer != b.pointer {
+                    return Err(duplicate_index_key(table, index, key, a.pointer, b.pointer));
+                }
+            }
+            last = Some((key, value));
+        }
+        writer.put(index.keyspace, key, value)?;
+    }
+    Ok(run.len() as u64)
 }

@@ -93,7 +93,7 @@ impl Jumper {
             return Look::Done;
         }
         self.jumps += 1;
-        self.steps = if self.jumps % RETRY_JUMPS == 0 { PATIENCE_MAX } else { self.patience };
+        self.steps = if self.jumps.is_multiple_of(RETRY_JUMPS) { PATIENCE_MAX } else { self.patience };
         self.steps -= 1;
         Look::StepOn
     }

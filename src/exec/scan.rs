@@ -14,7 +14,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use super::view::{Scratch, Sources, View, entry_view};
 pub use super::view::{field_type, key_value};
 use super::walk::{Side, Walk};
-use crate::access::{Access, Method, Path};
+use crate::access::{Access, Method, Path, describe, refused};
 use crate::error::{Error, Result};
 use crate::index::open_entry;
 use crate::key::{Rowkey, hex};
@@ -73,7 +73,7 @@ enum Position {
     /// The keys not yet asked for start here.
     Keys(usize),
     /// What is left of the walk.
-    Walk(Walk),
+    Walk(Box<Walk>),
 }
 
 /// A scan under way.
@@ -86,6 +86,7 @@ pub struct Scan {
     row_sources: Sources,
     position: Position,
     left: u64,
+    gets_max: Option<u64>,
 }
 
 impl Scan {
@@ -111,7 +112,7 @@ impl Scan {
         let keyspace = spec.index.as_ref().map_or(spec.table.rows(), |index| index.keyspace);
         let position = match &spec.access.method {
             Method::Empty | Method::Get(_) => Position::Keys(0),
-            method @ Method::Scan { .. } => Position::Walk(Walk::new(method, keyspace)),
+            method @ Method::Scan { .. } => Position::Walk(Box::new(Walk::new(method, keyspace))),
         };
         Scan {
             spec,
@@ -121,7 +122,26 @@ impl Scan {
             row_sources,
             position,
             left: limit.unwrap_or(u64::MAX),
+            gets_max: None,
         }
+    }
+
+    /// With a limit on GETs and fetches.
+    #[must_use]
+    pub fn with_gets_max(self, gets_max: Option<u64>) -> Scan {
+        Scan { gets_max, ..self }
+    }
+
+    fn check_gets(&self) -> Result<()> {
+        let Some(max) = self.gets_max else { return Ok(()) };
+        let done = self.counters.gets.load(Ordering::Relaxed) + self.counters.fetched.load(Ordering::Relaxed);
+        if done <= max {
+            return Ok(());
+        }
+        let ScanSpec { table, index, as_table, access, .. } = &*self.spec;
+        let plan = describe(table, index.as_ref(), *as_table, access, None, false).to_string();
+        let error = refused(&format!("the statement made {done} GETs"), "max_gets", max, &plan);
+        Err(error.hint("include the wanted columns in the index, narrow the WHERE, or RESET max_gets"))
     }
 
     /// The next rows, possibly none of them yet; `None` when the scan is over.
@@ -164,6 +184,7 @@ impl Scan {
             (Position::Walk(walk), _, Path::IndexFetch(_)) => pull.walk_and_fetch(walk, out)?,
             (Position::Keys(_), ..) => false,
         };
+        self.check_gets()?;
         self.left = if more { self.left - out.rows() as u64 } else { 0 };
         Counters::add(&self.counters.returned, out.rows() as u64);
         Ok(more)

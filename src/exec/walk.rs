@@ -27,7 +27,7 @@ pub struct Walk {
     /// In walking order; what was walked is cut off.
     ranges: Vec<KeyRange>,
     /// Jumps over keys that cannot match, if there are such.
-    jumper: Option<Jumper>,
+    jumper: Option<Box<Jumper>>,
 }
 
 /// What to do with an entry; false stops the walk behind it.
@@ -51,7 +51,7 @@ impl Walk {
             all.reverse();
         }
         let merge = merge.as_ref().map(FanOut::prefix_len);
-        let jumper = skip.as_ref().map(|skipping| Jumper::new(Arc::clone(skipping), *direction));
+        let jumper = skip.as_ref().map(|skipping| Box::new(Jumper::new(Arc::clone(skipping), *direction)));
         Walk { keyspace, direction: *direction, merge, ranges: all, jumper }
     }
 
@@ -83,7 +83,7 @@ impl Walk {
         let mut looked_at = 0;
         'placed: loop {
             // Where the walk was about to jump to, when it stopped or its range ended.
-            if let Some(target) = self.jumper.as_mut().and_then(Jumper::take_target) {
+            if let Some(target) = self.jumper.as_mut().and_then(|jumper| jumper.take_target()) {
                 self.cut_up_to(&target);
             }
             let Some(range) = self.ranges.first().cloned() else { return Ok(false) };
@@ -139,7 +139,7 @@ impl Walk {
                 cursor: reader.cursor(self.keyspace, &self.ranges[i], self.direction)?,
                 key: Vec::new(),
                 value: Vec::new(),
-                jumper: self.jumper.as_ref().map(Jumper::anew),
+                jumper: self.jumper.as_ref().map(|jumper| Box::new(jumper.anew())),
             };
             if head.step(reader, self.keyspace, &mut self.ranges[i], counters)? {
                 heads.push(head);
@@ -201,7 +201,7 @@ struct Head<'a> {
     cursor: Box<dyn Cursor + 'a>,
     key: Vec<u8>,
     value: Vec<u8>,
-    jumper: Option<Jumper>,
+    jumper: Option<Box<Jumper>>,
 }
 
 impl<'a> Head<'a> {

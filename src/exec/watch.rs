@@ -1,8 +1,9 @@
 //! What a long statement tells whoever waits for it, and how it is told to stop.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
@@ -34,6 +35,14 @@ pub struct CancelHandle(Arc<Cancel>);
 struct Cancel {
     asked: AtomicBool,
     notify: Notify,
+    deadline: Mutex<Option<Deadline>>,
+}
+
+/// When a statement has to end.
+#[derive(Clone, Copy)]
+struct Deadline {
+    at: Instant,
+    timeout: Duration,
 }
 
 impl CancelHandle {
@@ -43,31 +52,59 @@ impl CancelHandle {
         self.0.notify.notify_waiters();
     }
 
-    /// Forgets an earlier request.
-    pub fn reset(&self) {
+    /// A statement starts, which may take so long: forgets an earlier request.
+    pub fn start(&self, timeout: Option<Duration>) {
         self.0.asked.store(false, Ordering::SeqCst);
+        let deadline = timeout.and_then(|timeout| {
+            let at = Instant::now().checked_add(timeout)?;
+            Some(Deadline { at, timeout })
+        });
+        *self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
-    /// Errors: `Cancelled`, if that was asked for.
+    fn deadline(&self) -> Option<Deadline> {
+        *self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Errors: `Cancelled`, if that was asked for or the time is up.
     pub fn check(&self) -> Result<()> {
-        if self.0.asked.load(Ordering::SeqCst) { Err(cancelled()) } else { Ok(()) }
+        if self.0.asked.load(Ordering::SeqCst) {
+            return Err(cancelled());
+        }
+        match self.deadline() {
+            Some(deadline) if Instant::now() >= deadline.at => Err(timed_out(deadline)),
+            _ => Ok(()),
+        }
     }
 
-    /// Runs `work` until it ends or is cancelled.
+    /// Runs `work` until it ends, is cancelled or the time is up.
     pub async fn guard<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let notified = self.0.notify.notified();
         tokio::pin!(notified);
         notified.as_mut().enable();
         self.check()?;
+        let Some(deadline) = self.deadline() else {
+            return tokio::select! {
+                result = work => result,
+                () = notified => Err(cancelled()),
+            };
+        };
         tokio::select! {
             result = work => result,
             () = notified => Err(cancelled()),
+            () = tokio::time::sleep_until(deadline.at.into()) => Err(timed_out(deadline)),
         }
     }
 }
 
 fn cancelled() -> Error {
-    Error::new(Kind::Cancelled, "the statement was cancelled").why("nothing of it was written")
+    Error::new(Kind::Cancelled, "the statement was cancelled").why("nothing was changed")
+}
+
+fn timed_out(Deadline { timeout, .. }: Deadline) -> Error {
+    Error::new(Kind::Cancelled, "the statement took too long")
+        .why(format!("statement_timeout is {timeout:?}; nothing of the statement was written"))
+        .hint("EXPLAIN shows what it reads; RESET statement_timeout lets it run on")
 }
 
 /// A statement's cancellation and progress.

@@ -111,14 +111,14 @@ fn unsaid(predicate: &Predicate) -> Facts {
         }
     }
     facts.push(Rc::new(Fact::Unsaid));
-    let known = possible(predicate).into_iter();
+    let known = possible_values(predicate).into_iter();
     facts.extend(known.map(|(field, set)| Rc::new(Fact::Values { field, set, exact: false })));
     facts
 }
 
 /// The values that fields can have in rows for which a condition is true; fields that can have any
 /// are left out.
-fn possible(predicate: &Predicate) -> BTreeMap<Field, ValueSet> {
+pub fn possible_values(predicate: &Predicate) -> BTreeMap<Field, ValueSet> {
     if let Some(known) = truths(predicate) {
         return BTreeMap::from([(known.field, known.set)]);
     }
@@ -127,7 +127,7 @@ fn possible(predicate: &Predicate) -> BTreeMap<Field, ValueSet> {
         Predicate::And(terms) | Predicate::Or(terms) => terms,
         _ => return BTreeMap::new(),
     };
-    for (field, set) in terms.iter().flat_map(possible) {
+    for (field, set) in terms.iter().flat_map(possible_values) {
         sets.entry(field).or_default().push(set);
     }
     match predicate {

@@ -25,6 +25,7 @@ mod skip;
 mod testing;
 mod walk;
 
+pub use alternatives::possible_values;
 pub use like::LikePattern;
 pub use ordering::{FanOut, ordering};
 pub use predicate::{CmpOp, Field, Predicate, RowView};

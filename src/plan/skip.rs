@@ -24,6 +24,8 @@ const COMBINATIONS_MAX: usize = 1024;
 pub struct Skipping {
     /// Which keys are possible.
     pub skip: Skip,
+    /// How many parts (count) come before the first of those that it goes by.
+    pub gap: usize,
     /// The conditions it goes by: those on parts that the ranges say nothing about.
     pub by: Predicate,
     /// True for just those rows with possible keys inside the ranges that match.
@@ -87,11 +89,13 @@ impl Possible {
     ) -> Option<Skipping> {
         let mut sure: Vec<ColumnId> = Vec::new();
         let mut gap: Vec<Field> = Vec::new();
+        let mut before_gap = usize::MAX;
         let mut sieves: Vec<Option<Sieve>> = Vec::new();
         for (i, part) in layout.parts().iter().enumerate() {
             let sieve = self.sieve(i, layout, target);
             if let Some((_, all)) = &sieve {
                 if i >= narrowed {
+                    before_gap = before_gap.min(i);
                     gap.extend(part.columns().iter().copied().map(Field::Column));
                 }
                 if let (&[column], true) = (part.columns(), *all) {
@@ -112,6 +116,7 @@ impl Possible {
         let by = by.into_iter().filter(|term| term.fields().iter().any(|f| gap.contains(f)));
         Some(Skipping {
             skip: Skip { layout: layout.clone(), sieves },
+            gap: before_gap,
             by: Predicate::and(by),
             residual: Predicate::and(left.into_iter().filter(|term| !is_sure(term))),
         })

@@ -82,7 +82,9 @@ pub const COMMANDS: &[Spec] = &[
     spec(&["mode"], "table|csv|jsonl|markdown", "how results are written", |rest| {
         optional(rest).map(format).transpose().map(Command::Mode)
     }),
-    spec(&["timing"], "on|off", "print how long statements take", |rest| Ok(Command::Timing(switch(rest)?))),
+    spec(&["timing", "timer"], "on|off", "print how long statements take", |rest| {
+        Ok(Command::Timing(switch(rest)?))
+    }),
     spec(&["explain"], "on|off", "print the plan before each query", |rest| {
         Ok(Command::Explain(switch(rest)?))
     }),
@@ -133,6 +135,11 @@ const fn file_spec(
 /// A line that is for the shell: it begins with `.` or `\`.
 pub fn is_command(line: &str) -> bool {
     line.trim_start().starts_with(['.', '\\'])
+}
+
+/// A line that is one of our commands.
+pub fn is_known(line: &str) -> bool {
+    line.split_whitespace().next().and_then(find).is_some()
 }
 
 /// Reads a line for which [`is_command`] holds.

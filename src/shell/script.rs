@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 
-use super::commands::is_command;
+use super::commands::{is_command, is_known};
 use super::console::{Console, Place, Step, io_error};
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::sql::Splitter;
@@ -154,12 +154,13 @@ impl Feeder {
     /// Takes a piece of text, not longer than to the end of a line, and runs what is complete.
     pub fn feed(&mut self, piece: &str, console: &mut Console) -> Step {
         self.held.push_str(piece);
-        if self.at_line_start && !self.splitter.is_open() {
+        let open = self.splitter.is_open();
+        if self.at_line_start && (!open || self.splitter.is_between_tokens()) {
             let (command, ended) = (is_command(&self.held), self.held.ends_with('\n'));
-            if !ended && (command || self.held.trim().is_empty()) {
+            if !ended && (command || !open && self.held.trim().is_empty()) {
                 return Ok(());
             }
-            if command {
+            if self.is_command_here() {
                 return self.run_command(console);
             }
         }
@@ -170,11 +171,20 @@ impl Feeder {
 
     /// Runs the rest that no `;` has ended.
     pub fn finish(&mut self, console: &mut Console) -> Step {
-        if is_command(&self.held) {
+        if self.is_command_here() {
             self.run_command(console)?;
         }
+        let held = self.take_held();
+        self.splitter.push(&held);
+        self.run_statements(console)?;
         let rest = self.splitter.finish();
         rest.map_or(Ok(()), |rest| console.statement(&rest.text, &self.place(rest.line)))
+    }
+
+    /// The line is a command; inside a statement only what is surely none of it, such as a `\d` to look up a
+    /// column's name.
+    fn is_command_here(&self) -> bool {
+        is_command(&self.held) && (!self.splitter.is_open() || is_known(&self.held))
     }
 
     fn run_command(&mut self, console: &mut Console) -> Step {
@@ -300,6 +310,12 @@ mod tests {
     fn a_backslash_inside_a_statement_is_no_command() {
         let (out, err) = run_bytes(b"SELECT '\n\\echo no\n' AS n;");
         assert_eq!((out.as_str(), err.as_str()), ("n\n\"\n\\echo no\n\"\n", ""));
+    }
+
+    #[test]
+    fn a_command_between_the_lines_of_a_statement_runs_by_itself() {
+        let (out, err) = run_bytes(b"SELECT 1 AS n,\n\\echo hello\n.5 AS m;");
+        assert_eq!((out.as_str(), err.as_str()), ("hello\nn,m\n1,0.5\n", ""));
     }
 
     #[test]

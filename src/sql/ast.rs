@@ -441,6 +441,8 @@ pub enum Show {
     Regions { name: Ident },
     /// `SHOW COLUMNS FROM name`
     Columns { name: Ident },
+    /// `SHOW STATISTICS FROM name`
+    Statistics { name: Ident },
     /// `SHOW SETTINGS`, `SHOW ALL`
     Settings,
     /// `SHOW name`, in lower case

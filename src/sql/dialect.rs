@@ -158,6 +158,10 @@ impl Dialect for RowkeyDialect {
         true
     }
 
+    fn supports_comment_optimizer_hint(&self) -> bool {
+        true
+    }
+
     fn allow_extract_custom(&self) -> bool {
         true
     }

@@ -311,6 +311,7 @@ impl Display for Show {
             Show::CreateTable { name } => write!(f, "SHOW CREATE TABLE {name}"),
             Show::Regions { name } => write!(f, "SHOW REGIONS FROM {name}"),
             Show::Columns { name } => write!(f, "SHOW COLUMNS FROM {name}"),
+            Show::Statistics { name } => write!(f, "SHOW STATISTICS FROM {name}"),
             Show::Settings => f.write_str("SHOW SETTINGS"),
             Show::Setting { name } => write!(f, "SHOW {name}"),
         }

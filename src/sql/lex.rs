@@ -1,13 +1,14 @@
 //! SQL text → tokens with places, and places → text and [`Span`]s.
 //!
-//! Tokens are sqlparser's, without blanks and comments, so that a token's neighbour is the next one.
+//! Tokens are sqlparser's, without blanks and comments (but for hints), so that a token's neighbour is the next one.
 //! `?` parameters are numbered here, and [nesting](nesting::too_deep) that no stack should follow is refused here.
 
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::sql::dialect::RowkeyDialect;
-use crate::sql::{nesting, shape};
+use crate::sql::{hints, nesting, shape};
 
 /// The text of one statement and the way from places to it.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ impl<'a> Source<'a> {
         let mut tokens = Tokenizer::new(dialect, self.sql)
             .tokenize_with_location()
             .map_err(|e| self.token_error(&e.message, e.location))?;
-        tokens.retain(|t| !matches!(t.token, Token::Whitespace(_)));
+        self.keep_hints(&mut tokens)?;
         self.number_parameters(&mut tokens)?;
         let is_long =
             |t: &&TokenWithSpan| matches!(&t.token, Token::Word(word) if word.value.len() > WORD_BYTES_MAX);
@@ -49,6 +50,34 @@ impl<'a> Source<'a> {
             return Err(shape::too_deep().at(self.span(token.span.start, token.span.end)));
         }
         Ok(tokens)
+    }
+
+    /// Drops blanks and comments, but for hints.
+    fn keep_hints(&self, tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+        let mut behind_select = false;
+        let mut misplaced = None;
+        tokens.retain_mut(|t| {
+            match &mut t.token {
+                Token::Whitespace(Whitespace::MultiLineComment(comment)) if comment.starts_with('+') => {
+                    if !behind_select {
+                        misplaced.get_or_insert(t.span);
+                    }
+                    *comment = hints::marked(comment, t.span.start.line, t.span.start.column);
+                    return behind_select;
+                }
+                Token::Whitespace(_) => return false,
+                Token::Word(word) => behind_select = word.keyword == Keyword::SELECT,
+                _ => behind_select = false,
+            }
+            true
+        });
+        match misplaced {
+            None => Ok(()),
+            Some(span) => Err(Error::invalid("a hint stands right behind SELECT")
+                .hint("a comment that is no hint does not start with +")
+                .state(sqlstate::SYNTAX)
+                .at(self.span(span.start, span.end))),
+        }
     }
 
     /// The text from one place up to another.

@@ -13,6 +13,7 @@
 pub mod ast;
 mod dialect;
 mod display;
+mod hints;
 pub mod layout;
 mod lex;
 mod lift;
@@ -28,6 +29,7 @@ mod walk;
 pub mod wildcard;
 
 pub use ast::*;
+pub use hints::{Hint, HintKind, take_hints};
 pub use layout::{KeyColumn, key_specs, parse_codes};
 pub use lift::{Lifted, lift};
 pub use outputs::{name_outputs, output_name};

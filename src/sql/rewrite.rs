@@ -11,6 +11,7 @@ use sqlparser::ast::{
 };
 
 use super::ast::Statement;
+use super::hints::parse_hints;
 use super::shape::balance;
 use super::{name_of, row_values, span_of};
 use crate::error::{Error, Result, sqlstate};
@@ -174,6 +175,9 @@ impl VisitorMut for Normaliser {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        if let Some(error) = select.optimizer_hints.iter().find_map(|hint| parse_hints(hint).err()) {
+            return ControlFlow::Break(error);
+        }
         match &select.into {
             None => ControlFlow::Continue(()),
             Some(into) => {

@@ -119,6 +119,11 @@ impl Splitter {
         self.has_content || !matches!(self.state, State::Plain | State::LineComment)
     }
 
+    /// Stands between two tokens, in no quote or comment.
+    pub fn is_between_tokens(&self) -> bool {
+        matches!(self.state, State::Plain)
+    }
+
     /// The text of the statement that has not ended yet.
     pub fn pending(&self) -> &str {
         &self.current

@@ -3,7 +3,7 @@
 use rowkeydb::Database;
 
 fn pointed_at<'s>(db: &Database, sql: &'s str) -> &'s str {
-    let error = db.query(sql).and_then(|rows| rows.map(|row| row.map(drop)).collect::<Result<(), _>>());
+    let error = db.query(sql).and_then(|mut rows| rows.try_for_each(|row| row.map(drop)));
     let error = error.expect_err(sql);
     let span = error.span().unwrap_or_else(|| panic!("{sql} points nowhere: {error}"));
     let line = sql.lines().nth(span.line as usize - 1).expect("the line is there");

@@ -115,8 +115,23 @@ fn order() {
 }
 
 #[test]
+fn guards() {
+    script("guards");
+}
+
+#[test]
+fn hints() {
+    script("hints");
+}
+
+#[test]
 fn skips() {
     script("skips");
+}
+
+#[test]
+fn statistics() {
+    script("statistics");
 }
 
 #[test]

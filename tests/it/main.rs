@@ -9,6 +9,7 @@ mod goldens;
 mod hostile;
 mod indexes;
 mod layers;
+mod plans;
 mod reopen;
 mod slt;
 mod sqlite;

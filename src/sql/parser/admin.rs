@@ -1,4 +1,4 @@
-//! EXPLAIN, ANALYZE, transactions, prepared statements, SHOW, DESCRIBE, CHECK, REPAIR, SET.
+//! EXPLAIN, ANALYZE, transactions, prepared statements, SHOW, DESCRIBE, CHECK, REPAIR, SET, RESET.
 
 use sqlparser::tokenizer::Token;
 
@@ -6,6 +6,7 @@ use super::Parser;
 use crate::error::{Result, sqlstate};
 use crate::sql::ast::*;
 use crate::sql::name_of;
+use crate::value::Value;
 
 impl Parser<'_> {
     pub(super) fn explain(&mut self) -> Result<Statement> {
@@ -224,6 +225,9 @@ impl Parser<'_> {
         } else if self.word("COLUMNS") {
             self.preposition();
             Ok(Show::Columns { name: self.object_name("the name of a table")? })
+        } else if self.word("STATISTICS") {
+            let _ = self.preposition() || self.word("FOR");
+            Ok(Show::Statistics { name: self.object_name("the name of a table")? })
         } else if self.word("SETTINGS") || self.word("ALL") {
             Ok(Show::Settings)
         } else {
@@ -290,6 +294,14 @@ impl Parser<'_> {
             return Err(self.expected("\"=\""));
         }
         Ok(Statement::Set { name, value: self.option_value()? })
+    }
+
+    /// `RESET name`, `RESET ALL`: back to the default.
+    pub(super) fn reset(&mut self) -> Result<Statement> {
+        self.expect_word("RESET")?;
+        let name =
+            if self.word("ALL") { "all".to_owned() } else { self.setting("the name of a setting, or ALL")? };
+        Ok(Statement::Set { name, value: Value::Null })
     }
 
     /// A name with dots, in lower case.

@@ -135,6 +135,7 @@ impl Parser<'_> {
             "CHECK" => self.check(),
             "REPAIR" => self.repair(),
             "SET" => self.set(),
+            "RESET" => self.reset(),
             other => Err(self.not_a_statement(other)),
         }
     }

@@ -144,6 +144,8 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("SHOW REGIONS t", "SHOW REGIONS FROM t"),
     ("SHOW COLUMNS FROM t", "="),
     ("SHOW ALL", "SHOW SETTINGS"),
+    ("SHOW STATISTICS FOR t", "SHOW STATISTICS FROM t"),
+    ("RESET max_gets", "SET max_gets = NULL"),
     ("SHOW statement_timeout", "="),
     ("DESC t", "DESCRIBE t"),
     ("DESCRIBE KEY OF t", "DESCRIBE KEY t"),

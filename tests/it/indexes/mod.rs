@@ -300,6 +300,8 @@ struct Run {
     session: Session,
     model: Model,
     wild: bool,
+    /// Queries asked so far, to try one hint after the other.
+    asked: usize,
     /// Every statement so far.
     log: Vec<String>,
 }
@@ -470,9 +472,29 @@ impl Run {
         Ok(Relation { name, columns, rows })
     }
 
+    /// Asks for the plan that is chosen, and by one that a hint wants, another one each time.
     fn ask(&mut self, relation: &Relation, query: &Query) -> Check {
         let sql = query.sql(relation);
-        let answer = self.execute(&sql).map_err(|e| format!("{}\n{e}", sql.text))?.0;
+        self.ask_as(relation, query, &sql)?;
+        if relation.name != self.model.table.name {
+            return Ok(());
+        }
+        self.asked += 1;
+        let hint = match self.model.indexes.get(self.asked % (self.model.indexes.len() + 1)) {
+            Some(index) => format!("INDEX({})", index.name),
+            None => "FULL".to_owned(),
+        };
+        let text = sql.text.replacen("SELECT", &format!("SELECT /*+ {hint} */"), 1);
+        let hinted = Sql { text, ..sql };
+        match self.session.execute(&format!("EXPLAIN {}", hinted.text), &hinted.params) {
+            // A partial index that the query does not imply.
+            Err(e) if e.sqlstate() == "55000" => Ok(()),
+            _ => self.ask_as(relation, query, &hinted),
+        }
+    }
+
+    fn ask_as(&mut self, relation: &Relation, query: &Query, sql: &Sql) -> Check {
+        let answer = self.execute(sql).map_err(|e| format!("{}\n{e}", sql.text))?.0;
         query.check(relation, &answer).map_err(|e| {
             let plan = self.session.execute(&format!("EXPLAIN {}", sql.text), &sql.params);
             let plan = plan.map(|o| {
@@ -534,7 +556,7 @@ fn run_logged(case: &Case) -> Result<(), (Vec<String>, String)> {
         rows: Rows::new(),
     };
     let db = Database::in_memory().map_err(|e| (Vec::new(), e.to_string()))?;
-    let mut run = Run { session: db.session(), model, wild: case.wild, log: Vec::new() };
+    let mut run = Run { session: db.session(), model, wild: case.wild, asked: 0, log: Vec::new() };
     steps(case, &mut run).map_err(|e| (std::mem::take(&mut run.log), e))
 }
 

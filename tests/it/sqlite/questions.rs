@@ -305,9 +305,10 @@ fn from(dice: &mut Dice) -> (String, Vec<String>) {
                 vec!["cor0.".into(), "cor1.".into()],
             )
         }
-        _ => {
-            (format!("tab0, tab1 AS cor0, tab2 cor1 "), vec!["tab0.".into(), "cor0.".into(), "cor1.".into()])
-        }
+        _ => (
+            "tab0, tab1 AS cor0, tab2 cor1 ".to_string(),
+            vec!["tab0.".into(), "cor0.".into(), "cor1.".into()],
+        ),
     }
 }
 

@@ -1,0 +1,79 @@
+//! What a session does not let a statement read.
+
+use super::advice::index_for;
+use super::choose::{Access, Method, Need, Source};
+use super::cost::Statistics;
+use super::explain::describe;
+use crate::error::Result;
+use crate::error::{Error, Kind, sqlstate};
+use crate::schema::IndexDef;
+
+/// Limits on what one access may read; nothing is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Guards {
+    /// Rows of a table that is read whole.
+    pub full_scan_rows: Option<u64>,
+    /// Ranges of a scan.
+    pub ranges: Option<u64>,
+    /// GETs of keys, and fetches of rows for index entries.
+    pub gets: Option<u64>,
+}
+
+impl Guards {
+    /// Errors: LIMIT, with the plan and the way out, if the access is to read more than is allowed.
+    pub fn check(
+        &self,
+        source: Source<'_>,
+        index: Option<&IndexDef>,
+        need: &Need,
+        access: &Access,
+        stats: &dyn Statistics,
+    ) -> Result<()> {
+        if *self == Guards::default() {
+            return Ok(());
+        }
+        let (table, keyspace) = match source {
+            Source::Table(table) => (table, index.map_or(table.rows(), |index| index.keyspace)),
+            Source::Index(table, index) => (table, index.keyspace),
+        };
+        let is_exact = access.ordered && access.entry_filter.is_true() && access.filter.is_true();
+        let up_to = |rows: u64| need.limit.filter(|_| is_exact).map_or(rows, |limit| rows.min(limit));
+        let read = match &access.method {
+            Method::Empty => return Ok(()),
+            Method::Get(keys) => ("GETs", "max_gets", keys.len() as u64, self.gets),
+            method if method.is_whole() && over(up_to(stats.entries(keyspace)), self.full_scan_rows) => (
+                "rows of a full scan",
+                "max_full_scan_rows",
+                up_to(stats.entries(keyspace)),
+                self.full_scan_rows,
+            ),
+            Method::Scan { ranges, .. } => {
+                ("ranges", "max_ranges", ranges.as_slice().len() as u64, self.ranges)
+            }
+        };
+        let (what, setting, n, limit) = read;
+        let Some(limit) = limit.filter(|limit| n > *limit) else { return Ok(()) };
+        let as_table = matches!(source, Source::Index(..));
+        let plan = describe(table, index, as_table, access, need.limit, false).to_string();
+        Err(refused(&format!("the statement would read {n} {what}"), setting, limit, &plan)
+            .hint(way_out(setting, index_for(table, need))))
+    }
+}
+
+fn over(n: u64, limit: Option<u64>) -> bool {
+    limit.is_some_and(|limit| n > limit)
+}
+
+fn way_out(setting: &str, index: Option<String>) -> String {
+    match index.filter(|_| setting == "max_full_scan_rows") {
+        Some(create) => format!("{create} would serve; RESET {setting} allows it"),
+        None => format!("narrow the WHERE, or RESET {setting}"),
+    }
+}
+
+/// The error of a statement that reads more than the session allows.
+pub fn refused(what: &str, setting: &str, limit: u64, plan: &str) -> Error {
+    Error::new(Kind::Invalid, what.to_owned())
+        .why(format!("{setting} is {limit}; the plan is {plan}"))
+        .state(sqlstate::LIMIT)
+}

@@ -1,0 +1,90 @@
+//! The share of rows that a condition leaves, by what ANALYZE found.
+
+use std::ops::Bound;
+
+use crate::key::Interval;
+use crate::plan::{Field, Predicate, ValueSet, possible_values};
+use crate::schema::{ColumnStatistics, TableStatistics};
+use crate::value::Value;
+
+/// The share of rows whose `field` has a value that `predicate` allows; `None` if nothing is known of it.
+pub fn share_of_field(stats: Option<&TableStatistics>, predicate: &Predicate, field: Field) -> Option<f64> {
+    let Field::Column(id) = field else { return None };
+    let column = stats?.column(id)?;
+    Some(share_of_set(column, possible_values(predicate).get(&field)?))
+}
+
+fn share_of_set(column: &ColumnStatistics, set: &ValueSet) -> f64 {
+    let nulls = if set.has_null() { column.nulls } else { 0.0 };
+    let common = column.common.iter().filter(|(value, _)| set.contains(value.as_ref()));
+    let common: f64 = common.map(|(_, share)| share).sum();
+    let is_common = |value: &Value| column.common.iter().any(|(v, _)| v == value);
+    let others: f64 =
+        set.intervals().iter().map(|interval| share_of_others(column, interval, &is_common)).sum();
+    (nulls + common + others.min(column.others())).clamp(0.0, 1.0)
+}
+
+/// The share of rows with an uncommon value in an interval.
+fn share_of_others(
+    column: &ColumnStatistics,
+    interval: &Interval,
+    is_common: &dyn Fn(&Value) -> bool,
+) -> f64 {
+    match (&interval.lower, &interval.upper) {
+        (Bound::Included(a), Bound::Included(b)) if a == b => {
+            if is_common(a) {
+                0.0
+            } else {
+                column.rare()
+            }
+        }
+        (lower, upper) => {
+            let from = match lower {
+                Bound::Unbounded => 0.0,
+                Bound::Included(value) => column.below(value, false),
+                Bound::Excluded(value) => column.below(value, true),
+            };
+            let to = match upper {
+                Bound::Unbounded => 1.0,
+                Bound::Included(value) => column.below(value, true),
+                Bound::Excluded(value) => column.below(value, false),
+            };
+            // Both ends in one part of the histogram: some of that part.
+            let part = 0.5 / column.bounds.len().max(1) as f64;
+            ((to - from).max(part.min(column.rare())) * column.others()).max(0.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::ColumnId;
+    use crate::plan::CmpOp;
+
+    const A: Field = Field::Column(ColumnId(0));
+
+    /// One value in half of the rows, a tenth NULL, and 1 to 100 in the rest.
+    fn stats() -> TableStatistics {
+        let bounds = (0..=10).map(|n| Value::Int(n * 10)).collect();
+        let column =
+            ColumnStatistics { nulls: 0.1, distinct: 101.0, common: vec![(Value::Int(1000), 0.5)], bounds };
+        TableStatistics { columns: vec![(ColumnId(0), column)], ..TableStatistics::default() }
+    }
+
+    #[test]
+    fn common_values_rare_ones_and_ranges() {
+        let stats = stats();
+        let share = |predicate: Predicate| share_of_field(Some(&stats), &predicate, A).unwrap();
+        let compare = |op, n| Predicate::compare(A, op, Value::Int(n));
+        let near = |a: f64, b: f64| (a - b).abs() < 0.03;
+        assert!(near(share(compare(CmpOp::Eq, 1000)), 0.5));
+        assert!(near(share(compare(CmpOp::Eq, 7)), 0.004));
+        assert!(near(share(Predicate::is_null(A)), 0.1));
+        assert!(near(share(compare(CmpOp::Le, 50)), 0.2));
+        assert!(near(share(compare(CmpOp::Gt, 50)), 0.7));
+        assert!(near(share(compare(CmpOp::Ne, 1000)), 0.4));
+        assert!(near(share(Predicate::and([compare(CmpOp::Ge, 20), compare(CmpOp::Lt, 40)])), 0.08));
+        assert_eq!(share_of_field(None, &compare(CmpOp::Eq, 1), A), None);
+    }
+}

@@ -1,0 +1,204 @@
+//! ANALYZE: a look at every so-many-th row of a table, and at where the prefixes of its keys change.
+
+use std::collections::BTreeMap;
+
+use super::Database;
+use crate::error::Result;
+use crate::exec::stored;
+use crate::exec::watch::Watch;
+use crate::key::{KeyLayout, KeyRange};
+use crate::schema::{ColumnStatistics, TableDef, TableStatistics};
+use crate::store::{Direction, KeyspaceId, Reader};
+use crate::value::{ColumnType, Value};
+
+/// Rows looked at, about.
+const SAMPLE_ROWS: u64 = 30_000;
+/// Common values kept of a column, at the most.
+const COMMON_MAX: usize = 50;
+/// Parts of a histogram.
+const PARTS: usize = 100;
+/// Bytes of a text that is kept; a bound is cut, which moves it a little.
+const TEXT_BYTES: usize = 64;
+/// Entries between two looks at whether to stop.
+const STEP: u64 = 65_536;
+
+/// Collects the statistics of `table` and stores them.
+pub fn analyze(db: &Database, table: &TableDef, watch: &Watch) -> Result<()> {
+    let snapshot = db.store().snapshot()?;
+    let reader = snapshot.reader()?;
+    let mut found = sampled(&*reader, table, watch)?;
+    let indexes = table.indexes.iter().map(|index| (index.keyspace, &index.layout));
+    for (keyspace, layout) in std::iter::once((table.rows(), &table.key)).chain(indexes) {
+        found.prefixes.push((keyspace, prefixes(&*reader, keyspace, layout, &table.name, watch)?));
+    }
+    db.change_catalog(|catalog| Ok(((), Some(catalog.with_statistics(table.id, found)?))))
+}
+
+fn label(table: &str) -> String {
+    format!("analyzing {table}")
+}
+
+/// Reads the sample.
+fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<TableStatistics> {
+    let rows = reader.entries(table.rows())?;
+    let every = rows.div_ceil(SAMPLE_ROWS).max(1);
+    let known = |ty: ColumnType| !matches!(ty, ColumnType::Json | ColumnType::Varbinary);
+    let columns: Vec<_> = table.live_columns().filter(|(_, c)| known(c.ty)).map(|(id, _)| id).collect();
+    let mut values: Vec<Vec<Value>> = vec![Vec::new(); columns.len()];
+    let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
+    let (mut n, mut sampled) = (0, 0);
+    while let Some((key, _)) = cursor.next()? {
+        if n % STEP == 0 {
+            watch.step(&label(&table.name), n, Some(rows), "rows")?;
+        }
+        if n % every == 0
+            && let Some(row) = stored::load(reader, table, key)?
+        {
+            sampled += 1;
+            for (column, id) in values.iter_mut().zip(&columns) {
+                column.push(row.values[usize::from(id.0)].clone());
+            }
+        }
+        n += 1;
+    }
+    let columns = columns.into_iter().zip(values).map(|(id, values)| (id, column(values, rows))).collect();
+    Ok(TableStatistics { rows, sampled, columns, prefixes: Vec::new() })
+}
+
+/// Statistics of a column from a sample of its values, of `rows` in all.
+fn column(values: Vec<Value>, rows: u64) -> ColumnStatistics {
+    let sample = values.len() as f64;
+    let mut counts: BTreeMap<Value, u64> = BTreeMap::new();
+    let mut nulls = 0.0;
+    for value in values {
+        match value {
+            Value::Null => nulls += 1.0,
+            value => *counts.entry(cut(value)).or_default() += 1,
+        }
+    }
+    if sample == 0.0 {
+        return ColumnStatistics::default();
+    }
+    let distinct = distinct(&counts, sample - nulls, rows as f64 * (1.0 - nulls / sample));
+    let mut by_count: Vec<(&Value, u64)> = counts.iter().map(|(value, n)| (value, *n)).collect();
+    by_count.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    // Common is what is seen again, and more often than the average value; all, if they are few.
+    let average = (sample - nulls) / counts.len().max(1) as f64;
+    let few = counts.len() <= COMMON_MAX && distinct < counts.len() as f64 * 1.1;
+    let is_common = |n: u64| few || (n > 1 && n as f64 > 1.25 * average);
+    let common: Vec<(Value, f64)> = by_count
+        .iter()
+        .take(COMMON_MAX)
+        .filter(|(value, n)| is_common(*n) && can_be_kept(value))
+        .map(|(value, n)| ((*value).clone(), *n as f64 / sample))
+        .collect();
+    let rest: Vec<(&Value, u64)> =
+        counts.iter().filter(|(v, _)| !common.iter().any(|(c, _)| c == *v)).map(|(v, n)| (v, *n)).collect();
+    ColumnStatistics { nulls: nulls / sample, distinct, bounds: bounds(&rest), common }
+}
+
+/// Distinct values among `rows`, of which a sample shows some. After Haas and Stokes (1998), as in PostgreSQL.
+fn distinct(counts: &BTreeMap<Value, u64>, sample: f64, rows: f64) -> f64 {
+    let seen = counts.len() as f64;
+    let once = counts.values().filter(|n| **n == 1).count() as f64;
+    if sample <= 0.0 || rows <= sample {
+        return seen;
+    }
+    (sample * seen / (sample - once + once * sample / rows)).clamp(seen, rows)
+}
+
+/// Bounds of parts with equally many values.
+fn bounds(values: &[(&Value, u64)]) -> Vec<Value> {
+    let total: u64 = values.iter().map(|(_, n)| n).sum();
+    let values: Vec<&(&Value, u64)> = values.iter().filter(|(v, _)| can_be_kept(v)).collect();
+    let (Some(first), Some(last)) = (values.first(), values.last()) else { return Vec::new() };
+    let parts = (PARTS as u64).min(total).max(1);
+    let mut bounds = vec![first.0.clone()];
+    let mut passed = 0;
+    for (value, n) in values.iter().map(|v| (v.0, v.1)) {
+        passed += n;
+        while (bounds.len() as u64) < parts && passed * parts >= bounds.len() as u64 * total {
+            bounds.push(value.clone());
+        }
+    }
+    bounds.push(last.0.clone());
+    bounds
+}
+
+/// JSON has no word for it.
+fn can_be_kept(value: &Value) -> bool {
+    !matches!(value, Value::Double(d) if !d.is_finite())
+}
+
+fn cut(value: Value) -> Value {
+    match value {
+        Value::Text(mut text) if text.len() > TEXT_BYTES => {
+            let end = (0..=TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            text.truncate(end);
+            Value::Text(text)
+        }
+        other => other,
+    }
+}
+
+/// How many distinct prefixes of one part, two parts, ... the keys have.
+fn prefixes(
+    reader: &dyn Reader,
+    keyspace: KeyspaceId,
+    layout: &KeyLayout,
+    table: &str,
+    watch: &Watch,
+) -> Result<Vec<u64>> {
+    let parts = layout.parts().len();
+    let mut counts = vec![0; parts];
+    let mut last: Vec<u8> = Vec::new();
+    let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
+    let mut n = 0;
+    while let Some((key, _)) = cursor.next()? {
+        if n % STEP == 0 {
+            watch.step(&label(table), n, None, "entries")?;
+        }
+        let same = if n == 0 { 0 } else { key.iter().zip(&last).take_while(|(a, b)| a == b).count() };
+        let mut at = 0;
+        for (part, count) in counts.iter_mut().enumerate() {
+            let Some(end) = layout.end_of(part, key, at) else { break };
+            if n == 0 || end > same {
+                *count += 1;
+            }
+            at = end;
+        }
+        last.clear();
+        last.extend_from_slice(key);
+        n += 1;
+    }
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_in_numbers() {
+        // Half sevens, a tenth NULL, the rest all different.
+        let value = |n: i64| match n % 10 {
+            0 => Value::Null,
+            1..6 => Value::Int(7),
+            _ => Value::Int(1000 + n),
+        };
+        let found = column((0..1000).map(value).collect(), 100_000);
+        assert_eq!(found.nulls, 0.1);
+        assert_eq!(found.common, [(Value::Int(7), 0.5)]);
+        assert!((700.0..1000.0).contains(&found.distinct), "{}", found.distinct);
+        assert_eq!(found.bounds.len(), 101);
+        assert!(found.bounds.is_sorted());
+        assert_eq!(column(Vec::new(), 0), ColumnStatistics::default());
+        assert_eq!(column(vec![Value::Double(f64::NAN)], 1).common, []);
+    }
+
+    #[test]
+    fn few_values_are_all_common() {
+        let found = column((0..300).map(|n| Value::Int(n % 3)).collect(), 300);
+        assert_eq!((found.distinct, found.common.len(), found.bounds.len()), (3.0, 3, 0));
+    }
+}

@@ -1,0 +1,186 @@
+//! SET and SHOW: what one session may cost.
+
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+
+use super::show::{rows_of, text};
+use crate::access::Guards;
+use crate::error::{Error, Result, sqlstate};
+use crate::value::Value;
+
+/// Settings of one session; nothing is no limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// What an access may read.
+    pub guards: Guards,
+    /// Time of a statement, rows included.
+    pub statement_timeout: Option<Duration>,
+    /// Bytes of a statement's sorts, joins and groups; what does not fit goes to disk.
+    pub memory_limit: Option<u64>,
+}
+
+/// Name and meaning of each setting, in order.
+const ALL: [(&str, &str); 6] = [
+    ("max_full_scan_rows", "most rows of a table that is read whole"),
+    ("max_ranges", "most key ranges of a scan"),
+    ("max_gets", "most GETs of an access, fetches for index entries included"),
+    ("memory_limit", "most memory of sorts, joins and groups, such as 512MB; the rest goes to disk"),
+    ("statement_timeout", "longest time of a statement, such as 5s or 500ms"),
+    ("time_zone", "time zone of times without one; always UTC"),
+];
+
+const UNITS_OF_TIME: [(&str, u64); 6] =
+    [("ms", 1), ("s", 1000), ("min", 60_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+const UNITS_OF_SIZE: [(&str, u64); 7] = [
+    ("b", 1),
+    ("kb", 1 << 10),
+    ("mb", 1 << 20),
+    ("gb", 1 << 30),
+    ("k", 1 << 10),
+    ("m", 1 << 20),
+    ("g", 1 << 30),
+];
+
+impl Settings {
+    /// `SET name = value`; NULL is the default. Errors: no such setting, or no such value of it.
+    pub fn set(&mut self, name: &str, value: &Value) -> Result<()> {
+        match name {
+            "all" if value.is_null() => *self = Settings::default(),
+            "max_full_scan_rows" => self.guards.full_scan_rows = count(name, value)?,
+            "max_ranges" => self.guards.ranges = count(name, value)?,
+            "max_gets" => self.guards.gets = count(name, value)?,
+            "memory_limit" => self.memory_limit = quantity(name, value, "512MB", &UNITS_OF_SIZE)?,
+            "statement_timeout" => {
+                let millis = quantity(name, value, "5s", &UNITS_OF_TIME)?;
+                self.statement_timeout = millis.map(Duration::from_millis);
+            }
+            "time_zone" => match value {
+                Value::Null => {}
+                Value::Text(zone) if ["utc", "local"].contains(&zone.to_ascii_lowercase().as_str()) => {}
+                _ => return Err(unfit(name, value, "times are in UTC here")),
+            },
+            other => return Err(unknown(other)),
+        }
+        Ok(())
+    }
+
+    /// `SHOW name`
+    pub fn show(&self, name: &str) -> Result<RecordBatch> {
+        let (known, _) = ALL.iter().find(|(n, _)| *n == name).ok_or_else(|| unknown(name))?;
+        rows_of(vec![(known, text(vec![self.value(known)]))])
+    }
+
+    /// `SHOW SETTINGS`
+    pub fn show_all(&self) -> Result<RecordBatch> {
+        let column = |of: &dyn Fn(&str, &str) -> String| text(ALL.iter().map(|(n, m)| of(n, m)).collect());
+        rows_of(vec![
+            ("setting", column(&|name, _| name.to_owned())),
+            ("value", column(&|name, _| self.value(name))),
+            ("description", column(&|_, meaning| meaning.to_owned())),
+        ])
+    }
+
+    fn value(&self, name: &str) -> String {
+        let number = |n: Option<u64>| n.map_or_else(|| "none".to_owned(), |n| n.to_string());
+        match name {
+            "max_full_scan_rows" => number(self.guards.full_scan_rows),
+            "max_ranges" => number(self.guards.ranges),
+            "max_gets" => number(self.guards.gets),
+            "memory_limit" => {
+                written(self.memory_limit, &UNITS_OF_SIZE[..4]).to_uppercase().replace("NONE", "none")
+            }
+            "statement_timeout" => {
+                let millis = self.statement_timeout.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX));
+                written(millis, &UNITS_OF_TIME[..3])
+            }
+            _ => "UTC".to_owned(),
+        }
+    }
+}
+
+fn count(name: &str, value: &Value) -> Result<Option<u64>> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Int(n) if *n >= 0 => Ok(Some(n.unsigned_abs())),
+        Value::Text(none) if none.eq_ignore_ascii_case("none") => Ok(None),
+        _ => Err(unfit(name, value, "a whole number, or DEFAULT for no limit")),
+    }
+}
+
+/// A number with a unit; without one, in the smallest. Zero is no limit, as in PostgreSQL.
+fn quantity(name: &str, value: &Value, example: &str, units: &[(&str, u64)]) -> Result<Option<u64>> {
+    let bad =
+        || unfit(name, value, &format!("a number with a unit, such as '{example}', or DEFAULT for no limit"));
+    let n = match value {
+        Value::Null => None,
+        Value::Int(n) => Some(u64::try_from(*n).map_err(|_| bad())?),
+        Value::Text(none) if none.eq_ignore_ascii_case("none") => None,
+        Value::Text(written) => {
+            let written = written.trim().to_ascii_lowercase();
+            let digits = written.find(|c: char| !c.is_ascii_digit()).unwrap_or(written.len());
+            let (number, unit) = written.split_at(digits);
+            let number: u64 = number.parse().map_err(|_| bad())?;
+            let factor = match unit.trim() {
+                "" => 1,
+                unit => units.iter().find(|(u, _)| *u == unit).ok_or_else(bad)?.1,
+            };
+            Some(number.checked_mul(factor).ok_or_else(bad)?)
+        }
+        _ => return Err(bad()),
+    };
+    Ok(n.filter(|n| *n > 0))
+}
+
+/// In the largest unit, of `units` from small to great, that gives a whole number.
+fn written(n: Option<u64>, units: &[(&str, u64)]) -> String {
+    let Some(n) = n else { return "none".to_owned() };
+    let unit = units.iter().rev().find(|(_, factor)| n.is_multiple_of(*factor));
+    unit.map_or_else(|| n.to_string(), |(unit, factor)| format!("{}{unit}", n / factor))
+}
+
+fn unfit(name: &str, value: &Value, wanted: &str) -> Error {
+    Error::invalid(format!("{name} cannot be {value}")).hint(format!("give {wanted}")).state("22023")
+}
+
+fn unknown(name: &str) -> Error {
+    let error = Error::invalid(format!("there is no setting \"{name}\"")).state(sqlstate::UNDEFINED_OBJECT);
+    crate::suggest::with_suggestion(error, name, ALL.iter().map(|(n, _)| *n), "SHOW SETTINGS lists them")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, value: Value) -> Result<String> {
+        let mut settings = Settings::default();
+        settings.set(name, &value)?;
+        Ok(settings.value(name))
+    }
+
+    #[test]
+    fn numbers_with_units() {
+        let text = |t: &str| Value::Text(t.into());
+        assert_eq!(set("memory_limit", text("512MB")).unwrap(), "512MB");
+        assert_eq!(set("memory_limit", text("2048 kb")).unwrap(), "2MB");
+        assert_eq!(set("memory_limit", Value::Int(1000)).unwrap(), "1000B");
+        assert_eq!(set("statement_timeout", text("90s")).unwrap(), "90s");
+        assert_eq!(set("statement_timeout", text("2min")).unwrap(), "2min");
+        assert_eq!(set("statement_timeout", Value::Int(250)).unwrap(), "250ms");
+        assert_eq!(set("statement_timeout", Value::Int(0)).unwrap(), "none");
+        assert_eq!(set("max_gets", Value::Int(0)).unwrap(), "0");
+        assert_eq!(set("max_gets", Value::Null).unwrap(), "none");
+        for (name, value) in [
+            ("memory_limit", text("lots")),
+            ("memory_limit", text("1 parsec")),
+            ("memory_limit", text("99999999999999999999")),
+            ("memory_limit", text("17179869184gb")),
+            ("statement_timeout", Value::Int(-1)),
+            ("max_gets", Value::Double(1.5)),
+            ("time_zone", text("Europe/Oslo")),
+            ("max_getz", Value::Int(1)),
+        ] {
+            assert!(set(name, value.clone()).is_err(), "{name} {value:?}");
+        }
+    }
+}

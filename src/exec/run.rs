@@ -1,0 +1,128 @@
+//! Entries gathered in memory, to be sorted and written in order.
+
+use std::cmp::Ordering;
+
+use crate::key::Rowkey;
+
+/// Entries of one keyspace, one after the other in one piece of memory.
+///
+/// What is sorted are places with the first 16 bytes of each key in them: most comparisons end there, without a
+/// look at the key itself.
+#[derive(Default)]
+pub struct Run {
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    /// The key's first bytes as a number, zeros behind a shorter key.
+    head: [u64; 2],
+    start: usize,
+    key_len: u32,
+    value_len: u32,
+}
+
+impl Run {
+    /// Adds an entry. Keys and values are shorter than 4 GiB.
+    pub fn push(&mut self, key: &Rowkey, value: &[u8]) {
+        let place = Place {
+            head: [head(key), head(key.get(8..).unwrap_or_default())],
+            start: self.bytes.len(),
+            key_len: key.len() as u32,
+            value_len: value.len() as u32,
+        };
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        self.places.push(place);
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Memory it fills, in bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len() + self.places.len() * size_of::<Place>()
+    }
+
+    /// Puts the entries in the order of their keys.
+    pub fn sort(&mut self) {
+        let bytes = &self.bytes;
+        let compare = |a: &Place, b: &Place| match a.head.cmp(&b.head) {
+            Ordering::Equal => a.key(bytes).cmp(b.key(bytes)),
+            order => order,
+        };
+        self.places.sort_unstable_by(compare);
+    }
+
+    /// Keys and values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.places.iter().map(|place| (place.key(&self.bytes), place.value(&self.bytes)))
+    }
+}
+
+impl Place {
+    fn key<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        &bytes[self.start..][..self.key_len as usize]
+    }
+
+    fn value<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        &bytes[self.start + self.key_len as usize..][..self.value_len as usize]
+    }
+}
+
+/// The first eight bytes as a number that sorts as they do.
+fn head(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(chunk) => u64::from_be_bytes(*chunk),
+        None => {
+            let mut chunk = [0; 8];
+            chunk[..bytes.len()].copy_from_slice(bytes);
+            u64::from_be_bytes(chunk)
+        }
+    }
+}
+
+/// Sorts runs, several at a time.
+pub fn sort_all<'r>(runs: impl Iterator<Item = &'r mut Run>) {
+    let mut runs: Vec<&mut Run> = runs.collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = runs.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        for share in runs.chunks_mut(share) {
+            let sort = || share.iter_mut().for_each(|run| run.sort());
+            // Without another thread it is done below.
+            drop(std::thread::Builder::new().spawn_scoped(scope, sort));
+        }
+    });
+    // Nothing to do for what is sorted.
+    runs.iter_mut().for_each(|run| run.sort());
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn sorted_by_key(entries in prop::collection::vec(
+            (prop::collection::vec(prop::sample::select(vec![0u8, 1, 255]), 0..20), any::<u8>()), 0..60,
+        )) {
+            let mut run = Run::default();
+            for (key, value) in &entries {
+                run.push(&Rowkey::from(key.clone()), &[*value]);
+            }
+            sort_all(std::iter::once(&mut run));
+            let mut expected = entries;
+            expected.sort();
+            let mut sorted: Vec<(Vec<u8>, u8)> = run.iter().map(|(k, v)| (k.to_vec(), v[0])).collect();
+            prop_assert!(sorted.is_sorted_by_key(|(key, _)| key.clone()));
+            sorted.sort();
+            prop_assert_eq!(sorted, expected);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What ANALYZE found out about a table's values, for the planner's estimates.
+//!
+//! Shares are of all rows, NULLs included, so that they hold as a table grows.
+
+use serde::{Deserialize, Serialize};
+
+use crate::key::ColumnId;
+use crate::store::KeyspaceId;
+use crate::value::Value;
+
+/// Statistics of one table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TableStatistics {
+    /// Rows there were.
+    pub rows: u64,
+    /// Rows looked at.
+    pub sampled: u64,
+    /// By column.
+    pub columns: Vec<(ColumnId, ColumnStatistics)>,
+    /// For the table and each index: how many distinct prefixes of one part, two parts, ... its keys have.
+    pub prefixes: Vec<(KeyspaceId, Vec<u64>)>,
+}
+
+/// Statistics of one column.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ColumnStatistics {
+    /// Share of NULLs.
+    pub nulls: f64,
+    /// Distinct values other than NULL, estimated.
+    pub distinct: f64,
+    /// The most common values and their shares, the most common first.
+    pub common: Vec<(Value, f64)>,
+    /// Bounds that cut the other values into parts of equal size, in order.
+    pub bounds: Vec<Value>,
+}
+
+impl TableStatistics {
+    /// Of one column.
+    pub fn column(&self, id: ColumnId) -> Option<&ColumnStatistics> {
+        self.columns.iter().find(|(c, _)| *c == id).map(|(_, column)| column)
+    }
+
+    /// Distinct prefixes of so many parts (at least one) among the keys of a keyspace.
+    pub fn prefixes(&self, keyspace: KeyspaceId, parts: usize) -> Option<u64> {
+        let (_, counts) = self.prefixes.iter().find(|(k, _)| *k == keyspace)?;
+        counts.get(parts.checked_sub(1)?).copied()
+    }
+}
+
+impl ColumnStatistics {
+    /// Share of the values that are not among the common ones.
+    pub fn others(&self) -> f64 {
+        (1.0 - self.nulls - self.common.iter().map(|(_, share)| share).sum::<f64>()).max(0.0)
+    }
+
+    /// Share of rows with a value that is not common: each as rare as the others.
+    pub fn rare(&self) -> f64 {
+        self.others() / (self.distinct - self.common.len() as f64).max(1.0)
+    }
+
+    /// Share of the other values up to a bound (`included`: or equal to it).
+    pub fn below(&self, value: &Value, included: bool) -> f64 {
+        let parts = self.bounds.len().saturating_sub(1);
+        if parts == 0 {
+            return 0.5;
+        }
+        let at = self.bounds.partition_point(|bound| if included { bound <= value } else { bound < value });
+        // Between two bounds, the middle.
+        match at {
+            0 => 0.0,
+            n if n > parts => 1.0,
+            n => (n as f64 - 0.5) / parts as f64,
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Hints: `SELECT /*+ INDEX(orders_by_buyer) */ ...`, for people who know better than the planner.
+//!
+//! A hint is a comment with a `+` right behind SELECT, which sqlparser keeps with the query; [`marked`] writes
+//! its place into it, for the sake of errors. A hint counts for every mention of its table in the statement.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{OptimizerHint, Query, Select, VisitMut, VisitorMut};
+
+use crate::error::{Error, Result, Span, sqlstate};
+
+/// What a hint asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HintKind {
+    /// `INDEX(i, ...)`: read one of these indexes.
+    Index,
+    /// `NO_INDEX(i, ...)`: read none of these; without names, none at all.
+    NoIndex,
+    /// `FULL(t, ...)`: read every row of the table; without names, of every table.
+    Full,
+}
+
+/// One hint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// What it asks for.
+    pub kind: HintKind,
+    /// Indexes or tables, as the catalog names them, with their places.
+    pub names: Vec<(String, Option<Span>)>,
+    /// Where it stands.
+    pub span: Option<Span>,
+}
+
+/// Takes the hints out of a query and its subqueries. Errors: SYNTAX for what is no hint.
+pub fn take_hints(query: &mut Query) -> Result<Vec<Hint>> {
+    let mut taker = Taker(Vec::new());
+    match VisitMut::visit(query, &mut taker) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(taker.0),
+    }
+}
+
+struct Taker(Vec<Hint>);
+
+impl VisitorMut for Taker {
+    type Break = Error;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        for hint in std::mem::take(&mut select.optimizer_hints) {
+            match parse_hints(&hint) {
+                Ok(hints) => self.0.extend(hints),
+                Err(error) => return ControlFlow::Break(error),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The text of a hint's comment, between `/*` and `*/`, with its place in front of the `+`.
+pub(super) fn marked(comment: &str, line: u64, column: u64) -> String {
+    format!("l{line}c{column}{comment}")
+}
+
+/// The hints of one comment.
+pub(super) fn parse_hints(hint: &OptimizerHint) -> Result<Vec<Hint>> {
+    let mut reader = Reader { text: &hint.text, at: 0, place: place_of(&hint.prefix) };
+    let mut hints = Vec::new();
+    loop {
+        reader.skip(|c| c.is_whitespace() || c == ',');
+        let from = reader.at;
+        let word = reader.name();
+        if word.is_empty() && reader.at == hint.text.len() {
+            return Ok(hints);
+        }
+        let kind = match word.to_ascii_uppercase().as_str() {
+            "INDEX" => HintKind::Index,
+            "NO_INDEX" => HintKind::NoIndex,
+            "FULL" => HintKind::Full,
+            _ => {
+                reader.skip(|c| !c.is_whitespace() && c != ',' && c != '(');
+                let what = format!("there is no hint {}", &hint.text[from..reader.at]);
+                return Err(reader
+                    .error(what, from)
+                    .hint("INDEX(i), NO_INDEX, NO_INDEX(i), FULL and FULL(t) are all"));
+            }
+        };
+        let names = reader.names()?;
+        if names.is_empty() && kind == HintKind::Index {
+            return Err(reader
+                .error("INDEX names no index".into(), from)
+                .hint("write INDEX(name_of_the_index)"));
+        }
+        hints.push(Hint { kind, names, span: reader.span(from) });
+    }
+}
+
+/// Line and column of the comment, as [`marked`] wrote them.
+fn place_of(prefix: &str) -> Option<(u32, u32)> {
+    let (line, column) = prefix.strip_prefix('l')?.split_once('c')?;
+    Some((line.parse().ok()?, column.parse().ok()?))
+}
+
+/// A place in the text of a hint.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    /// Of the comment's start.
+    place: Option<(u32, u32)>,
+}
+
+impl<'a> Reader<'a> {
+    fn skip(&mut self, while_: impl Fn(char) -> bool) {
+        let rest = &self.text[self.at..];
+        self.at += rest.find(|c| !while_(c)).unwrap_or(rest.len());
+    }
+
+    fn name(&mut self) -> &'a str {
+        let from = self.at;
+        self.skip(|c| c.is_alphanumeric() || c == '_' || c == '$');
+        &self.text[from..self.at]
+    }
+
+    /// `(a, b)`, if that comes next.
+    fn names(&mut self) -> Result<Vec<(String, Option<Span>)>> {
+        let mut names = Vec::new();
+        let before = self.at;
+        self.skip(char::is_whitespace);
+        if !self.text[self.at..].starts_with('(') {
+            self.at = before;
+            return Ok(names);
+        }
+        let open = self.at;
+        self.at += 1;
+        loop {
+            self.skip(|c| c.is_whitespace() || c == ',');
+            let from = self.at;
+            let rest = &self.text[from..];
+            if rest.starts_with(')') {
+                self.at += 1;
+                return Ok(names);
+            }
+            let name = match rest.strip_prefix('"').and_then(|quoted| quoted.split_once('"')) {
+                Some((name, _)) => {
+                    self.at += name.len() + 2;
+                    name.to_owned()
+                }
+                None => self.name().to_lowercase(),
+            };
+            if name.is_empty() {
+                let what = if rest.is_empty() { "a hint has no closing )" } else { "a hint lists names" };
+                return Err(self.error(what.into(), if rest.is_empty() { open } else { from }));
+            }
+            names.push((name, self.span(from)));
+        }
+    }
+
+    fn error(&self, what: String, from: usize) -> Error {
+        Error::invalid(what).state(sqlstate::SYNTAX).at(self.span(from))
+    }
+
+    /// The text from `from` up to here, as a place in the statement.
+    fn span(&self, from: usize) -> Option<Span> {
+        let (line, column) = self.place?;
+        let before = &self.text[..from];
+        let len = self.text[from..self.at].chars().count().max(1) as u32;
+        let chars = |text: &str| text.chars().count() as u32;
+        Some(match before.rsplit_once('\n') {
+            None => Span { line, column: column + 3 + chars(before), len },
+            Some((lines, last)) => {
+                let lines = lines.matches('\n').count() as u32 + 1;
+                Span { line: line + lines, column: 1 + chars(last), len }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::{Statement, parse};
+
+    fn hints(sql: &str) -> Vec<Hint> {
+        let Statement::Query(mut query) = parse(sql).unwrap() else { panic!("{sql}") };
+        take_hints(&mut query).unwrap()
+    }
+
+    #[test]
+    fn hints_stand_behind_select() {
+        let found =
+            hints("SELECT /*+ INDEX(By_Buyer) full(t, \"U\"), NO_INDEX */ 1 FROM (SELECT/*+FULL*/ 2)");
+        let kinds: Vec<HintKind> = found.iter().map(|h| h.kind).collect();
+        assert_eq!(kinds, [HintKind::Index, HintKind::Full, HintKind::NoIndex, HintKind::Full]);
+        let names: Vec<&str> = found.iter().flat_map(|h| &h.names).map(|(n, _)| n.as_str()).collect();
+        assert_eq!(names, ["by_buyer", "t", "U"]);
+        assert_eq!(found[0].names[0].1, Some(Span { line: 1, column: 18, len: 8 }));
+        assert_eq!(hints("SELECT /* INDEX(a) */ 1"), []);
+    }
+
+    #[test]
+    fn what_is_no_hint_is_an_error_with_its_place() {
+        for (sql, what, column) in [
+            ("SELECT /*+ INDX(a) */ 1", "there is no hint INDX", 12),
+            ("SELECT /*+ INDEX */ 1", "INDEX names no index", 12),
+            ("SELECT /*+ INDEX(a */ 1", "a hint has no closing )", 17),
+            ("SELECT /*+ FULL(1.5) */ 1", "a hint lists names", 18),
+            ("SELECT 1 /*+ FULL */", "a hint stands right behind SELECT", 10),
+        ] {
+            let error = parse(sql).unwrap_err();
+            assert_eq!(error.what(), what, "{sql}");
+            assert_eq!(error.span().map(|s| s.column), Some(column), "{sql}");
+        }
+    }
+}

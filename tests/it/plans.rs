@@ -1,0 +1,170 @@
+//! Plans that are kept answer as those that are made anew: for other parameters, other data, other
+//! definitions, inside transactions and from many threads.
+
+use rowkeydb::{Database, Result, Value};
+
+fn market() -> Database {
+    let db = Database::in_memory().unwrap();
+    db.execute(
+        "CREATE TABLE orders (id BIGINT, buyer INT NOT NULL, at TIMESTAMP NOT NULL, note TEXT, price DECIMAL(8, 2),
+         weight DOUBLE, PRIMARY KEY (reverse(lpad(id, 6))))",
+    )
+    .unwrap();
+    db.execute("CREATE INDEX by_buyer ON orders (buyer, at DESC) INCLUDE (price)").unwrap();
+    let mut put = db.prepare("INSERT INTO orders VALUES ($1, $2, $3, $4, $5, $6)").unwrap();
+    for n in 1..=200_i64 {
+        let at = Value::Timestamp(1_704_067_200_000_000 + n * 3_600_000_000);
+        let note = if n % 3 == 0 { Value::Null } else { format!("note {n}").into() };
+        let price = Value::Decimal(i128::from(n) * 125, 2);
+        put.execute(&[n.into(), (n % 7).into(), at, note, price, (n as f64 / 4.0).into()]).unwrap();
+    }
+    db
+}
+
+/// Rows of a query as text.
+fn rows(db: &Database, sql: &str, params: &[Value]) -> Result<Vec<String>> {
+    db.query_with(sql, params)?
+        .map(|row| Ok(format!("{:?}", row?.deserialize::<serde_json::Value>()?)))
+        .collect()
+}
+
+/// Asserts that the query says the same with a plan that was kept for other literals, and without.
+fn same(db: &Database, sql: &str, literals: &[&str]) {
+    for literal in literals.iter().chain(literals) {
+        let whole = sql.replace("{}", literal);
+        let kept = rows(db, &whole, &[]);
+        // A comment inside makes it a text that was never seen: it is planned by itself.
+        let alone = rows(db, &format!("SELECT /* {literal} {} */ {}", rand(), &whole["SELECT".len()..]), &[]);
+        match (kept, alone) {
+            (Ok(kept), Ok(alone)) => assert_eq!(kept, alone, "{whole}"),
+            (Err(kept), Err(alone)) => assert_eq!(kept.what(), alone.what(), "{whole}"),
+            (kept, alone) => panic!("{whole}: {kept:?} kept, {alone:?} alone"),
+        }
+    }
+}
+
+/// Another number each time.
+fn rand() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+#[test]
+fn other_literals_of_any_kind() {
+    let db = market();
+    let numbers = ["7", "8", "-1", "7.0", "7.5", "1e1", "99999999999", "'7'", "NULL", "'x'"];
+    same(&db, "SELECT * FROM orders WHERE id = {}", &numbers);
+    same(&db, "SELECT id, note FROM orders WHERE buyer = {} ORDER BY at DESC LIMIT 3", &numbers);
+    same(&db, "SELECT id FROM orders WHERE price = {} ORDER BY id", &numbers);
+    same(&db, "SELECT id FROM orders WHERE weight > {} ORDER BY id LIMIT 5", &numbers);
+    same(&db, "SELECT id AS \"ID\", buyer, id AS again FROM orders WHERE id IN ({}, 3)", &["7", "8", "3"]);
+    let times =
+        ["'2024-01-02'", "TIMESTAMP '2024-01-05 03:00:00'", "DATE '2024-01-03'", "'2024-01-02 07:00'"];
+    same(&db, "SELECT count(*), sum(price) FROM orders WHERE at >= {}", &times);
+    same(&db, "SELECT count(*) AS n FROM orders WHERE buyer = 3 AND at BETWEEN {} AND '2024-01-09'", &times);
+    let texts = ["'note 1%'", "'%9'", "'note 100'", "'_ote 2'", "5"];
+    same(&db, "SELECT id FROM orders WHERE note LIKE {} ORDER BY id", &texts);
+    same(&db, "SELECT buyer, max(price) FROM orders WHERE note > {} GROUP BY buyer ORDER BY buyer", &texts);
+    same(
+        &db,
+        "SELECT a.id FROM orders a JOIN orders b ON a.id = b.id + 1 WHERE b.buyer = {} ORDER BY a.id",
+        &["2", "5"],
+    );
+    same(&db, "SELECT id FROM orders WHERE id > {} AND id < 20 ORDER BY id", &["5", "19", "30"]);
+    same(
+        &db,
+        "SELECT rowkey FROM orders WHERE rowkey < {} ORDER BY rowkey LIMIT 4",
+        &["'100000'", "'5'", "''"],
+    );
+}
+
+#[test]
+fn parameters_of_other_kinds() {
+    let db = market();
+    let mut get = db.prepare("SELECT id FROM orders WHERE id = $1").unwrap();
+    let mut ids = |value: Value| -> Vec<i64> {
+        get.query(&[value]).unwrap().map(|row| row.unwrap().get("id").unwrap()).collect()
+    };
+    for _ in 0..3 {
+        assert_eq!(ids(7.into()), [7]);
+        assert_eq!(ids(Value::Decimal(700, 2)), [7]);
+        assert_eq!(ids(Value::Decimal(701, 2)), [] as [i64; 0]);
+        assert_eq!(ids(Value::Double(7.0)), [7]);
+        assert_eq!(ids(Value::Null), [] as [i64; 0]);
+        assert_eq!(ids(1_000_000.into()), [] as [i64; 0], "wider than the key's pad");
+    }
+    for params in [&[][..], &[1.into(), 2.into()]] {
+        for _ in 0..3 {
+            assert!(get.query(params).is_err() || params.len() == 2);
+        }
+    }
+}
+
+#[test]
+fn other_data_and_definitions() {
+    let db = market();
+    let count = || rows(&db, "SELECT count(*) AS n FROM orders WHERE buyer = 3", &[]).unwrap();
+    let star = || rows(&db, "SELECT * FROM orders WHERE id = 11", &[]).unwrap();
+    let (before, narrow) = ([count(), count(), count()], [star(), star(), star()]);
+    assert!(before.iter().all(|n| *n == before[0]) && narrow.iter().all(|row| *row == narrow[0]));
+    db.execute("DELETE FROM orders WHERE buyer = 3 AND id < 50").unwrap();
+    assert_ne!(count(), before[0]);
+    db.execute("ALTER TABLE orders ADD COLUMN city TEXT").unwrap();
+    assert!((0..3).all(|_| star()[0].contains("city")));
+    db.execute("DROP INDEX by_buyer").unwrap();
+    let without = [count(), count(), count()];
+    assert!(without.iter().all(|n| *n == without[0]));
+    db.execute("DROP TABLE orders").unwrap();
+    assert!(rows(&db, "SELECT * FROM orders WHERE id = 11", &[]).is_err());
+}
+
+#[test]
+fn a_transaction_sees_its_own_writes() {
+    let db = market();
+    let sql = "SELECT note FROM orders WHERE id = 10";
+    let note = |session: &mut rowkeydb::Session| -> String {
+        let batches: Vec<_> = session.execute(sql, &[]).unwrap().rows.collect::<Result<_>>().unwrap();
+        format!("{:?}", batches[0].column(0))
+    };
+    let (mut inside, mut outside) = (db.session(), db.session());
+    let before: Vec<String> = (0..3).map(|_| note(&mut outside)).collect();
+    inside.execute("BEGIN", &[]).unwrap();
+    inside.execute("UPDATE orders SET note = 'mine' WHERE id = 10", &[]).unwrap();
+    for _ in 0..3 {
+        assert!(note(&mut inside).contains("mine"));
+        assert_eq!(note(&mut outside), before[0]);
+    }
+    inside.execute("COMMIT", &[]).unwrap();
+    assert!(note(&mut outside).contains("mine"));
+}
+
+#[test]
+fn the_time_is_not_kept() {
+    let db = market();
+    let now = || rows(&db, "SELECT now() AS t, id FROM orders WHERE id = 10", &[]).unwrap();
+    let first: Vec<_> = (0..3).map(|_| now()).collect();
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    assert!(!first.contains(&now()));
+}
+
+#[test]
+fn many_threads_share_a_plan() {
+    let db = market();
+    std::thread::scope(|scope| {
+        for thread in 0..8_i64 {
+            let db = &db;
+            scope.spawn(move || {
+                for n in 0..100_i64 {
+                    let buyer = (thread + n) % 7;
+                    let sql =
+                        format!("SELECT count(*) AS n, sum(id) AS ids FROM orders WHERE buyer = {buyer}");
+                    let row = db.query(&sql).unwrap().next().unwrap().unwrap();
+                    let expected: Vec<i64> = (1..=200).filter(|id| id % 7 == buyer).collect();
+                    assert_eq!(row.get::<i64>("n").unwrap(), expected.len() as i64);
+                    assert_eq!(row.get::<i64>("ids").unwrap(), expected.iter().sum::<i64>());
+                }
+            });
+        }
+    });
+}
