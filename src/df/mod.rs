@@ -9,6 +9,7 @@ mod cast_error;
 mod doubles;
 pub mod explain;
 mod expr;
+mod extremes;
 mod functions;
 mod hints;
 mod integers;

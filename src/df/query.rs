@@ -42,7 +42,7 @@ use super::rewrite::{LazyFunctions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{TextCasts, TextOperands};
 use super::three_valued::ThreeValued;
-use super::{functions, order, tpch};
+use super::{extremes, functions, order, tpch};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Kind, Result, Span, sqlstate};
 use crate::plan::Predicate;
@@ -133,7 +133,8 @@ impl Planner {
     pub async fn physical(&self, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
         let mut state = self.state.clone();
         state.mark_start_execution();
-        let plan = order::advise(state.optimize(&plan).map_err(df_error)?).map_err(df_error)?;
+        let plan = state.optimize(&plan).map_err(df_error)?;
+        let plan = extremes::from_one_end(plan).and_then(order::advise).map_err(df_error)?;
         let planner = Arc::clone(state.query_planner());
         planner.create_physical_plan(&plan, &state).await.map_err(df_error)
     }

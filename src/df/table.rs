@@ -15,7 +15,8 @@ use super::query::to_df;
 use super::scan::ScanExec;
 use super::template::Template;
 use crate::access::{
-    Choice, Guards, Hints, Jumps, Need, OrderBy, Path, Source, Statistics, choose, choose_again, probe_jumps,
+    Access, Choice, Guards, Hints, Jumps, Need, OrderBy, Path, Source, Statistics, choose, choose_again,
+    probe_jumps,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanSpec, field_type};
@@ -137,6 +138,20 @@ impl TableSource {
         let names = &self.relation.names;
         let known = Template::new(filter, names).fill(names, &self.binding.params);
         known.unwrap_or_else(|| Predicate::Opaque(filter.to_string()))
+    }
+
+    /// The first of the rows that pass `filters`, in the order of a column, is found at once; `alone`: or by
+    /// looking at no more than anybody would who looks for it.
+    pub fn gives_first(&self, column: &str, descending: bool, filters: &[Expr], alone: bool) -> bool {
+        let Some((field, _)) = self.field(column) else { return false };
+        let source = TableSource { wanted: (vec![OrderBy { field, descending }], Some(1)), ..self.clone() };
+        let at = self.relation.fields.iter().position(|f| *f == field);
+        let scan = source.plan(at.map(|at| vec![at]).as_ref(), filters, Some(1));
+        let suits = |access: &Access| {
+            let passes_all = access.entry_filter.is_true() && access.filter.is_true();
+            access.ordered && (passes_all || alone && !matches!(access.path, Path::IndexFetch(_)))
+        };
+        scan.is_ok_and(|scan| scan.bound().is_ok_and(|bound| suits(&bound.spec.access)))
     }
 
     /// A scan for `filters` and these output columns of the schema.

@@ -120,6 +120,11 @@ fn guards() {
 }
 
 #[test]
+fn extremes() {
+    script("extremes");
+}
+
+#[test]
 fn hints() {
     script("hints");
 }

@@ -297,8 +297,22 @@ pub struct Query {
     pub offset: u8,
     /// Which columns, a bit for each; the ordered ones besides.
     pub columns: u16,
-    /// Rows, or a count and a group.
+    /// Rows, or what is counted, compared or told apart of them.
     pub grouped: bool,
+}
+
+/// What is asked about the rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Rows,
+    /// The rows with each value of a column, counted.
+    Groups,
+    /// The least value of a column.
+    Least,
+    /// The least and the greatest.
+    Extremes,
+    /// Distinct rows.
+    Distinct,
 }
 
 impl Query {
@@ -313,20 +327,41 @@ impl Query {
         all
     }
 
+    fn shape(&self, relation: &Relation) -> Shape {
+        // The least of these is no value of their own type any more.
+        let ty = relation.columns[self.selected(relation)[0]].1;
+        let is_plain = !matches!(ty, ColumnType::Uuid | ColumnType::Json | ColumnType::Varbinary);
+        match (self.grouped, self.columns / 2 % 5) {
+            (false, _) => Shape::Rows,
+            (true, 0 | 1) if is_plain => Shape::Least,
+            (true, 2) if is_plain => Shape::Extremes,
+            (true, 3) => Shape::Distinct,
+            (true, _) => Shape::Groups,
+        }
+    }
+
     /// The query as SQL.
     pub fn sql(&self, relation: &Relation) -> Sql {
         let names: Vec<&str> =
             self.selected(relation).iter().map(|c| relation.columns[*c].0.as_str()).collect();
-        let text = match self.grouped {
-            false => format!("SELECT {} FROM {}", names.join(", "), relation.name),
-            true => format!("SELECT {0}, count(*), count({0}) FROM {1}", names[0], relation.name),
+        let shape = self.shape(relation);
+        let wanted = match shape {
+            Shape::Rows => names.join(", "),
+            Shape::Groups => format!("{0}, count(*), count({0})", names[0]),
+            Shape::Least => format!("min({})", names[0]),
+            Shape::Extremes => format!("min({0}) AS least, max({0}) AS greatest", names[0]),
+            Shape::Distinct => format!("DISTINCT {}", names.join(", ")),
         };
+        let text = format!("SELECT {wanted} FROM {}", relation.name);
         let mut out = Sql { text, ..Sql::default() };
         if let Some(cond) = &self.cond {
             out.text.push_str(" WHERE ");
             relation.write(cond, &mut out);
         }
-        if self.grouped {
+        if shape != Shape::Rows && shape != Shape::Groups {
+            return out;
+        }
+        if shape == Shape::Groups {
             out.text.push_str(&format!(" GROUP BY {}", names[0]));
             return out;
         }
@@ -389,8 +424,20 @@ impl Query {
             .filter(|row| self.cond.as_ref().is_none_or(|cond| relation.eval(cond, row) == Some(true)));
         let mut expected: Vec<Vec<Value>> =
             matching.map(|row| selected.iter().map(|c| row[*c].clone()).collect()).collect();
-        if self.grouped {
-            return same_rows(answer, &grouped(&expected));
+        let known = || expected.iter().map(|row| &row[0]).filter(|value| !value.is_null());
+        let or_null = |value: Option<&Value>| value.cloned().unwrap_or(Value::Null);
+        match self.shape(relation) {
+            Shape::Rows => {}
+            Shape::Groups => return same_rows(answer, &grouped(&expected)),
+            Shape::Least => return same_rows(answer, &[vec![or_null(known().min())]]),
+            Shape::Extremes => {
+                return same_rows(answer, &[vec![or_null(known().min()), or_null(known().max())]]);
+            }
+            Shape::Distinct => {
+                expected.sort();
+                expected.dedup();
+                return same_rows(answer, &expected);
+            }
         }
         let positions: Vec<usize> = self
             .order
