@@ -468,9 +468,8 @@ fn too_much_of_everything() {
         format!("INSERT INTO k VALUES ('{long}', '2024-01-01', NULL)"),
         format!("SELECT id FROM t ORDER BY {}", vec!["id"; 1_000].join(", ")),
         format!("SELECT id FROM {}", (0..12).map(|i| format!("t x{i}")).collect::<Vec<_>>().join(", ")),
-        format!(
-            "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 1000) SELECT max(n) FROM r"
-        ),
+        "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 1000) SELECT max(n) FROM r"
+            .to_owned(),
     ];
     for sql in &refused_or_right {
         if let Err(e) = run(&mut session, sql, &[]) {
