@@ -40,13 +40,7 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
         changed.changes.values().filter_map(|change| change.new.clone()).collect()
     };
     check_constraints(view, &table, &rows).await?;
-    let target = Target {
-        view,
-        table: &table,
-        name: name_in(&stmt.table, &stmt.alias),
-        returning: stmt.returning.as_deref(),
-        params,
-    };
+    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, params);
     target.finish(changed, WriteBatch::default()).await
 }
 
@@ -57,13 +51,7 @@ pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Writ
     let rowkeys: Vec<Rowkey> =
         values_of(&found)?.into_iter().map(|mut row| rowkey_of(row.pop())).collect::<Result<_>>()?;
     let changed = stage_deletes(view, &table, rowkeys)?;
-    let target = Target {
-        view,
-        table: &table,
-        name: name_in(&stmt.table, &stmt.alias),
-        returning: stmt.returning.as_deref(),
-        params,
-    };
+    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, params);
     target.finish(changed, WriteBatch::default()).await
 }
 

@@ -32,13 +32,7 @@ pub async fn insert(view: &View, stmt: &Insert, params: &[Value], alone: bool) -
     if !staged.conflicts.is_empty() {
         settle(view, &table, stmt, params, &mut staged).await?;
     }
-    let target = Target {
-        view,
-        table: &table,
-        name: name_in(&stmt.table, &stmt.alias),
-        returning: stmt.returning.as_deref(),
-        params,
-    };
+    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, params);
     target.finish(staged.changed, batch).await
 }
 

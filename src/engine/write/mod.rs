@@ -56,7 +56,17 @@ struct Target<'a> {
     params: &'a [Value],
 }
 
-impl Target<'_> {
+impl<'a> Target<'a> {
+    fn new(
+        view: &'a View,
+        table: &'a TableDef,
+        (name, alias): (&Ident, &Option<Ident>),
+        returning: &'a Option<Vec<SelectItem>>,
+        params: &'a [Value],
+    ) -> Self {
+        Target { view, table, name: name_in(name, alias), returning: returning.as_deref(), params }
+    }
+
     /// Writes the changes into `batch`, index entries included, and answers RETURNING.
     async fn finish(self, changed: Changed, mut batch: WriteBatch) -> Result<Written> {
         let Changed { changes, touched } = changed;
