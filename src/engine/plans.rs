@@ -41,18 +41,20 @@ pub struct Keyed {
 }
 
 impl Keyed {
-    /// `None` if the statement has other parameters than those given.
-    pub fn new(lifted: &Lifted, params: &[Value]) -> Option<Keyed> {
+    /// `None` if the statement has other parameters than those given. Queries of another `kind` are other
+    /// queries, whatever their text.
+    pub fn new(kind: &str, lifted: &Lifted, params: &[Value]) -> Option<Keyed> {
         if params.len() != lifted.own {
             return None;
         }
         let params: Arc<[Value]> = params.iter().chain(&lifted.values).cloned().collect();
-        let mut key = String::with_capacity(lifted.text.len() + 2 * params.len());
+        let mut key = String::with_capacity(kind.len() + lifted.text.len() + 2 * params.len());
+        key.push_str(kind);
         for value in &*params {
             // Writing to a string cannot fail.
             let _ = match value {
                 Value::Decimal(_, scale) => write!(key, "d{scale}"),
-                other => write!(key, "{}", kind(other)),
+                other => write!(key, "{}", letter(other)),
             };
         }
         key.push('\n');
@@ -61,7 +63,7 @@ impl Keyed {
     }
 }
 
-fn kind(value: &Value) -> char {
+fn letter(value: &Value) -> char {
     match value {
         Value::Null => '0',
         Value::Boolean(_) => 'b',

@@ -33,6 +33,9 @@ use crate::value::{ColumnType, Value};
 /// Times a statement outside a transaction starts over when somebody else changed its rows.
 const RETRIES: usize = 100;
 
+/// The kind of what users ask.
+const QUERY: &str = "";
+
 /// What one statement sees: definitions and data that fit each other.
 pub struct View {
     pub db: Database,
@@ -85,11 +88,44 @@ impl View {
         self.db.planner().collect(query, &self.scope(rowkeys, rows), params).await
     }
 
-    /// A query in which every table has its rowkey as a column of this name.
+    /// A query in which every table has its rowkey as a column of this name; its plan is kept, as those of
+    /// queries are.
     pub async fn select_rowkeys(&self, query: Query, name: &str, params: &[Value]) -> Result<RecordBatch> {
+        let lifted = sql::lift(&query.to_string());
+        if let Some(lifted) = &lifted
+            && let Some(keyed) = Keyed::new(name, lifted, params)
+            && let Some(batch) = self.select_kept(lifted, &keyed, name).await?
+        {
+            return Ok(batch);
+        }
         let (query, mut rowkeys) = self.prepare(query)?;
         rowkeys.push(name);
         self.db.planner().collect(query, &self.scope(rowkeys, Vec::new()), params).await
+    }
+
+    /// The rows of a query by its plan, if one is kept that suits; remembers the query, if not.
+    async fn select_kept(&self, lifted: &Lifted, query: &Keyed, name: &str) -> Result<Option<RecordBatch>> {
+        let version = self.catalog.version();
+        match self.db.plans().find(query, version) {
+            None => self.db.plans().put(query, version, Known::Seen),
+            Some(Known::Seen) => self.keep(lifted, query, vec![name]).await,
+            Some(_) => {}
+        }
+        let Some(Known::Plan(kept)) = self.db.plans().find(query, version) else { return Ok(None) };
+        let schema = kept.plan.schema();
+        let batches: Vec<RecordBatch> = match kept.plan.bind(&self.binding(Arc::clone(&query.params)))? {
+            None => return Ok(None),
+            Some(Run::Scan(mut scan)) => {
+                let next = || self.watch.cancel.check().and_then(|()| scan.next_batch()).transpose();
+                std::iter::from_fn(next).collect::<Result<_>>()?
+            }
+            Some(Run::Plan(plan)) => {
+                let (batches, _) = self.db.planner().run(plan, self.settings.memory_limit)?;
+                batches.try_collect().await?
+            }
+        };
+        let one = arrow::compute::concat_batches(&schema, &batches);
+        one.map(Some).map_err(|e| Error::internal("batches of one query differ").caused_by(e))
     }
 
     /// A query's batches as they come, and their schema.
@@ -100,11 +136,26 @@ impl View {
         planner.run(planner.physical(plan).await?, self.settings.memory_limit)
     }
 
-    /// A query planned to be run many times; `params` are what it is likely to be run with.
-    pub async fn keep(&self, query: Query, params: Arc<[Value]>) -> Result<Option<Plan>> {
-        let (query, rowkeys) = self.prepare(query)?;
-        let scope = Scope { binding: self.binding(params), ..self.scope(rowkeys, Vec::new()) };
-        self.db.planner().keep(query, &scope).await
+    /// Plans a query to be kept; every table has its rowkey as a column of these names. Whatever is wrong with
+    /// it, its own run will say, with its own places.
+    async fn keep(&self, lifted: &Lifted, query: &Keyed, rowkeys: Vec<&str>) {
+        let plan = match sql::parse(&lifted.text) {
+            Ok(Statement::Query(ast)) => self.plan_to_keep(*ast, query, rowkeys).await.ok().flatten(),
+            _ => None,
+        };
+        let known = plan.map_or(Known::Each, |plan| {
+            let columns = output_columns(&plan.schema());
+            Known::Plan(Arc::new(KeptPlan { plan, columns }))
+        });
+        self.db.plans().put(query, self.catalog.version(), known);
+    }
+
+    async fn plan_to_keep(&self, ast: Query, query: &Keyed, more: Vec<&str>) -> Result<Option<Plan>> {
+        let (ast, mut rowkeys) = self.prepare(ast)?;
+        rowkeys.extend(more);
+        let binding = self.binding(Arc::clone(&query.params));
+        let scope = Scope { binding, ..self.scope(rowkeys, Vec::new()) };
+        self.db.planner().keep(ast, &scope).await
     }
 
     /// What a plan that was kept needs to run.
@@ -211,7 +262,7 @@ impl Session {
     /// [`Session::execute`] for async code. Await it on a tokio runtime, or use the blocking form.
     pub async fn execute_async(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
         let keyed = sql::lift(sql);
-        let keyed = keyed.as_ref().and_then(|lifted| Some((lifted, Keyed::new(lifted, params)?)));
+        let keyed = keyed.as_ref().and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params)?)));
         match self.kept(keyed.as_ref().map(|(_, keyed)| keyed))? {
             Kept::Ran(outcome) => Ok(outcome),
             Kept::No { repeats } => {
@@ -237,7 +288,7 @@ impl Session {
         lifted: Option<&Lifted>,
         params: &[Value],
     ) -> Result<Outcome> {
-        let keyed = lifted.and_then(|lifted| Some((lifted, Keyed::new(lifted, params)?)));
+        let keyed = lifted.and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params)?)));
         match self.kept(keyed.as_ref().map(|(_, keyed)| keyed))? {
             Kept::Ran(outcome) => Ok(outcome),
             Kept::No { repeats } => {
@@ -288,7 +339,7 @@ impl Session {
         params: &[Value],
     ) -> Result<Outcome> {
         if let Some((lifted, query)) = again {
-            self.keep(lifted, query).await?;
+            self.view()?.keep(lifted, query, Vec::new()).await;
             if let Kept::Ran(outcome) = self.kept(Some(query))? {
                 return Ok(outcome);
             }
@@ -297,21 +348,6 @@ impl Session {
             Text::Sql(sql) => self.run_async(&sql::parse(sql)?, params).await,
             Text::Parsed(statement) => self.run_async(statement, params).await,
         }
-    }
-
-    /// Plans a query to be kept. Whatever is wrong with it, its own run will say, with its own places.
-    async fn keep(&mut self, lifted: &Lifted, query: &Keyed) -> Result<()> {
-        let view = self.view()?;
-        let plan = match sql::parse(&lifted.text) {
-            Ok(Statement::Query(ast)) => view.keep(*ast, Arc::clone(&query.params)).await.ok().flatten(),
-            _ => None,
-        };
-        let known = plan.map_or(Known::Each, |plan| {
-            let columns = output_columns(&plan.schema());
-            Known::Plan(Arc::new(KeptPlan { plan, columns }))
-        });
-        self.db.plans().put(query, view.catalog.version(), known);
-        Ok(())
     }
 
     fn rows(&self, schema: SchemaRef, source: Source) -> RowStream {

@@ -140,6 +140,30 @@ fn a_transaction_sees_its_own_writes() {
 }
 
 #[test]
+fn rows_are_found_for_writes_too() {
+    let db = market();
+    for n in 1..=20_i64 {
+        let sql = format!("UPDATE orders SET price = price + {n} WHERE id = {n}");
+        assert_eq!(db.execute(&sql).unwrap(), 1, "{sql}");
+        let sql = format!("UPDATE orders SET note = 'b' || buyer WHERE buyer = {} AND id > {}", n % 7, n * 9);
+        let expected = (n * 9 + 1..=200).filter(|id| id % 7 == n % 7).count() as u64;
+        assert_eq!(db.execute(&sql).unwrap(), expected, "{sql}");
+    }
+    for n in (1..=20_i64).rev() {
+        let row =
+            db.query(&format!("SELECT price FROM orders WHERE id = {n}")).unwrap().next().unwrap().unwrap();
+        assert_eq!(row.get::<f64>("price").unwrap(), n as f64 * 2.25);
+        let mut delete = db.prepare("DELETE FROM orders WHERE id = $1").unwrap();
+        for expected in [1, 0, 0] {
+            assert_eq!(delete.execute(&[n.into()]).unwrap(), expected);
+        }
+    }
+    assert_eq!(db.execute("DELETE FROM orders WHERE id = 1.5").unwrap(), 0);
+    assert_eq!(rows(&db, "CHECK TABLE orders", &[]).unwrap().len(), 1);
+    assert_eq!(rows(&db, "SELECT count(*) AS n FROM orders", &[]).unwrap(), ["Object {\"n\": Number(180)}"]);
+}
+
+#[test]
 fn the_time_is_not_kept() {
     let db = market();
     let now = || rows(&db, "SELECT now() AS t, id FROM orders WHERE id = 10", &[]).unwrap();
