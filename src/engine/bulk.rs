@@ -11,7 +11,7 @@ use sqlparser::ast::Query;
 use super::copy::load;
 
 use super::rows::values_of;
-use super::session::View;
+use super::view::View;
 use crate::df::query::BatchStream;
 use crate::error::Result;
 use crate::exec::watch::CancelHandle;

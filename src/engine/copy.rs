@@ -7,7 +7,8 @@ use futures::TryStreamExt;
 
 use super::outcome::{Outcome, Warning};
 use super::rows::{Cells, complete};
-use super::session::{Session, View};
+use super::session::Session;
+use super::view::View;
 use crate::catalog::Catalog;
 use crate::error::{Error, Kind, Result};
 use crate::exec::bulk::Loader;

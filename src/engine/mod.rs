@@ -19,6 +19,7 @@ mod session;
 mod settings;
 mod show;
 mod vet;
+mod view;
 mod write;
 
 use std::path::{Path, PathBuf};

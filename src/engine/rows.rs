@@ -5,7 +5,7 @@ use arrow::datatypes::Schema;
 use sqlparser::ast;
 use std::sync::Arc;
 
-use super::session::View;
+use super::view::View;
 use crate::catalog::{CATALOG_KEYSPACE, identity_key};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, Rowkey};

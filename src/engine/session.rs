@@ -7,26 +7,24 @@ use arrow::array::{RecordBatch, StringArray};
 use arrow::datatypes::{Schema, SchemaRef};
 
 use futures::TryStreamExt;
-use sqlparser::ast::{Ident, ObjectName, Query};
+use sqlparser::ast::{Ident, Query};
 
-use super::outcome::{Outcome, RowStream, Source, output_columns};
+use super::outcome::{Outcome, RowStream, Source};
 use super::plans::{KeptPlan, Keyed, Known};
 use super::settings::Settings;
+use super::view::View;
 use super::write::{self, Written};
 use super::{Database, analyze, build, copy, ddl, show};
 use crate::access::Guards;
 use crate::catalog::Catalog;
 use crate::df::explain;
-use crate::df::plan::{Plan, Run};
-use crate::df::query::{BatchStream, Scope};
+use crate::df::plan::Run;
 use crate::df::table::Binding;
-use crate::error::{Error, Kind, Result, sqlstate};
+use crate::error::{Error, Kind, Result};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
-use crate::key::ColumnId;
 use crate::row::field;
-use crate::schema::{TableDef, ViewDef};
 use crate::sql::{self, Lifted, Statement, name_of, span_of, span_of_name};
-use crate::store::{Snapshot, WriteBatch};
+use crate::store::WriteBatch;
 use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
 
@@ -35,172 +33,6 @@ const RETRIES: usize = 100;
 
 /// The kind of what users ask.
 const QUERY: &str = "";
-
-/// What one statement sees: definitions and data that fit each other.
-pub struct View {
-    pub db: Database,
-    pub catalog: Arc<Catalog>,
-    pub snapshot: Arc<dyn Snapshot>,
-    pub watch: Watch,
-    pub settings: Settings,
-}
-
-impl View {
-    /// The table an identifier names.
-    pub fn table(&self, name: &Ident) -> Result<Arc<TableDef>> {
-        self.catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))
-    }
-
-    /// The column an identifier names.
-    pub fn column(&self, table: &TableDef, name: &Ident) -> Result<ColumnId> {
-        table.column_id(&name_of(name)).ok_or_else(|| {
-            let text = name_of(name);
-            let error = Error::invalid(format!("table \"{}\" has no column \"{text}\"", table.name))
-                .state(sqlstate::UNDEFINED_COLUMN)
-                .at(span_of_name(name));
-            let names = table.live_columns().map(|(_, c)| c.name.as_str());
-            crate::suggest::with_suggestion(
-                error,
-                &text,
-                names,
-                &format!("DESCRIBE {} lists its columns", table.name),
-            )
-        })
-    }
-
-    fn scope<'a>(&'a self, rowkeys: Vec<&'a str>, rows: Vec<(String, RecordBatch)>) -> Scope<'a> {
-        Scope { catalog: &self.catalog, binding: self.binding(Arc::from([])), rowkeys, rows }
-    }
-
-    /// A query's rows, all at once.
-    pub async fn select(&self, query: Query, params: &[Value]) -> Result<RecordBatch> {
-        self.select_from(query, Vec::new(), params).await
-    }
-
-    /// A query over rows that are in no table.
-    pub async fn select_from(
-        &self,
-        query: Query,
-        rows: Vec<(String, RecordBatch)>,
-        params: &[Value],
-    ) -> Result<RecordBatch> {
-        let (query, rowkeys) = self.prepare(query)?;
-        self.db.planner().collect(query, &self.scope(rowkeys, rows), params).await
-    }
-
-    /// A query in which every table has its rowkey as a column of this name; its plan is kept, as those of
-    /// queries are.
-    pub async fn select_rowkeys(&self, query: Query, name: &str, params: &[Value]) -> Result<RecordBatch> {
-        let lifted = sql::lift(&query.to_string());
-        if let Some(lifted) = &lifted
-            && let Some(keyed) = Keyed::new(name, lifted, params)
-            && let Some(batch) = self.select_kept(lifted, &keyed, name).await?
-        {
-            return Ok(batch);
-        }
-        let (query, mut rowkeys) = self.prepare(query)?;
-        rowkeys.push(name);
-        self.db.planner().collect(query, &self.scope(rowkeys, Vec::new()), params).await
-    }
-
-    /// The rows of a query by its plan, if one is kept that suits; remembers the query, if not.
-    async fn select_kept(&self, lifted: &Lifted, query: &Keyed, name: &str) -> Result<Option<RecordBatch>> {
-        let version = self.catalog.version();
-        match self.db.plans().find(query, version) {
-            None => self.db.plans().put(query, version, Known::Seen),
-            Some(Known::Seen) => self.keep(lifted, query, vec![name]).await,
-            Some(_) => {}
-        }
-        let Some(Known::Plan(kept)) = self.db.plans().find(query, version) else { return Ok(None) };
-        let schema = kept.plan.schema();
-        let batches: Vec<RecordBatch> = match kept.plan.bind(&self.binding(Arc::clone(&query.params)))? {
-            None => return Ok(None),
-            Some(Run::Scan(mut scan)) => {
-                let next = || self.watch.cancel.check().and_then(|()| scan.next_batch()).transpose();
-                std::iter::from_fn(next).collect::<Result<_>>()?
-            }
-            Some(Run::Plan(plan)) => {
-                let (batches, _) = self.db.planner().run(plan, self.settings.memory_limit)?;
-                batches.try_collect().await?
-            }
-        };
-        let one = arrow::compute::concat_batches(&schema, &batches);
-        one.map(Some).map_err(|e| Error::internal("batches of one query differ").caused_by(e))
-    }
-
-    /// A query's batches as they come, and their schema.
-    pub async fn stream(&self, query: Query, params: &[Value]) -> Result<(BatchStream, SchemaRef)> {
-        let (query, rowkeys) = self.prepare(query)?;
-        let planner = self.db.planner();
-        let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
-        planner.run(planner.physical(plan).await?, self.settings.memory_limit)
-    }
-
-    /// Plans a query to be kept; every table has its rowkey as a column of these names. Whatever is wrong with
-    /// it, its own run will say, with its own places.
-    async fn keep(&self, lifted: &Lifted, query: &Keyed, rowkeys: Vec<&str>) {
-        let plan = match sql::parse(&lifted.text) {
-            Ok(Statement::Query(ast)) => self.plan_to_keep(*ast, query, rowkeys).await.ok().flatten(),
-            _ => None,
-        };
-        let known = plan.map_or(Known::Each, |plan| {
-            let columns = output_columns(&plan.schema());
-            Known::Plan(Arc::new(KeptPlan { plan, columns }))
-        });
-        self.db.plans().put(query, self.catalog.version(), known);
-    }
-
-    async fn plan_to_keep(&self, ast: Query, query: &Keyed, more: Vec<&str>) -> Result<Option<Plan>> {
-        let (ast, mut rowkeys) = self.prepare(ast)?;
-        rowkeys.extend(more);
-        let binding = self.binding(Arc::clone(&query.params));
-        let scope = Scope { binding, ..self.scope(rowkeys, Vec::new()) };
-        self.db.planner().keep(ast, &scope).await
-    }
-
-    /// What a plan that was kept needs to run.
-    pub fn binding(&self, params: Arc<[Value]>) -> Binding {
-        Binding { snapshot: Arc::clone(&self.snapshot), params, guards: self.settings.guards }
-    }
-
-    /// Output columns of a view.
-    pub fn view_schema(&self, view: &ViewDef) -> Result<Schema> {
-        let query = sql::parse_query(&format!("SELECT * FROM {}", super::rows::quote(&view.name)))?;
-        let plan = self.db.planner().plan(query, &self.scope(Vec::new(), Vec::new()), &[])?;
-        Ok(plan.schema().as_arrow().clone())
-    }
-
-    /// Errors: the query cannot be planned, or does not have as many columns as there are names (0: any).
-    pub fn check_query(&self, query: Query, names: usize) -> Result<()> {
-        let (query, rowkeys) = self.prepare(query)?;
-        let plan = self.db.planner().plan(query, &self.scope(rowkeys, Vec::new()), &[])?;
-        let columns = plan.schema().fields().len();
-        if names != 0 && names != columns {
-            return Err(Error::invalid(format!("{names} names for {columns} columns"))
-                .hint("name every column of the query, or none")
-                .state("42601"));
-        }
-        Ok(())
-    }
-
-    /// Makes the rowkey a column if the query mentions it, hidden from its wildcards; gives its names.
-    fn prepare<'n>(&self, mut query: Query) -> Result<(Query, Vec<&'n str>)> {
-        sql::name_outputs(&mut query);
-        if !sql::mentions_rowkey(&query) {
-            return Ok((query, Vec::new()));
-        }
-        let catalog = &self.catalog;
-        let name_of = |name: &ObjectName| sql::table_name_of(name).ok();
-        sql::hide_rowkey_in_wildcards(&mut query, &|name| match name_of(name)
-            .and_then(|name| catalog.find(&name))
-        {
-            Some(crate::catalog::Relation::Table(table)) => !table.names_rowkey(),
-            Some(crate::catalog::Relation::Index(..)) => true,
-            Some(crate::catalog::Relation::View(_)) | None => false,
-        })?;
-        Ok((query, vec!["rowkey"]))
-    }
-}
 
 /// An open transaction.
 struct Open {

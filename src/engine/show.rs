@@ -8,7 +8,7 @@ use arrow::datatypes::Schema;
 use sqlparser::ast::Ident;
 
 use super::rows::quote;
-use super::session::View;
+use super::view::View;
 use crate::catalog::Relation;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{Checker, Problem};

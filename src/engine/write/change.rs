@@ -6,7 +6,7 @@ use sqlparser::ast::{Ident, LimitClause, OrderBy, OrderByKind, Query, SelectItem
 
 use super::{Changed, ROWKEY, Target, Written, assigned_columns, name_in, named, select, with_assigned};
 use crate::engine::rows::{check_constraints, literal, quote, values_of};
-use crate::engine::session::View;
+use crate::engine::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::RowWriter;
 use crate::key::{ColumnId, Rowkey};

@@ -7,7 +7,7 @@ use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr};
 use super::{Changed, Target, Written, assigned_columns, name_in, named, select, with_assigned};
 use crate::engine::bulk;
 use crate::engine::rows::{Cells, batch_of, check_constraints, complete, in_row, literal, quote, values_of};
-use crate::engine::session::View;
+use crate::engine::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::RowWriter;
 use crate::key::{ColumnId, Rowkey};

@@ -14,7 +14,7 @@ use arrow::array::RecordBatch;
 use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, TableWithJoins};
 
 use super::rows::{assign, batch_of, check_nulls, quote};
-use super::session::View;
+use super::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{Changes, RowWriter};
 use crate::key::{ColumnId, Rowkey};
