@@ -2,7 +2,7 @@
 //!
 //! A [`Database`] is the store, the catalog in memory and the planner, shared by every clone. A
 //! [`Session`] is one connection: it parses a statement ([`crate::sql`]), routes it (queries to
-//! [`query`](session), rows to [`write`](mod@write), definitions to [`ddl`]) and gives an [`Outcome`].
+//! [`view`], rows to [`write`](mod@write), definitions to [`ddl`]) and gives an [`Outcome`].
 
 mod analyze;
 mod api;
