@@ -469,7 +469,7 @@ fn too_much_of_everything() {
         format!("SELECT id FROM t ORDER BY {}", vec!["id"; 1_000].join(", ")),
         format!("SELECT id FROM {}", (0..12).map(|i| format!("t x{i}")).collect::<Vec<_>>().join(", ")),
         "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 1000) SELECT max(n) FROM r"
-            .to_string(),
+            .to_owned(),
     ];
     for sql in &refused_or_right {
         if let Err(e) = run(&mut session, sql, &[]) {

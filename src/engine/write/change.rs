@@ -1,0 +1,193 @@
+//! UPDATE and DELETE: a query finds the rows and their new values.
+
+use std::collections::HashSet;
+
+use sqlparser::ast::{Ident, LimitClause, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableWithJoins};
+
+use super::{Changed, ROWKEY, Target, Written, assigned_columns, name_in, named, select, with_assigned};
+use crate::engine::rows::{check_constraints, literal, quote, values_of};
+use crate::engine::session::View;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::dml::RowWriter;
+use crate::key::{ColumnId, Rowkey};
+use crate::schema::TableDef;
+use crate::sql::{Assignment, Delete, Update, is_default, name_of, parse_query, span_of_name};
+use crate::store::WriteBatch;
+use crate::value::Value;
+
+/// UPDATE.
+pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Written> {
+    let table = view.table(&stmt.table)?;
+    let targets = assigned_columns(view, &table, &stmt.assignments)?;
+    if let Some(at) = targets.iter().position(|id| table.is_key_column(*id)) {
+        return Err(key_update(&table, stmt, targets[at], at));
+    }
+    let query = update_query(&table, stmt, &targets)?;
+    let found = view.select_rowkeys(query, ROWKEY, params).await?;
+    let mut updates: Vec<(Rowkey, Vec<Value>)> = Vec::new();
+    let mut seen = HashSet::new();
+    for mut row in values_of(&found)? {
+        let values = row.split_off(1);
+        let rowkey = rowkey_of(row.pop())?;
+        if seen.insert(rowkey.clone()) {
+            updates.push((rowkey, values));
+        }
+    }
+    let changed = stage_updates(view, &table, &targets, updates)?;
+    let rows: Vec<Vec<Value>> = if table.checks.is_empty() {
+        Vec::new()
+    } else {
+        changed.changes.values().filter_map(|change| change.new.clone()).collect()
+    };
+    check_constraints(view, &table, &rows).await?;
+    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, params);
+    target.finish(changed, WriteBatch::default()).await
+}
+
+/// DELETE.
+pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Written> {
+    let table = view.table(&stmt.table)?;
+    let found = view.select_rowkeys(delete_query(stmt)?, ROWKEY, params).await?;
+    let rowkeys: Vec<Rowkey> =
+        values_of(&found)?.into_iter().map(|mut row| rowkey_of(row.pop())).collect::<Result<_>>()?;
+    let changed = stage_deletes(view, &table, rowkeys)?;
+    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, params);
+    target.finish(changed, WriteBatch::default()).await
+}
+
+/// The query that finds the rows of an UPDATE.
+pub(super) fn updated_rows(view: &View, stmt: &Update) -> Result<Query> {
+    let table = view.table(&stmt.table)?;
+    let targets = assigned_columns(view, &table, &stmt.assignments)?;
+    update_query(&table, stmt, &targets)
+}
+
+/// The query that finds the rows of a DELETE.
+pub(super) fn deleted_rows(view: &View, stmt: &Delete) -> Result<Query> {
+    view.table(&stmt.table)?;
+    delete_query(stmt)
+}
+
+/// The rowkeys and new values of an UPDATE.
+fn update_query(table: &TableDef, stmt: &Update, targets: &[ColumnId]) -> Result<Query> {
+    let mut list = vec![rowkey_item(&stmt.table, &stmt.alias)?];
+    for (i, (assignment, target)) in stmt.assignments.iter().zip(targets).enumerate() {
+        let value = match &table.column(*target).default {
+            _ if !is_default(&assignment.value) => assignment.value.clone(),
+            Some(sql) => crate::sql::parse_expr(sql)?,
+            None => crate::sql::parse_expr("NULL")?,
+        };
+        list.push(named(value, &format!("__set_{i}")));
+    }
+    select(list, relations(&stmt.table, &stmt.alias, &stmt.from)?, stmt.filter.clone())
+}
+
+/// The rowkeys of a DELETE.
+fn delete_query(stmt: &Delete) -> Result<Query> {
+    let list = vec![rowkey_item(&stmt.table, &stmt.alias)?];
+    let mut query = select(list, relations(&stmt.table, &stmt.alias, &stmt.using)?, stmt.filter.clone())?;
+    if !stmt.order_by.is_empty() {
+        query.order_by =
+            Some(OrderBy { kind: OrderByKind::Expressions(stmt.order_by.clone()), interpolate: None });
+    }
+    if stmt.limit.is_some() {
+        query.limit_clause =
+            Some(LimitClause::LimitOffset { limit: stmt.limit.clone(), offset: None, limit_by: Vec::new() });
+    }
+    Ok(query)
+}
+
+fn rowkey_item(table: &Ident, alias: &Option<Ident>) -> Result<SelectItem> {
+    let sql = format!("{}.{ROWKEY}", quote(&name_in(table, alias)));
+    crate::sql::parse_expr(&sql).map(SelectItem::UnnamedExpr)
+}
+
+fn relations(table: &Ident, alias: &Option<Ident>, others: &[TableWithJoins]) -> Result<Vec<TableWithJoins>> {
+    let (name, alias) = (quote(&name_of(table)), quote(&name_in(table, alias)));
+    let query = parse_query(&format!("SELECT 1 FROM {name} AS {alias}"))?;
+    let mut from = match *query.body {
+        SetExpr::Select(select) => select.from,
+        _ => Vec::new(),
+    };
+    from.extend(others.iter().cloned());
+    Ok(from)
+}
+
+fn stage_updates(
+    view: &View,
+    table: &TableDef,
+    targets: &[ColumnId],
+    updates: Vec<(Rowkey, Vec<Value>)>,
+) -> Result<Changed> {
+    let reader = view.snapshot.reader()?;
+    let mut writer = RowWriter::new(table, &*reader);
+    let mut touched = Vec::with_capacity(updates.len());
+    for (rowkey, values) in updates {
+        let Some(old) = writer.current(&rowkey)? else { continue };
+        let row = with_assigned(table, old, targets, values.into_iter())?;
+        writer.replace(&rowkey, row)?;
+        touched.push(rowkey);
+    }
+    Ok(Changed { changes: writer.suspend(), touched })
+}
+
+fn stage_deletes(view: &View, table: &TableDef, rowkeys: Vec<Rowkey>) -> Result<Changed> {
+    let reader = view.snapshot.reader()?;
+    let mut writer = RowWriter::new(table, &*reader);
+    let mut touched = Vec::with_capacity(rowkeys.len());
+    for rowkey in rowkeys {
+        if writer.delete(&rowkey)? {
+            touched.push(rowkey);
+        }
+    }
+    Ok(Changed { changes: writer.suspend(), touched })
+}
+
+/// The error for an UPDATE of a key column: rowkeys cannot be changed.
+fn key_update(table: &TableDef, stmt: &Update, id: ColumnId, at: usize) -> Error {
+    let column = table.column_name(id);
+    let names: Vec<&str> = table.live_columns().map(|(_, c)| c.name.as_str()).collect();
+    let values: Vec<String> = names
+        .iter()
+        .map(|name| match stmt.assignments.iter().find(|a| name_of(&a.column) == **name) {
+            Some(assignment) => assignment.value.to_string(),
+            None => (*name).to_owned(),
+        })
+        .collect();
+    let keys = stmt
+        .assignments
+        .iter()
+        .filter(|a| table.column_id(&name_of(&a.column)).is_some_and(|id| table.is_key_column(id)));
+    let keys: Vec<&Assignment> = keys.collect();
+    let literals = keys.iter().all(|a| matches!(literal(&a.value, &[]), Ok(Some(_))));
+    let hint = if literals {
+        // The filter may find the new rows too: those stay.
+        let new: Vec<String> = keys.iter().map(|a| format!("{} = {}", a.column, a.value)).collect();
+        let new = new.join(" AND ");
+        let (find, remove) = match &stmt.filter {
+            Some(filter) => (format!(" WHERE {filter}"), format!("({filter}) AND NOT ({new})")),
+            None => (String::new(), format!("NOT ({new})")),
+        };
+        format!(
+            "BEGIN; INSERT INTO {t} ({}) SELECT {} FROM {t}{find}; DELETE FROM {t} WHERE {remove}; COMMIT",
+            names.join(", "),
+            values.join(", "),
+            t = table.name,
+        )
+    } else {
+        "in one transaction, INSERT the rows under their new keys and DELETE the old ones by theirs".into()
+    };
+    Error::invalid(format!("column \"{column}\" is part of the rowkey of \"{}\"", table.name))
+        .why("a rowkey cannot be changed: the row must be deleted and inserted anew")
+        .hint(hint)
+        .state(sqlstate::KEY_RULE)
+        .at(span_of_name(&stmt.assignments[at].column))
+}
+
+fn rowkey_of(value: Option<Value>) -> Result<Rowkey> {
+    match value {
+        Some(Value::Text(text)) => Ok(Rowkey::new(text)),
+        Some(Value::Bytes(bytes)) => Ok(Rowkey::new(bytes)),
+        _ => Err(Error::internal("a row without a rowkey")),
+    }
+}

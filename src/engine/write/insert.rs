@@ -1,0 +1,318 @@
+//! INSERT and UPSERT: rows of a source, sorted out against what is there.
+
+use std::collections::HashSet;
+
+use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr};
+
+use super::{Changed, Target, Written, assigned_columns, name_in, named, select, with_assigned};
+use crate::engine::bulk;
+use crate::engine::rows::{Cells, batch_of, check_constraints, complete, in_row, literal, quote, values_of};
+use crate::engine::session::View;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::dml::RowWriter;
+use crate::key::{ColumnId, Rowkey};
+use crate::schema::{IndexId, TableDef};
+use crate::sql::{Insert, InsertMode, InsertSource, is_default, name_of, parse_query, span_of, span_of_name};
+use crate::store::WriteBatch;
+use crate::value::Value;
+
+/// INSERT and UPSERT. `alone`: outside a transaction, where a large INSERT ... SELECT is loaded at
+/// once and leaves no batch to commit.
+pub async fn insert(view: &View, stmt: &Insert, params: &[Value], alone: bool) -> Result<Written> {
+    let table = view.table(&stmt.table)?;
+    let mut batch = WriteBatch::default();
+    let may_load = alone && matches!(stmt.mode, InsertMode::Insert) && stmt.returning.is_none();
+    let cells = match source_cells(view, &table, stmt, params, may_load).await? {
+        Sourced::Cells(cells) => cells,
+        Sourced::Loaded(affected) => return Ok(Written { batch, affected, returning: None }),
+    };
+    let given = cells.columns.clone();
+    let rows = complete(view, &table, cells, &mut batch).await?;
+    let mut staged = stage(view, &table, &stmt.mode, rows, &given)?;
+    if !staged.conflicts.is_empty() {
+        settle(view, &table, stmt, params, &mut staged).await?;
+    }
+    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, params);
+    target.finish(staged.changed, batch).await
+}
+
+/// What became of an INSERT's source.
+enum Sourced<'a> {
+    /// Its rows, to be written.
+    Cells(Cells<'a>),
+    /// So many rows, which are in the table already.
+    Loaded(u64),
+}
+
+/// Columns and cells of an INSERT's source.
+async fn source_cells<'a>(
+    view: &View,
+    table: &TableDef,
+    stmt: &'a Insert,
+    params: &[Value],
+    may_load: bool,
+) -> Result<Sourced<'a>> {
+    let columns = target_columns(view, table, stmt)?;
+    let (columns, rows) = match &stmt.source {
+        InsertSource::DefaultValues => (Vec::new(), vec![Vec::new()]),
+        InsertSource::Values(rows) => {
+            let rows = values_cells(view, rows, params).await?;
+            (fitting(stmt, columns, rows.iter().map(Vec::len))?, rows)
+        }
+        InsertSource::Query(query) => {
+            let mut source = bulk::Source::open(view, (**query).clone(), params).await?;
+            let columns = fitting(stmt, columns, std::iter::once(source.width()))?;
+            if source.gather(may_load).await? {
+                return source.load(view, table, &columns).map(Sourced::Loaded);
+            }
+            (columns, source.into_rows())
+        }
+    };
+    let written = match &stmt.source {
+        InsertSource::Values(rows) => &rows[..],
+        InsertSource::DefaultValues | InsertSource::Query(_) => &[],
+    };
+    Ok(Sourced::Cells(Cells { columns, rows, overriding: stmt.overriding, before: 0, written }))
+}
+
+/// Columns an INSERT names; all of them if it names none.
+fn target_columns(view: &View, table: &TableDef, stmt: &Insert) -> Result<Vec<ColumnId>> {
+    if stmt.columns.is_empty() {
+        return Ok(table.live_columns().map(|(id, _)| id).collect());
+    }
+    let columns: Vec<ColumnId> =
+        stmt.columns.iter().map(|name| view.column(table, name)).collect::<Result<_>>()?;
+    let distinct: HashSet<_> = columns.iter().collect();
+    if distinct.len() < columns.len() {
+        return Err(Error::invalid("a column is named twice")
+            .at(stmt.columns.first().and_then(span_of_name))
+            .state(sqlstate::DUPLICATE_COLUMN));
+    }
+    Ok(columns)
+}
+
+/// Those of `columns` that rows of these widths fill. Without a column list, fewer values stand for
+/// the first columns.
+///
+/// Errors: a row with more or fewer values than that.
+fn fitting(
+    stmt: &Insert,
+    mut columns: Vec<ColumnId>,
+    widths: impl Iterator<Item = usize>,
+) -> Result<Vec<ColumnId>> {
+    for (at, width) in widths.enumerate() {
+        if at == 0 && stmt.columns.is_empty() {
+            columns.truncate(width);
+        }
+        if width != columns.len() {
+            return Err(Error::invalid(format!(
+                "row {} has {width} values for {} columns",
+                at + 1,
+                columns.len()
+            ))
+            .hint("give every row as many values as there are columns")
+            .state("42601")
+            .at(span_of_name(&stmt.table)));
+        }
+    }
+    Ok(columns)
+}
+
+/// Cells of VALUES: literals as they are, all other expressions evaluated in one query.
+async fn values_cells(view: &View, rows: &[Vec<Expr>], params: &[Value]) -> Result<Vec<Vec<Option<Value>>>> {
+    let mut cells = Vec::with_capacity(rows.len());
+    let mut computed: Vec<(usize, usize, &Expr)> = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let mut out = Vec::with_capacity(row.len());
+        for (i, expr) in row.iter().enumerate() {
+            out.push(match literal(expr, params).map_err(|e| e.at(span_of(expr)))? {
+                Some(value) => Some(value),
+                None if is_default(expr) => None,
+                None => {
+                    computed.push((at, i, expr));
+                    None
+                }
+            });
+        }
+        cells.push(out);
+    }
+    if !computed.is_empty() {
+        let list = computed.iter().enumerate().map(|(i, (.., e))| named((*e).clone(), &format!("value_{i}")));
+        let query = select(list.collect(), Vec::new(), None)?;
+        let values = values_of(&view.select(query, params).await?)?;
+        for ((at, i, _), value) in computed.into_iter().zip(values.into_iter().flatten()) {
+            cells[at][i] = Some(value);
+        }
+    }
+    Ok(cells)
+}
+
+/// An INSERT's rows sorted out against what is there.
+struct Staged {
+    changed: Changed,
+    /// Rows that exist and that DO UPDATE is to change: rowkey, row as it is, row proposed.
+    conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)>,
+}
+
+/// What an ON CONFLICT answers to; anything else that is taken is an error.
+#[derive(Default)]
+struct Arbiter {
+    /// A rowkey that exists.
+    rowkey: bool,
+    /// Keys that exist in these UNIQUE indexes.
+    indexes: Vec<IndexId>,
+}
+
+impl Arbiter {
+    /// What the columns in `target` identify; without any, everything that is unique.
+    ///
+    /// Errors: an unknown column; columns that are no key.
+    fn new(view: &View, table: &TableDef, target: &[Ident]) -> Result<Arbiter> {
+        let columns: HashSet<ColumnId> =
+            target.iter().map(|name| view.column(table, name)).collect::<Result<_>>()?;
+        let named =
+            |key: &[ColumnId]| target.is_empty() || key.iter().copied().collect::<HashSet<_>>() == columns;
+        let unique = table.indexes.iter().filter(|i| i.unique && named(&i.layout.columns()));
+        let arbiter =
+            Arbiter { rowkey: named(&table.key.columns()), indexes: unique.map(|i| i.id).collect() };
+        if arbiter.rowkey || !arbiter.indexes.is_empty() {
+            return Ok(arbiter);
+        }
+        let names: Vec<String> = target.iter().map(name_of).collect();
+        Err(Error::invalid(format!("({}) is no key of table \"{}\"", names.join(", "), table.name))
+            .why("ON CONFLICT names the columns of the primary key or of a UNIQUE index")
+            .hint("leave the columns out: then DO NOTHING answers to every conflict")
+            .state("42P10")
+            .at(target.first().and_then(span_of_name)))
+    }
+}
+
+fn stage(
+    view: &View,
+    table: &TableDef,
+    mode: &InsertMode,
+    rows: Vec<Vec<Value>>,
+    given: &[ColumnId],
+) -> Result<Staged> {
+    let reader = view.snapshot.reader()?;
+    let mut writer = RowWriter::new(table, &*reader);
+    let mut touched: Vec<Rowkey> = Vec::with_capacity(rows.len());
+    let arbiter = match mode {
+        InsertMode::OnConflictDoNothing { target } | InsertMode::OnConflictUpdate { target, .. } => {
+            Arbiter::new(view, table, target)?
+        }
+        InsertMode::Insert | InsertMode::Upsert => Arbiter::default(),
+    };
+    let mut met = HashSet::new();
+    let mut conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)> = Vec::new();
+    let n = rows.len();
+    for (at, row) in rows.into_iter().enumerate() {
+        let rowkey = writer.rowkey(&row).map_err(|e| in_row(e, at, n))?;
+        match mode {
+            InsertMode::Insert => writer.insert(rowkey.clone(), row)?,
+            InsertMode::Upsert => {
+                let row = match writer.current(&rowkey)? {
+                    Some(old) => overwrite(old, &row, given),
+                    None => row,
+                };
+                writer.replace(&rowkey, row)?;
+            }
+            InsertMode::OnConflictDoNothing { .. } | InsertMode::OnConflictUpdate { .. } => {
+                let holder = match writer.current(&rowkey)? {
+                    Some(_) if arbiter.rowkey => Some(rowkey.clone()),
+                    _ => writer.claim_unique(&row, &rowkey, &arbiter.indexes)?,
+                };
+                match (holder, mode) {
+                    (None, _) => {
+                        met.insert(rowkey.clone());
+                        writer.insert(rowkey.clone(), row)?;
+                    }
+                    (Some(holder), InsertMode::OnConflictUpdate { .. }) => {
+                        if !met.insert(holder.clone()) {
+                            return Err(Error::invalid("ON CONFLICT DO UPDATE cannot change one row twice")
+                                .why(format!(
+                                    "two rows of the statement go to rowkey {}",
+                                    table.key.show(&holder)
+                                ))
+                                .state("21000"));
+                        }
+                        let old = writer.current(&holder)?.map(<[Value]>::to_vec).unwrap_or_default();
+                        conflicts.push((holder, old, row));
+                        continue;
+                    }
+                    (Some(_), _) => continue,
+                }
+            }
+        }
+        touched.push(rowkey);
+    }
+    Ok(Staged { changed: Changed { changes: writer.suspend(), touched }, conflicts })
+}
+
+/// `old` with the given columns of `new`.
+fn overwrite(old: &[Value], new: &[Value], given: &[ColumnId]) -> Vec<Value> {
+    let mut row = old.to_vec();
+    for id in given {
+        row[usize::from(id.0)] = new[usize::from(id.0)].clone();
+    }
+    row
+}
+
+/// DO UPDATE: new values of the conflicting rows, from what is there and what was proposed.
+async fn settle(
+    view: &View,
+    table: &TableDef,
+    stmt: &Insert,
+    params: &[Value],
+    staged: &mut Staged,
+) -> Result<()> {
+    let InsertMode::OnConflictUpdate { assignments, filter, .. } = &stmt.mode else { return Ok(()) };
+    let targets = assigned_columns(view, table, assignments)?;
+    let conflicts = std::mem::take(&mut staged.conflicts);
+    let keys: Vec<Rowkey> = conflicts.iter().map(|(key, ..)| key.clone()).collect();
+    let old = batch_of(table, conflicts.iter().map(|(_, old, _)| &old[..]), Some(&keys))?;
+    let new = batch_of(table, conflicts.iter().map(|(.., new)| &new[..]), None)?;
+    // Both sides are numbered and joined on the number, so the expressions see one pair of rows.
+    let t = quote(&name_in(&stmt.table, &stmt.alias));
+    let numbered = |rows: &str| format!("(SELECT *, row_number() OVER () AS __n FROM {rows})");
+    let mut query = parse_query(&format!(
+        "SELECT {t}.__n FROM {} AS {t} JOIN {} AS excluded ON {t}.__n = excluded.__n ORDER BY 1",
+        numbered("__old"),
+        numbered("__excluded"),
+    ))?;
+    let always = parse_query("SELECT true")?;
+    let Some(SelectItem::UnnamedExpr(always)) = projection(&always).and_then(<[_]>::first).cloned() else {
+        return Err(Error::internal("a query without its column"));
+    };
+    let verdict = named(filter.as_deref().cloned().unwrap_or(always), "__passes");
+    let values = assignments.iter().enumerate().map(|(i, a)| named(a.value.clone(), &format!("__set_{i}")));
+    if let SetExpr::Select(select) = &mut *query.body {
+        select.projection.extend(values.chain([verdict]));
+    }
+    let rows = vec![("__old".to_owned(), old), ("__excluded".to_owned(), new)];
+    let results = values_of(&view.select_from(query, rows, params).await?)?;
+    let mut updated = Vec::new();
+    for (mut result, (rowkey, old, _)) in results.into_iter().zip(conflicts) {
+        if result.pop() != Some(Value::Boolean(true)) {
+            continue;
+        }
+        let row = with_assigned(table, &old, &targets, result.drain(1..))?;
+        updated.push((rowkey, row));
+    }
+    let rows: Vec<Vec<Value>> = updated.iter().map(|(_, row)| row.clone()).collect();
+    check_constraints(view, table, &rows).await?;
+    for (rowkey, row) in updated {
+        if let Some(change) = staged.changed.changes.get_mut(&rowkey) {
+            change.new = Some(row);
+        }
+        staged.changed.touched.push(rowkey);
+    }
+    Ok(())
+}
+
+fn projection(query: &Query) -> Option<&[SelectItem]> {
+    match &*query.body {
+        SetExpr::Select(select) => Some(&select.projection),
+        _ => None,
+    }
+}

@@ -1,0 +1,169 @@
+//! INSERT, UPSERT, UPDATE and DELETE: which rows, and then one batch.
+//!
+//! `insert` makes rows of its source, `change` finds the rows of an UPDATE or DELETE; both stage what becomes of
+//! them, and [`Target::finish`] ends every statement: changes and index entries into one batch, then RETURNING.
+//!
+//! UPDATE and DELETE first run as a SELECT of the rowkeys (and new values) over the statement's
+//! snapshot, through the same door as every query; only then is anything written. DataFusion's own
+//! UPDATE and DELETE hooks are not used: they lose filters that hold subqueries.
+
+mod change;
+mod insert;
+
+use arrow::array::RecordBatch;
+use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, TableWithJoins};
+
+use super::rows::{assign, batch_of, check_nulls, quote};
+use super::session::View;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::dml::{Changes, RowWriter};
+use crate::key::{ColumnId, Rowkey};
+use crate::schema::TableDef;
+use crate::sql::{Assignment, InsertSource, Statement, name_of, parse_query, span_of_name};
+use crate::store::WriteBatch;
+use crate::value::Value;
+
+pub use change::{delete, update};
+pub use insert::insert;
+
+/// Name of the rowkey in the SELECT of an UPDATE or DELETE; no column can be called so by accident.
+pub const ROWKEY: &str = "__rowkey";
+
+/// What a statement writes, before it is committed.
+pub struct Written {
+    /// All of it.
+    pub batch: WriteBatch,
+    /// Rows touched.
+    pub affected: u64,
+    /// RETURNING's rows.
+    pub returning: Option<RecordBatch>,
+}
+
+/// Rows that a statement changes, worked out and not yet in a batch.
+struct Changed {
+    changes: Changes,
+    /// Their rowkeys, in the statement's order.
+    touched: Vec<Rowkey>,
+}
+
+/// The statement that changes them: what its end needs.
+struct Target<'a> {
+    view: &'a View,
+    table: &'a TableDef,
+    /// What the statement calls the table.
+    name: String,
+    returning: Option<&'a [SelectItem]>,
+    params: &'a [Value],
+}
+
+impl<'a> Target<'a> {
+    fn new(
+        view: &'a View,
+        table: &'a TableDef,
+        (name, alias): (&Ident, &Option<Ident>),
+        returning: &'a Option<Vec<SelectItem>>,
+        params: &'a [Value],
+    ) -> Self {
+        Target { view, table, name: name_in(name, alias), returning: returning.as_deref(), params }
+    }
+
+    /// Writes the changes into `batch`, index entries included, and answers RETURNING.
+    async fn finish(self, changed: Changed, mut batch: WriteBatch) -> Result<Written> {
+        let Changed { changes, touched } = changed;
+        let changes = {
+            let reader = self.view.snapshot.reader()?;
+            RowWriter::resume(self.table, &*reader, changes).finish(&mut batch)?
+        };
+        let returning = self.returning(&touched, &changes).await?;
+        Ok(Written { batch, affected: touched.len() as u64, returning })
+    }
+
+    /// RETURNING over the rows as they are now, or as they were if they are gone.
+    async fn returning(&self, touched: &[Rowkey], changes: &Changes) -> Result<Option<RecordBatch>> {
+        let Some(items) = self.returning else { return Ok(None) };
+        let (table, name) = (self.table, &self.name);
+        let mut rows = Vec::with_capacity(touched.len());
+        for rowkey in touched {
+            let change = changes.get(rowkey);
+            let row = change.and_then(|c| c.new.as_deref().or(c.old.as_ref().map(|old| &old.values[..])));
+            rows.push(row.ok_or_else(|| Error::internal("a written row is not among the changes"))?);
+        }
+        let batch = batch_of(table, rows.into_iter(), Some(touched))?;
+        let all = || table.live_columns().map(|(_, c)| quote(&c.name)).collect::<Vec<_>>().join(", ");
+        let list: Vec<String> = items
+            .iter()
+            .map(|item| match item {
+                SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => all(),
+                item => item.to_string(),
+            })
+            .collect();
+        let query = parse_query(&format!("SELECT {} FROM {}", list.join(", "), quote(name)))?;
+        self.view.select_from(query, vec![(name.clone(), batch)], self.params).await.map(Some)
+    }
+}
+
+/// The query that finds the rows of a statement; `None` if it reads none.
+pub fn explained_query(view: &View, statement: &Statement) -> Result<Option<Query>> {
+    Ok(match statement {
+        Statement::Query(query) => Some((**query).clone()),
+        Statement::Insert(insert) => match &insert.source {
+            InsertSource::Query(query) => Some((**query).clone()),
+            InsertSource::Values(_) | InsertSource::DefaultValues => None,
+        },
+        Statement::Update(update) => Some(change::updated_rows(view, update)?),
+        Statement::Delete(delete) => Some(change::deleted_rows(view, delete)?),
+        other => {
+            return Err(Error::unsupported(format!("EXPLAIN does not explain {}", other.kind_name()))
+                .hint("it explains SELECT, INSERT, UPSERT, UPDATE and DELETE"));
+        }
+    })
+}
+
+/// Target columns of SET. Errors: an unknown column; a key column, with the statements that do it.
+fn assigned_columns(view: &View, table: &TableDef, assignments: &[Assignment]) -> Result<Vec<ColumnId>> {
+    let mut targets = Vec::with_capacity(assignments.len());
+    for assignment in assignments {
+        let id = view.column(table, &assignment.column)?;
+        if targets.contains(&id) {
+            return Err(Error::invalid(format!("column \"{}\" is set twice", table.column_name(id)))
+                .at(span_of_name(&assignment.column))
+                .state(sqlstate::DUPLICATE_COLUMN));
+        }
+        targets.push(id);
+    }
+    Ok(targets)
+}
+
+fn with_assigned(
+    table: &TableDef,
+    old: &[Value],
+    targets: &[ColumnId],
+    values: impl Iterator<Item = Value>,
+) -> Result<Vec<Value>> {
+    let mut row = old.to_vec();
+    for (id, value) in targets.iter().zip(values) {
+        row[usize::from(id.0)] = assign(value, table.column(*id))?;
+    }
+    check_nulls(table, &row)?;
+    Ok(row)
+}
+
+/// `SELECT list FROM relations WHERE filter`; the parts keep their places in the statement's text.
+fn select(list: Vec<SelectItem>, from: Vec<TableWithJoins>, filter: Option<Expr>) -> Result<Query> {
+    let mut query = parse_query("SELECT 1")?;
+    if let SetExpr::Select(select) = &mut *query.body {
+        select.projection = list;
+        select.from = from;
+        select.selection = filter;
+    }
+    Ok(query)
+}
+
+fn named(expr: Expr, name: &str) -> SelectItem {
+    SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) }
+}
+
+/// What the statement calls its table.
+fn name_in(table: &Ident, alias: &Option<Ident>) -> String {
+    name_of(alias.as_ref().unwrap_or(table))
+}
