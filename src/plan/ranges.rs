@@ -86,7 +86,7 @@ pub(super) fn search(predicate: &Predicate, layout: &KeyLayout, target: Target, 
             None => fixed = Some(now),
             Some(fixed) => fixed.retain(|c, v| now.get(c) == Some(v)),
         }
-        possible.add(&known, layout);
+        possible.add(known);
         union.add(found);
     }
     let narrowed = union.narrowed();

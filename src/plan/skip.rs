@@ -9,6 +9,8 @@
 //! Whatever lies between a key and its answer cannot match (`proof.rs`). So a part may leave out what it
 //! does not know, but never a value that is possible.
 
+use std::collections::BTreeMap;
+
 use super::predicate::{Field, Predicate};
 use super::ranges::Target;
 use super::sets::{ValueSet, as_point, truths};
@@ -60,35 +62,35 @@ struct Span {
 /// What is possible in any alternative of a predicate.
 #[derive(Default)]
 pub(super) struct Possible {
-    /// By column of the layout; `None` where every value is.
-    sets: Option<Vec<(ColumnId, Option<ValueSet>)>>,
+    alternatives: Vec<Known>,
+    /// By column of the layout; none where every value is possible.
+    sets: BTreeMap<ColumnId, ValueSet>,
 }
 
 impl Possible {
-    pub(super) fn add(&mut self, known: &Known, layout: &KeyLayout) {
-        let set = |column| known.values(Field::Column(column)).cloned();
-        match &mut self.sets {
-            None => self.sets = Some(layout.columns().into_iter().map(|c| (c, set(c))).collect()),
-            Some(sets) => {
-                for (column, known) in sets {
-                    *known = match (known.take(), set(*column)) {
-                        (Some(a), Some(b)) => Some(ValueSet::union([a, b])),
-                        _ => None,
-                    };
-                }
-            }
-        }
+    pub(super) fn add(&mut self, known: Known) {
+        self.alternatives.push(known);
     }
 
     /// `None` if nothing is known about parts behind the first `narrowed`, about which the ranges say
     /// everything. `residual`: what the ranges leave to check.
     pub(super) fn skipping(
-        &self,
+        mut self,
         layout: &KeyLayout,
         target: Target,
         narrowed: usize,
         residual: &Predicate,
     ) -> Option<Skipping> {
+        for column in layout.columns() {
+            let sets = self.alternatives.iter().map(|known| known.values(Field::Column(column)).cloned());
+            let set = sets.collect::<Option<Vec<_>>>().map(ValueSet::union);
+            if let Some(set) = set.filter(|set| !set.covers_not_null()) {
+                self.sets.insert(column, set);
+            }
+        }
+        if self.sets.is_empty() {
+            return None;
+        }
         let mut sure: Vec<ColumnId> = Vec::new();
         let mut gap: Vec<Field> = Vec::new();
         let mut before_gap = usize::MAX;
@@ -124,11 +126,6 @@ impl Possible {
         })
     }
 
-    fn set(&self, column: ColumnId) -> Option<&ValueSet> {
-        let (_, set) = self.sets.as_ref()?.iter().find(|(c, _)| *c == column)?;
-        set.as_ref().filter(|set| !set.covers_not_null())
-    }
-
     /// The bytes that are possible for a part, and whether they tell that its column has one of its
     /// possible values; `None` if the part can say nothing.
     fn sieve(&self, i: usize, layout: &KeyLayout, target: Target) -> Option<(Sieve, bool)> {
@@ -138,7 +135,7 @@ impl Possible {
         match part.columns() {
             [] => return None,
             &[column] => {
-                let set = self.set(column)?;
+                let set = self.sets.get(&column)?;
                 static NULL: Value = Value::Null;
                 if set.has_null() {
                     spans.extend(span_of(i, layout, target, &|_| &NULL));
@@ -169,7 +166,7 @@ impl Possible {
     fn combinations(&self, columns: &[ColumnId]) -> Option<Vec<Vec<&Value>>> {
         let mut all: Vec<Vec<&Value>> = vec![Vec::new()];
         for &column in columns {
-            let points = self.set(column)?.points()?;
+            let points = self.sets.get(&column)?.points()?;
             if all.len().saturating_mul(points.len()) > COMBINATIONS_MAX {
                 return None;
             }
