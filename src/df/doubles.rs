@@ -12,10 +12,10 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Between, Case, InList, ScalarFunction};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, cast};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, cast};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
-use super::rewrite::rewrite_expressions;
+use super::rewrite::{rewrite_expressions, settled_type};
 use crate::value::decimal_to_double;
 
 /// Makes the decimals doubles wherever both kinds meet; it belongs before type coercion.
@@ -61,7 +61,7 @@ pub fn peers(expr: &mut Expr) -> Vec<&mut Expr> {
 /// Makes the decimals among `peers` doubles if there is a float too, or if they are `divided`; true if it did.
 fn settle(peers: Vec<&mut Expr>, schema: &DFSchema, divided: bool) -> bool {
     let types: Vec<DataType> =
-        peers.iter().map(|peer| peer.get_type(schema).unwrap_or(DataType::Null)).collect();
+        peers.iter().map(|peer| settled_type(peer, schema).unwrap_or(DataType::Null)).collect();
     let is_decimal = |ty: &DataType| matches!(ty, DataType::Decimal128(..) | DataType::Decimal256(..));
     if !types.iter().any(is_decimal) || !(divided || types.iter().any(DataType::is_floating)) {
         return false;

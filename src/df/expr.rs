@@ -60,7 +60,8 @@ pub fn predicate(expr: &Expr, names: &FieldNames) -> Predicate {
 fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
     match expr {
         Expr::Literal(ScalarValue::Boolean(Some(true)), _) => Some(Predicate::True),
-        Expr::Literal(ScalarValue::Boolean(_), _) => Some(Predicate::False),
+        Expr::Literal(ScalarValue::Boolean(Some(false)), _) => Some(Predicate::False),
+        Expr::Literal(ScalarValue::Boolean(None) | ScalarValue::Null, _) => Some(Predicate::Unknown),
         Expr::Alias(alias) => known(&alias.expr, names),
         Expr::Not(inner) => Some(predicate(inner, names).not()),
         Expr::IsNull(inner) => Some(Predicate::IsNull { field: names.of(inner)?.0, negated: false }),

@@ -28,7 +28,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
 
-use super::rewrite::rewrite_expressions;
+use super::rewrite::{rewrite_expressions, settled_type};
 use crate::value::canonical_double;
 
 /// Casts the operands of `+`, `-` and `*` to BIGINT if both are integers; it belongs before type coercion.
@@ -42,7 +42,8 @@ impl AnalyzerRule for WideIntegers {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
         rewrite_expressions(plan, &|mut expr, schema| {
-            let is_narrow = |e: &Expr| e.get_type(schema).is_ok_and(|ty| ty.is_integer() && !is_bigint(&ty));
+            let is_narrow =
+                |e: &Expr| settled_type(e, schema).is_some_and(|ty| ty.is_integer() && !is_bigint(&ty));
             let operands = match &mut expr {
                 Expr::BinaryExpr(BinaryExpr {
                     left,

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
@@ -10,7 +11,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use sqlparser::ast::{self, Query, UnaryOperator, VisitMut, VisitorMut};
 
@@ -38,6 +39,31 @@ pub fn rewrite_expressions(
         if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
     })
     .data()
+}
+
+/// The type of an expression before type coercion, if that will not change it: DataFusion gives a CASE that is
+/// not coerced yet the type of its first branch.
+pub fn settled_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
+    let differ = |values: &mut dyn Iterator<Item = &Expr>| {
+        let mut types =
+            values.map(|value| value.get_type(schema).ok()).filter(|ty| *ty != Some(DataType::Null));
+        let first = types.next();
+        first.is_some_and(|first| types.any(|ty| ty != first))
+    };
+    let unsettled = expr.exists(|expr| {
+        Ok(match expr {
+            Expr::Case(case) => {
+                let branches = case.when_then_expr.iter().map(|(_, then)| &**then);
+                differ(&mut branches.chain(case.else_expr.as_deref()))
+            }
+            Expr::ScalarFunction(call) => {
+                matches!(call.name(), "coalesce" | "nullif" | "nvl" | "nvl2" | "greatest" | "least")
+                    && differ(&mut call.args.iter())
+            }
+            _ => false,
+        })
+    });
+    if unsettled.unwrap_or(true) { None } else { expr.get_type(schema).ok() }
 }
 
 /// Writes out the functions that DataFusion has only as a CASE: its simplifier would do it, were it not for

@@ -23,7 +23,7 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use super::doubles::peers;
 use super::query::{scalar_of, to_df};
-use super::rewrite::rewrite_expressions;
+use super::rewrite::{rewrite_expressions, settled_type};
 use crate::error::{Error, Result, sqlstate};
 use crate::row::{ColumnBuilder, column_type_of};
 use crate::value::{ColumnType, Value};
@@ -69,6 +69,7 @@ fn operand(expr: &Expr, schema: &DFSchema) -> Operand {
             Operand::Number
         }
         Expr::Placeholder(_) => Operand::Other,
+        expr if settled_type(expr, schema).is_none() => Operand::Other,
         expr => match expr.to_field(schema) {
             Ok((_, field)) if field.data_type() != &DataType::Null => {
                 column_type_of(&field).map_or(Operand::Other, Operand::Typed)

@@ -260,7 +260,8 @@ impl Names<'_> {
                 format!("COUNT ( {quantifier}{} )", self.scalar(kind, 1))
             }
             3 | 4 => format!("SUM ( {quantifier}{} )", self.scalar(kind, 1)),
-            5 => format!("AVG ( {quantifier}{} )", self.scalar(kind, 1)),
+            // The average of decimals keeps six digits, that of a column all of them.
+            5 => format!("AVG ( {quantifier}{} )", self.column(kind)),
             n => format!("{} ( {quantifier}{} )", ["MIN", "MAX"][n % 2], self.scalar(kind, 1)),
         };
         if depth > 0 && self.dice.chance(30) {
