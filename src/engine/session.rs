@@ -91,7 +91,8 @@ impl Session {
         self.execute_source(Text::Sql(sql), sql::lift(sql).as_ref(), params)
     }
 
-    /// [`Session::execute`] for async code. Await it on a tokio runtime, or use the blocking form.
+    /// [`Session::execute`] for async code. Await it on a tokio runtime with its timer enabled, or use the
+    /// blocking form.
     pub async fn execute_async(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
         let keyed = sql::lift(sql);
         let keyed = keyed.as_ref().and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params)?)));
