@@ -1,14 +1,14 @@
 //! The choice of an access path.
 //!
 //! [`choose`] asks for the key ranges of a predicate over the primary layout and over each index
-//! layout, prices every candidate and takes the cheapest; it says why, and why each index lost.
+//! layout, prices every candidate and takes the cheapest; [`words`](super::words) say why, and why each index lost.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::advice::index_for;
 use super::cost::{COST, Jumping, Sorted, Statistics, counted_in, entries_in, jumping_in, residual_share};
 use super::hints::Hints;
+use super::words::{more, note, reason, unbound};
 use crate::error::Result;
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, KeyRanges, Rowkey};
 use crate::plan::{FanOut, Field, Limits, Predicate, Ranges, Skipping, Target, ordering, ranges};
@@ -88,7 +88,7 @@ impl Method {
     }
 
     /// No part of the key bounds it from the front, though it may jump.
-    fn is_unbound(&self) -> bool {
+    pub(super) fn is_unbound(&self) -> bool {
         matches!(self, Method::Scan { ranges, .. } if ranges.is_all())
     }
 }
@@ -124,9 +124,6 @@ pub struct Choice {
     /// What would serve better, if much is read for want of an index.
     pub note: Option<String>,
 }
-
-/// Why nothing is read.
-pub const NO_ROW: &str = "no row can match the WHERE; nothing is read";
 
 /// Chooses how to read `source`. Errors: hints leave no path.
 pub fn choose(source: Source<'_>, need: &Need, stats: &dyn Statistics) -> Result<Choice> {
@@ -212,13 +209,6 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
     rejected.sort_by_key(|(name, _)| position(name));
     let note = note(table, need, &best);
     Ok(Choice { chosen: reason(&best, layout, need), access: best, rejected, note })
-}
-
-/// The index that is missing, if most of a large table is read for want of it.
-fn note(table: &TableDef, need: &Need, best: &Access) -> Option<String> {
-    let is_large = best.method.is_whole() && best.entries >= COST.entries_min as f64;
-    let create = index_for(table, need).filter(|_| is_large && !need.hints.is_some())?;
-    Some(format!("{} are read; {create} would serve", counted_entries(best.entries)))
 }
 
 /// The key ranges for a need, or all keys, if that is what a hint wants.
@@ -450,106 +440,4 @@ fn order_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<Direction
         }
     }
     None
-}
-
-fn reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
-    let hinted = if need.hints.is_some() { "hinted; " } else { "" };
-    format!("{hinted}{}", plain_reason(access, layout, need))
-}
-
-fn plain_reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
-    let order = if access.ordered && !need.order.is_empty() { ", already in order" } else { "" };
-    match &access.method {
-        Method::Empty => NO_ROW.into(),
-        Method::Get(keys) if keys.len() == 1 => "every part of the rowkey is known".into(),
-        Method::Get(keys) => format!("every part of {} rowkeys is known", keys.len()),
-        method if method.is_whole() => {
-            let first = layout.parts().first().map_or("", |p| p.sql());
-            let unbound = match need.hints.full {
-                true => String::new(),
-                false => format!("no condition bounds the leading part {first}; "),
-            };
-            let read = match (need.limit, access.path) {
-                (Some(_), _) if access.ordered => "reading stops at the limit",
-                (_, Path::IndexOnly(_)) => "every entry is read, but no row of the table",
-                _ => "every entry is read",
-            };
-            format!("{unbound}{read}{order}")
-        }
-        Method::Scan { ranges, skip, .. } => {
-            let n = ranges.as_slice().len();
-            let read = match skip {
-                Some(skip) => {
-                    let over = match skip.skip.each_of() {
-                        Some(_) => "from group to group",
-                        None => "over keys that cannot match",
-                    };
-                    match ranges.is_all() {
-                        true => format!("jumps {over}"),
-                        false => format!("{}, jumping {over}", counted(n as f64, "range")),
-                    }
-                }
-                None => counted(n as f64, "range"),
-            };
-            format!("{read}, about {}{order}", counted_entries(access.entries))
-        }
-    }
-}
-
-/// `1 entry`, `20 entries`
-fn counted_entries(entries: f64) -> String {
-    match entries.ceil() {
-        1.0 => "1 entry".into(),
-        n => format!("{n} entries"),
-    }
-}
-
-/// `1 range`, `20 ranges`
-fn counted(n: f64, what: &str) -> String {
-    if n == 1.0 { format!("1 {what}") } else { format!("{n} {what}s") }
-}
-
-/// Why a path lost on price.
-fn more(index: &IndexDef, loser: &Access, best: &Access) -> String {
-    if loser.method.is_unbound() && !best.method.is_unbound() {
-        return unbound(index);
-    }
-    let describe = |a: &Access| {
-        let fetches = match a.path {
-            Path::IndexFetch(_) if a.entries.ceil() == 1.0 => " and a fetch",
-            Path::IndexFetch(_) => " and as many fetches",
-            Path::Primary | Path::IndexOnly(_) => "",
-        };
-        format!("about {}{fetches}", counted_entries(a.entries))
-    };
-    let reads = |a: &Access| match a.path {
-        Path::IndexFetch(_) => a.entries * (COST.entry + COST.get),
-        Path::Primary | Path::IndexOnly(_) => a.entries * COST.entry,
-    };
-    let (mine, theirs) = (describe(loser), describe(best));
-    if best.ordered && !loser.ordered {
-        format!("would read {mine}, not in the order wanted")
-    } else if mine == theirs {
-        format!("would read {mine}, no cheaper")
-    } else if reads(loser) < reads(best) {
-        // Among so few entries anything is quick; the choice is for a table that grows.
-        format!("would read {mine}, but more than {} as the table grows", source_name(best))
-    } else {
-        format!("would read {mine}, against {theirs}")
-    }
-}
-
-fn source_name(access: &Access) -> &'static str {
-    match access.path {
-        Path::Primary => "the table",
-        Path::IndexOnly(_) | Path::IndexFetch(_) => "the chosen index",
-    }
-}
-
-/// The reason against an index of which every entry would be read.
-fn unbound(index: &IndexDef) -> String {
-    match index.layout.parts().first() {
-        Some(part) => format!("its leading part {} is not bound", part.sql()),
-        None => "it is not bound".into(),
-    }
 }

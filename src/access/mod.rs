@@ -12,12 +12,14 @@ mod guards;
 mod hints;
 mod probe;
 mod selectivity;
+mod words;
 
 pub use advice::index_for;
 pub use again::choose_again;
-pub use choose::{Access, Choice, Method, NO_ROW, Need, OrderBy, Path, Source, choose};
+pub use choose::{Access, Choice, Method, Need, OrderBy, Path, Source, choose};
 pub use cost::{COST, CostModel, Statistics};
 pub use explain::{Described, describe};
 pub use guards::{Guards, refused};
 pub use hints::Hints;
 pub use probe::{Jumps, probe_jumps};
+pub use words::NO_ROW;

@@ -9,31 +9,18 @@
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Between, Case, InList, ScalarFunction};
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, cast};
-use datafusion::optimizer::analyzer::AnalyzerRule;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, cast};
 
-use super::rewrite::{rewrite_expressions, settled_type};
+use super::rewrite::settled_type;
 use crate::value::decimal_to_double;
 
 /// Makes the decimals doubles wherever both kinds meet; it belongs before type coercion.
-#[derive(Debug)]
-pub struct DoublesWin;
-
-impl AnalyzerRule for DoublesWin {
-    fn name(&self) -> &str {
-        "doubles_win"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        rewrite_expressions(plan, &|mut expr, schema| {
-            let divided = matches!(&expr, Expr::BinaryExpr(BinaryExpr { op: Operator::Divide, .. }));
-            let changed = settle(peers(&mut expr), schema, divided);
-            Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
-        })
-    }
+pub fn doubles_win(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let divided = matches!(&expr, Expr::BinaryExpr(BinaryExpr { op: Operator::Divide, .. }));
+    let changed = settle(peers(&mut expr), schema, divided);
+    Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
 }
 
 /// The operands of an expression that take one type.

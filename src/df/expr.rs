@@ -235,6 +235,6 @@ pub fn value_of(scalar: &ScalarValue) -> Result<Value> {
     if scalar.is_null() {
         return Ok(Value::Null);
     }
-    let array = scalar.to_array().map_err(super::query::df_error)?;
+    let array = scalar.to_array().map_err(super::errors::df_error)?;
     any_value_at(&*array, 0)
 }

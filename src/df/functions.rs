@@ -13,8 +13,8 @@ use datafusion::logical_expr::{
     AggregateUDF, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::errors::to_df;
 use super::integers::ExactSum;
-use super::query::to_df;
 use crate::error::{Error, Result};
 use crate::key::{TimeFormat, md5_bucket, md5_digits};
 use crate::row::any_value_at;

@@ -1,7 +1,7 @@
 //! Integer arithmetic that never wraps.
 //!
 //! DataFusion's `+`, `-`, `*` and `sum` wrap around on overflow. Before types are settled,
-//! [`WideIntegers`] makes the operands BIGINT, so that a product of two INTEGER columns fits, as it does in
+//! [`wide_integers`] makes the operands BIGINT, so that a product of two INTEGER columns fits, as it does in
 //! SQLite; afterwards, [`CheckedIntegers`] puts functions that fail in the place of the operators.
 //! Their division has an error for a zero already; `/` and `%` of doubles get the same, and no operator of
 //! doubles gives a -0, which Arrow would take for less than 0.
@@ -32,33 +32,21 @@ use super::rewrite::{rewrite_expressions, settled_type};
 use crate::value::canonical_double;
 
 /// Casts the operands of `+`, `-` and `*` to BIGINT if both are integers; it belongs before type coercion.
-#[derive(Debug)]
-pub struct WideIntegers;
-
-impl AnalyzerRule for WideIntegers {
-    fn name(&self) -> &str {
-        "wide_integers"
+pub fn wide_integers(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let is_narrow = |e: &Expr| settled_type(e, schema).is_some_and(|ty| ty.is_integer() && !is_bigint(&ty));
+    let operands = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Plus | Operator::Minus | Operator::Multiply,
+            right,
+        }) if is_narrow(left) && is_narrow(right) => vec![left, right],
+        Expr::Negative(inner) if is_narrow(inner) => vec![inner],
+        _ => return Ok(Transformed::no(expr)),
+    };
+    for operand in operands {
+        **operand = cast(std::mem::take(&mut **operand), DataType::Int64);
     }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        rewrite_expressions(plan, &|mut expr, schema| {
-            let is_narrow =
-                |e: &Expr| settled_type(e, schema).is_some_and(|ty| ty.is_integer() && !is_bigint(&ty));
-            let operands = match &mut expr {
-                Expr::BinaryExpr(BinaryExpr {
-                    left,
-                    op: Operator::Plus | Operator::Minus | Operator::Multiply,
-                    right,
-                }) if is_narrow(left) && is_narrow(right) => vec![left, right],
-                Expr::Negative(inner) if is_narrow(inner) => vec![inner],
-                _ => return Ok(Transformed::no(expr)),
-            };
-            for operand in operands {
-                **operand = cast(std::mem::take(&mut **operand), DataType::Int64);
-            }
-            Ok(Transformed::yes(expr))
-        })
-    }
+    Ok(Transformed::yes(expr))
 }
 
 /// Replaces `+`, `-` and `*` of integers, `*`, `/` and `%` of doubles; `-x` is `0 - x`.

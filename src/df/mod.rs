@@ -7,6 +7,7 @@
 
 mod cast_error;
 mod doubles;
+mod errors;
 pub mod explain;
 mod expr;
 mod extremes;

@@ -19,7 +19,7 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
-use super::query::df_error;
+use super::errors::df_error;
 use super::scan::ScanExec;
 use super::table::Binding;
 use crate::error::Result;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field as ArrowField, FieldRef, SchemaRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{DataFusionError, ParamValues, ScalarValue, SchemaError, TableReference};
+use datafusion::common::{ParamValues, ScalarValue, TableReference};
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::TaskContext;
@@ -32,19 +32,19 @@ use datafusion::sql::planner::{ParserOptions, SqlToRel};
 use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::{self, Query};
 
-use super::cast_error::{cast_error, sql_words};
-use super::doubles::DoublesWin;
+use super::doubles::doubles_win;
+use super::errors::{df_error, to_df};
 use super::hints::Hinted;
-use super::integers::{CheckedIntegers, WideIntegers};
+use super::integers::{CheckedIntegers, wide_integers};
 use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
-use super::rewrite::{LazyFunctions, plain_numbers};
+use super::rewrite::{ExpressionRule, lazy_functions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
-use super::text::{TextCasts, TextOperands};
+use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
 use super::{extremes, functions, order, tpch};
 use crate::catalog::{Catalog, Relation};
-use crate::error::{Error, Kind, Result, Span, sqlstate};
+use crate::error::{Error, Result};
 use crate::plan::Predicate;
 use crate::value::Value;
 
@@ -89,12 +89,12 @@ impl Default for Planner {
             .with_optimizer_rules(optimizer_rules())
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
-                Arc::new(TextOperands),
-                Arc::new(DoublesWin),
-                Arc::new(WideIntegers),
+                Arc::new(ExpressionRule("text_operands", text_operands)),
+                Arc::new(ExpressionRule("doubles_win", doubles_win)),
+                Arc::new(ExpressionRule("wide_integers", wide_integers)),
                 Arc::new(TypeCoercion::new()),
-                Arc::new(TextCasts),
-                Arc::new(LazyFunctions),
+                Arc::new(ExpressionRule("text_casts", text_casts)),
+                Arc::new(ExpressionRule("lazy_functions", lazy_functions)),
                 Arc::new(NullAwareIn),
                 Arc::new(CheckedIntegers::new()),
             ])
@@ -188,10 +188,16 @@ impl Planner {
     }
 
     /// All rows of a query in one batch: for the small ones a statement needs on the way.
-    pub async fn collect(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<RecordBatch> {
+    pub async fn collect(
+        &self,
+        query: Query,
+        scope: &Scope<'_>,
+        params: &[Value],
+        memory: Option<u64>,
+    ) -> Result<RecordBatch> {
         let plan = self.physical(self.plan(query, scope, params)?).await?;
         let schema = plan.schema();
-        let context = Arc::clone(&self.context);
+        let context = self.context(memory)?;
         let batches = datafusion::physical_plan::collect(plan, context).await.map_err(df_error)?;
         arrow::compute::concat_batches(&schema, &batches)
             .map_err(|e| Error::internal("batches of one query differ").caused_by(e))
@@ -378,115 +384,4 @@ pub fn scalar_of(value: &Value) -> Result<ScalarValue> {
         Value::TimestampTz(t) => ScalarValue::TimestampMicrosecond(Some(*t), Some("+00:00".into())),
         Value::Uuid(_) => ScalarValue::Utf8(Some(value.to_string())),
     })
-}
-
-/// Our error on its way through DataFusion.
-pub fn to_df(error: Error) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
-}
-
-/// DataFusion's error as ours; our own comes back as it went in.
-pub fn df_error(error: DataFusionError) -> Error {
-    match error {
-        DataFusionError::External(source) => match source.downcast::<Error>() {
-            Ok(ours) => *ours,
-            Err(other) => Error::internal(other.to_string()).caused_by(other),
-        },
-        other => translated(&other),
-    }
-}
-
-/// An error that others may see too, as a join's two sides do: a copy of ours, or what it says.
-fn translated(error: &DataFusionError) -> Error {
-    match error {
-        DataFusionError::External(source) => match source.downcast_ref::<Error>() {
-            Some(ours) => ours.copied(),
-            None => Error::internal(source.to_string()),
-        },
-        DataFusionError::Context(_, inner) => translated(inner),
-        DataFusionError::Shared(inner) => translated(inner),
-        DataFusionError::Collection(all) if !all.is_empty() => translated(&all[0]),
-        DataFusionError::Diagnostic(diagnostic, inner) => {
-            let span = diagnostic.span.map(|s| Span {
-                line: s.start.line as u32,
-                column: s.start.column as u32,
-                len: s.end.column.saturating_sub(s.start.column) as u32,
-            });
-            translated(inner).at(span)
-        }
-        DataFusionError::SchemaError(error, _) => schema_error(error),
-        DataFusionError::ArrowError(error, _) => arrow_error(error),
-        DataFusionError::SQL(error, _) => Error::invalid(error.to_string()).state(sqlstate::SYNTAX),
-        DataFusionError::NotImplemented(what) => Error::unsupported(message(what)),
-        DataFusionError::ResourcesExhausted(what) => out_of_memory(what),
-        DataFusionError::Internal(what) => Error::internal(message(what)),
-        DataFusionError::Plan(what) | DataFusionError::Execution(what) => Error::invalid(message(what)),
-        other => Error::invalid(message(&other.to_string())),
-    }
-}
-
-fn out_of_memory(what: &str) -> Error {
-    Error::new(Kind::Unavailable, "the statement needs more memory than memory_limit allows")
-        .why(message(what).split(" for ").next().unwrap_or_default().to_lowercase())
-        .state("53200")
-        .hint("raise memory_limit, or narrow the query")
-}
-
-/// DataFusion's own words, without its label and its request to file a report.
-fn message(text: &str) -> String {
-    let text = text.split("\n\nbacktrace").next().unwrap_or(text);
-    let text = text.split(".\nThis issue was likely caused by").next().unwrap_or(text);
-    let mut text = text.trim();
-    for label in [
-        "Error during planning: ",
-        "Execution error: ",
-        "Optimizer rule 'simplify_expressions' failed",
-        "caused by",
-    ] {
-        text = text.strip_prefix(label).unwrap_or(text).trim();
-    }
-    sql_words(text)
-}
-
-fn schema_error(error: &SchemaError) -> Error {
-    match error {
-        SchemaError::FieldNotFound { field, valid_fields } => {
-            let place = field.relation.as_ref().map(|r| format!(" in {}", r.table())).unwrap_or_default();
-            let error = Error::invalid(format!("there is no column \"{}\"{place}", field.name))
-                .state(sqlstate::UNDEFINED_COLUMN);
-            let names: Vec<&str> = valid_fields.iter().map(|c| c.name.as_str()).collect();
-            let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
-            let otherwise = if shown.is_empty() {
-                "no column can be used here".to_owned()
-            } else {
-                format!("columns here are {shown}")
-            };
-            crate::suggest::with_suggestion(error, &field.name, names.into_iter(), &otherwise)
-        }
-        SchemaError::AmbiguousReference { field } => {
-            Error::invalid(format!("column \"{}\" is ambiguous", field.name))
-                .why("more than one table here has it")
-                .hint(format!("write table.{}", field.name))
-                .state("42702")
-        }
-        other => Error::invalid(other.to_string()).state(sqlstate::DUPLICATE_COLUMN),
-    }
-}
-
-fn arrow_error(error: &arrow::error::ArrowError) -> Error {
-    use arrow::error::ArrowError;
-    match error {
-        ArrowError::DivideByZero => Error::invalid("division by zero").state("22012"),
-        ArrowError::ArithmeticOverflow(what) => Error::invalid(what)
-            .why("the result does not fit its type")
-            .hint("cast to a wider type")
-            .state(sqlstate::OUT_OF_RANGE),
-        ArrowError::CastError(what) | ArrowError::ParseError(what) => cast_error(what),
-        ArrowError::InvalidArgumentError(what) => Error::invalid(what).state(sqlstate::INVALID_TEXT),
-        ArrowError::ExternalError(source) => match source.downcast_ref::<DataFusionError>() {
-            Some(inner) => translated(inner),
-            None => Error::invalid(source.to_string()),
-        },
-        other => Error::invalid(other.to_string()),
-    }
 }

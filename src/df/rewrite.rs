@@ -15,8 +15,25 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use sqlparser::ast::{self, Query, UnaryOperator, VisitMut, VisitorMut};
 
-use super::query::to_df;
+use super::errors::to_df;
 use crate::error::{Error, sqlstate};
+
+/// How a rule rewrites one expression.
+type Rewrite = fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>;
+
+/// A rule of the analyzer that rewrites every expression by itself.
+#[derive(Debug)]
+pub struct ExpressionRule(pub &'static str, pub Rewrite);
+
+impl AnalyzerRule for ExpressionRule {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
+        rewrite_expressions(plan, &self.1)
+    }
+}
 
 /// Rewrites every expression of a plan, subqueries included, innermost first. Output columns keep their
 /// names. After DataFusion's own `TypeCoercion`.
@@ -68,35 +85,25 @@ pub fn settled_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
 
 /// Writes out the functions that DataFusion has only as a CASE: its simplifier would do it, were it not for
 /// arguments with an AND or OR, which [`ThreeValued`](super::three_valued::ThreeValued) keeps from it.
-#[derive(Debug)]
-pub struct LazyFunctions;
-
-impl AnalyzerRule for LazyFunctions {
-    fn name(&self) -> &str {
-        "lazy_functions"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        let context = SimplifyContext::builder().build();
-        rewrite_expressions(plan, &|expr, _| match expr {
-            Expr::ScalarFunction(ScalarFunction { func, args })
-                if matches!(func.name(), "coalesce" | "nvl" | "nvl2") =>
-            {
-                // Each argument but the last comes to stand there twice.
-                let nodes: usize = args.iter().map(size).sum();
-                if nodes > LAZY_NODES_MAX {
-                    let error = Error::invalid(format!("calls of {} are nested too deeply", func.name()));
-                    return Err(to_df(error.hint("give one call all the values").state(sqlstate::LIMIT)));
-                }
-                Ok(match func.simplify(args, &context)? {
-                    ExprSimplifyResult::Simplified(expr) => Transformed::yes(expr),
-                    ExprSimplifyResult::Original(args) => {
-                        Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args }))
-                    }
-                })
+pub fn lazy_functions(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
+    match expr {
+        Expr::ScalarFunction(ScalarFunction { func, args })
+            if matches!(func.name(), "coalesce" | "nvl" | "nvl2") =>
+        {
+            // Each argument but the last comes to stand there twice.
+            let nodes: usize = args.iter().map(size).sum();
+            if nodes > LAZY_NODES_MAX {
+                let error = Error::invalid(format!("calls of {} are nested too deeply", func.name()));
+                return Err(to_df(error.hint("give one call all the values").state(sqlstate::LIMIT)));
             }
-            expr => Ok(Transformed::no(expr)),
-        })
+            Ok(match func.simplify(args, &SimplifyContext::builder().build())? {
+                ExprSimplifyResult::Simplified(expr) => Transformed::yes(expr),
+                ExprSimplifyResult::Original(args) => {
+                    Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args }))
+                }
+            })
+        }
+        expr => Ok(Transformed::no(expr)),
     }
 }
 

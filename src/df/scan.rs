@@ -18,7 +18,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
 
-use super::query::to_df;
+use super::errors::to_df;
 use super::table::{Binding, Bound, Request};
 use crate::access::{Described, OrderBy, describe};
 use crate::error::{Error, Result};

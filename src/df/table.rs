@@ -10,8 +10,8 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::errors::to_df;
 use super::expr::FieldNames;
-use super::query::to_df;
 use super::scan::ScanExec;
 use super::template::Template;
 use crate::access::{

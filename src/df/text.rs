@@ -1,9 +1,9 @@
 //! Text beside values of other types, read as our own columns read it.
 //!
 //! DataFusion casts a text by Arrow's rules, which take `'2023-11-14 22:14'` for no timestamp, and it casts a
-//! text column to a number for `name = 5`, which fails or not as the data has it. [`TextOperands`] settles
+//! text column to a number for `name = 5`, which fails or not as the data has it. [`text_operands`] settles
 //! comparisons before their types are: a text literal becomes a value of the type it is compared with, a number
-//! literal beside a text becomes a text. [`TextCasts`] puts our casts in the place of what is left.
+//! literal beside a text becomes a text. [`text_casts`] puts our casts in the place of what is left.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -12,41 +12,29 @@ use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use super::doubles::peers;
-use super::query::{scalar_of, to_df};
-use super::rewrite::{rewrite_expressions, settled_type};
+use super::errors::to_df;
+use super::query::scalar_of;
+use super::rewrite::settled_type;
 use crate::error::{Error, Result, sqlstate};
 use crate::row::{ColumnBuilder, column_type_of};
 use crate::value::{ColumnType, Value};
 
 /// Gives the literals of comparisons the types they are compared with; it belongs before type coercion.
-#[derive(Debug)]
-pub struct TextOperands;
-
-impl AnalyzerRule for TextOperands {
-    fn name(&self) -> &str {
-        "text_operands"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        rewrite_expressions(plan, &|mut expr, schema| {
-            let compares = match &expr {
-                Expr::BinaryExpr(BinaryExpr { op, .. }) => op.supports_propagation(),
-                expr => matches!(expr, Expr::Between(_) | Expr::InList(_)),
-            };
-            let changed = compares && settle(peers(&mut expr), schema).map_err(to_df)?;
-            Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
-        })
-    }
+pub fn text_operands(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let compares = match &expr {
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => op.supports_propagation(),
+        expr => matches!(expr, Expr::Between(_) | Expr::InList(_)),
+    };
+    let changed = compares && settle(peers(&mut expr), schema).map_err(to_df)?;
+    Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
 }
 
 /// What an operand is here.
@@ -173,39 +161,27 @@ pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
 }
 
 /// Replaces casts of text; it belongs behind type coercion.
-#[derive(Debug)]
-pub struct TextCasts;
-
-impl AnalyzerRule for TextCasts {
-    fn name(&self) -> &str {
-        "text_casts"
+pub fn text_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::Cast(cast) = &expr else { return Ok(Transformed::no(expr)) };
+    let to = &cast.field;
+    let Some(ty) = column_type_of(to).filter(|ty| !ty.is_text() && *ty != ColumnType::Varbinary) else {
+        return Ok(Transformed::no(expr));
+    };
+    if cast.expr.get_type(schema)? != DataType::Utf8 || to.data_type().is_string() {
+        return Ok(Transformed::no(expr));
     }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        rewrite_expressions(plan, &|expr, schema| {
-            let Expr::Cast(cast) = &expr else { return Ok(Transformed::no(expr)) };
-            let to = &cast.field;
-            let Some(ty) = column_type_of(to).filter(|ty| !ty.is_text() && *ty != ColumnType::Varbinary)
-            else {
-                return Ok(Transformed::no(expr));
-            };
-            if cast.expr.get_type(schema)? != DataType::Utf8 || to.data_type().is_string() {
-                return Ok(Transformed::no(expr));
-            }
-            if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = &*cast.expr {
-                let value = Value::parse(text, ty).map_err(|e| to_df(e.into()))?;
-                let scalar = scalar_of(&value).map_err(to_df)?.cast_to(to.data_type())?;
-                return Ok(Transformed::yes(Expr::Literal(scalar, None)));
-            }
-            let function = ScalarUDF::new_from_impl(TextCast {
-                ty,
-                to: to.data_type().clone(),
-                signature: Signature::any(1, Volatility::Immutable),
-            });
-            let args = vec![(*cast.expr).clone()];
-            Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), args))))
-        })
+    if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = &*cast.expr {
+        let value = Value::parse(text, ty).map_err(|e| to_df(e.into()))?;
+        let scalar = scalar_of(&value).map_err(to_df)?.cast_to(to.data_type())?;
+        return Ok(Transformed::yes(Expr::Literal(scalar, None)));
     }
+    let function = ScalarUDF::new_from_impl(TextCast {
+        ty,
+        to: to.data_type().clone(),
+        signature: Signature::any(1, Volatility::Immutable),
+    });
+    let args = vec![(*cast.expr).clone()];
+    Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), args))))
 }
 
 /// The cast of a text.

@@ -8,10 +8,8 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
-use chrono::{DateTime, Utc};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, ScalarValue};
-use datafusion::config::ConfigOptions;
+use datafusion::common::{Column, DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -58,13 +56,9 @@ impl OptimizerRule for ThreeValued {
             }
             _ => merge_schema(&plan.inputs()),
         };
-        let simplifier = Simplifier {
-            schema,
-            options: config.options(),
-            started: config.query_execution_start_time(),
-            // The two sides of a join's equality stay where they are.
-            reorders: !matches!(plan, LogicalPlan::Join(_)),
-        };
+        // The two sides of a join's equality stay where they are.
+        let reorders = !matches!(plan, LogicalPlan::Join(_));
+        let simplifier = Simplifier::new(Arc::new(schema), config, reorders);
         let names = NamePreserver::new(&plan);
         plan.map_expressions(|expr| {
             let name = names.save(&expr);
@@ -86,14 +80,20 @@ fn is_connective(expr: &Expr) -> bool {
 }
 
 /// Simplifies the expressions over one schema.
-struct Simplifier {
-    schema: DFSchema,
-    options: Arc<ConfigOptions>,
-    started: Option<DateTime<Utc>>,
+struct Simplifier<'c> {
+    schema: DFSchemaRef,
+    config: &'c dyn OptimizerConfig,
     reorders: bool,
+    /// DataFusion's, for what connects nothing.
+    connected: ExprSimplifier,
 }
 
-impl Simplifier {
+impl<'c> Simplifier<'c> {
+    fn new(schema: DFSchemaRef, config: &'c dyn OptimizerConfig, reorders: bool) -> Self {
+        let connected = over(Arc::clone(&schema), config, reorders);
+        Simplifier { schema, config, reorders, connected }
+    }
+
     fn simplify(&self, expr: Expr) -> DfResult<Expr> {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
@@ -110,18 +110,8 @@ impl Simplifier {
                 other => self.around(Expr::Not(Box::new(other))),
             },
             expr if connects(&expr) => self.around(expr),
-            expr => self.connected(expr, &self.schema),
+            expr => self.connected.simplify(expr),
         }
-    }
-
-    /// What is connected, by DataFusion.
-    fn connected(&self, expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
-        let context = SimplifyContext::builder()
-            .with_schema(Arc::new(schema.clone()))
-            .with_config_options(Arc::clone(&self.options))
-            .with_query_execution_start_time(self.started)
-            .build();
-        ExprSimplifier::new(context).with_canonicalize(self.reorders).simplify(expr)
     }
 
     /// An expression with connected conditions inside: DataFusion sees a column in the place of each.
@@ -138,7 +128,8 @@ impl Simplifier {
         })?;
         let fields = (0..held.len()).map(|n| Field::new(held_name(n), DataType::Boolean, true));
         let held_schema = DFSchema::try_from(Schema::new(fields.collect::<Vec<_>>()))?;
-        let shell = self.connected(shell.data, &self.schema.join(&held_schema)?)?;
+        let schema = Arc::new(self.schema.join(&held_schema)?);
+        let shell = over(schema, self.config, self.reorders).simplify(shell.data)?;
         let whole = shell.transform_up(|expr| {
             let place = match &expr {
                 Expr::Column(column) if column.relation.is_none() => {
@@ -150,6 +141,16 @@ impl Simplifier {
         });
         whole.map(|whole| whole.data)
     }
+}
+
+/// DataFusion's simplifier over a schema.
+fn over(schema: DFSchemaRef, config: &dyn OptimizerConfig, reorders: bool) -> ExprSimplifier {
+    let context = SimplifyContext::builder()
+        .with_schema(schema)
+        .with_config_options(config.options())
+        .with_query_execution_start_time(config.query_execution_start_time())
+        .build();
+    ExprSimplifier::new(context).with_canonicalize(reorders)
 }
 
 /// Name of the column that stands for a connected condition; no column can be called so by accident.

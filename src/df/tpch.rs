@@ -23,7 +23,7 @@ use tpchgen_arrow::{
     SupplierArrow,
 };
 
-use super::query::to_df;
+use super::errors::to_df;
 use crate::error::Error;
 
 /// The table function.

@@ -1,26 +1,20 @@
-//! The Rust API: one-line statements, typed rows, prepared statements, and tables without SQL.
+//! The Rust API: one-line statements, typed rows and prepared statements.
 
-use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use serde::de::value::{Error as SerdeError, MapDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::Database;
+use super::native::TableHandle;
 use super::outcome::{Outcome, RowStream};
 use super::session::Session;
-use crate::access::{Access, Method, Path};
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::scan::{Counters, Scan, ScanSpec};
-use crate::key::{KeyRange, KeyRanges, Rowkey};
-use crate::plan::{Field, Predicate};
-use crate::row::{column_type_of, field, value_at};
-use crate::schema::TableDef;
-use crate::store::Direction;
-use crate::value::{ColumnType, Value};
+use crate::row::{column_type_of, value_at};
+use crate::value::Value;
 
 impl Database {
     /// Runs one statement that returns no rows worth having; gives the number of rows written.
@@ -156,7 +150,7 @@ enum Ready {
 }
 
 impl Rows {
-    fn new(stream: RowStream) -> Rows {
+    pub(super) fn new(stream: RowStream) -> Rows {
         let schema = stream.schema();
         Rows { stream, schema, ready: Ready::Rows(Vec::new().into_iter()) }
     }
@@ -244,16 +238,17 @@ impl Row {
     /// The value of a column, as a Rust type. Errors: no such column; NULL for a type that has none; a
     /// value of another type.
     pub fn get<T: FromValue>(&self, column: &str) -> Result<T> {
+        if let Some(value) = T::from_value(self.value(column)?) {
+            return Ok(value);
+        }
         let value = self.value(column)?;
-        T::from_value(value.clone()).ok_or_else(|| {
-            Error::invalid(format!(
-                "column \"{column}\" is {}, not a {}",
-                crate::value::Literal(value.as_ref()),
-                T::NAME
-            ))
-            .hint("ask for another type, or an Option for a column that may be NULL")
-            .state(sqlstate::DATATYPE_MISMATCH)
-        })
+        Err(Error::invalid(format!(
+            "column \"{column}\" is {}, not a {}",
+            crate::value::Literal(value.as_ref()),
+            T::NAME
+        ))
+        .hint("ask for another type, or an Option for a column that may be NULL")
+        .state(sqlstate::DATATYPE_MISMATCH))
     }
 
     /// The value of a column.
@@ -380,154 +375,3 @@ impl<T: FromValue> FromValue for Option<T> {
         if value.is_null() { Some(None) } else { T::from_value(value).map(Some) }
     }
 }
-
-/// A table without SQL.
-#[derive(Clone, Debug)]
-pub struct TableHandle {
-    pub(super) db: Database,
-    pub(super) table: Arc<TableDef>,
-    /// Its columns, and the rowkey unless that is one of them.
-    output: Vec<Field>,
-    schema: SchemaRef,
-}
-
-impl TableHandle {
-    fn new(db: Database, table: Arc<TableDef>) -> TableHandle {
-        let mut fields: Vec<_> =
-            table.live_columns().map(|(_, c)| field(&c.name, c.ty, c.nullable)).collect();
-        let mut output: Vec<Field> = table.live_columns().map(|(id, _)| Field::Column(id)).collect();
-        if !table.names_rowkey() {
-            let ty = if table.key.is_text() { ColumnType::Varchar } else { ColumnType::Varbinary };
-            fields.push(field("rowkey", ty, false));
-            output.push(Field::Rowkey);
-        }
-        TableHandle { db, table, output, schema: Arc::new(Schema::new(fields)) }
-    }
-
-    /// The row under these key bytes.
-    ///
-    /// ```
-    /// # fn main() -> rowkeydb::Result<()> {
-    /// # let db = rowkeydb::Database::in_memory()?;
-    /// db.execute("CREATE TABLE t (id BIGINT, note TEXT, PRIMARY KEY (lpad(id, 4)))")?;
-    /// db.execute("INSERT INTO t VALUES (7, 'seven')")?;
-    /// let row = db.table("t")?.get("0007")?.expect("the row is there");
-    /// assert_eq!(row.get::<String>("note")?, "seven");
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn get(&self, key: impl Into<Rowkey>) -> Result<Option<Row>> {
-        let access = access(Method::Get(vec![key.into()]));
-        self.rows(access, None)?.next().transpose()
-    }
-
-    /// Rows whose key lies in `range`.
-    ///
-    /// ```
-    /// # fn main() -> rowkeydb::Result<()> {
-    /// # let db = rowkeydb::Database::in_memory()?;
-    /// # db.execute("CREATE TABLE t (id BIGINT, note TEXT, PRIMARY KEY (lpad(id, 4)))")?;
-    /// # db.execute("INSERT INTO t VALUES (7, 'seven'), (8, 'eight'), (9, 'nine')")?;
-    /// let last: Vec<_> = db.table("t")?.scan("0007".."0009").reverse().limit(1).rows()?.collect::<Result<_, _>>()?;
-    /// assert_eq!(last[0].get::<i64>("id")?, 8);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn scan<K: Into<Rowkey> + Clone>(&self, range: impl RangeBounds<K>) -> TableScan {
-        let start = match range.start_bound() {
-            Bound::Included(key) => key.clone().into(),
-            Bound::Excluded(key) => key.clone().into().successor(),
-            Bound::Unbounded => Rowkey::default(),
-        };
-        let range = match range.end_bound() {
-            Bound::Included(key) => KeyRange::new(start, key.clone().into().successor()),
-            Bound::Excluded(key) => KeyRange::new(start, key.clone()),
-            Bound::Unbounded => KeyRange::from(start),
-        };
-        TableScan { table: self.clone(), range, direction: Direction::Forward, limit: None }
-    }
-
-    fn rows(&self, access: Access, limit: Option<u64>) -> Result<NativeRows> {
-        let spec = ScanSpec {
-            table: Arc::clone(&self.table),
-            index: None,
-            as_table: false,
-            access,
-            output: self.output.clone(),
-            schema: Arc::clone(&self.schema),
-        };
-        let (_, snapshot) = self.db.view()?;
-        let scan = Scan::new(Arc::new(spec), snapshot, limit, Arc::<Counters>::default());
-        Ok(NativeRows { scan, schema: Arc::clone(&self.schema), ready: Vec::new().into_iter() })
-    }
-}
-
-fn access(method: Method) -> Access {
-    Access {
-        path: Path::Primary,
-        method,
-        entry_filter: Predicate::True,
-        filter: Predicate::True,
-        ordered: true,
-        entries: 0.0,
-        cost: 0.0,
-    }
-}
-
-/// A scan of a key range, before it starts.
-#[derive(Clone, Debug)]
-pub struct TableScan {
-    table: TableHandle,
-    range: KeyRange,
-    direction: Direction,
-    limit: Option<u64>,
-}
-
-impl TableScan {
-    /// Greatest key first.
-    #[must_use]
-    pub fn reverse(mut self) -> Self {
-        self.direction = Direction::Reverse;
-        self
-    }
-
-    /// So many rows at the most.
-    #[must_use]
-    pub fn limit(mut self, rows: u64) -> Self {
-        self.limit = Some(rows);
-        self
-    }
-
-    /// Starts the scan.
-    pub fn rows(self) -> Result<impl Iterator<Item = Result<Row>>> {
-        let ranges = KeyRanges::new(vec![self.range]);
-        let access = access(Method::Scan { ranges, direction: self.direction, merge: None, skip: None });
-        self.table.rows(access, self.limit)
-    }
-}
-
-/// Rows of a scan without a query around it.
-struct NativeRows {
-    scan: Scan,
-    schema: SchemaRef,
-    ready: std::vec::IntoIter<Vec<Value>>,
-}
-
-impl Iterator for NativeRows {
-    type Item = Result<Row>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(values) = self.ready.next() {
-                return Some(Ok(Row::of_values(Arc::clone(&self.schema), values)));
-            }
-            match self.scan.next_rows(NATIVE_ROWS) {
-                Ok(rows) => self.ready = rows?.into_iter(),
-                Err(e) => return Some(Err(e)),
-            }
-        }
-    }
-}
-
-/// Rows that a native scan reads at once.
-const NATIVE_ROWS: usize = 256;

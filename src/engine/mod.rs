@@ -10,7 +10,7 @@ mod build;
 mod bulk;
 mod copy;
 mod ddl;
-mod load;
+mod native;
 mod outcome;
 mod plans;
 mod rows;
@@ -25,7 +25,8 @@ mod write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
-pub use api::{FromValue, Prepared, Row, Rows, TableHandle, TableScan};
+pub use api::{FromValue, Prepared, Row, Rows};
+pub use native::{TableHandle, TableScan};
 pub use outcome::{Outcome, OutputColumn, RowStream, Warning};
 pub use session::Session;
 

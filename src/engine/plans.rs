@@ -3,7 +3,8 @@
 //! The key is the text with its compared literals [lifted](crate::sql::lift) out and the kinds of the values in
 //! their place, so `id = 7` and `id = 8` share a plan, and `id = 'x'` does not spoil it. A query is planned to be
 //! kept when it comes for the second time: most of a script's statements never do. A change of definitions
-//! makes a catalog of another version, and plans of other versions are not found.
+//! makes a catalog of another version, and plans of other versions are not found; ANALYZE makes none, and all
+//! plans are forgotten.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -88,6 +89,13 @@ impl Plans {
     pub fn find(&self, query: &Keyed, catalog: u64) -> Option<Known> {
         let plans = self.0.read().ok()?;
         plans.get(&query.key).filter(|(version, _)| *version == catalog).map(|(_, known)| known.clone())
+    }
+
+    /// Forgets all plans: what they were chosen by has changed.
+    pub fn forget(&self) {
+        if let Ok(mut plans) = self.0.write() {
+            plans.clear();
+        }
     }
 
     /// Remembers it.

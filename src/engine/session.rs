@@ -19,7 +19,6 @@ use crate::access::Guards;
 use crate::catalog::Catalog;
 use crate::df::explain;
 use crate::df::plan::Run;
-use crate::df::table::Binding;
 use crate::error::{Error, Kind, Result};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
@@ -48,13 +47,13 @@ enum Text<'a> {
     Parsed(&'a Statement),
 }
 
-/// What became of a query whose plan might be kept.
-#[expect(clippy::large_enum_variant, reason = "looked at once and gone")]
-enum Kept {
-    /// It runs.
+/// How a statement starts.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
+enum Start<'l> {
+    /// By a plan that was kept; it runs.
     Ran(Outcome),
-    /// It has to be planned; `repeats`: and will be worth keeping.
-    No { repeats: bool },
+    /// By a plan of its own; or, as it comes again, by one to be kept.
+    Plan(Option<(&'l Lifted, Keyed)>),
 }
 
 /// One connection to a database: its transaction, prepared statements and settings.
@@ -94,14 +93,10 @@ impl Session {
     /// [`Session::execute`] for async code. Await it on a tokio runtime with its timer enabled, or use the
     /// blocking form.
     pub async fn execute_async(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
-        let keyed = sql::lift(sql);
-        let keyed = keyed.as_ref().and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params)?)));
-        match self.kept(keyed.as_ref().map(|(_, keyed)| keyed))? {
-            Kept::Ran(outcome) => Ok(outcome),
-            Kept::No { repeats } => {
-                let again = keyed.as_ref().filter(|_| repeats);
-                self.run_source(Text::Sql(sql), again, params).await
-            }
+        let lifted = sql::lift(sql);
+        match self.start(lifted.as_ref(), params)? {
+            Start::Ran(outcome) => Ok(outcome),
+            Start::Plan(again) => self.run_source(Text::Sql(sql), again, params).await,
         }
     }
 
@@ -121,11 +116,9 @@ impl Session {
         lifted: Option<&Lifted>,
         params: &[Value],
     ) -> Result<Outcome> {
-        let keyed = lifted.and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params)?)));
-        match self.kept(keyed.as_ref().map(|(_, keyed)| keyed))? {
-            Kept::Ran(outcome) => Ok(outcome),
-            Kept::No { repeats } => {
-                let again = keyed.as_ref().filter(|_| repeats);
+        match self.start(lifted, params)? {
+            Start::Ran(outcome) => Ok(outcome),
+            Start::Plan(again) => {
                 let runtime = self.db.0.runtime.clone();
                 runtime.block_on(self.run_source(text, again, params))
             }
@@ -133,25 +126,25 @@ impl Session {
     }
 
     /// Runs a query by its plan, if that is kept; remembers the query, if not.
-    fn kept(&mut self, query: Option<&Keyed>) -> Result<Kept> {
-        let Some(query) = query else { return Ok(Kept::No { repeats: false }) };
+    fn start<'l>(&mut self, lifted: Option<&'l Lifted>, params: &[Value]) -> Result<Start<'l>> {
+        let keyed = lifted.and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params)?)));
+        let Some((lifted, query)) = keyed else { return Ok(Start::Plan(None)) };
         self.watch.cancel.start(self.settings.statement_timeout);
         let view = self.view()?;
-        let version = view.catalog.version();
-        match self.db.plans().find(query, version) {
-            Some(Known::Plan(kept)) => self.run_kept(&kept, &view.binding(Arc::clone(&query.params))),
-            Some(Known::Seen) => Ok(Kept::No { repeats: true }),
-            Some(Known::Each) => Ok(Kept::No { repeats: false }),
-            None => {
-                self.db.plans().put(query, version, Known::Seen);
-                Ok(Kept::No { repeats: false })
-            }
-        }
+        Ok(match view.known(&query) {
+            Some(Known::Plan(kept)) => match self.run_kept(&kept, &view, &query)? {
+                Some(outcome) => Start::Ran(outcome),
+                None => Start::Plan(None),
+            },
+            Some(Known::Seen) => Start::Plan(Some((lifted, query))),
+            Some(Known::Each) | None => Start::Plan(None),
+        })
     }
 
-    fn run_kept(&self, kept: &KeptPlan, binding: &Binding) -> Result<Kept> {
-        let (schema, source) = match kept.plan.bind(binding)? {
-            None => return Ok(Kept::No { repeats: false }),
+    /// `None` if the plan does not hold for the query's parameters.
+    fn run_kept(&self, kept: &KeptPlan, view: &View, query: &Keyed) -> Result<Option<Outcome>> {
+        let (schema, source) = match kept.plan.bind(&view.binding(Arc::clone(&query.params)))? {
+            None => return Ok(None),
             Some(Run::Scan(scan)) => (kept.plan.schema(), Source::Scan(scan)),
             Some(Run::Plan(plan)) => {
                 let _threads = self.db.0.runtime.enter();
@@ -161,19 +154,21 @@ impl Session {
         };
         let columns = Arc::clone(&kept.columns);
         let rows = self.rows(schema, source);
-        Ok(Kept::Ran(Outcome { tag: "SELECT", columns, rows, affected: None, warnings: Vec::new() }))
+        Ok(Some(Outcome { tag: "SELECT", columns, rows, affected: None, warnings: Vec::new() }))
     }
 
-    /// Runs a statement; `again`: a query whose plan is worth keeping.
+    /// Runs a statement; `again`: as a query whose plan is worth keeping.
     async fn run_source(
         &mut self,
         text: Text<'_>,
-        again: Option<&(&Lifted, Keyed)>,
+        again: Option<(&Lifted, Keyed)>,
         params: &[Value],
     ) -> Result<Outcome> {
         if let Some((lifted, query)) = again {
-            self.view()?.keep(lifted, query, Vec::new()).await;
-            if let Kept::Ran(outcome) = self.kept(Some(query))? {
+            let view = self.view()?;
+            if let Known::Plan(kept) = view.keep(lifted, &query, Vec::new()).await
+                && let Some(outcome) = self.run_kept(&kept, &view, &query)?
+            {
                 return Ok(outcome);
             }
         }
@@ -289,7 +284,10 @@ impl Session {
                     Some(name) => vec![view.table(name)?],
                     None => view.catalog.tables().cloned().collect(),
                 };
-                tables.iter().try_for_each(|table| analyze::analyze(&self.db, table, &self.watch))?;
+                let done = tables.iter().try_for_each(|table| analyze::analyze(&self.db, table, &self.watch));
+                // Those that are done count, also if a later one failed.
+                self.db.plans().forget();
+                done?;
                 Ok(self.done(tag))
             }
             Statement::CreateIndex(create) => {

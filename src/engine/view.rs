@@ -72,7 +72,8 @@ impl View {
         params: &[Value],
     ) -> Result<RecordBatch> {
         let (query, rowkeys) = self.prepare(query)?;
-        self.db.planner().collect(query, &self.scope(rowkeys, rows), params).await
+        let scope = self.scope(rowkeys, rows);
+        self.db.planner().collect(query, &scope, params, self.settings.memory_limit).await
     }
 
     /// A query in which every table has its rowkey as a column of this name; its plan is kept, as those of
@@ -87,18 +88,17 @@ impl View {
         }
         let (query, mut rowkeys) = self.prepare(query)?;
         rowkeys.push(name);
-        self.db.planner().collect(query, &self.scope(rowkeys, Vec::new()), params).await
+        let scope = self.scope(rowkeys, Vec::new());
+        self.db.planner().collect(query, &scope, params, self.settings.memory_limit).await
     }
 
     /// The rows of a query by its plan, if one is kept that suits; remembers the query, if not.
     async fn select_kept(&self, lifted: &Lifted, query: &Keyed, name: &str) -> Result<Option<RecordBatch>> {
-        let version = self.catalog.version();
-        match self.db.plans().find(query, version) {
-            None => self.db.plans().put(query, version, Known::Seen),
-            Some(Known::Seen) => self.keep(lifted, query, vec![name]).await,
-            Some(_) => {}
-        }
-        let Some(Known::Plan(kept)) = self.db.plans().find(query, version) else { return Ok(None) };
+        let known = match self.known(query) {
+            Some(Known::Seen) => Some(self.keep(lifted, query, vec![name]).await),
+            known => known,
+        };
+        let Some(Known::Plan(kept)) = known else { return Ok(None) };
         let schema = kept.plan.schema();
         let batches: Vec<RecordBatch> = match kept.plan.bind(&self.binding(Arc::clone(&query.params)))? {
             None => return Ok(None),
@@ -123,9 +123,19 @@ impl View {
         planner.run(planner.physical(plan).await?, self.settings.memory_limit)
     }
 
+    /// What is known of a query; of a new one, from now on, that it has been seen.
+    pub fn known(&self, query: &Keyed) -> Option<Known> {
+        let (plans, version) = (self.db.plans(), self.catalog.version());
+        let known = plans.find(query, version);
+        if known.is_none() {
+            plans.put(query, version, Known::Seen);
+        }
+        known
+    }
+
     /// Plans a query to be kept; every table has its rowkey as a column of these names. Whatever is wrong with
     /// it, its own run will say, with its own places.
-    pub async fn keep(&self, lifted: &Lifted, query: &Keyed, rowkeys: Vec<&str>) {
+    pub async fn keep(&self, lifted: &Lifted, query: &Keyed, rowkeys: Vec<&str>) -> Known {
         let plan = match sql::parse(&lifted.text) {
             Ok(Statement::Query(ast)) => self.plan_to_keep(*ast, query, rowkeys).await.ok().flatten(),
             _ => None,
@@ -134,7 +144,8 @@ impl View {
             let columns = output_columns(&plan.schema());
             Known::Plan(Arc::new(KeptPlan { plan, columns }))
         });
-        self.db.plans().put(query, self.catalog.version(), known);
+        self.db.plans().put(query, self.catalog.version(), known.clone());
+        known
     }
 
     async fn plan_to_keep(&self, ast: Query, query: &Keyed, more: Vec<&str>) -> Result<Option<Plan>> {

@@ -26,7 +26,9 @@ pub struct Lifted {
 
 /// Lifts the literals of a query; `None` for what is no query, or none worth it.
 pub fn lift(sql: &str) -> Option<Lifted> {
-    if sql.len() > TEXT_BYTES {
+    // A text that begins with another word, such as INSERT, is not worth a look at the rest of it.
+    let first = sql.trim_start().bytes().next()?;
+    if sql.len() > TEXT_BYTES || first.is_ascii_alphabetic() && !matches!(first, b's' | b'S' | b'w' | b'W') {
         return None;
     }
     let tokens = tokens(sql)?;

@@ -1,0 +1,123 @@
+//! What is said of a choice: why this path, why not the others, and what would serve better.
+
+use super::advice::index_for;
+use super::choose::{Access, Method, Need, Path};
+use super::cost::COST;
+use crate::key::KeyLayout;
+use crate::schema::{IndexDef, TableDef};
+
+/// Why nothing is read.
+pub const NO_ROW: &str = "no row can match the WHERE; nothing is read";
+
+/// Why the path was chosen.
+pub(super) fn reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
+    let hinted = if need.hints.is_some() { "hinted; " } else { "" };
+    format!("{hinted}{}", plain_reason(access, layout, need))
+}
+
+fn plain_reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
+    let order = if access.ordered && !need.order.is_empty() { ", already in order" } else { "" };
+    match &access.method {
+        Method::Empty => NO_ROW.into(),
+        Method::Get(keys) if keys.len() == 1 => "every part of the rowkey is known".into(),
+        Method::Get(keys) => format!("every part of {} rowkeys is known", keys.len()),
+        method if method.is_whole() => {
+            let first = layout.parts().first().map_or("", |p| p.sql());
+            let unbound = match need.hints.full {
+                true => String::new(),
+                false => format!("no condition bounds the leading part {first}; "),
+            };
+            let read = match (need.limit, access.path) {
+                (Some(_), _) if access.ordered => "reading stops at the limit",
+                (_, Path::IndexOnly(_)) => "every entry is read, but no row of the table",
+                _ => "every entry is read",
+            };
+            format!("{unbound}{read}{order}")
+        }
+        Method::Scan { ranges, skip, .. } => {
+            let n = ranges.as_slice().len();
+            let read = match skip {
+                Some(skip) => {
+                    let over = match skip.skip.each_of() {
+                        Some(_) => "from group to group",
+                        None => "over keys that cannot match",
+                    };
+                    match ranges.is_all() {
+                        true => format!("jumps {over}"),
+                        false => format!("{}, jumping {over}", counted(n as f64, "range")),
+                    }
+                }
+                None => counted(n as f64, "range"),
+            };
+            format!("{read}, about {}{order}", counted_entries(access.entries))
+        }
+    }
+}
+
+/// The index that is missing, if most of a large table is read for want of it.
+pub(super) fn note(table: &TableDef, need: &Need, best: &Access) -> Option<String> {
+    let is_large = best.method.is_whole() && best.entries >= COST.entries_min as f64;
+    if !is_large || need.hints.is_some() {
+        return None;
+    }
+    let create = index_for(table, need)?;
+    Some(format!("{} are read; {create} would serve", counted_entries(best.entries)))
+}
+
+/// `1 entry`, `20 entries`
+fn counted_entries(entries: f64) -> String {
+    match entries.ceil() {
+        1.0 => "1 entry".into(),
+        n => format!("{n} entries"),
+    }
+}
+
+/// `1 range`, `20 ranges`
+fn counted(n: f64, what: &str) -> String {
+    if n == 1.0 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// Why a path lost on price.
+pub(super) fn more(index: &IndexDef, loser: &Access, best: &Access) -> String {
+    if loser.method.is_unbound() && !best.method.is_unbound() {
+        return unbound(index);
+    }
+    let describe = |a: &Access| {
+        let fetches = match a.path {
+            Path::IndexFetch(_) if a.entries.ceil() == 1.0 => " and a fetch",
+            Path::IndexFetch(_) => " and as many fetches",
+            Path::Primary | Path::IndexOnly(_) => "",
+        };
+        format!("about {}{fetches}", counted_entries(a.entries))
+    };
+    let reads = |a: &Access| match a.path {
+        Path::IndexFetch(_) => a.entries * (COST.entry + COST.get),
+        Path::Primary | Path::IndexOnly(_) => a.entries * COST.entry,
+    };
+    let (mine, theirs) = (describe(loser), describe(best));
+    if best.ordered && !loser.ordered {
+        format!("would read {mine}, not in the order wanted")
+    } else if mine == theirs {
+        format!("would read {mine}, no cheaper")
+    } else if reads(loser) < reads(best) {
+        // Among so few entries anything is quick; the choice is for a table that grows.
+        format!("would read {mine}, but more than {} as the table grows", source_name(best))
+    } else {
+        format!("would read {mine}, against {theirs}")
+    }
+}
+
+fn source_name(access: &Access) -> &'static str {
+    match access.path {
+        Path::Primary => "the table",
+        Path::IndexOnly(_) | Path::IndexFetch(_) => "the chosen index",
+    }
+}
+
+/// The reason against an index of which every entry would be read.
+pub(super) fn unbound(index: &IndexDef) -> String {
+    match index.layout.parts().first() {
+        Some(part) => format!("its leading part {} is not bound", part.sql()),
+        None => "it is not bound".into(),
+    }
+}

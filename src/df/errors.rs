@@ -1,0 +1,117 @@
+//! DataFusion's errors as ours, and ours on their way through it.
+
+use datafusion::common::{DataFusionError, SchemaError};
+
+use super::cast_error::{cast_error, sql_words};
+use crate::error::{Error, Kind, Span, sqlstate};
+
+/// Our error on its way through DataFusion.
+pub fn to_df(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// DataFusion's error as ours; our own comes back as it went in.
+pub fn df_error(error: DataFusionError) -> Error {
+    match error {
+        DataFusionError::External(source) => match source.downcast::<Error>() {
+            Ok(ours) => *ours,
+            Err(other) => Error::internal(other.to_string()).caused_by(other),
+        },
+        other => translated(&other),
+    }
+}
+
+/// An error that others may see too, as a join's two sides do: a copy of ours, or what it says.
+fn translated(error: &DataFusionError) -> Error {
+    match error {
+        DataFusionError::External(source) => match source.downcast_ref::<Error>() {
+            Some(ours) => ours.copied(),
+            None => Error::internal(source.to_string()),
+        },
+        DataFusionError::Context(_, inner) => translated(inner),
+        DataFusionError::Shared(inner) => translated(inner),
+        DataFusionError::Collection(all) if !all.is_empty() => translated(&all[0]),
+        DataFusionError::Diagnostic(diagnostic, inner) => {
+            let span = diagnostic.span.map(|s| Span {
+                line: s.start.line as u32,
+                column: s.start.column as u32,
+                len: s.end.column.saturating_sub(s.start.column) as u32,
+            });
+            translated(inner).at(span)
+        }
+        DataFusionError::SchemaError(error, _) => schema_error(error),
+        DataFusionError::ArrowError(error, _) => arrow_error(error),
+        DataFusionError::SQL(error, _) => Error::invalid(error.to_string()).state(sqlstate::SYNTAX),
+        DataFusionError::NotImplemented(what) => Error::unsupported(message(what)),
+        DataFusionError::ResourcesExhausted(what) => out_of_memory(what),
+        DataFusionError::Internal(what) => Error::internal(message(what)),
+        DataFusionError::Plan(what) | DataFusionError::Execution(what) => Error::invalid(message(what)),
+        other => Error::invalid(message(&other.to_string())),
+    }
+}
+
+fn out_of_memory(what: &str) -> Error {
+    Error::new(Kind::Unavailable, "the statement needs more memory than memory_limit allows")
+        .why(message(what).split(" for ").next().unwrap_or_default().to_lowercase())
+        .state("53200")
+        .hint("raise memory_limit, or narrow the query")
+}
+
+/// DataFusion's own words, without its label and its request to file a report.
+fn message(text: &str) -> String {
+    let text = text.split("\n\nbacktrace").next().unwrap_or(text);
+    let text = text.split(".\nThis issue was likely caused by").next().unwrap_or(text);
+    let mut text = text.trim();
+    for label in [
+        "Error during planning: ",
+        "Execution error: ",
+        "Optimizer rule 'simplify_expressions' failed",
+        "caused by",
+    ] {
+        text = text.strip_prefix(label).unwrap_or(text).trim();
+    }
+    sql_words(text)
+}
+
+fn schema_error(error: &SchemaError) -> Error {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let place = field.relation.as_ref().map(|r| format!(" in {}", r.table())).unwrap_or_default();
+            let error = Error::invalid(format!("there is no column \"{}\"{place}", field.name))
+                .state(sqlstate::UNDEFINED_COLUMN);
+            let names: Vec<&str> = valid_fields.iter().map(|c| c.name.as_str()).collect();
+            let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
+            let otherwise = if shown.is_empty() {
+                "no column can be used here".to_owned()
+            } else {
+                format!("columns here are {shown}")
+            };
+            crate::suggest::with_suggestion(error, &field.name, names.into_iter(), &otherwise)
+        }
+        SchemaError::AmbiguousReference { field } => {
+            Error::invalid(format!("column \"{}\" is ambiguous", field.name))
+                .why("more than one table here has it")
+                .hint(format!("write table.{}", field.name))
+                .state("42702")
+        }
+        other => Error::invalid(other.to_string()).state(sqlstate::DUPLICATE_COLUMN),
+    }
+}
+
+fn arrow_error(error: &arrow::error::ArrowError) -> Error {
+    use arrow::error::ArrowError;
+    match error {
+        ArrowError::DivideByZero => Error::invalid("division by zero").state("22012"),
+        ArrowError::ArithmeticOverflow(what) => Error::invalid(what)
+            .why("the result does not fit its type")
+            .hint("cast to a wider type")
+            .state(sqlstate::OUT_OF_RANGE),
+        ArrowError::CastError(what) | ArrowError::ParseError(what) => cast_error(what),
+        ArrowError::InvalidArgumentError(what) => Error::invalid(what).state(sqlstate::INVALID_TEXT),
+        ArrowError::ExternalError(source) => match source.downcast_ref::<DataFusionError>() {
+            Some(inner) => translated(inner),
+            None => Error::invalid(source.to_string()),
+        },
+        other => Error::invalid(other.to_string()),
+    }
+}

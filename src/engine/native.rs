@@ -1,0 +1,198 @@
+//! A table without SQL: rows by key, key ranges, and bulk loads through the store's bulk door.
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use arrow::datatypes::{Schema, SchemaRef};
+
+use super::api::{Row, Rows};
+use super::outcome::{RowStream, Source};
+use super::{Database, OnProgress, copy};
+use crate::access::{Access, Method, Path};
+use crate::error::{Error, Result};
+use crate::exec::scan::{Counters, Scan, ScanSpec};
+use crate::exec::watch::CancelHandle;
+use crate::key::{ColumnId, KeyRange, KeyRanges, Rowkey};
+use crate::plan::{Field, Predicate};
+use crate::row::field;
+use crate::schema::TableDef;
+use crate::store::Direction;
+use crate::value::{ColumnType, Value};
+
+/// Rows taken from the caller at a time, by count.
+const CHUNK_ROWS: usize = 8192;
+
+/// A table without SQL.
+#[derive(Clone, Debug)]
+pub struct TableHandle {
+    db: Database,
+    table: Arc<TableDef>,
+    /// Its columns, and the rowkey unless that is one of them.
+    output: Vec<Field>,
+    schema: SchemaRef,
+}
+
+impl TableHandle {
+    pub(super) fn new(db: Database, table: Arc<TableDef>) -> TableHandle {
+        let mut fields: Vec<_> =
+            table.live_columns().map(|(_, c)| field(&c.name, c.ty, c.nullable)).collect();
+        let mut output: Vec<Field> = table.live_columns().map(|(id, _)| Field::Column(id)).collect();
+        if !table.names_rowkey() {
+            let ty = if table.key.is_text() { ColumnType::Varchar } else { ColumnType::Varbinary };
+            fields.push(field("rowkey", ty, false));
+            output.push(Field::Rowkey);
+        }
+        TableHandle { db, table, output, schema: Arc::new(Schema::new(fields)) }
+    }
+
+    /// The row under these key bytes.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// db.execute("CREATE TABLE t (id BIGINT, note TEXT, PRIMARY KEY (lpad(id, 4)))")?;
+    /// db.execute("INSERT INTO t VALUES (7, 'seven')")?;
+    /// let row = db.table("t")?.get("0007")?.expect("the row is there");
+    /// assert_eq!(row.get::<String>("note")?, "seven");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get(&self, key: impl Into<Rowkey>) -> Result<Option<Row>> {
+        let access = access(Method::Get(vec![key.into()]));
+        self.rows(access, None)?.next().transpose()
+    }
+
+    /// Rows whose key lies in `range`.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// # db.execute("CREATE TABLE t (id BIGINT, note TEXT, PRIMARY KEY (lpad(id, 4)))")?;
+    /// # db.execute("INSERT INTO t VALUES (7, 'seven'), (8, 'eight'), (9, 'nine')")?;
+    /// let last: Vec<_> = db.table("t")?.scan("0007".."0009").reverse().limit(1).rows()?.collect::<Result<_, _>>()?;
+    /// assert_eq!(last[0].get::<i64>("id")?, 8);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scan<K: Into<Rowkey> + Clone>(&self, range: impl RangeBounds<K>) -> TableScan {
+        let start = match range.start_bound() {
+            Bound::Included(key) => key.clone().into(),
+            Bound::Excluded(key) => key.clone().into().successor(),
+            Bound::Unbounded => Rowkey::default(),
+        };
+        let range = match range.end_bound() {
+            Bound::Included(key) => KeyRange::new(start, key.clone().into().successor()),
+            Bound::Excluded(key) => KeyRange::new(start, key.clone()),
+            Bound::Unbounded => KeyRange::from(start),
+        };
+        TableScan { table: self.clone(), range, direction: Direction::Forward, limit: None }
+    }
+
+    /// Adds many new rows, and their index entries, in one atomic step: the fastest way in. A row has
+    /// one value for each column, in order. Gives the number of rows.
+    ///
+    /// Memory stays flat: entries are gathered up to a limit, sorted, and written. Other writers wait.
+    ///
+    /// Errors: a rowkey that exists, a value that does not fit its column or key part, a row of
+    /// another length. Nothing of the load is there then.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// db.execute("CREATE TABLE t (id BIGINT, note TEXT, PRIMARY KEY (reverse(lpad(id, 4))))")?;
+    /// let rows = (1..=1000).map(|id| vec![id.into(), "a note".into()]);
+    /// assert_eq!(db.table("t")?.load(rows)?, 1000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn load(&self, rows: impl IntoIterator<Item = Vec<Value>>) -> Result<u64> {
+        self.load_with(rows, None)
+    }
+
+    /// [`TableHandle::load`], telling how far it is.
+    pub fn load_with(
+        &self,
+        rows: impl IntoIterator<Item = Vec<Value>>,
+        on_progress: Option<OnProgress>,
+    ) -> Result<u64> {
+        let mut session = self.db.session();
+        if let Some(on_progress) = on_progress {
+            session.on_progress(on_progress);
+        }
+        let columns: Vec<ColumnId> = self.table.live_columns().map(|(id, _)| id).collect();
+        let mut rows = rows.into_iter();
+        let mut next = || {
+            let chunk: Result<Vec<_>> =
+                rows.by_ref().take(CHUNK_ROWS).map(|row| cells(row, columns.len())).collect();
+            chunk.map(|chunk| (!chunk.is_empty()).then_some(chunk))
+        };
+        copy::load(&session.view()?, &self.table, &columns, &mut next)
+    }
+
+    fn rows(&self, access: Access, limit: Option<u64>) -> Result<Rows> {
+        let spec = ScanSpec {
+            table: Arc::clone(&self.table),
+            index: None,
+            as_table: false,
+            access,
+            output: self.output.clone(),
+            schema: Arc::clone(&self.schema),
+        };
+        let (_, snapshot) = self.db.view()?;
+        let scan = Scan::new(Arc::new(spec), snapshot, limit, Arc::<Counters>::default());
+        let (schema, runtime) = (Arc::clone(&self.schema), self.db.runtime().clone());
+        Ok(Rows::new(RowStream::new(schema, Source::Scan(scan), runtime, CancelHandle::default())))
+    }
+}
+
+fn access(method: Method) -> Access {
+    Access {
+        path: Path::Primary,
+        method,
+        entry_filter: Predicate::True,
+        filter: Predicate::True,
+        ordered: true,
+        entries: 0.0,
+        cost: 0.0,
+    }
+}
+
+/// A scan of a key range, before it starts.
+#[derive(Clone, Debug)]
+pub struct TableScan {
+    table: TableHandle,
+    range: KeyRange,
+    direction: Direction,
+    limit: Option<u64>,
+}
+
+impl TableScan {
+    /// Greatest key first.
+    #[must_use]
+    pub fn reverse(mut self) -> Self {
+        self.direction = Direction::Reverse;
+        self
+    }
+
+    /// So many rows at the most.
+    #[must_use]
+    pub fn limit(mut self, rows: u64) -> Self {
+        self.limit = Some(rows);
+        self
+    }
+
+    /// Starts the scan.
+    pub fn rows(self) -> Result<Rows> {
+        let ranges = KeyRanges::new(vec![self.range]);
+        let access = access(Method::Scan { ranges, direction: self.direction, merge: None, skip: None });
+        self.table.rows(access, self.limit)
+    }
+}
+
+fn cells(row: Vec<Value>, columns: usize) -> Result<Vec<Option<Value>>> {
+    if row.len() != columns {
+        return Err(Error::invalid(format!("a row has {} values for {columns} columns", row.len()))
+            .hint("give every row one value for each column, in order"));
+    }
+    Ok(row.into_iter().map(Some).collect())
+}
