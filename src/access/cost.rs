@@ -240,7 +240,7 @@ pub fn residual_share(stats: &dyn Statistics, residual: &Predicate) -> f64 {
 }
 
 /// The share of all entries that the conditions on the `bound` fields leave, each counted once.
-fn share(
+pub fn share(
     collected: Option<&TableStatistics>,
     predicate: &Predicate,
     found: &Ranges,

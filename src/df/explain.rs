@@ -38,8 +38,9 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
     accesses(plan, &mut found);
     let mut lines = Vec::new();
     for scan in &found {
-        let mut line = scan.describe(verbose);
-        let Ok(bound) = scan.bound() else { continue };
+        let (Ok(bound), Some(described)) = (scan.bound(), scan.described(verbose)) else { continue };
+        let mut described = described.lines();
+        let mut line = described.remove(0);
         if verbose {
             line.push_str(&format!(" estimate={}", bound.spec.access.entries.ceil()));
         }
@@ -47,6 +48,7 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
             counted(&scan.counters).iter().for_each(|(name, n)| line.push_str(&format!(" {name}={n}")));
         }
         lines.push(line);
+        lines.extend(described);
         lines.push(format!("  chosen: {}", bound.chosen));
         lines.extend(bound.rejected.iter().map(|(index, why)| format!("  rejected: {index}: {why}")));
         lines.extend(bound.note.iter().map(|note| format!("  note: {note}")));

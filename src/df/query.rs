@@ -281,7 +281,7 @@ impl ContextProvider for Names<'_> {
         let (table, index) = match scope.catalog.find(name) {
             Some(Relation::Table(table)) => (table, None),
             Some(Relation::Index(table, id)) => {
-                let index = table.indexes.iter().find(|i| i.id == id).cloned();
+                let index = table.index_by_id(id).cloned();
                 (table, index)
             }
             Some(Relation::View(view)) => return self.view(&view),

@@ -100,8 +100,7 @@ impl ScanExec {
     /// The access in its parts; `None` if the path is not chosen yet.
     pub fn described(&self, verbose: bool) -> Option<Described> {
         let spec = &self.bound.as_ref()?.spec;
-        let index = spec.index.as_ref();
-        Some(describe(&spec.table, index, spec.as_table, &spec.access, self.limit, verbose))
+        Some(describe(spec.source(), &spec.access, self.limit, verbose))
     }
 }
 

@@ -254,14 +254,9 @@ impl Request {
             Some(access) => Choice { access, chosen: String::new(), rejected: Vec::new(), note: None },
             None => choose(relation.source(), &need, &stats)?,
         };
-        let index = match access.path {
-            _ if relation.index.is_some() => relation.index.clone(),
-            Path::Primary => None,
-            Path::IndexOnly(id) | Path::IndexFetch(id) => {
-                relation.table.indexes.iter().find(|i| i.id == id).cloned()
-            }
-        };
-        binding.guards.check(relation.source(), index.as_ref(), &need, &access, &stats)?;
+        let source = relation.source();
+        let index = access.index(source).cloned();
+        binding.guards.check(source, &need, &access, &stats)?;
         let spec = ScanSpec {
             table: Arc::clone(&relation.table),
             index,

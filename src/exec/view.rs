@@ -34,17 +34,15 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Where `fields` are found, which may be named twice. `entry_only`: the row itself is not at hand, only
-    /// the index entry.
-    pub fn new(spec: &ScanSpec, fields: &[Field], entry_only: bool) -> Sources {
-        let table = &spec.table;
+    /// Where `fields` are found, which may be named twice: in the row, or in the entry of an index.
+    pub fn new(table: &TableDef, entry: Option<&IndexDef>, fields: &[Field]) -> Sources {
         let mut slots = Vec::with_capacity(table.columns.len());
         for (i, column) in table.columns.iter().enumerate() {
             let id = ColumnId(i as u16);
             let in_key = table.key.undoable().contains(&id);
-            let slot = match &spec.index {
-                Some(index) if entry_only && index.include.contains(&id) => Slot::Include,
-                Some(index) if entry_only && (in_key || index.layout.undoable().contains(&id)) => Slot::Key,
+            let slot = match entry {
+                Some(index) if index.include.contains(&id) => Slot::Include,
+                Some(index) if in_key || index.layout.undoable().contains(&id) => Slot::Key,
                 _ if in_key => Slot::Key,
                 _ => Slot::Family(column.family),
             };
@@ -69,8 +67,8 @@ impl Sources {
         let keyed = |id: &&ColumnId| slots[usize::from(id.0)] == Slot::Key;
         let mut from_key = columns.iter().filter(keyed);
         let (mut decode_layout, mut decode_pointer) = (false, false);
-        match &spec.index {
-            Some(index) if entry_only => {
+        match entry {
+            Some(index) => {
                 for id in from_key {
                     if index.layout.undoable().contains(id) {
                         decode_layout = true;
@@ -79,7 +77,7 @@ impl Sources {
                     }
                 }
             }
-            _ => decode_pointer = from_key.next().is_some(),
+            None => decode_pointer = from_key.next().is_some(),
         }
         Sources { slots, families, decode_layout, decode_pointer }
     }

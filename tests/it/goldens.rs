@@ -135,6 +135,11 @@ fn hints() {
 }
 
 #[test]
+fn several() {
+    script("several");
+}
+
+#[test]
 fn skips() {
     script("skips");
 }
