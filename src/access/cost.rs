@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::path::Access;
 use super::probe::Jumps;
 use super::selectivity::share_of_field;
 use crate::key::{KeyLayout, KeyPart, KeyRanges};
@@ -237,6 +238,11 @@ pub fn residual_share(stats: &dyn Statistics, residual: &Predicate) -> f64 {
         Some(share) if !residual.has_opaque() => share.max(1e-6),
         _ => COST.residual_share,
     }
+}
+
+/// Rows (count) that are expected to come out of an access.
+pub fn rows_of(stats: &dyn Statistics, access: &Access) -> f64 {
+    access.entries * residual_share(stats, &access.entry_filter) * residual_share(stats, &access.filter)
 }
 
 /// The share of all entries that the conditions on the `bound` fields leave, each counted once.

@@ -105,6 +105,11 @@ fn indexes() {
 }
 
 #[test]
+fn joins() {
+    script("joins");
+}
+
+#[test]
 fn layouts() {
     script("layouts");
 }
