@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cost::{COST, Jumping, Sorted, Statistics, entries_in, jumping_in, residual_share};
 use super::path::{Access, Method, Need, OrderBy, Path};
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, Rowkey};
-use crate::plan::{Field, Predicate, Ranges, Skipping, ordering};
+use crate::plan::{EachOf, Field, Predicate, Ranges, Skipping, ordering, ordering_behind};
 use crate::store::Direction;
 
 /// A path over one sorted keyspace, without any fetches.
@@ -15,17 +15,20 @@ pub(super) fn candidate(
     need: &Need,
     stats: &dyn Statistics,
 ) -> Access {
-    if let Some(parts) = each_of(sorted.layout, &found, need) {
-        found.skipping = Some(Skipping::each(sorted.layout, parts, found.skipping.as_ref(), &found.residual));
+    let each = each_of(sorted.layout, &found, need);
+    if let Some((each, _)) = each {
+        found.skipping = Some(Skipping::each(sorted.layout, each, found.skipping.as_ref(), &found.residual));
     }
     let scanned = entries_in(stats, sorted, &need.predicate, &found);
     let (direction, ordered) = match order_of(sorted.layout, &found, need) {
         // GETs come in key order, bucket by bucket: only scans are merged.
         Some(direction) if !(found.points && found.fan_out.is_some()) => (direction, true),
-        _ => (Direction::Forward, need.order.is_empty()),
+        _ => (each.map_or(Direction::Forward, |(_, direction)| direction), need.order.is_empty()),
     };
     let jumping = found.skipping.as_ref().and_then(|skipping| {
-        let jumping = jumping_in(stats, sorted, (&need.predicate, &found), skipping, scanned)?;
+        let mut jumping = jumping_in(stats, sorted, (&need.predicate, &found), skipping, scanned)?;
+        let rows = each.map_or(1, |(each, _)| each.rows);
+        jumping.possible = (jumping.possible * rows as f64).min(scanned);
         Some((jumping, &skipping.residual))
     });
     let range_count = found.ranges.as_slice().len();
@@ -61,9 +64,10 @@ pub(super) fn candidate(
     Access { path: Path::Primary, method, entry_filter: Predicate::True, filter, ordered, entries, cost }
 }
 
-/// The leading parts (count) that tell every field of which one row of each combination is enough.
-fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<usize> {
-    if need.distinct.is_empty() || !need.order.is_empty() || found.ranges.is_empty() || found.points {
+/// The leading parts that tell the groups of which a few rows are enough, and which way those come first.
+fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<(EachOf, Direction)> {
+    let each = need.each.as_ref()?;
+    if !need.order.is_empty() || found.ranges.is_empty() || found.points {
         return None;
     }
     let told_by = |field: &Field| {
@@ -74,8 +78,15 @@ fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<usize> {
             false => layout.parts().iter().position(tells).map(|at| at + 1),
         }
     };
-    let parts = need.distinct.iter().map(told_by).collect::<Option<Vec<_>>>()?.into_iter().max()?;
-    (parts > 0 && parts < layout.parts().len()).then_some(parts)
+    let parts = each.of.iter().map(told_by).collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    if parts == 0 || parts == layout.parts().len() {
+        return None;
+    }
+    let is_fixed = |id: ColumnId| found.fixed.contains_key(&id) || each.of.contains(&Field::Column(id));
+    let wanted: Vec<&OrderBy> =
+        each.order.iter().filter(|by| !matches!(by.field, Field::Column(id) if is_fixed(id))).collect();
+    let direction = direction_of(&wanted, &ordering_behind(layout, parts, &is_fixed))?;
+    Some((EachOf { parts, rows: each.rows }, direction))
 }
 
 /// What a walk comes to, but for the placing of its cursors.
@@ -123,15 +134,16 @@ pub(super) fn order_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Optio
     {
         return Some(if only.descending { Direction::Reverse } else { Direction::Forward });
     }
-    let given: Vec<(ColumnId, KeyOrder)> = ordering(layout, &fixed);
-    for direction in [Direction::Forward, Direction::Reverse] {
+    direction_of(&wanted, &ordering(layout, &fixed))
+}
+
+/// The direction in which entries in the order `given` come as `wanted`.
+fn direction_of(wanted: &[&OrderBy], given: &[(ColumnId, KeyOrder)]) -> Option<Direction> {
+    [Direction::Forward, Direction::Reverse].into_iter().find(|direction| {
         let matches = |(want, have): (&&OrderBy, &(ColumnId, KeyOrder))| {
-            let descending = (have.1 == KeyOrder::Descending) != (direction == Direction::Reverse);
+            let descending = (have.1 == KeyOrder::Descending) != (*direction == Direction::Reverse);
             want.field == Field::Column(have.0) && want.descending == descending
         };
-        if wanted.len() <= given.len() && wanted.iter().zip(&given).all(matches) {
-            return Some(direction);
-        }
-    }
-    None
+        wanted.len() <= given.len() && wanted.iter().zip(given).all(matches)
+    })
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::candidate::candidate;
 use super::cost::{COST, Sorted, Statistics, counted_in, residual_share};
-use super::path::{Access, Choice, Method, Need, OrderBy, Path, Source};
+use super::path::{Access, Choice, Each, Method, Need, OrderBy, Path, Source};
 use super::several::several;
 use super::words::{more, note, reason, unbound};
 use crate::error::Result;
@@ -179,13 +179,14 @@ pub(super) fn index_walk(
     let mut need = seen_from(index, need);
     let held = held_fields(table, index);
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
-    if !covering {
+    let ranges = |need: &Need| key_ranges(need, &index.layout, Target::Index);
+    let mut access = candidate(Sorted::index(index), ranges(&need), &need, stats);
+    if need.each.is_some() && !split(access.filter.clone(), &held).1.is_true() {
         // Which entries become rows, the walk would not know.
-        need.distinct.clear();
+        need.each = None;
+        access = candidate(Sorted::index(index), ranges(&need), &need, stats);
     }
     let need = &need;
-    let found = key_ranges(need, &index.layout, Target::Index);
-    let mut access = candidate(Sorted::index(index), found, need, stats);
     let asked = need.hints.asks_for(index.id);
     if access.method.is_whole()
         && !asked
@@ -208,15 +209,20 @@ fn seen_from(index: &IndexDef, need: &Need) -> Need {
         Field::Rowkey => Field::PrimaryRowkey,
         other => other,
     };
+    let by_pointer = |by: &OrderBy| OrderBy { field: pointer(by.field), ..*by };
     let sure = |term: &Predicate| index.filter.as_ref().is_some_and(|filter| filter.implies(term));
     let open = need.predicate.clone().conjuncts().into_iter().filter(|term| !sure(term));
     Need {
         predicate: Predicate::and(open).map_fields(&pointer),
         output: need.output.clone(),
-        order: need.order.iter().map(|by| OrderBy { field: pointer(by.field), ..*by }).collect(),
+        order: need.order.iter().map(by_pointer).collect(),
         limit: need.limit,
         hints: need.hints.clone(),
-        distinct: need.distinct.iter().map(|field| pointer(*field)).collect(),
+        each: need.each.as_ref().map(|each| Each {
+            of: each.of.iter().map(|field| pointer(*field)).collect(),
+            order: each.order.iter().map(by_pointer).collect(),
+            rows: each.rows,
+        }),
     }
 }
 

@@ -46,6 +46,9 @@ pub struct Described {
     /// The parts of which one key of each combination is enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub each: Option<String>,
+    /// How many keys of each combination are enough, if more than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
     /// Greatest key first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reverse: Option<bool>,
@@ -97,6 +100,7 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
         ranges: Vec::new(),
         skip: None,
         each: None,
+        first: None,
         reverse: None,
         merge: false,
         limit: None,
@@ -127,8 +131,10 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
                     ranges.iter().take(LISTED).map(|range| show_range(layout, range, verbose)).collect();
             }
             out.skip = skip.as_ref().filter(|s| !s.by.is_true()).map(|skipping| skipping.by.show(&names));
-            out.each = skip.as_ref().and_then(|skipping| skipping.skip.each_of()).map(|n| {
-                let parts = layout.parts()[..n].iter().filter(|part| !part.is_literal());
+            let each = skip.as_ref().and_then(|skipping| skipping.skip.each_of());
+            out.first = each.map(|each| each.rows).filter(|rows| *rows > 1);
+            out.each = each.map(|each| {
+                let parts = layout.parts()[..each.parts].iter().filter(|part| !part.is_literal());
                 parts.map(|part| part.sql()).collect::<Vec<_>>().join(", ")
             });
             out.reverse = Some(*direction == Direction::Reverse);
@@ -182,6 +188,9 @@ impl fmt::Display for Described {
         }
         if let Some(each) = &self.each {
             write!(f, " each=({each})")?;
+        }
+        if let Some(first) = self.first {
+            write!(f, " first={first}")?;
         }
         if let Some(reverse) = self.reverse {
             write!(f, " reverse={reverse}")?;

@@ -24,6 +24,6 @@ pub use cost::{COST, CostModel, Statistics, rows_of};
 pub use explain::{Described, describe};
 pub use guards::{Guards, refused};
 pub use hints::Hints;
-pub use path::{Access, Choice, Method, Need, OrderBy, Path, SetOp, Source};
+pub use path::{Access, Choice, Each, Method, Need, OrderBy, Path, SetOp, Source};
 pub use probe::{Jumps, probe_jumps};
 pub use words::NO_ROW;

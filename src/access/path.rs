@@ -30,8 +30,19 @@ pub struct Need {
     pub limit: Option<u64>,
     /// By which path.
     pub hints: Hints,
-    /// One row is enough for each combination of values of these fields; all rows count, if there are none.
-    pub distinct: Vec<Field>,
+    /// A few rows of each group are enough; all rows count, without it.
+    pub each: Option<Each>,
+}
+
+/// What is enough of each group of rows. More of them do no harm.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Each {
+    /// Rows with equal values of these fields are a group.
+    pub of: Vec<Field>,
+    /// Which of them: the first in this order, if it is not empty.
+    pub order: Vec<OrderBy>,
+    /// How many, at least 1.
+    pub rows: u64,
 }
 
 /// What is read: a table, or an index table as if it were one.

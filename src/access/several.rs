@@ -94,7 +94,7 @@ impl Gather<'_> {
             order: Vec::new(),
             limit: None,
             hints: self.need.hints.clone(),
-            distinct: Vec::new(),
+            each: None,
         };
         let mut access = match path {
             Path::Primary if need.hints.allows_table() => {

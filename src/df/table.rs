@@ -15,8 +15,8 @@ use super::expr::FieldNames;
 use super::scan::ScanExec;
 use super::template::Template;
 use crate::access::{
-    Access, Choice, Guards, Hints, Jumps, Need, OrderBy, Path, Source, Statistics, choose, choose_again,
-    probe_jumps, rows_of,
+    Access, Choice, Each, Guards, Hints, Jumps, Need, OrderBy, Path, Source, Statistics, choose,
+    choose_again, probe_jumps, rows_of,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanSpec, field_type};
@@ -111,8 +111,8 @@ pub struct TableSource {
     binding: Binding,
     /// Order wanted by the statement, and how many rows in that order.
     pub wanted: (Vec<OrderBy>, Option<u64>),
-    /// One row is enough for each combination of these.
-    pub distinct: Vec<Field>,
+    /// A few rows of each group are enough.
+    pub each: Option<Each>,
 }
 
 impl TableSource {
@@ -125,7 +125,7 @@ impl TableSource {
         advice: Advice,
     ) -> TableSource {
         let relation = Arc::new(Relation::new(table, index, rowkeys, advice));
-        TableSource { relation, binding, wanted: (Vec::new(), None), distinct: Vec::new() }
+        TableSource { relation, binding, wanted: (Vec::new(), None), each: None }
     }
 
     /// The field behind a column of the schema, and whether it may be NULL.
@@ -180,7 +180,7 @@ impl TableSource {
             schema,
             limit: if order.is_empty() { limit } else { wanted_limit },
             order,
-            distinct: self.distinct.clone(),
+            each: self.each.clone(),
         };
         let bound = request.bind(&self.binding)?;
         let bound = bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))?;
@@ -202,7 +202,7 @@ pub struct Request {
     /// Order wanted by the statement.
     pub order: Vec<OrderBy>,
     limit: Option<u64>,
-    distinct: Vec<Field>,
+    each: Option<Each>,
 }
 
 /// A request with a path chosen for one run.
@@ -246,7 +246,7 @@ impl Request {
             order: self.order.clone(),
             limit: self.limit,
             hints: relation.advice.hints.clone(),
-            distinct: self.distinct.clone(),
+            each: self.each.clone(),
         };
         let stats = self.statistics(binding);
         let again = self.path.and_then(|path| choose_again(relation.source(), &need, path, &stats));

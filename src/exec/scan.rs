@@ -297,10 +297,11 @@ impl<'a> Pull<'a> {
             let more = walk.go(self.reader, self.counters, &mut |key, value| {
                 let parts = open_entry(index, key, value)?;
                 let view = entry_view(self.spec, sources, index, &parts, &mut scratch)?;
-                if passes(&self.spec.access.entry_filter, &view)? {
+                let taken = passes(&self.spec.access.entry_filter, &view)?;
+                if taken {
                     pointers.push(parts.pointer.into());
                 }
-                Ok(Visited { taken: false, go_on: pointers.len() < wanted })
+                Ok(Visited { taken, go_on: pointers.len() < wanted })
             })?;
             self.fetch(index, &pointers, &mut scratch, out)?;
             if !more || out.is_full() || pointers.len() < wanted {

@@ -120,6 +120,11 @@ fn order() {
 }
 
 #[test]
+fn firsts() {
+    script("firsts");
+}
+
+#[test]
 fn groups() {
     script("groups");
 }
