@@ -22,7 +22,7 @@ use super::errors::to_df;
 use super::table::{Binding, Bound, Request};
 use crate::access::{Described, OrderBy, describe};
 use crate::error::{Error, Result};
-use crate::exec::scan::{Counters, Scan, ScanSpec};
+use crate::exec::scan::{Counters, PARALLEL_ENTRIES, PIECES, Scan, ScanSpec};
 
 /// One access of one statement.
 #[derive(Clone)]
@@ -37,6 +37,8 @@ pub struct ScanExec {
     pub counters: Arc<Counters>,
     /// Rows come in the order wanted.
     ordered: bool,
+    /// Scans that share the work.
+    parts: usize,
     properties: Arc<PlanProperties>,
 }
 
@@ -50,13 +52,15 @@ impl ScanExec {
         } else {
             EquivalenceProperties::new(Arc::clone(&request.schema))
         };
+        let is_long = bound.spec.access.entries >= PARALLEL_ENTRIES;
+        let parts = if request.any_order && limit.is_none() && is_long { threads() } else { 1 };
         let properties = Arc::new(PlanProperties::new(
             equivalence,
-            Partitioning::UnknownPartitioning(1),
+            Partitioning::UnknownPartitioning(parts),
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        ScanExec { request, bound: Some(bound), limit, counters: Arc::default(), ordered, properties }
+        ScanExec { request, bound: Some(bound), limit, counters: Arc::default(), ordered, parts, properties }
     }
 
     /// The same scan without a path, to be kept.
@@ -83,12 +87,17 @@ impl ScanExec {
         self.bound.as_deref().ok_or_else(|| Error::internal("a plan that is kept runs"))
     }
 
-    /// Starts reading.
-    pub fn start(&self) -> Result<Scan> {
+    /// Is one scan, not several that share the work.
+    pub fn is_whole(&self) -> bool {
+        self.parts == 1
+    }
+
+    /// Starts reading one of its parts.
+    pub fn start(&self, part: usize) -> Result<Scan> {
         let bound = self.bound()?;
         let (spec, snapshot) = (Arc::clone(&bound.spec), Arc::clone(&bound.snapshot));
         let scan = Scan::new(spec, snapshot, self.limit, Arc::clone(&self.counters));
-        Ok(scan.with_gets_max(bound.gets_max))
+        Ok(scan.with_gets_max(bound.gets_max).of_parts(part, self.parts))
     }
 
     /// The access in EXPLAIN's words.
@@ -103,6 +112,11 @@ impl ScanExec {
         let index = spec.index.as_ref();
         Some(describe(&spec.table, index, spec.as_table, &spec.access, self.limit, verbose))
     }
+}
+
+/// Scans that share one long walk.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).clamp(2, PIECES)
 }
 
 /// The wanted order over the output columns, as far as they are all there.
@@ -164,8 +178,8 @@ impl ExecutionPlan for ScanExec {
         Ok(self)
     }
 
-    fn execute(&self, _partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
-        let scan = self.start().map_err(to_df)?;
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        let scan = self.start(partition).map_err(to_df)?;
         let batches = futures::stream::try_unfold(scan, |mut scan| async move {
             // Gives a waiting cancellation its turn between two batches.
             tokio::task::consume_budget().await;

@@ -113,6 +113,8 @@ pub struct TableSource {
     pub wanted: (Vec<OrderBy>, Option<u64>),
     /// One row is enough for each combination of these.
     pub distinct: Vec<Field>,
+    /// Nobody can tell in which order the rows come.
+    pub any_order: bool,
 }
 
 impl TableSource {
@@ -125,7 +127,7 @@ impl TableSource {
         advice: Advice,
     ) -> TableSource {
         let relation = Arc::new(Relation::new(table, index, rowkeys, advice));
-        TableSource { relation, binding, wanted: (Vec::new(), None), distinct: Vec::new() }
+        TableSource { relation, binding, wanted: (Vec::new(), None), distinct: Vec::new(), any_order: false }
     }
 
     /// The field behind a column of the schema, and whether it may be NULL.
@@ -181,6 +183,7 @@ impl TableSource {
             limit: if order.is_empty() { limit } else { wanted_limit },
             order,
             distinct: self.distinct.clone(),
+            any_order: self.any_order,
         };
         let bound = request.bind(&self.binding)?;
         let bound = bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))?;
@@ -203,6 +206,8 @@ pub struct Request {
     pub order: Vec<OrderBy>,
     limit: Option<u64>,
     distinct: Vec<Field>,
+    /// Rows may come in any order.
+    pub any_order: bool,
 }
 
 /// A request with a path chosen for one run.

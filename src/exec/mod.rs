@@ -8,6 +8,7 @@ pub mod bulk;
 pub mod check;
 pub mod dml;
 mod jump;
+mod pieces;
 mod run;
 pub mod scan;
 pub mod stored;
