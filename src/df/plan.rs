@@ -79,7 +79,7 @@ impl Plan {
     pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
         if let Some(scan) = &self.single {
             let bound = scan.bind(binding)?;
-            return bound.map(|scan| scan.start().map(Run::Scan)).transpose();
+            return bound.map(|scan| scan.start(0).map(Run::Scan)).transpose();
         }
         let bound = each_leaf(&self.root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
             None => Ok(Leaf::Same),
@@ -141,7 +141,7 @@ fn single(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<ScanExec>
 /// A scan, and the columns of it that come out of the plan.
 fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
     let any: &dyn Any = &**root;
-    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+    if let Some(scan) = any.downcast_ref::<ScanExec>().filter(|scan| scan.is_whole()) {
         return Some((scan, (0..scan.request.schema.fields().len()).collect()));
     }
     if let Some(cooperative) = any.downcast_ref::<CooperativeExec>() {

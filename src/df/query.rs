@@ -42,7 +42,7 @@ use super::rewrite::{ExpressionRule, lazy_functions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
-use super::{extremes, functions, order, tpch};
+use super::{extremes, functions, order, parallel, tpch};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result};
 use crate::plan::Predicate;
@@ -140,7 +140,8 @@ impl Planner {
         let mut state = self.state.clone();
         state.mark_start_execution();
         let plan = state.optimize(&plan).map_err(df_error)?;
-        let plan = extremes::from_one_end(plan).and_then(order::advise).map_err(df_error)?;
+        let plan = extremes::from_one_end(plan).and_then(order::advise).and_then(parallel::advise);
+        let plan = plan.map_err(df_error)?;
         let planner = Arc::clone(state.query_planner());
         planner.create_physical_plan(&plan, &state).await.map_err(df_error)
     }

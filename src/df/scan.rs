@@ -27,7 +27,7 @@ use super::learned::{self, learned};
 use super::table::{Binding, Bound, Request};
 use crate::access::{Described, OrderBy, describe};
 use crate::error::{Error, Result};
-use crate::exec::scan::{Counters, Scan, ScanSpec};
+use crate::exec::scan::{Counters, PARALLEL_ENTRIES, PIECES, Scan, ScanSpec};
 use crate::plan::Predicate;
 
 /// One access of one statement.
@@ -44,9 +44,11 @@ pub struct ScanExec {
     /// Conditions that joins above learn while the plan runs.
     learned: Vec<Arc<dyn PhysicalExpr>>,
     /// How it is reached after all, when they were learned.
-    narrowed: Arc<OnceLock<Bound>>,
+    narrowed: Arc<OnceLock<Option<Bound>>>,
     /// Rows come in the order wanted.
     ordered: bool,
+    /// Scans that share the work.
+    parts: usize,
     properties: Arc<PlanProperties>,
 }
 
@@ -60,9 +62,11 @@ impl ScanExec {
         } else {
             EquivalenceProperties::new(Arc::clone(&request.schema))
         };
+        let is_long = bound.spec.access.entries >= PARALLEL_ENTRIES;
+        let parts = if request.any_order && limit.is_none() && is_long { threads() } else { 1 };
         let properties = Arc::new(PlanProperties::new(
             equivalence,
-            Partitioning::UnknownPartitioning(1),
+            Partitioning::UnknownPartitioning(parts),
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
@@ -74,6 +78,7 @@ impl ScanExec {
             learned: Vec::new(),
             narrowed: Arc::default(),
             ordered,
+            parts,
             properties,
         }
     }
@@ -104,20 +109,27 @@ impl ScanExec {
     /// The path; when the scan has started, the one it took.
     pub fn bound(&self) -> Result<&Bound> {
         let planned = || self.bound.as_deref().ok_or_else(|| Error::internal("a plan that is kept runs"));
-        self.narrowed.get().map_or_else(planned, Ok)
+        self.narrowed.get().and_then(Option::as_ref).map_or_else(planned, Ok)
     }
 
-    /// Starts reading, by what the joins above have learned. Errors: LIMIT, if it would read more than is allowed.
-    pub fn start(&self) -> Result<Scan> {
-        if let Some(narrowed) = self.narrow()? {
-            // A scan is started once; were it not, both would have learned the same.
-            let _ = self.narrowed.set(narrowed);
+    /// Is one scan, not several that share the work.
+    pub fn is_whole(&self) -> bool {
+        self.parts == 1
+    }
+
+    /// Starts reading one of its parts, by what the joins above have learned. Errors: LIMIT, if it would read more
+    /// than is allowed.
+    pub fn start(&self, part: usize) -> Result<Scan> {
+        // The part that starts first settles it for all, which read along one path.
+        if self.narrowed.get().is_none() {
+            let narrowed = self.narrow()?;
+            self.narrowed.get_or_init(|| narrowed);
         }
         let bound = self.bound()?;
         self.request.check(bound)?;
         let (spec, snapshot) = (Arc::clone(&bound.spec), Arc::clone(&bound.binding.snapshot));
         let scan = Scan::new(spec, snapshot, self.limit, Arc::clone(&self.counters));
-        Ok(scan.with_gets_max(bound.binding.guards.gets))
+        Ok(scan.with_gets_max(bound.binding.guards.gets).of_parts(part, self.parts))
     }
 
     /// The path for what was learned, if there is one that does not read everything.
@@ -151,6 +163,11 @@ impl ScanExec {
         let spec = &self.bound().ok()?.spec;
         Some(describe(spec.source(), &spec.access, self.limit, verbose))
     }
+}
+
+/// Scans that share one long walk.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).clamp(2, PIECES)
 }
 
 /// The wanted order over the output columns, as far as they are all there.
@@ -218,7 +235,7 @@ impl ExecutionPlan for ScanExec {
         Ok(self)
     }
 
-    fn execute(&self, _partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         // Started by the first batch that is asked for: a join asks when it has learned what it can match.
         let this = self.clone();
         let batches = futures::stream::try_unfold(None, move |scan| {
@@ -226,7 +243,7 @@ impl ExecutionPlan for ScanExec {
             async move {
                 let mut scan = match scan {
                     Some(scan) => scan,
-                    None => this.start().map_err(to_df)?,
+                    None => this.start(partition).map_err(to_df)?,
                 };
                 // Gives a waiting cancellation its turn between two batches.
                 tokio::task::consume_budget().await;

@@ -113,6 +113,8 @@ pub struct TableSource {
     pub wanted: (Vec<OrderBy>, Option<u64>),
     /// A few rows of each group are enough.
     pub each: Option<Each>,
+    /// Nobody can tell in which order the rows come.
+    pub any_order: bool,
 }
 
 impl TableSource {
@@ -125,7 +127,7 @@ impl TableSource {
         advice: Advice,
     ) -> TableSource {
         let relation = Arc::new(Relation::new(table, index, rowkeys, advice));
-        TableSource { relation, binding, wanted: (Vec::new(), None), each: None }
+        TableSource { relation, binding, wanted: (Vec::new(), None), each: None, any_order: false }
     }
 
     /// The field behind a column of the schema, and whether it may be NULL.
@@ -181,6 +183,7 @@ impl TableSource {
             limit: if order.is_empty() { limit } else { wanted_limit },
             order,
             each: self.each.clone(),
+            any_order: self.any_order,
         };
         let bound = request.bind(&self.binding)?;
         let bound = bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))?;
@@ -203,6 +206,8 @@ pub struct Request {
     pub order: Vec<OrderBy>,
     limit: Option<u64>,
     each: Option<Each>,
+    /// Rows may come in any order.
+    pub any_order: bool,
 }
 
 /// A request with a path chosen for one run.

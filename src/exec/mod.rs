@@ -9,6 +9,7 @@ pub mod check;
 pub mod dml;
 mod gather;
 mod jump;
+mod pieces;
 mod run;
 pub mod scan;
 pub mod stored;

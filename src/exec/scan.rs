@@ -12,7 +12,8 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use super::gather::Gather;
-use super::view::{Scratch, Sources, View, entry_view};
+pub use super::pieces::PIECES;
+use super::view::{Found, Scratch, Sources, View, entry_view};
 pub use super::view::{field_type, key_value};
 use super::walk::{Side, Visited, Walk};
 use crate::access::{Access, Method, Path, Source, describe, refused};
@@ -27,6 +28,12 @@ use crate::value::Value;
 
 /// Rows in a batch at the most.
 pub const BATCH_ROWS: usize = 8192;
+
+/// Rows to make room for in the first batch.
+const ROWS_EXPECTED: usize = 1024;
+
+/// Entries (count) that are worth a thread of their own.
+pub const PARALLEL_ENTRIES: f64 = 5_000.0;
 
 /// What a scan did, in entries, keys and bytes; shared by everyone who watches it.
 #[derive(Debug, Default)]
@@ -87,6 +94,8 @@ enum Position {
     Walk(Box<Walk>),
     /// Rowkeys that are being found, then asked for.
     Gather(Box<Gather>),
+    /// So many rows are left of which nothing is asked but that they are there.
+    Count(u64),
 }
 
 /// A scan under way.
@@ -100,6 +109,10 @@ pub struct Scan {
     position: Position,
     left: u64,
     gets_max: Option<u64>,
+    /// Rows to make room for in the next batch.
+    rows_expected: usize,
+    /// Which of how many parts of the work to do; none, once it has begun.
+    part: Option<(usize, usize)>,
 }
 
 impl Scan {
@@ -140,6 +153,8 @@ impl Scan {
             position,
             left: limit.unwrap_or(u64::MAX),
             gets_max: None,
+            rows_expected: ROWS_EXPECTED,
+            part: Some((0, 1)),
         }
     }
 
@@ -147,6 +162,33 @@ impl Scan {
     #[must_use]
     pub fn with_gets_max(self, gets_max: Option<u64>) -> Scan {
         Scan { gets_max, ..self }
+    }
+
+    /// Part `part` of `parts`, which are scans of their own and give out every row once, all together. If there
+    /// are few entries, the first one gives out all.
+    #[must_use]
+    pub fn of_parts(self, part: usize, parts: usize) -> Scan {
+        Scan { part: Some((part, parts)), ..self }
+    }
+
+    /// Settles, before the first row, what this part has to do; false if that is nothing.
+    fn begin(&mut self, reader: &dyn Reader) -> Result<bool> {
+        let Some((part, parts)) = self.part.take() else { return Ok(true) };
+        let Position::Walk(walk) = &mut self.position else { return Ok(part == 0) };
+        let ScanSpec { access, output, .. } = &*self.spec;
+        let reads_nothing = output.is_empty() && access.filter.is_true() && access.entry_filter.is_true();
+        if reads_nothing
+            && access.method.is_whole()
+            && let Some(rows) = reader.count(walk.keyspace())?
+        {
+            self.position = Position::Count(rows);
+            return Ok(part == 0);
+        }
+        if parts > 1 && walk.is_divisible() && access.entries >= PARALLEL_ENTRIES {
+            walk.keep_part(reader, (part, parts))?;
+            return Ok(true);
+        }
+        Ok(part == 0)
     }
 
     fn check_gets(&self) -> Result<()> {
@@ -165,8 +207,10 @@ impl Scan {
         if self.left == 0 {
             return Ok(None);
         }
-        let mut out = Columns::new(&self.spec, self.rows_max(BATCH_ROWS));
+        let mut out = Columns::new(&self.spec, self.rows_max(BATCH_ROWS), self.rows_expected);
         let more = self.pull(&mut out)?;
+        // Where one batch was full, the next one will be.
+        self.rows_expected = out.rows;
         if more || out.rows > 0 { out.finish(&self.spec.schema).map(Some) } else { Ok(None) }
     }
 
@@ -190,6 +234,10 @@ impl Scan {
         let spec = Arc::clone(&self.spec);
         let snapshot = Arc::clone(&self.snapshot);
         let reader = snapshot.reader()?;
+        if !self.begin(&*reader)? {
+            self.left = 0;
+            return Ok(false);
+        }
         let Scan { entry_sources, row_sources, position, counters, .. } = self;
         let entry_sources = entry_sources.as_ref();
         let pull = Pull { spec: &spec, reader: &*reader, counters, entry_sources, row_sources };
@@ -199,6 +247,12 @@ impl Scan {
             (Position::Walk(walk), _, Path::IndexOnly(_)) => pull.walk_entries(walk, out)?,
             (Position::Walk(walk), _, Path::IndexFetch(_)) => pull.walk_and_fetch(walk, out)?,
             (Position::Gather(gather), ..) => gather.go(&pull, out)?,
+            (Position::Count(left), ..) => {
+                let rows = usize::try_from(*left).unwrap_or(usize::MAX).min(out.rows_max());
+                out.append_empty(rows);
+                *left -= rows as u64;
+                *left > 0
+            }
             (Position::Keys(_), ..) => false,
         };
         self.check_gets()?;
@@ -212,6 +266,9 @@ impl Scan {
 pub(super) trait Sink {
     /// Adds the wanted fields of a row.
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()>;
+
+    /// Adds so many rows without fields.
+    fn append_empty(&mut self, rows: usize);
 
     /// Rows so far.
     fn rows(&self) -> usize;
@@ -371,7 +428,7 @@ impl<'a> Pull<'a> {
             opened.push(sealed.map(row::open).transpose()?);
         }
         let mut view = View::of_row(self.spec, sources, key, scratch);
-        view.default = default.as_deref().map(PackedRow::new).transpose()?;
+        view.packed = default.as_deref().map(PackedRow::new).transpose()?;
         for bytes in &opened {
             view.others.push(bytes.as_deref().map(PackedRow::new).transpose()?);
         }
@@ -414,6 +471,10 @@ impl Sink for Rows {
         Ok(())
     }
 
+    fn append_empty(&mut self, rows: usize) {
+        self.rows.resize(self.rows.len() + rows, Vec::new());
+    }
+
     fn rows(&self) -> usize {
         self.rows.len()
     }
@@ -431,10 +492,10 @@ struct Columns {
 }
 
 impl Columns {
-    fn new(spec: &ScanSpec, rows_max: usize) -> Columns {
+    fn new(spec: &ScanSpec, rows_max: usize, rows_expected: usize) -> Columns {
         let index = spec.index.as_ref().filter(|_| spec.as_table);
         let types = spec.output.iter().map(|f| field_type(&spec.table, index, *f));
-        let capacity = rows_max.min(1024);
+        let capacity = rows_max.min(rows_expected);
         Columns { builders: types.map(|ty| ColumnBuilder::new(ty, capacity)).collect(), rows: 0, rows_max }
     }
 
@@ -449,10 +510,17 @@ impl Columns {
 impl Sink for Columns {
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
         for (builder, field) in self.builders.iter_mut().zip(&spec.output) {
-            builder.append(view.field(*field)?)?;
+            match view.find(*field)? {
+                Found::Value(value) => builder.append(value)?,
+                Found::Packed(column, bytes) => builder.append_packed(column, bytes)?,
+            }
         }
         self.rows += 1;
         Ok(())
+    }
+
+    fn append_empty(&mut self, rows: usize) {
+        self.rows += rows;
     }
 
     fn rows(&self) -> usize {
