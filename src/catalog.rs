@@ -1,8 +1,8 @@
 //! The catalog: every table, index and view, stored as JSON in its own keyspace.
 //!
-//! A [`Catalog`] is immutable; DDL makes the next one and the batch that stores it, and the batch
-//! expects the stored version to be unchanged. Every write of rows expects the same, so no row can be
-//! written by the rules of a schema that is no longer there: an index created meanwhile is never missed.
+//! A [`Catalog`] is immutable; DDL makes the next one and the batch that stores it. Every write of rows
+//! [relies on](rely_on) the stored version, so no row can be written by the rules of a schema that is no
+//! longer there: an index created meanwhile is never missed.
 //!
 //! | key in keyspace 0 | value |
 //! |---|---|
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KeyRange};
 use crate::schema::{IndexDef, IndexId, TableDef, TableId, TableStatistics, ViewDef};
-use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
+use crate::store::{Direction, KeyspaceId, Reader, Recording, WriteBatch};
 use crate::suggest::with_suggestion;
 
 /// Where the catalog itself lies.
@@ -46,7 +46,6 @@ impl Meta {
 #[derive(Clone, Debug)]
 pub struct Catalog {
     meta: Meta,
-    stored_meta: Option<Vec<u8>>,
     tables: BTreeMap<String, Arc<TableDef>>,
     views: BTreeMap<String, Arc<ViewDef>>,
     statistics: BTreeMap<TableId, Arc<TableStatistics>>,
@@ -69,7 +68,6 @@ impl Catalog {
         let mut catalog = Catalog::empty();
         if let Some(bytes) = reader.get(CATALOG_KEYSPACE, META)? {
             catalog.meta = from_json("meta", bytes)?;
-            catalog.stored_meta = Some(bytes.to_vec());
         }
         let mut cursor = reader.cursor(CATALOG_KEYSPACE, &KeyRange::all(), Direction::Forward)?;
         while let Some((key, value)) = cursor.next()? {
@@ -92,7 +90,6 @@ impl Catalog {
     pub fn empty() -> Catalog {
         Catalog {
             meta: Meta::new(),
-            stored_meta: None,
             tables: BTreeMap::new(),
             views: BTreeMap::new(),
             statistics: BTreeMap::new(),
@@ -102,11 +99,6 @@ impl Catalog {
     /// Grows with every change of any definition.
     pub fn version(&self) -> u64 {
         self.meta.version
-    }
-
-    /// Makes `batch` fail with `Conflict` if the stored catalog is no longer this one.
-    pub fn guard(&self, batch: &mut WriteBatch) {
-        batch.expect(CATALOG_KEYSPACE, META, self.stored_meta.clone());
     }
 
     /// Tables by name, in order.
@@ -203,7 +195,6 @@ impl Catalog {
         statistics: TableStatistics,
     ) -> Result<(Catalog, WriteBatch)> {
         let mut batch = WriteBatch::default();
-        self.guard(&mut batch);
         batch.put(CATALOG_KEYSPACE, statistics_key(table), to_json(&statistics)?);
         let mut next = self.clone();
         next.statistics.insert(table, Arc::new(statistics));
@@ -212,11 +203,9 @@ impl Catalog {
 
     /// Starts the next version.
     pub fn edit(&self) -> CatalogEdit {
-        let mut batch = WriteBatch::default();
-        self.guard(&mut batch);
         let mut next = self.clone();
         next.meta.version += 1;
-        CatalogEdit { next, batch }
+        CatalogEdit { next, batch: WriteBatch::default() }
     }
 }
 
@@ -303,10 +292,14 @@ impl CatalogEdit {
     /// The finished catalog, and the batch to commit.
     pub fn finish(mut self) -> Result<(Catalog, WriteBatch)> {
         let meta = to_json(&self.next.meta)?;
-        self.batch.put(CATALOG_KEYSPACE, META, meta.clone());
-        self.next.stored_meta = Some(meta);
+        self.batch.put(CATALOG_KEYSPACE, META, meta);
         Ok((self.next, self.batch))
     }
+}
+
+/// Makes whatever is written by what `recording` shows fail with `Conflict` if any definition has changed.
+pub fn rely_on(recording: &Recording) {
+    recording.rely_on(CATALOG_KEYSPACE, META);
 }
 
 fn table_key(name: &str) -> Vec<u8> {

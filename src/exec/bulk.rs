@@ -113,9 +113,10 @@ impl<'a> Loader<'a> {
         self.writer.put(keyspace, key, value)
     }
 
-    /// Writes the last run and makes everything durable; gives the number of rows.
-    pub fn commit(mut self) -> Result<u64> {
+    /// Writes the last run and makes everything durable, if `check` agrees; gives the number of rows.
+    pub fn commit(mut self, check: impl FnOnce(&dyn BulkWriter) -> Result<()>) -> Result<u64> {
         self.write_run()?;
+        check(&*self.writer)?;
         self.writer.commit()?;
         Ok(self.rows)
     }

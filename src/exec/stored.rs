@@ -90,7 +90,7 @@ pub fn seal_family(table: &TableDef, family: FamilyId, values: &[Value]) -> Resu
     Ok(Some(row::seal(packed, table.family(family).compression)))
 }
 
-/// Writes the families of a row that differ from `old`, and expects what was read to be still there.
+/// Writes the families of a row that differ from `old`.
 pub fn write_row(
     table: &TableDef,
     rowkey: &Rowkey,
@@ -105,9 +105,6 @@ pub fn write_row(
             Some(values) => seal_family(table, id, values)?,
             None => None,
         };
-        if old.is_some() || id == FamilyId::DEFAULT {
-            batch.expect(keyspace, rowkey.clone(), before.cloned());
-        }
         match after {
             Some(after) if before == Some(&after) => {}
             Some(after) => batch.put(keyspace, rowkey.clone(), after),
