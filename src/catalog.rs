@@ -9,6 +9,7 @@
 //! | `meta` | JSON: catalog version, next ids |
 //! | `table/<name>`, `view/<name>` | JSON of the definition |
 //! | `statistics/<table id>` | JSON of what ANALYZE found; no definition, so it does not make a version |
+//! | `build/<index id>` | JSON: how far the building of an index is |
 //! | `identity/<table id>/<column id>` | JSON number: the next value to give out |
 
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KeyRange};
-use crate::schema::{IndexDef, IndexId, TableDef, TableId, TableStatistics, ViewDef};
+use crate::schema::{IndexDef, IndexId, IndexState, TableDef, TableId, TableStatistics, ViewDef};
 use crate::store::{Direction, KeyspaceId, Reader, Recording, WriteBatch};
 use crate::suggest::with_suggestion;
 
@@ -147,6 +148,17 @@ impl Catalog {
         }
     }
 
+    /// Indexes that are still being built, or were when the database was left.
+    pub fn building(&self) -> impl Iterator<Item = IndexId> {
+        let indexes = self.tables.values().flat_map(|table| &table.indexes);
+        indexes.filter(|index| index.state == IndexState::Building).map(|index| index.id)
+    }
+
+    /// The index with this identity, with its table.
+    pub fn index_by_id(&self, id: IndexId) -> Option<(&Arc<TableDef>, &IndexDef)> {
+        self.tables.values().find_map(|t| t.indexes.iter().find(|i| i.id == id).map(|index| (t, index)))
+    }
+
     /// The index table called `name`, with its table.
     pub fn index(&self, name: &str) -> Result<(Arc<TableDef>, IndexDef)> {
         for table in self.tables.values() {
@@ -262,11 +274,31 @@ impl CatalogEdit {
         self.next.tables.remove(old);
     }
 
+    /// Removes an index from its table.
+    pub fn drop_index(&mut self, table: &TableDef, index: &IndexDef) -> Result<()> {
+        self.free_keyspace(index.keyspace);
+        self.batch.delete(CATALOG_KEYSPACE, build_key(index.id));
+        let mut table = table.clone();
+        table.indexes.retain(|other| other.id != index.id);
+        self.put_table(table)
+    }
+
+    /// Gives an index another state. How far its building was counts no more.
+    pub fn set_state(&mut self, table: &TableDef, index: IndexId, state: IndexState) -> Result<()> {
+        self.batch.delete(CATALOG_KEYSPACE, build_key(index));
+        let mut table = table.clone();
+        table.indexes.iter_mut().filter(|other| other.id == index).for_each(|index| index.state = state);
+        self.put_table(table)
+    }
+
     /// Removes a table with everything in it.
     pub fn drop_table(&mut self, name: &str) {
         self.batch.delete(CATALOG_KEYSPACE, table_key(name));
         if let Some(table) = self.next.tables.remove(name) {
             table.keyspaces().for_each(|keyspace| self.free_keyspace(keyspace));
+            for index in table.indexes.iter().filter(|i| i.state == IndexState::Building) {
+                self.batch.delete(CATALOG_KEYSPACE, build_key(index.id));
+            }
             for (id, _) in table.live_columns() {
                 self.batch.delete(CATALOG_KEYSPACE, identity_key(table.id, id));
             }
@@ -312,6 +344,11 @@ fn view_key(name: &str) -> Vec<u8> {
 
 fn statistics_key(table: TableId) -> Vec<u8> {
     format!("statistics/{}", table.0).into_bytes()
+}
+
+/// Key under which the progress of building an index is kept.
+pub fn build_key(index: IndexId) -> Vec<u8> {
+    format!("build/{}", index.0).into_bytes()
 }
 
 /// Key under which the next value of an identity column is kept.

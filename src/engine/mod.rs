@@ -110,7 +110,7 @@ impl Database {
 
     fn over(store: Box<dyn Store>, path: Option<PathBuf>) -> Result<Database> {
         let catalog = Catalog::load(&*store.snapshot()?.reader()?)?;
-        Ok(Database(Arc::new(Shared {
+        let db = Database(Arc::new(Shared {
             store,
             catalog: RwLock::new(Arc::new(catalog)),
             planner: Planner::default(),
@@ -118,7 +118,9 @@ impl Database {
             runtime: Runtime::start()?,
             turns: Arc::default(),
             path,
-        })))
+        }));
+        build::resume(&db)?;
+        Ok(db)
     }
 
     /// Where it lies; `None` in memory.

@@ -3,14 +3,13 @@
 //! A writer copies the current [`State`] (a few references), changes the copy along the paths it
 //! touches, and installs it; readers keep whatever state they took. Nothing waits for readers.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use imbl::OrdMap;
 use imbl::ordmap::RangedIter;
 use imbl::shared_ptr::DefaultSharedPtr;
 
-use super::recent::{Recent, Recorder};
+use super::recent::{Recent, Recorder, Touched};
 use super::rules::{bounds, check_batch, check_entry};
 use super::{
     Atomicity, BulkWriter, Capabilities, Cursor, Direction, Entry, KEY_BYTES_MAX, KeyspaceId, Mutation,
@@ -86,7 +85,7 @@ impl Store for MemoryStore {
 
     fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
         let (state, recorder) = self.next();
-        Ok(Box::new(MemoryBulk { state, store: self, recorder, touched: BTreeSet::new() }))
+        Ok(Box::new(MemoryBulk { state, store: self, recorder, touched: Touched::default() }))
     }
 }
 
@@ -171,7 +170,7 @@ struct MemoryBulk<'s> {
     state: State,
     store: &'s MemoryStore,
     recorder: Recorder<'s>,
-    touched: BTreeSet<KeyspaceId>,
+    touched: Touched,
 }
 
 impl BulkWriter for MemoryBulk<'_> {
@@ -181,13 +180,13 @@ impl BulkWriter for MemoryBulk<'_> {
 
     fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
         check_entry(keyspace, key, value)?;
-        self.touched.insert(keyspace);
+        self.touched.add(keyspace, key);
         self.state.keyspaces.entry(keyspace).or_default().insert(key.into(), value.into());
         Ok(())
     }
 
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
-        self.touched.insert(keyspace);
+        self.touched.add(keyspace, key);
         self.state.delete(keyspace, key);
         Ok(())
     }
@@ -197,7 +196,7 @@ impl BulkWriter for MemoryBulk<'_> {
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {
-        self.touched.iter().for_each(|keyspace| self.recorder.record_all(*keyspace));
+        self.recorder.record_touched(self.touched);
         self.store.install(self.state, self.recorder);
         Ok(())
     }

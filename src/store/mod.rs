@@ -12,6 +12,7 @@ mod batch;
 #[cfg(test)]
 mod conformance;
 mod embedded;
+mod failing;
 mod memory;
 mod reads;
 mod recent;
@@ -20,6 +21,7 @@ mod traced;
 
 pub use batch::{KeyspaceId, Mutation, WriteBatch};
 pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore};
+pub use failing::{FailingStore, Fuse};
 pub use memory::MemoryStore;
 pub use reads::{Reads, Recording};
 pub use rules::KEY_BYTES_MAX;

@@ -4,7 +4,7 @@
 //! is forgotten but for its version: to a reader from before that, the whole keyspace has changed. So memory
 //! is bounded, and forgetting can only refuse more, never less.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::MutexGuard;
 
 use super::{KeyspaceId, Mutation, Reads};
@@ -13,6 +13,9 @@ use crate::key::{Rowkey, hex};
 
 /// Keys remembered of one keyspace (count).
 const KEYS_MAX: usize = 8192;
+
+/// Keys of one keyspace that a bulk writer names (count); with more it is taken to have written all of it.
+const KEYS_FEW: usize = 16;
 
 /// What the last commits wrote.
 #[derive(Default)]
@@ -103,14 +106,21 @@ impl<'r> Recorder<'r> {
         self.recent.check(reads)
     }
 
-    /// It writes this.
+    /// It writes (or deletes) this.
     pub(super) fn record(&mut self, mutations: &[Mutation]) {
         self.recent.record(self.version, mutations);
     }
 
-    /// It writes any keys of `keyspace`.
-    pub(super) fn record_all(&mut self, keyspace: KeyspaceId) {
-        self.recent.record_all(self.version, keyspace);
+    /// It writes what a bulk writer touched.
+    pub(super) fn record_touched(&mut self, touched: Touched) {
+        for (keyspace, keys) in touched.0 {
+            if keys.len() > KEYS_FEW {
+                self.recent.record_all(self.version, keyspace);
+            } else {
+                let mutations = keys.into_iter().map(|key| Mutation::Delete(keyspace, key));
+                self.record(&mutations.collect::<Vec<_>>());
+            }
+        }
     }
 
     /// The commit was made.
@@ -123,6 +133,20 @@ impl Drop for Recorder<'_> {
     fn drop(&mut self) {
         if !self.kept {
             self.recent.take_back(self.version);
+        }
+    }
+}
+
+/// Keys that a bulk writer wrote, as long as they are few.
+#[derive(Default)]
+pub(super) struct Touched(BTreeMap<KeyspaceId, Vec<Rowkey>>);
+
+impl Touched {
+    /// It writes or deletes this key.
+    pub(super) fn add(&mut self, keyspace: KeyspaceId, key: &[u8]) {
+        let keys = self.0.entry(keyspace).or_default();
+        if keys.len() <= KEYS_FEW {
+            keys.push(key.into());
         }
     }
 }

@@ -4,6 +4,7 @@ mod bulk;
 mod carets;
 mod cli;
 mod concurrent;
+mod crash;
 mod dice;
 mod examples;
 mod goldens;

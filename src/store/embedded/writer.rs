@@ -3,7 +3,7 @@
 //! LMDB admits one write transaction at a time, and that is the writer lock: whoever begins a
 //! [`Writer`] waits until the one before is committed or dropped.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use heed::types::Bytes;
@@ -12,7 +12,7 @@ use heed::{CommitOrAbort, PutFlags, RwTxn};
 use super::seal::{seal, unseal};
 use super::{Keyspace, Keyspaces, Shared, explain};
 use crate::error::{Error, Result};
-use crate::store::recent::Recorder;
+use crate::store::recent::{Recorder, Touched};
 use crate::store::rules::check_entry;
 use crate::store::{BulkWriter, KeyspaceId, Mutation, Reads, WriteBatch};
 
@@ -149,13 +149,12 @@ pub(super) struct Bulk<'s> {
     writer: Writer<'s>,
     /// No key of the keyspace is greater than this.
     tails: HashMap<KeyspaceId, Vec<u8>>,
-    /// Keyspaces with a change.
-    touched: BTreeSet<KeyspaceId>,
+    touched: Touched,
 }
 
 impl<'s> Bulk<'s> {
     pub(super) fn new(writer: Writer<'s>) -> Self {
-        Bulk { writer, tails: HashMap::new(), touched: BTreeSet::new() }
+        Bulk { writer, tails: HashMap::new(), touched: Touched::default() }
     }
 
     /// Whether `key` lies past the end of its keyspace, which it then becomes.
@@ -182,13 +181,13 @@ impl BulkWriter for Bulk<'_> {
 
     fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
         check_entry(keyspace, key, value)?;
-        self.touched.insert(keyspace);
+        self.touched.add(keyspace, key);
         let flags = if self.extends(keyspace, key)? { PutFlags::APPEND } else { PutFlags::empty() };
         Ok(self.writer.put(keyspace, key, value, flags)?)
     }
 
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
-        self.touched.insert(keyspace);
+        self.touched.add(keyspace, key);
         self.writer.delete(keyspace, key).map_err(Error::from)
     }
 
@@ -197,7 +196,7 @@ impl BulkWriter for Bulk<'_> {
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {
-        self.touched.iter().for_each(|keyspace| self.writer.recorder.record_all(*keyspace));
+        self.writer.recorder.record_touched(self.touched);
         self.writer.commit().map_err(Error::from)
     }
 }
