@@ -23,7 +23,7 @@ use crate::df::plan::Run;
 use crate::error::{Error, Kind, Result};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
-use crate::sql::{self, Lifted, Statement, name_of, span_of, span_of_name};
+use crate::sql::{self, Check, CheckTarget, Lifted, Statement, name_of, span_of, span_of_name};
 use crate::store::{Recording, Snapshot, WriteBatch};
 use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
@@ -292,7 +292,8 @@ impl Session {
                 show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows))
             }
             Statement::Check(check) => {
-                show::check(&self.view()?, check).and_then(|rows| self.table_outcome(tag, rows))
+                let (found, rows) = show::check(&self.view()?, check)?;
+                Ok(Outcome { affected: Some(found), ..self.table_outcome(tag, rows)? })
             }
             Statement::Analyze { table } => {
                 self.outside_transaction(tag)?;
@@ -312,7 +313,12 @@ impl Session {
                 let warnings = build::create_index(&self.db, create, &self.watch)?;
                 Ok(Outcome { warnings, ..self.done(tag) })
             }
-            Statement::Repair { index, .. } => {
+            Statement::Repair { index, dry_run: true } => {
+                let target = CheckTarget::Index(index.clone());
+                let check = Statement::Check(Check { target, fast: false, limit: None });
+                Box::pin(self.run(&check, params)).await
+            }
+            Statement::Repair { index, dry_run: false } => {
                 self.outside_transaction(tag)?;
                 build::repair(&self.db, index, &self.watch)?;
                 Ok(self.done(tag))

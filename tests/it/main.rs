@@ -2,6 +2,7 @@
 
 mod bulk;
 mod carets;
+mod check;
 mod cli;
 mod concurrent;
 mod crash;
