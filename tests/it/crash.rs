@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use rowkeydb::Database;
 use rowkeydb::store::{FailingStore, Fuse, MemoryStore};
+use rowkeydb::{Database, Row};
 
 use crate::dice::{Dice, setting};
 
@@ -58,12 +58,12 @@ fn shown(db: &Database) -> Vec<String> {
 
 /// What CHECK finds, but for indexes that say themselves that they are not ready.
 fn problems(db: &Database) -> Vec<String> {
-    let rows = db.query("CHECK DATABASE").unwrap().map(Result::unwrap);
-    rows.map(|row| {
-        format!("{} {}", row.get::<String>("problem").unwrap(), row.get::<String>("detail").unwrap())
-    })
-    .filter(|problem| !problem.starts_with("summary") && !problem.starts_with("index_not_ready"))
-    .collect()
+    let columns = ["problem", "index", "primary_key", "detail"];
+    let row = |row: Row| columns.map(|column| row.get::<String>(column).unwrap());
+    let rows: Vec<_> = db.query("CHECK DATABASE").unwrap().map(|found| row(found.unwrap())).collect();
+    let broken: Vec<_> = rows.iter().filter(|row| row[0] == "index_not_ready").map(|row| &row[1]).collect();
+    let counts = |row: &&[String; 4]| row[0] != "summary" && !broken.contains(&&row[1]);
+    rows.iter().filter(counts).map(|row| row.join(" ")).collect()
 }
 
 /// A database that is set up, and that its fuse will stop.
