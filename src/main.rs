@@ -1,7 +1,7 @@
 //! The `rowkeydb` command: a shell, a script runner, a demo.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -69,6 +69,19 @@ enum Command {
         #[command(flatten)]
         options: Options,
     },
+    /// Print the entries of a table, index, family or the catalog: key in hex, then decoded
+    Keydump {
+        /// Folder of the database
+        db: PathBuf,
+        /// orders, orders_by_buyer, orders.details or catalog
+        keyspace: String,
+        /// Only keys that start with this text, or with these bytes if written 0x0a0b
+        #[arg(long, default_value = "", hide_default_value = true)]
+        prefix: String,
+        /// So many entries at the most
+        #[arg(long, value_name = "N", default_value_t = 1000)]
+        limit: u64,
+    },
     /// Fill a database with a marketplace and open the shell on it
     Demo {
         /// How many orders, up to 10 million
@@ -91,6 +104,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match cli.command {
         Some(Command::Run { files, options }) => run(options.db_option.clone(), &options, &files),
+        Some(Command::Keydump { db, keyspace, prefix, limit }) => keydump(&db, &keyspace, &prefix, limit),
         Some(Command::Demo { orders, db }) => run_demo(db, orders),
         None => {
             let db = cli.db.or_else(|| cli.options.db_option.clone());
@@ -137,6 +151,52 @@ fn run_demo(db: Option<PathBuf>, orders: u64) -> Result<ExitCode> {
         prompt(&mut console, &name)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn keydump(db: &Path, keyspace: &str, prefix: &str, limit: u64) -> Result<ExitCode> {
+    let prefix = match prefix.strip_prefix("0x") {
+        Some(digits) => bytes_of_hex(digits)?,
+        None => prefix.as_bytes().to_vec(),
+    };
+    let database = open_existing(db)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut closed = false;
+    let more = database.keydump(keyspace, &prefix, limit, &mut |line| match writeln!(out, "{line}") {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+            closed = true;
+            Err(e.into())
+        }
+        written => Ok(written?),
+    });
+    match more {
+        // Whoever read our output has seen enough, as in `| head`.
+        Err(_) if closed => return Ok(ExitCode::SUCCESS),
+        Err(e) => return Err(e),
+        Ok(more) => {
+            out.flush()?;
+            if more {
+                eprintln!("-- more entries follow: --limit N prints more, --prefix only some");
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bytes_of_hex(digits: &str) -> Result<Vec<u8>> {
+    let byte = |at: usize| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+    bytes.ok_or_else(|| {
+        Error::invalid(format!("\"{digits}\" is not hex")).hint("write two digits a byte, as in 0x0a0b")
+    })
+}
+
+/// A database to be looked at: one that is not there is not made.
+fn open_existing(path: &Path) -> Result<Database> {
+    if !path.is_dir() {
+        return Err(Error::invalid(format!("there is no database in {}", path.display()))
+            .hint("give the folder of one"));
+    }
+    Database::open(path)
 }
 
 /// What the shell calls the database.

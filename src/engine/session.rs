@@ -14,7 +14,7 @@ use super::plans::{KeptPlan, Keyed, Known};
 use super::settings::Settings;
 use super::view::View;
 use super::write::{self, Written};
-use super::{Database, analyze, build, copy, ddl, show};
+use super::{Database, analyze, build, copy, ddl, design, show};
 use crate::access::Guards;
 use crate::catalog::Catalog;
 use crate::df::explain;
@@ -274,6 +274,7 @@ impl Session {
             Statement::Describe { name } => {
                 show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows))
             }
+            Statement::Design(statement) => design::run(self, statement),
             Statement::Check(check) => {
                 show::check(&self.view()?, check).and_then(|rows| self.table_outcome(tag, rows))
             }

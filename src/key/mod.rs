@@ -55,6 +55,7 @@
 //! Phoenix (salt buckets, inverted DESC), and the rowkey guides of HBase and MapR (padding, reversing,
 //! `MAX - value`, hash prefixes).
 
+mod anatomy;
 mod check;
 #[cfg(test)]
 mod golden;
@@ -76,6 +77,7 @@ mod text;
 mod time_format;
 mod transform;
 
+pub use anatomy::Piece;
 pub use image::{Image, Interval, text_successor};
 pub use layout::{KeyLayout, Tail};
 pub use part::{ColumnInfo, Facts, KeyOrder, KeyPart, PartSpec};

@@ -6,6 +6,7 @@
 
 use sqlparser::ast::{Expr, Ident, OrderByExpr, Query, SelectItem, TableWithJoins};
 
+pub use super::design::*;
 use crate::error::Span;
 use crate::value::{ColumnType, Value};
 
@@ -65,8 +66,8 @@ pub enum Statement {
     Show(Show),
     /// `DESCRIBE t`: columns and layout
     Describe { name: Ident },
-    /// `DESCRIBE KEY t`: parts of the rowkey, of a table or an index
-    DescribeKey { name: Ident },
+    /// `LINT`, `SIMULATE WRITES` and the like
+    Design(Box<Design>),
     /// `CHECK TABLE t`
     Check(Check),
     /// `REPAIR INDEX i [DRY RUN]`
@@ -506,7 +507,8 @@ impl Statement {
             Statement::Deallocate { .. } => "DEALLOCATE",
             Statement::Copy(_) => "COPY",
             Statement::Show(_) => "SHOW",
-            Statement::Describe { .. } | Statement::DescribeKey { .. } => "DESCRIBE",
+            Statement::Describe { .. } => "DESCRIBE",
+            Statement::Design(design) => design.kind_name(),
             Statement::Check(_) => "CHECK",
             Statement::Repair { .. } => "REPAIR",
             Statement::Set { .. } => "SET",
@@ -543,7 +545,7 @@ impl Statement {
             | Statement::Deallocate { .. }
             | Statement::Show(_)
             | Statement::Describe { .. }
-            | Statement::DescribeKey { .. }
+            | Statement::Design(_)
             | Statement::Check(_)
             | Statement::Set { .. } => true,
         }

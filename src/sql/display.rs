@@ -107,7 +107,7 @@ impl Display for Statement {
             Statement::Copy(copy) => copy.fmt(f),
             Statement::Show(show) => show.fmt(f),
             Statement::Describe { name } => write!(f, "DESCRIBE {name}"),
-            Statement::DescribeKey { name } => write!(f, "DESCRIBE KEY {name}"),
+            Statement::Design(design) => design.fmt(f),
             Statement::Check(check) => check.fmt(f),
             Statement::Repair { index, dry_run } => {
                 write!(f, "REPAIR INDEX {index}{}", when(*dry_run, " DRY RUN"))

@@ -11,6 +11,7 @@
 //! [`name_of`] and [`table_name_of`] fold them.
 
 pub mod ast;
+mod design;
 mod dialect;
 mod display;
 mod hints;

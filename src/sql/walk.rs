@@ -59,6 +59,9 @@ macro_rules! walk {
                             CopySource::Query(query) => query.visit(v),
                             CopySource::Table { .. } => ControlFlow::Continue(()),
                         },
+                        Statement::Design(design) => match & $($mut)? **design {
+                            Design::DescribeKey { .. } | Design::Lint { .. } => ControlFlow::Continue(()),
+                        },
                         Statement::DropTable { .. }
                         | Statement::Truncate { .. }
                         | Statement::DropIndex { .. }
@@ -72,7 +75,6 @@ macro_rules! walk {
                         | Statement::Deallocate { .. }
                         | Statement::Show(_)
                         | Statement::Describe { .. }
-                        | Statement::DescribeKey { .. }
                         | Statement::Check(_)
                         | Statement::Repair { .. }
                         | Statement::Set { .. } => ControlFlow::Continue(()),

@@ -148,3 +148,8 @@ fn statistics() {
 fn writes() {
     script("writes");
 }
+
+#[test]
+fn keys() {
+    script("keys");
+}

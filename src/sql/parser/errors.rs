@@ -25,6 +25,7 @@ const STATEMENTS: &[&str] = &[
     "EXECUTE",
     "EXPLAIN",
     "INSERT",
+    "LINT",
     "PREPARE",
     "RELEASE",
     "REPAIR",

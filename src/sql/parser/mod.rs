@@ -9,6 +9,7 @@
 mod admin;
 mod copy;
 mod ddl;
+mod design;
 mod dml;
 mod errors;
 mod pieces;
@@ -133,6 +134,7 @@ impl Parser<'_> {
             "SHOW" => self.show(),
             "DESCRIBE" | "DESC" => self.describe(),
             "CHECK" => self.check(),
+            "LINT" => self.lint(),
             "REPAIR" => self.repair(),
             "SET" => self.set(),
             "RESET" => self.reset(),

@@ -1,0 +1,44 @@
+//! LINT, DESCRIBE KEY, SIMULATE, ADVISE: statements about the design of keys.
+
+use sqlparser::tokenizer::Token;
+
+use super::Parser;
+use crate::error::Result;
+use crate::sql::ast::*;
+use crate::value::{ColumnType, Value};
+
+impl Parser<'_> {
+    /// `KEY 'abc' OF t`, `KEY OF t`, `KEY t`, and not a table called key.
+    pub(super) fn starts_describe_key(&self) -> bool {
+        let second = &self.inner.peek_nth_token_ref(1).token;
+        self.peek_words(&["KEY"]) && !matches!(second, Token::EOF | Token::SemiColon | Token::Period)
+    }
+
+    pub(super) fn describe_key(&mut self) -> Result<Statement> {
+        self.expect_word("KEY")?;
+        let key = match &self.peek().token {
+            Token::HexStringLiteral(digits) => {
+                let (digits, place) = (digits.clone(), self.next_span());
+                self.inner.advance_token();
+                let bytes = Value::parse(&format!("\\x{digits}"), ColumnType::Varbinary);
+                Some(bytes.map_err(|e| crate::error::Error::from(e).at(place))?)
+            }
+            Token::SingleQuotedString(_) => Some(Value::Text(self.text("a key")?)),
+            _ => None,
+        };
+        if key.is_some() {
+            self.expect_word("OF")?;
+        } else {
+            self.word("OF");
+        }
+        let of = self.object_name("a key in quotes, or OF and the name of a table or an index")?;
+        Ok(Statement::Design(Box::new(Design::DescribeKey { key, of })))
+    }
+
+    pub(super) fn lint(&mut self) -> Result<Statement> {
+        self.expect_word("LINT")?;
+        let named = self.word("TABLE") || !(self.word("DATABASE") || self.at_end());
+        let table = if named { Some(self.object_name("the name of a table")?) } else { None };
+        Ok(Statement::Design(Box::new(Design::Lint { table })))
+    }
+}
