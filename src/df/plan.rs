@@ -23,7 +23,7 @@ use super::errors::df_error;
 use super::scan::ScanExec;
 use super::table::Binding;
 use crate::error::Result;
-use crate::exec::scan::Scan;
+use crate::exec::scan::{Scan, ScanSpec};
 use crate::sql;
 
 /// A plan without a snapshot, to be kept.
@@ -66,6 +66,20 @@ impl Plan {
     /// Columns of its batches.
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+
+    /// The paths its scans take with this binding; none of a scan whose parameters do not suit.
+    pub fn paths(&self, binding: &Binding) -> Result<Vec<Arc<ScanSpec>>> {
+        let mut paths = Vec::new();
+        each_leaf(&self.root, &mut |leaf| {
+            if let Some(scan) = leaf.downcast_ref::<ScanExec>()
+                && let Some(bound) = scan.bind(binding)?
+            {
+                paths.push(Arc::clone(&bound.bound()?.spec));
+            }
+            Ok(Leaf::Same)
+        })?;
+        Ok(paths)
     }
 
     /// Ready to run; `None` if the plan does not hold for these parameters.

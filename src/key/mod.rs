@@ -57,6 +57,7 @@
 
 mod anatomy;
 mod check;
+mod digits;
 #[cfg(test)]
 mod golden;
 mod image;
@@ -79,6 +80,7 @@ mod transform;
 mod warn;
 
 pub use anatomy::Piece;
+pub use digits::{Digits, Pad};
 pub use image::{Image, Interval, text_successor};
 pub use layout::{KeyLayout, Tail};
 pub use part::{ColumnInfo, Facts, KeyOrder, KeyPart, PartSpec};

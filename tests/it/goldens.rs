@@ -153,3 +153,8 @@ fn writes() {
 fn keys() {
     script("keys");
 }
+
+#[test]
+fn lint() {
+    script("lint");
+}

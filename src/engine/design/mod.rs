@@ -1,9 +1,16 @@
 //! Statements about the design of keys: what `design` knows, asked about the data.
 
 mod keys;
+mod measure;
 
+use arrow::array::RecordBatch;
+use sqlparser::ast::Ident;
+
+use super::Outcome;
 use super::session::Session;
-use super::{Outcome, show};
+use super::show::{Cells, rows_of, text};
+use super::view::View;
+use crate::design::lint::{Finding, Severity, lint};
 use crate::error::Result;
 use crate::sql::Design;
 
@@ -12,7 +19,31 @@ pub fn run(session: &Session, statement: &Design) -> Result<Outcome> {
     let view = session.view()?;
     let rows = match statement {
         Design::DescribeKey { key, of } => keys::describe(&view, key.as_ref(), of)?,
-        Design::Lint { .. } => show::rows_of(Vec::new())?,
+        Design::Lint { table } => lint_rows(&view, table.as_ref())?,
     };
     session.table_outcome(statement.kind_name(), rows)
+}
+
+/// LINT: a row for each finding, the worst first.
+fn lint_rows(view: &View, table: Option<&Ident>) -> Result<RecordBatch> {
+    let tables = match table {
+        Some(name) => vec![view.table(name)?],
+        None => view.catalog.tables().cloned().collect(),
+    };
+    let mut found = Vec::new();
+    for table in tables {
+        found.extend(lint(&table, &measure::facts(view, &table)?));
+    }
+    found.sort_by_key(|finding| finding.severity);
+    let column = |get: fn(&Finding) -> String| text(found.iter().map(get).collect());
+    let columns: Vec<(&str, Cells)> = vec![
+        ("code", column(|f| f.rule.code())),
+        ("severity", column(|f| Severity::name(f.severity).to_owned())),
+        ("table", column(|f| f.table.clone())),
+        ("index", column(|f| f.index.clone())),
+        ("seen", column(|f| f.seen.clone())),
+        ("why", column(|f| f.why.clone())),
+        ("fix", column(|f| f.fix.clone())),
+    ];
+    rows_of(columns)
 }

@@ -1,0 +1,87 @@
+//! What LINT knows of a table: a sample of its rows, a count of its entries, the queries that came again.
+
+use crate::access::{Method, Path};
+use crate::design::lint::{ColumnFacts, Facts, KeyspaceFacts, QueryFacts, growth};
+use crate::engine::analyze::{self, Sample};
+use crate::engine::view::View;
+use crate::error::Result;
+use crate::exec::watch::Watch;
+use crate::key::{ColumnId, KeyLayout, KeyPart, KeyRange};
+use crate::schema::TableDef;
+use crate::store::{Direction, KeyspaceId, Reader};
+
+/// Entries between two looks at whether to stop.
+const STEP: u64 = 65_536;
+
+/// Measures `table`.
+pub fn facts(view: &View, table: &TableDef) -> Result<Facts> {
+    let reader = view.snapshot.reader()?;
+    let (statistics, sample) = analyze::look(&*reader, table, &view.watch)?;
+    let columns = columns(table, statistics.rows, &sample);
+    let families = table.family_ids().map(|id| (table.family(id).keyspace, &table.key));
+    let indexes = table.indexes.iter().map(|index| (index.keyspace, &index.layout));
+    let mut keyspaces = Vec::new();
+    for (id, layout) in families.chain(indexes) {
+        keyspaces.push((id, counted(&*reader, id, layout, &table.name, &view.watch)?));
+    }
+    let queries = queries(view, table)?;
+    Ok(Facts { statistics, columns, keyspaces, queries })
+}
+
+/// Facts of the columns that keys are made of.
+fn columns(table: &TableDef, rows: u64, sample: &Sample) -> Vec<(ColumnId, ColumnFacts)> {
+    let layouts = || std::iter::once(&table.key).chain(table.indexes.iter().map(|index| &index.layout));
+    let leads = |id: ColumnId| layouts().any(|l| l.leading().is_some_and(|(_, part)| part.columns() == [id]));
+    let of_keys = sample.iter().filter(|(id, _)| layouts().any(|layout| layout.columns().contains(id)));
+    let facts = |(id, values): &(ColumnId, Vec<_>)| {
+        let growth = if leads(*id) { growth(table, *id, rows, sample) } else { None };
+        (*id, ColumnFacts { growth, ..ColumnFacts::of(values) })
+    };
+    of_keys.map(facts).collect()
+}
+
+fn counted(
+    reader: &dyn Reader,
+    id: KeyspaceId,
+    layout: &KeyLayout,
+    table: &str,
+    watch: &Watch,
+) -> Result<KeyspaceFacts> {
+    let mut facts = KeyspaceFacts::default();
+    let mut cursor = reader.cursor(id, &KeyRange::all(), Direction::Forward)?;
+    while let Some((key, value)) = cursor.next()? {
+        if facts.entries % STEP == 0 {
+            watch.step(&format!("looking at {table}"), facts.entries, None, "entries")?;
+        }
+        facts.count(layout, key, value);
+    }
+    Ok(facts)
+}
+
+/// How the queries whose plans are kept read `table`.
+fn queries(view: &View, table: &TableDef) -> Result<Vec<QueryFacts>> {
+    let mut found = Vec::new();
+    for (sql, kept) in view.db.plans().kept(view.catalog.version()) {
+        for spec in kept.plan.paths(&view.binding(kept.params.clone()))? {
+            if spec.table.id != table.id {
+                continue;
+            }
+            let index = match spec.access.path {
+                Path::Primary => spec.index.as_ref().map(|index| index.id),
+                Path::IndexOnly(id) | Path::IndexFetch(id) => Some(id),
+            };
+            let (ranges, fans_out) = match &spec.access.method {
+                Method::Empty => (0, false),
+                Method::Get(keys) => (keys.len(), false),
+                Method::Scan { ranges, .. } => {
+                    let layout = spec.index.as_ref().map_or(&table.key, |index| &index.layout);
+                    let buckets = layout.parts().first().is_some_and(KeyPart::has_buckets);
+                    let n = ranges.as_slice().len();
+                    (n, buckets && n > 1)
+                }
+            };
+            found.push(QueryFacts { sql: sql.clone(), index, ranges, fans_out });
+        }
+    }
+    Ok(found)
+}
