@@ -3,3 +3,4 @@
 //! Everything here is pure. The engine measures ([`lint::Facts`]) and asks.
 
 pub mod lint;
+pub mod splits;

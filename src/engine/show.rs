@@ -60,7 +60,7 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
         Show::Statistics { name } => statistics(view, name),
         Show::Settings => view.settings.show_all(),
         Show::Setting { name } => view.settings.show(name),
-        Show::Regions { .. } => Err(Error::unsupported("SHOW REGIONS is not supported yet")),
+        Show::Regions { name } => super::design::regions::show(view, name),
     }
 }
 
@@ -327,6 +327,11 @@ pub fn create_table_sql(table: &TableDef) -> String {
         out.push_str(",\n");
     }
     let _ = write!(out, "  PRIMARY KEY ({})\n)", table.key.sql());
+    if !table.splits.is_empty() {
+        let points: Vec<String> =
+            table.splits.iter().map(|key| super::design::regions::literal(table, key)).collect();
+        let _ = write!(out, " SPLIT ON ({})", points.join(", "));
+    }
     out
 }
 
@@ -358,7 +363,7 @@ pub(super) fn text(values: Vec<String>) -> Cells {
     Cells::Text(values)
 }
 
-fn numbers(values: Vec<i64>) -> Cells {
+pub(super) fn numbers(values: Vec<i64>) -> Cells {
     Cells::Numbers(values)
 }
 

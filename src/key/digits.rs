@@ -4,6 +4,7 @@ use super::layout::KeyLayout;
 use super::part::KeyPart;
 use super::text;
 use super::transform::{Shape, Transform, bucket_width};
+use crate::value::ColumnType;
 
 /// The numbers that a part's text can be: `0..count`, written in `radix` with `width` digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +84,14 @@ impl KeyPart {
     /// It is one of some buckets, which [`KeyPart::fan_out`] lists.
     pub fn has_buckets(&self) -> bool {
         self.form.transform.buckets().is_some()
+    }
+
+    /// Its bytes take all values alike: those of a hash, or of a number turned around.
+    pub fn is_even(&self) -> bool {
+        let bytes = matches!(self.form.transform, Transform::Md5(_) | Transform::ReverseBytes(_));
+        let uuid =
+            matches!(self.form.transform, Transform::Column(_)) && self.form.ty() == Some(ColumnType::Uuid);
+        (bytes || uuid) && !self.descending
     }
 
     /// Text of its column as it is, so that its bytes are as many as the value has.

@@ -167,11 +167,12 @@ fn findings(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
         n += 1;
         Ok(writeln!(out, "{code} {severity}: {of}: {seen}\n  why: {why}\n  fix: {fix}")?)
     })?;
-    Ok(match n {
+    match n {
         0 => writeln!(out, "nothing found")?,
         1 => writeln!(out, "(1 finding)")?,
         n => writeln!(out, "({n} findings)")?,
-    })
+    }
+    Ok(())
 }
 
 fn csv(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {

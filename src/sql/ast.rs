@@ -95,6 +95,8 @@ pub struct CreateTable {
     pub families: Vec<FamilyDef>,
     /// `WITH (versions = 3, ttl = '30 days')` after the closing parenthesis.
     pub options: Vec<OptionDef>,
+    /// `SPLIT ...`: regions to begin with.
+    pub split: Option<Split>,
 }
 
 /// A column of CREATE TABLE or ADD COLUMN.
@@ -218,6 +220,8 @@ pub enum AlterTableOp {
     RenameColumn { from: Ident, to: Ident },
     /// `RENAME TO to`
     RenameTable { to: Ident },
+    /// `SPLIT AT (points)`, `SPLIT INTO n`
+    Split(Split),
 }
 
 /// `CREATE [UNIQUE] INDEX [name] ON table (keys) [INCLUDE (columns)] [WHERE filter]`

@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use sqlparser::ast::Ident;
+use sqlparser::ast::{Expr, Ident};
 
+use crate::error::Span;
 use crate::value::{Literal, Value};
 
 /// A statement that looks at a design; none changes anything.
@@ -14,6 +15,55 @@ pub enum Design {
     DescribeKey { key: Option<Value>, of: Ident },
     /// `LINT TABLE t`, or `LINT` of all tables
     Lint { table: Option<Ident> },
+}
+
+/// `SPLIT ...` of CREATE TABLE and ALTER TABLE: where regions are cut.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the text of a variant speaks of its fields")]
+pub enum Split {
+    /// `ON (points)`, `AT (points)`: rowkeys, or starts of them.
+    At(Vec<Expr>),
+    /// `INTO regions method`
+    Into { regions: i64, method: SplitMethod, span: Span },
+}
+
+/// How a key space is cut into regions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SplitMethod {
+    /// As the layout's leading part suggests.
+    Suited,
+    /// `UNIFORM`: evenly over all bytes.
+    Uniform,
+    /// `UNIFORM FROM a TO b`: evenly over the bytes between, as HBase's `Bytes.split` does.
+    Between(Box<[Expr; 2]>),
+    /// `HEX`: evenly over hex digits.
+    Hex,
+    /// `DECIMAL`: evenly over decimal digits.
+    Decimal,
+    /// `FROM DATA`: as many rows in each.
+    FromData,
+}
+
+impl Display for Split {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Split::At(points) => {
+                let points: Vec<String> = points.iter().map(ToString::to_string).collect();
+                write!(f, "({})", points.join(", "))
+            }
+            Split::Into { regions, method, .. } => {
+                write!(f, "INTO {regions}")?;
+                match method {
+                    SplitMethod::Suited => Ok(()),
+                    SplitMethod::Uniform => f.write_str(" UNIFORM"),
+                    SplitMethod::Between(bounds) => write!(f, " UNIFORM FROM {} TO {}", bounds[0], bounds[1]),
+                    SplitMethod::Hex => f.write_str(" HEX"),
+                    SplitMethod::Decimal => f.write_str(" DECIMAL"),
+                    SplitMethod::FromData => f.write_str(" FROM DATA"),
+                }
+            }
+        }
+    }
 }
 
 impl Design {

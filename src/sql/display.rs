@@ -128,7 +128,12 @@ impl Display for CreateTable {
             .chain(self.checks.iter().map(ToString::to_string))
             .chain(self.families.iter().map(ToString::to_string))
             .collect();
-        write!(f, "{}){}", List(&elements), Options(&self.options))
+        write!(f, "{}){}", List(&elements), Options(&self.options))?;
+        match &self.split {
+            Some(points @ Split::At(_)) => write!(f, " SPLIT ON {points}"),
+            Some(into) => write!(f, " SPLIT {into}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -204,6 +209,8 @@ impl Display for AlterTable {
             }
             AlterTableOp::RenameColumn { from, to } => write!(f, "RENAME COLUMN {from} TO {to}"),
             AlterTableOp::RenameTable { to } => write!(f, "RENAME TO {to}"),
+            AlterTableOp::Split(points @ Split::At(_)) => write!(f, "SPLIT AT {points}"),
+            AlterTableOp::Split(into) => write!(f, "SPLIT {into}"),
         }
     }
 }

@@ -25,10 +25,14 @@ macro_rules! walk {
                             for check in & $($mut)? table.checks {
                                 check.expr.visit(v)?;
                             }
-                            ControlFlow::Continue(())
+                            match & $($mut)? table.split {
+                                Some(split) => split_of(split, v),
+                                None => ControlFlow::Continue(()),
+                            }
                         }
                         Statement::AlterTable(alter) => match & $($mut)? alter.op {
                             AlterTableOp::AddColumn { column, .. } => column.default.visit(v),
+                            AlterTableOp::Split(split) => split_of(split, v),
                             _ => ControlFlow::Continue(()),
                         },
                         Statement::CreateIndex(index) => {
@@ -79,6 +83,19 @@ macro_rules! walk {
                         | Statement::Repair { .. }
                         | Statement::Set { .. } => ControlFlow::Continue(()),
                     }
+                }
+            }
+
+            fn split_of<V: $visitor>(split: & $($mut)? Split, v: &mut V) -> ControlFlow<V::Break> {
+                match split {
+                    Split::At(points) => points.visit(v),
+                    Split::Into { method: SplitMethod::Between(bounds), .. } => {
+                        for bound in & $($mut)? bounds[..] {
+                            bound.visit(v)?;
+                        }
+                        ControlFlow::Continue(())
+                    }
+                    Split::Into { .. } => ControlFlow::Continue(()),
                 }
             }
 

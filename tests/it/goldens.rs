@@ -158,3 +158,8 @@ fn keys() {
 fn lint() {
     script("lint");
 }
+
+#[test]
+fn regions() {
+    script("regions");
+}

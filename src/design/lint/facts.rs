@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::key::{ColumnId, KeyLayout};
+use crate::key::{ColumnId, KeyLayout, Rowkey};
 use crate::schema::{IndexId, TableDef, TableStatistics};
 use crate::store::KeyspaceId;
 use crate::value::{ColumnType, Value};
@@ -66,6 +66,8 @@ pub struct KeyspaceFacts {
     pub bleeding: u64,
     /// The first two of those.
     pub bleeding_example: Option<(Vec<u8>, Vec<u8>)>,
+    /// Entries between split points.
+    pub regions: Vec<u64>,
     /// For each of [`DELIMITERS`]: how many keys hold it so many times.
     pub delimiters: BTreeMap<(u8, usize), u64>,
     last: Vec<u8>,
@@ -103,7 +105,11 @@ impl Facts {
 
 impl KeyspaceFacts {
     /// Counts the next entry, in key order.
-    pub fn count(&mut self, layout: &KeyLayout, key: &[u8], value: &[u8]) {
+    pub fn count(&mut self, layout: &KeyLayout, splits: &[Rowkey], key: &[u8], value: &[u8]) {
+        let passed = splits[self.regions.len().saturating_sub(1)..].iter().take_while(|cut| key >= &cut[..]);
+        let region = self.regions.len().max(1) + passed.count();
+        self.regions.resize(region, 0);
+        self.regions[region - 1] += 1;
         self.entries += 1;
         self.key_bytes += key.len() as u64;
         self.value_bytes += value.len() as u64;

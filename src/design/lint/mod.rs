@@ -61,6 +61,8 @@ pub enum Rule {
     SparseFamily = 19,
     /// Rows of very many bytes.
     WideRows = 20,
+    /// Regions that hold nothing, or too much.
+    LumpyRegions = 21,
 }
 
 /// How bad it is.
@@ -104,6 +106,7 @@ impl Rule {
             | Rule::FewKeys
             | Rule::StrayDelimiter
             | Rule::WideRows
+            | Rule::LumpyRegions
             | Rule::LongKey => Severity::Warning,
             Rule::PaddedText
             | Rule::WidePad

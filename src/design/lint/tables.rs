@@ -1,6 +1,7 @@
 //! Rules about a table as a whole: its indexes among each other, its families, its rows.
 
 use super::{Finding, ROWS_ENOUGH, Rule, Severity, Subject, bytes, grouped, percent};
+use crate::design::splits::{suited, unreachable};
 use crate::schema::{FamilyId, IndexDef};
 use crate::sql::name_sql;
 
@@ -11,6 +12,8 @@ const SPARSE: f64 = 0.05;
 /// Bytes of a row on average, and of the largest, from which on rows are wide.
 const WIDE_MEAN: f64 = 16_384.0;
 const WIDE_MAX: u64 = 1 << 20;
+/// Rows of the largest region, in shares of the average one, above which regions are lumpy.
+const LUMPY: f64 = 3.0;
 
 pub(super) fn judge(s: &Subject<'_>) -> Vec<Finding> {
     let mut found = redundant_indexes(s);
@@ -20,6 +23,7 @@ pub(super) fn judge(s: &Subject<'_>) -> Vec<Finding> {
     found.extend(unused);
     found.extend(sparse_families(s));
     found.extend(wide_rows(s));
+    found.extend(lumpy_regions(s));
     found
 }
 
@@ -140,4 +144,36 @@ fn wide_rows(s: &Subject<'_>) -> Vec<Finding> {
     let mut finding = s.finding(Rule::WideRows, seen, why, fix.to_owned());
     finding.severity = if mean < WIDE_MEAN { Severity::Note } else { finding.severity };
     vec![finding]
+}
+
+/// Regions without rows, beside some with too many: a split that does not know where keys are.
+fn lumpy_regions(s: &Subject<'_>) -> Vec<Finding> {
+    let n = s.table.splits.len() + 1;
+    let Some(counted) = s.facts.keyspace(s.id()) else { return Vec::new() };
+    if n == 1 {
+        return Vec::new();
+    }
+    let average = s.facts.rows() as f64 / n as f64;
+    let idle = unreachable(&s.table.key, &s.table.splits).len();
+    let seen = match counted.regions.iter().enumerate().max_by_key(|(_, rows)| **rows) {
+        Some((fullest, rows)) if average >= 20.0 => {
+            let empty = n - counted.regions.iter().filter(|rows| **rows > 0).count();
+            if empty == 0 && *rows as f64 <= LUMPY * average {
+                return Vec::new();
+            }
+            format!(
+                "{empty} of {n} regions are empty, and region {} holds {} of {} rows",
+                fullest + 1,
+                percent(*rows as f64 / s.facts.rows() as f64),
+                grouped(s.facts.rows())
+            )
+        }
+        _ if idle > 0 => format!("{idle} of {n} regions can hold no key"),
+        _ => return Vec::new(),
+    };
+    let why =
+        "a region without keys does no work, and one with many does it all: a split has to know the keys";
+    let method = if suited(&s.table.key, n).is_some() { "" } else { " FROM DATA" };
+    let fix = format!("ALTER TABLE {} SPLIT INTO {n}{method}", name_sql(&s.table.name));
+    vec![s.finding(Rule::LumpyRegions, seen, why, fix)]
 }

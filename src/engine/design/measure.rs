@@ -6,7 +6,7 @@ use crate::engine::analyze::{self, Sample};
 use crate::engine::view::View;
 use crate::error::Result;
 use crate::exec::watch::Watch;
-use crate::key::{ColumnId, KeyLayout, KeyPart, KeyRange};
+use crate::key::{ColumnId, KeyLayout, KeyPart, KeyRange, Rowkey};
 use crate::schema::TableDef;
 use crate::store::{Direction, KeyspaceId, Reader};
 
@@ -22,7 +22,8 @@ pub fn facts(view: &View, table: &TableDef) -> Result<Facts> {
     let indexes = table.indexes.iter().map(|index| (index.keyspace, &index.layout));
     let mut keyspaces = Vec::new();
     for (id, layout) in families.chain(indexes) {
-        keyspaces.push((id, counted(&*reader, id, layout, &table.name, &view.watch)?));
+        let splits = if id == table.rows() { &table.splits[..] } else { &[] };
+        keyspaces.push((id, counted(&*reader, id, layout, splits, (&table.name, &view.watch))?));
     }
     let queries = queries(view, table)?;
     Ok(Facts { statistics, columns, keyspaces, queries })
@@ -44,8 +45,8 @@ fn counted(
     reader: &dyn Reader,
     id: KeyspaceId,
     layout: &KeyLayout,
-    table: &str,
-    watch: &Watch,
+    splits: &[Rowkey],
+    (table, watch): (&str, &Watch),
 ) -> Result<KeyspaceFacts> {
     let mut facts = KeyspaceFacts::default();
     let mut cursor = reader.cursor(id, &KeyRange::all(), Direction::Forward)?;
@@ -53,7 +54,7 @@ fn counted(
         if facts.entries % STEP == 0 {
             watch.step(&format!("looking at {table}"), facts.entries, None, "entries")?;
         }
-        facts.count(layout, key, value);
+        facts.count(layout, splits, key, value);
     }
     Ok(facts)
 }

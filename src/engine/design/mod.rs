@@ -2,6 +2,7 @@
 
 mod keys;
 mod measure;
+pub mod regions;
 
 use arrow::array::RecordBatch;
 use sqlparser::ast::Ident;

@@ -41,4 +41,42 @@ impl Parser<'_> {
         let table = if named { Some(self.object_name("the name of a table")?) } else { None };
         Ok(Statement::Design(Box::new(Design::Lint { table })))
     }
+
+    /// What follows SPLIT: `ON (points)` with the word that suits, or `INTO n method`.
+    pub(super) fn split(&mut self, on: &str) -> Result<Split> {
+        if self.word(on) {
+            self.expect_token(Token::LParen)?;
+            let points = self.list(Self::expr)?;
+            self.end_of_list()?;
+            return Ok(Split::At(points));
+        }
+        if !self.word("INTO") {
+            return Err(self.expected(&format!("{on} or INTO")));
+        }
+        let from = self.here();
+        let regions = self.integer("a number of regions")?;
+        let span = self.span_since(from);
+        self.word("REGIONS");
+        let method = if self.word("UNIFORM") {
+            match self.word("FROM") {
+                true => {
+                    let first = self.expr()?;
+                    self.expect_word("TO")?;
+                    SplitMethod::Between(Box::new([first, self.expr()?]))
+                }
+                false => SplitMethod::Uniform,
+            }
+        } else if self.word("HEX") {
+            SplitMethod::Hex
+        } else if self.word("DECIMAL") {
+            SplitMethod::Decimal
+        } else if self.words(&["FROM", "DATA"]) {
+            SplitMethod::FromData
+        } else if self.at_end() {
+            SplitMethod::Suited
+        } else {
+            return Err(self.expected("UNIFORM, HEX, DECIMAL or FROM DATA"));
+        };
+        Ok(Split::Into { regions, method, span })
+    }
 }
