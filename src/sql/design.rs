@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use sqlparser::ast::{Expr, Ident};
+use sqlparser::ast::{Expr, Ident, Query};
 
+use super::ast::KeyExpr;
 use crate::error::Span;
 use crate::value::{Literal, Value};
 
@@ -15,6 +16,55 @@ pub enum Design {
     DescribeKey { key: Option<Value>, of: Ident },
     /// `LINT TABLE t`, or `LINT` of all tables
     Lint { table: Option<Ident> },
+    /// `SIMULATE WRITES ON t ...`
+    Simulate(Simulate),
+}
+
+/// `SIMULATE WRITES ON table [FROM (query)] [INTO n REGIONS] [UNDER LAYOUT (..), LAYOUT (..)] [BY REGION | SLICE]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simulate {
+    /// The table written to.
+    pub table: Ident,
+    /// The rows, in the order they are written; those of the table by default.
+    pub source: Option<Box<Query>>,
+    /// Regions wanted, and where that is said.
+    pub regions: Option<(i64, Span)>,
+    /// Layouts to try beside the table's own.
+    pub layouts: Vec<Vec<KeyExpr>>,
+    /// What is told.
+    pub by: SimulateBy,
+}
+
+/// What a row of SIMULATE is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SimulateBy {
+    /// A layout.
+    Layout,
+    /// A region in the end.
+    Region,
+    /// A slice of time.
+    Slice,
+}
+
+impl Display for Simulate {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "SIMULATE WRITES ON {}", self.table)?;
+        if let Some(source) = &self.source {
+            write!(f, " FROM ({source})")?;
+        }
+        if let Some((regions, _)) = self.regions {
+            write!(f, " INTO {regions} REGIONS")?;
+        }
+        for (n, layout) in self.layouts.iter().enumerate() {
+            let keys: Vec<String> = layout.iter().map(ToString::to_string).collect();
+            write!(f, "{} LAYOUT ({})", if n == 0 { " UNDER" } else { "," }, keys.join(", "))?;
+        }
+        f.write_str(match self.by {
+            SimulateBy::Layout => "",
+            SimulateBy::Region => " BY REGION",
+            SimulateBy::Slice => " BY SLICE",
+        })
+    }
 }
 
 /// `SPLIT ...` of CREATE TABLE and ALTER TABLE: where regions are cut.
@@ -72,6 +122,7 @@ impl Design {
         match self {
             Design::DescribeKey { .. } => "DESCRIBE KEY",
             Design::Lint { .. } => "LINT",
+            Design::Simulate(_) => "SIMULATE",
         }
     }
 }
@@ -85,6 +136,7 @@ impl Display for Design {
             Design::DescribeKey { key: None, of } => write!(f, "DESCRIBE KEY OF {of}"),
             Design::Lint { table: Some(table) } => write!(f, "LINT TABLE {table}"),
             Design::Lint { table: None } => f.write_str("LINT"),
+            Design::Simulate(simulate) => simulate.fmt(f),
         }
     }
 }

@@ -65,6 +65,13 @@ macro_rules! walk {
                         },
                         Statement::Design(design) => match & $($mut)? **design {
                             Design::DescribeKey { .. } | Design::Lint { .. } => ControlFlow::Continue(()),
+                            Design::Simulate(simulate) => {
+                                simulate.source.visit(v)?;
+                                for keys in & $($mut)? simulate.layouts {
+                                    keys_of(keys, v)?;
+                                }
+                                ControlFlow::Continue(())
+                            }
                         },
                         Statement::DropTable { .. }
                         | Statement::Truncate { .. }

@@ -163,3 +163,8 @@ fn lint() {
 fn regions() {
     script("regions");
 }
+
+#[test]
+fn simulations() {
+    script("simulations");
+}

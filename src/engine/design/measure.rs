@@ -1,12 +1,17 @@
 //! What LINT knows of a table: a sample of its rows, a count of its entries, the queries that came again.
 
-use crate::access::{Method, Path};
+use std::sync::Arc;
+
+use crate::access::{Guards, Method, Path};
 use crate::design::lint::{ColumnFacts, Facts, KeyspaceFacts, QueryFacts, growth};
+use crate::df::table::Binding;
 use crate::engine::analyze::{self, Sample};
 use crate::engine::view::View;
 use crate::error::Result;
+use crate::exec::scan::ScanSpec;
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyLayout, KeyPart, KeyRange, Rowkey};
+use crate::plan::Predicate;
 use crate::schema::TableDef;
 use crate::store::{Direction, KeyspaceId, Reader};
 
@@ -59,30 +64,45 @@ fn counted(
     Ok(facts)
 }
 
+/// A scan of `table` by a query whose plan is kept.
+pub struct KnownScan {
+    /// The query, its literals lifted out.
+    pub sql: String,
+    /// Which rows it wants.
+    pub predicate: Predicate,
+    /// How it finds them.
+    pub spec: Arc<ScanSpec>,
+}
+
 /// How the queries whose plans are kept read `table`.
-fn queries(view: &View, table: &TableDef) -> Result<Vec<QueryFacts>> {
+pub fn known_scans(view: &View, table: &TableDef) -> Result<Vec<KnownScan>> {
     let mut found = Vec::new();
     for (sql, kept) in view.db.plans().kept(view.catalog.version()) {
-        for spec in kept.plan.paths(&view.binding(kept.params.clone()))? {
-            if spec.table.id != table.id {
-                continue;
-            }
-            let index = match spec.access.path {
-                Path::Primary => spec.index.as_ref().map(|index| index.id),
-                Path::IndexOnly(id) | Path::IndexFetch(id) => Some(id),
-            };
-            let (ranges, fans_out) = match &spec.access.method {
-                Method::Empty => (0, false),
-                Method::Get(keys) => (keys.len(), false),
-                Method::Scan { ranges, .. } => {
-                    let layout = spec.index.as_ref().map_or(&table.key, |index| &index.layout);
-                    let buckets = layout.parts().first().is_some_and(KeyPart::has_buckets);
-                    let n = ranges.as_slice().len();
-                    (n, buckets && n > 1)
-                }
-            };
-            found.push(QueryFacts { sql: sql.clone(), index, ranges, fans_out });
-        }
+        // What a guard would refuse can be looked at.
+        let binding = Binding { guards: Guards::default(), ..view.binding(kept.params.clone()) };
+        let scans = kept.plan.paths(&binding)?.into_iter().filter(|(_, spec)| spec.table.id == table.id);
+        found.extend(scans.map(|(predicate, spec)| KnownScan { sql: sql.clone(), predicate, spec }));
     }
     Ok(found)
+}
+
+fn queries(view: &View, table: &TableDef) -> Result<Vec<QueryFacts>> {
+    let fact = |KnownScan { sql, spec, .. }: KnownScan| {
+        let index = match spec.access.path {
+            Path::Primary => spec.index.as_ref().map(|index| index.id),
+            Path::IndexOnly(id) | Path::IndexFetch(id) => Some(id),
+        };
+        let (ranges, fans_out) = match &spec.access.method {
+            Method::Empty => (0, false),
+            Method::Get(keys) => (keys.len(), false),
+            Method::Scan { ranges, .. } => {
+                let layout = spec.index.as_ref().map_or(&table.key, |index| &index.layout);
+                let buckets = layout.parts().first().is_some_and(KeyPart::has_buckets);
+                let n = ranges.as_slice().len();
+                (n, buckets && n > 1)
+            }
+        };
+        QueryFacts { sql, index, ranges, fans_out }
+    };
+    Ok(known_scans(view, table)?.into_iter().map(fact).collect())
 }

@@ -3,6 +3,7 @@
 mod keys;
 mod measure;
 pub mod regions;
+pub mod simulate;
 
 use arrow::array::RecordBatch;
 use sqlparser::ast::Ident;
@@ -16,11 +17,12 @@ use crate::error::Result;
 use crate::sql::Design;
 
 /// Runs one.
-pub fn run(session: &Session, statement: &Design) -> Result<Outcome> {
+pub async fn run(session: &Session, statement: &Design) -> Result<Outcome> {
     let view = session.view()?;
     let rows = match statement {
         Design::DescribeKey { key, of } => keys::describe(&view, key.as_ref(), of)?,
         Design::Lint { table } => lint_rows(&view, table.as_ref())?,
+        Design::Simulate(wanted) => simulate::rows(&view, wanted).await?,
     };
     session.table_outcome(statement.kind_name(), rows)
 }

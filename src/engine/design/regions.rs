@@ -197,7 +197,7 @@ fn even(table: &TableDef, regions: usize, reader: &dyn Reader) -> Result<Vec<Row
     while let Some((key, _)) = cursor.next()? {
         let next = (cuts.len() as u64 + 1) * rows / regions as u64;
         if n == next && cuts.len() + 1 < regions {
-            cuts.push(splits::separator(&last, key));
+            cuts.push(splits::separator(&table.key, &last, key));
         }
         last.clear();
         last.extend_from_slice(key);

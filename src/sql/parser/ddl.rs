@@ -249,7 +249,7 @@ impl Parser<'_> {
     }
 
     /// `(key [ASC | DESC], ...)`
-    fn keys(&mut self) -> Result<Vec<KeyExpr>> {
+    pub(super) fn keys(&mut self) -> Result<Vec<KeyExpr>> {
         self.expect_token(Token::LParen)?;
         let keys = self.list(Self::key)?;
         self.end_of_list()?;

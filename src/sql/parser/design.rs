@@ -42,6 +42,44 @@ impl Parser<'_> {
         Ok(Statement::Design(Box::new(Design::Lint { table })))
     }
 
+    pub(super) fn simulate(&mut self) -> Result<Statement> {
+        self.expect_word("SIMULATE")?;
+        self.expect_word("WRITES")?;
+        self.expect_word("ON")?;
+        let table = self.object_name("the name of a table")?;
+        let mut source = None;
+        if self.word("FROM") {
+            self.expect_token(Token::LParen)?;
+            source = Some(self.query()?);
+            self.expect_token(Token::RParen)?;
+        }
+        let mut regions = None;
+        if self.word("INTO") {
+            let from = self.here();
+            let n = self.integer("a number of regions")?;
+            regions = Some((n, self.span_since(from)));
+            self.expect_word("REGIONS")?;
+        }
+        let mut layouts = Vec::new();
+        if self.word("UNDER") {
+            layouts = self.list(|p| {
+                p.expect_word("LAYOUT")?;
+                p.keys()
+            })?;
+        }
+        let by = match self.word("BY") {
+            false => SimulateBy::Layout,
+            true if self.word("REGION") => SimulateBy::Region,
+            true if self.word("SLICE") => SimulateBy::Slice,
+            true => return Err(self.expected("REGION or SLICE")),
+        };
+        if !self.at_end() {
+            return Err(self.expected("FROM (a query), INTO n REGIONS, UNDER LAYOUT (...) or BY"));
+        }
+        let simulate = Simulate { table, source, regions, layouts, by };
+        Ok(Statement::Design(Box::new(Design::Simulate(simulate))))
+    }
+
     /// What follows SPLIT: `ON (points)` with the word that suits, or `INTO n method`.
     pub(super) fn split(&mut self, on: &str) -> Result<Split> {
         if self.word(on) {

@@ -35,6 +35,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT",
     "SET",
     "SHOW",
+    "SIMULATE",
     "START",
     "TRUNCATE",
     "UPDATE",

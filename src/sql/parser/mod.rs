@@ -135,6 +135,7 @@ impl Parser<'_> {
             "DESCRIBE" | "DESC" => self.describe(),
             "CHECK" => self.check(),
             "LINT" => self.lint(),
+            "SIMULATE" => self.simulate(),
             "REPAIR" => self.repair(),
             "SET" => self.set(),
             "RESET" => self.reset(),

@@ -158,6 +158,12 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("DESCRIBE KEY x'0aFF' OF t", "DESCRIBE KEY X'0aff' OF t"),
     ("DESCRIBE key", "="),
     ("LINT", "="),
+    ("SIMULATE WRITES ON t", "="),
+    (
+        "SIMULATE WRITES ON t FROM (SELECT value AS id FROM generate_series(1, 9)) INTO 16 REGIONS UNDER LAYOUT \
+         (reverse(lpad(id, 6))), LAYOUT (id % 16, id DESC) BY SLICE",
+        "=",
+    ),
     ("LINT DATABASE;", "LINT"),
     ("LINT t", "LINT TABLE t"),
     ("CHECK TABLE t", "="),
