@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use rowkeydb::demo;
+use rowkeydb::design;
 use rowkeydb::engine::Database;
 use rowkeydb::error::{Error, Result};
 use rowkeydb::shell::script::{self, Input, Source};
@@ -22,6 +23,13 @@ Examples:
   rowkeydb run --input jsonl -          {\"sql\": \"...\", \"params\": [...]} in, one JSON object out
 
 Exit status: 0 when everything succeeded, 1 when a statement failed, 2 when the command line is wrong.";
+
+const HEATMAP: &str = "\
+Examples:
+  rowkeydb heatmap --db shop 'SIMULATE WRITES ON orders INTO 16 REGIONS UNDER LAYOUT (order_time, order_id)'
+  rowkeydb heatmap --setup 'CREATE TABLE t (id BIGINT PRIMARY KEY)' \\
+    'SIMULATE WRITES ON t FROM (SELECT value AS id FROM generate_series(1, 100000) ORDER BY 1)
+     UNDER LAYOUT (reverse(lpad(id, 12))), LAYOUT (md5_bucket(id, 16), id)'";
 
 /// SQL over sorted keys: declare the rowkey, see every range it reads.
 #[derive(Parser)]
@@ -82,6 +90,21 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1000)]
         limit: u64,
     },
+    /// Draw where writes go: a page of HTML, and blocks in the terminal
+    #[command(after_help = HEATMAP)]
+    Heatmap {
+        /// Folder of the database; without it: in memory, for what --setup makes
+        #[arg(long, value_name = "DB")]
+        db: Option<PathBuf>,
+        /// A SIMULATE statement
+        statement: String,
+        /// Statements to run before, such as a CREATE TABLE that is being thought about
+        #[arg(long, value_name = "SQL")]
+        setup: Vec<String>,
+        /// Where the page is written
+        #[arg(short, long, value_name = "FILE", default_value = "heatmap.html")]
+        out: PathBuf,
+    },
     /// Fill a database with a marketplace and open the shell on it
     Demo {
         /// How many orders, up to 10 million
@@ -105,6 +128,7 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Some(Command::Run { files, options }) => run(options.db_option.clone(), &options, &files),
         Some(Command::Keydump { db, keyspace, prefix, limit }) => keydump(&db, &keyspace, &prefix, limit),
+        Some(Command::Heatmap { db, statement, setup, out }) => heatmap(db, &setup, &statement, &out),
         Some(Command::Demo { orders, db }) => run_demo(db, orders),
         None => {
             let db = cli.db.or_else(|| cli.options.db_option.clone());
@@ -179,6 +203,24 @@ fn keydump(db: &Path, keyspace: &str, prefix: &str, limit: u64) -> Result<ExitCo
             }
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn heatmap(db: Option<PathBuf>, setup: &[String], statement: &str, out: &Path) -> Result<ExitCode> {
+    let database = db.as_deref().map_or_else(Database::in_memory, open_existing)?;
+    let mut session = database.session();
+    for sql in setup {
+        for warning in session.execute(sql, &[])?.warnings {
+            eprintln!("{warning}");
+        }
+    }
+    let panels = session.heatmap(statement)?;
+    std::fs::write(out, design::heatmap::html("Where the writes go", &panels))
+        .map_err(|e| Error::from(e).why(format!("{} cannot be written", out.display())))?;
+    for panel in &panels {
+        println!("{}", panel.blocks(has_color()));
+    }
+    println!("{} has the pictures", out.display());
     Ok(ExitCode::SUCCESS)
 }
 

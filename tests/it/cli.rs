@@ -306,3 +306,28 @@ fn keydump() {
     assert!(cli.error(&["keydump", "nowhere", "t"]).contains("there is no database in nowhere"));
     assert!(!cli.path().join("nowhere").exists());
 }
+
+#[test]
+fn heatmap() {
+    let cli = Cli::new();
+    let setup = "CREATE TABLE t (id BIGINT PRIMARY KEY)";
+    let writes = "SIMULATE WRITES ON t FROM (SELECT value AS id FROM generate_series(1, 5000) ORDER BY 1) INTO 4 REGIONS
+        UNDER LAYOUT (reverse(lpad(id, 8)))";
+    let (status, out, err) = cli.run(&["heatmap", "--setup", setup, writes, "--out", "writes.html"]);
+    assert_eq!((status, &err[..]), (0, ""));
+    assert!(out.contains("one region takes nearly every write"), "{out}");
+    assert!(
+        out.contains("hottest 25%, 4.0 of 4 regions at once, 0.0 idle: every region takes its share"),
+        "{out}"
+    );
+    assert!(out.ends_with("writes.html has the pictures\n"), "{out}");
+    let page = std::fs::read_to_string(cli.path().join("writes.html")).unwrap();
+    assert_eq!(page.matches("<svg ").count(), 2);
+    assert!(page.contains("<code>reverse(lpad(id, 8))</code>"));
+    assert!(cli.error(&["heatmap", "SELECT 1"]).contains("a heatmap shows writes, and this is SELECT"));
+    assert!(cli.error(&["heatmap", "--db", "nowhere", writes]).contains("there is no database in nowhere"));
+    assert!(
+        cli.error(&["heatmap", "--setup", setup, writes, "--out", "no/such/folder"])
+            .contains("cannot be written")
+    );
+}

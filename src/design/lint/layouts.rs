@@ -1,7 +1,8 @@
 //! Rules about one layout: that of a table or of an index.
 
 use super::facts::{DELIMITERS, is_made_by_hand};
-use super::{ColumnFacts, Finding, Growth, ROWS_ENOUGH, Rule, Severity, Subject, bytes, grouped, percent};
+use super::{ColumnFacts, Finding, Growth, ROWS_ENOUGH, Rule, Severity, Subject, bytes, percent};
+use crate::design::grouped;
 use crate::key::{ColumnId, Concern, KeyOrder, KeyPart};
 use crate::sql::name_sql;
 use crate::value::Value;

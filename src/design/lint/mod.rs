@@ -221,20 +221,6 @@ pub fn lint(table: &TableDef, facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// `12,345`.
-fn grouped(n: impl Into<i128>) -> String {
-    let n: i128 = n.into();
-    let digits = n.unsigned_abs().to_string();
-    let mut out = String::from(if n < 0 { "-" } else { "" });
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 /// `41%`, and `0.3%` below one.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;

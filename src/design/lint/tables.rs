@@ -1,6 +1,7 @@
 //! Rules about a table as a whole: its indexes among each other, its families, its rows.
 
-use super::{Finding, ROWS_ENOUGH, Rule, Severity, Subject, bytes, grouped, percent};
+use super::{Finding, ROWS_ENOUGH, Rule, Severity, Subject, bytes, percent};
+use crate::design::grouped;
 use crate::design::splits::{suited, unreachable};
 use crate::schema::{FamilyId, IndexDef};
 use crate::sql::name_sql;

@@ -5,8 +5,11 @@ use futures::TryStreamExt;
 
 use super::measure::{KnownScan, known_scans};
 use crate::access::Path;
+use crate::design::grouped;
+use crate::design::heatmap::Panel;
 use crate::design::simulate::{Setup, Simulation, replay};
 use crate::design::splits::{REGIONS_MAX, suited};
+use crate::engine::Session;
 use crate::engine::ddl::primary_layout;
 use crate::engine::rows::{assign, quote, values_of};
 use crate::engine::show::{Cells, numbers, rows_of, text};
@@ -15,25 +18,13 @@ use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KeyLayout, Rowkey};
 use crate::plan::{Limits, Target, ranges};
 use crate::schema::TableDef;
-use crate::sql::{Simulate, SimulateBy, parse_query, span_of};
+use crate::sql::{Design, Simulate, SimulateBy, Statement, parse, parse_query, span_of};
 use crate::value::{ColumnType, Value};
 
 /// Regions, unless the statement or the table says otherwise.
 const REGIONS: usize = 16;
 /// Writes at the most: their keys are held in memory, once for each layout.
 const WRITES_MAX: usize = 2_000_000;
-
-/// The writes of a statement under one layout.
-pub struct Simulated {
-    /// As SQL.
-    pub layout: String,
-    /// What became of them.
-    pub simulation: Simulation,
-    /// A decoded key.
-    pub show: Box<dyn Fn(&Rowkey) -> String>,
-    /// Regions that a known query has to ask on average; `None` if none is known.
-    pub read_fan_out: Option<f64>,
-}
 
 /// SIMULATE: a row for each layout, region or slice.
 pub async fn rows(view: &View, wanted: &Simulate) -> Result<RecordBatch> {
@@ -46,7 +37,7 @@ pub async fn rows(view: &View, wanted: &Simulate) -> Result<RecordBatch> {
 }
 
 /// Replays the writes under the table's own layout, then under each other one.
-pub async fn run(view: &View, wanted: &Simulate) -> Result<Vec<Simulated>> {
+pub async fn run(view: &View, wanted: &Simulate) -> Result<Vec<Panel>> {
     let table = view.table(&wanted.table)?;
     let own = table.splits.len() + 1;
     let n = match wanted.regions {
@@ -64,7 +55,12 @@ pub async fn run(view: &View, wanted: &Simulate) -> Result<Vec<Simulated>> {
     for keys in &wanted.layouts {
         layouts.push(primary_layout(&table, keys)?);
     }
-    let rows = source(view, &table, wanted, &layouts).await?;
+    let arrival = if wanted.source.is_none() { Some(arrival(&table)?) } else { None };
+    let rows = source(view, &table, wanted, &layouts, arrival).await?;
+    let time = |write: usize| match (arrival, rows.get(write)) {
+        (Some(id), Some(row)) => row[usize::from(id.0)].to_string(),
+        _ => format!("write {}", grouped((write + 1) as u64)),
+    };
     let known = known_scans(view, &table)?;
     let mut all = Vec::with_capacity(layouts.len());
     for (at, layout) in layouts.into_iter().enumerate() {
@@ -76,13 +72,48 @@ pub async fn run(view: &View, wanted: &Simulate) -> Result<Vec<Simulated>> {
         };
         let setup = Setup { splits, rows_max: (2 * keys.len()).div_ceil(n), regions: n };
         let simulation = replay(&keys, &setup);
-        let read_fan_out = read_fan_out(&layout, &known, &simulation);
-        let sql = layout.sql();
-        let show = Box::new(move |key: &Rowkey| layout.show_prefix(key));
-        all.push(Simulated { layout: sql, simulation, show, read_fan_out });
+        let last = keys.len().saturating_sub(1);
+        all.push(Panel {
+            layout: layout.sql(),
+            stripes: simulation.stripes.iter().map(|key| layout.show(key)).collect(),
+            splits: simulation
+                .regions
+                .iter()
+                .skip(1)
+                .map(|region| layout.show_prefix(&region.from))
+                .collect(),
+            times: simulation.slices.iter().map(|slice| slice.first).chain([last]).map(time).collect(),
+            read_fan_out: read_fan_out(&layout, &known, &simulation),
+            simulation,
+        });
         view.watch.cancel.check()?;
     }
     Ok(all)
+}
+
+impl Session {
+    /// The pictures of a SIMULATE statement, one for each layout.
+    ///
+    /// Errors: another statement; whatever SIMULATE itself runs into.
+    pub fn heatmap(&mut self, sql: &str) -> Result<Vec<Panel>> {
+        let statement = parse(sql)?;
+        let wanted = match &statement {
+            Statement::Design(design) => match &**design {
+                Design::Simulate(wanted) => Some(wanted),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(wanted) = wanted else {
+            return Err(Error::invalid(format!(
+                "a heatmap shows writes, and this is {}",
+                statement.kind_name()
+            ))
+            .hint("SIMULATE WRITES ON t [FROM (query)] [INTO n REGIONS] [UNDER LAYOUT (...), ...]"));
+        };
+        let view = self.view()?;
+        self.database().runtime().block_on(run(&view, wanted))
+    }
 }
 
 /// Values of the columns that the layouts are made of, in the order they are written.
@@ -91,8 +122,9 @@ async fn source(
     table: &TableDef,
     wanted: &Simulate,
     layouts: &[KeyLayout],
+    arrival: Option<ColumnId>,
 ) -> Result<Vec<Vec<Value>>> {
-    let mut columns: Vec<ColumnId> = layouts.iter().flat_map(KeyLayout::columns).collect();
+    let mut columns: Vec<ColumnId> = layouts.iter().flat_map(KeyLayout::columns).chain(arrival).collect();
     columns.sort_unstable();
     columns.dedup();
     let query = match &wanted.source {
@@ -104,8 +136,9 @@ async fn source(
         Some(query) => (**query).clone(),
         None => {
             let names: Vec<String> = columns.iter().map(|id| quote(table.column_name(*id))).collect();
-            let order = quote(table.column_name(arrival(table)?));
-            let sql = format!("SELECT {} FROM {} ORDER BY {order}", names.join(", "), quote(&table.name));
+            let order: Vec<String> = arrival.iter().map(|id| quote(table.column_name(*id))).collect();
+            let (names, order) = (names.join(", "), order.join(", "));
+            let sql = format!("SELECT {names} FROM {} ORDER BY {order}", quote(&table.name));
             parse_query(&sql)?
         }
     };
@@ -197,8 +230,8 @@ fn doubles(values: impl Iterator<Item = f64>) -> Cells {
     Cells::Doubles(values.map(rounded).collect())
 }
 
-fn by_layout(all: &[Simulated]) -> Result<RecordBatch> {
-    let fan_out = |s: &Simulated| s.read_fan_out.map_or_else(String::new, |n| rounded(n).to_string());
+fn by_layout(all: &[Panel]) -> Result<RecordBatch> {
+    let fan_out = |s: &Panel| s.read_fan_out.map_or_else(String::new, |n| rounded(n).to_string());
     rows_of(vec![
         ("layout", text(all.iter().map(|s| s.layout.clone()).collect())),
         (
@@ -213,14 +246,14 @@ fn by_layout(all: &[Simulated]) -> Result<RecordBatch> {
     ])
 }
 
-fn by_region(all: &[Simulated]) -> Result<RecordBatch> {
+fn by_region(all: &[Panel]) -> Result<RecordBatch> {
     let each =
         || all.iter().flat_map(|s| s.simulation.regions.iter().enumerate().map(move |(at, r)| (s, at, r)));
-    let bound = |s: &Simulated, at: usize, none: &str| match s.simulation.regions.get(at) {
-        Some(region) if at > 0 => (s.show)(&region.from),
-        _ => none.to_owned(),
+    let bound = |s: &Panel, at: usize, none: &str| {
+        let cut = at.checked_sub(1).and_then(|at| s.splits.get(at));
+        cut.cloned().unwrap_or_else(|| none.to_owned())
     };
-    let share = |(s, _, r): (&Simulated, usize, &crate::design::simulate::Region)| {
+    let share = |(s, _, r): (&Panel, usize, &crate::design::simulate::Region)| {
         r.rows as f64 / s.simulation.regions.iter().map(|r| r.rows).sum::<usize>().max(1) as f64
     };
     rows_of(vec![
@@ -234,7 +267,7 @@ fn by_region(all: &[Simulated]) -> Result<RecordBatch> {
     ])
 }
 
-fn by_slice(all: &[Simulated]) -> Result<RecordBatch> {
+fn by_slice(all: &[Panel]) -> Result<RecordBatch> {
     let each =
         || all.iter().flat_map(|s| s.simulation.slices.iter().enumerate().map(move |(at, r)| (s, at, r)));
     rows_of(vec![
