@@ -22,9 +22,9 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 use super::errors::df_error;
 use super::scan::ScanExec;
 use super::table::Binding;
+use crate::access::Need;
 use crate::error::Result;
 use crate::exec::scan::{Scan, ScanSpec};
-use crate::plan::Predicate;
 use crate::sql;
 
 /// A plan without a snapshot, to be kept.
@@ -71,14 +71,14 @@ impl Plan {
 
     /// What its scans want with this binding, and the paths they take; nothing of a scan whose parameters do
     /// not suit.
-    pub fn paths(&self, binding: &Binding) -> Result<Vec<(Predicate, Arc<ScanSpec>)>> {
+    pub fn paths(&self, binding: &Binding) -> Result<Vec<(Need, Arc<ScanSpec>)>> {
         let mut paths = Vec::new();
         each_leaf(&self.root, &mut |leaf| {
             if let Some(scan) = leaf.downcast_ref::<ScanExec>()
-                && let Some(predicate) = scan.request.predicate(binding)
+                && let Some(need) = scan.request.need(binding)
                 && let Some(bound) = scan.bind(binding)?
             {
-                paths.push((predicate, Arc::clone(&bound.bound()?.spec)));
+                paths.push((need, Arc::clone(&bound.bound()?.spec)));
             }
             Ok(Leaf::Same)
         })?;

@@ -228,25 +228,25 @@ impl Request {
         Request { output, schema: Arc::clone(schema), ..self.clone() }
     }
 
-    /// Which rows are wanted. `None` if a parameter does not suit its filter.
-    pub fn predicate(&self, binding: &Binding) -> Option<Predicate> {
+    /// What is wanted. `None` if a parameter does not suit its filter.
+    pub fn need(&self, binding: &Binding) -> Option<Need> {
         let fill = |filter: &Template| filter.fill(&self.relation.names, &binding.params);
-        self.filters.iter().map(fill).collect::<Option<Vec<_>>>().map(Predicate::and)
+        let predicates: Vec<Predicate> = self.filters.iter().map(fill).collect::<Option<_>>()?;
+        Some(Need {
+            predicate: Predicate::and(predicates),
+            output: self.output.clone(),
+            order: self.order.clone(),
+            limit: self.limit,
+            hints: self.relation.advice.hints.clone(),
+            distinct: self.distinct.clone(),
+        })
     }
 
     /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
     /// filter, which then has to be planned with the value in it.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
         let relation = &self.relation;
-        let Some(predicate) = self.predicate(binding) else { return Ok(None) };
-        let need = Need {
-            predicate,
-            output: self.output.clone(),
-            order: self.order.clone(),
-            limit: self.limit,
-            hints: relation.advice.hints.clone(),
-            distinct: self.distinct.clone(),
-        };
+        let Some(need) = self.need(binding) else { return Ok(None) };
         let collected = relation.advice.statistics.as_deref();
         let stats = StoreStatistics { snapshot: &*binding.snapshot, collected };
         let again = self.path.and_then(|path| choose_again(relation.source(), &need, path, &stats));

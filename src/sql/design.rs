@@ -18,6 +18,39 @@ pub enum Design {
     Lint { table: Option<Ident> },
     /// `SIMULATE WRITES ON t ...`
     Simulate(Simulate),
+    /// `EXPLAIN WHATIF (change) query`
+    WhatIf { change: Change, query: Box<Query> },
+    /// `ADVISE FOR (query), (query)`; without them, for the queries that came again
+    Advise { queries: Vec<Query> },
+}
+
+/// What EXPLAIN WHATIF takes for granted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Another layout for the table's rows, rather than one more index.
+    pub layout: bool,
+    /// Of which table; the only one of the query by default.
+    pub table: Option<Ident>,
+    /// The layout.
+    pub keys: Vec<KeyExpr>,
+    /// Columns kept in the index's entries.
+    pub include: Vec<Ident>,
+}
+
+impl Display for Change {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let keys: Vec<String> = self.keys.iter().map(ToString::to_string).collect();
+        f.write_str(if self.layout { "LAYOUT" } else { "INDEX" })?;
+        if let Some(table) = &self.table {
+            write!(f, " {} {table}", if self.layout { "OF" } else { "ON" })?;
+        }
+        write!(f, " ({})", keys.join(", "))?;
+        if self.include.is_empty() {
+            return Ok(());
+        }
+        let include: Vec<String> = self.include.iter().map(ToString::to_string).collect();
+        write!(f, " INCLUDE ({})", include.join(", "))
+    }
 }
 
 /// `SIMULATE WRITES ON table [FROM (query)] [INTO n REGIONS] [UNDER LAYOUT (..), LAYOUT (..)] [BY REGION | SLICE]`
@@ -123,6 +156,8 @@ impl Design {
             Design::DescribeKey { .. } => "DESCRIBE KEY",
             Design::Lint { .. } => "LINT",
             Design::Simulate(_) => "SIMULATE",
+            Design::WhatIf { .. } => "EXPLAIN",
+            Design::Advise { .. } => "ADVISE",
         }
     }
 }
@@ -137,6 +172,14 @@ impl Display for Design {
             Design::Lint { table: Some(table) } => write!(f, "LINT TABLE {table}"),
             Design::Lint { table: None } => f.write_str("LINT"),
             Design::Simulate(simulate) => simulate.fmt(f),
+            Design::WhatIf { change, query } => write!(f, "EXPLAIN WHATIF ({change}) {query}"),
+            Design::Advise { queries } => {
+                f.write_str("ADVISE")?;
+                for (n, query) in queries.iter().enumerate() {
+                    write!(f, "{} ({query})", if n == 0 { " FOR" } else { "," })?;
+                }
+                Ok(())
+            }
         }
     }
 }

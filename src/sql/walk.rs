@@ -65,6 +65,11 @@ macro_rules! walk {
                         },
                         Statement::Design(design) => match & $($mut)? **design {
                             Design::DescribeKey { .. } | Design::Lint { .. } => ControlFlow::Continue(()),
+                            Design::WhatIf { change, query } => {
+                                keys_of(& $($mut)? change.keys, v)?;
+                                query.visit(v)
+                            }
+                            Design::Advise { queries } => queries.visit(v),
                             Design::Simulate(simulate) => {
                                 simulate.source.visit(v)?;
                                 for keys in & $($mut)? simulate.layouts {

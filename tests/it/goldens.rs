@@ -168,3 +168,8 @@ fn regions() {
 fn simulations() {
     script("simulations");
 }
+
+#[test]
+fn advice() {
+    script("advice");
+}

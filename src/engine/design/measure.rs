@@ -81,7 +81,11 @@ pub fn known_scans(view: &View, table: &TableDef) -> Result<Vec<KnownScan>> {
         // What a guard would refuse can be looked at.
         let binding = Binding { guards: Guards::default(), ..view.binding(kept.params.clone()) };
         let scans = kept.plan.paths(&binding)?.into_iter().filter(|(_, spec)| spec.table.id == table.id);
-        found.extend(scans.map(|(predicate, spec)| KnownScan { sql: sql.clone(), predicate, spec }));
+        found.extend(scans.map(|(need, spec)| KnownScan {
+            sql: sql.clone(),
+            predicate: need.predicate,
+            spec,
+        }));
     }
     Ok(found)
 }

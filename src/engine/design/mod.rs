@@ -1,9 +1,12 @@
 //! Statements about the design of keys: what `design` knows, asked about the data.
 
+mod advise;
 mod keys;
 mod measure;
 pub mod regions;
+mod scratch;
 pub mod simulate;
+mod whatif;
 
 use arrow::array::RecordBatch;
 use sqlparser::ast::Ident;
@@ -23,6 +26,8 @@ pub async fn run(session: &Session, statement: &Design) -> Result<Outcome> {
         Design::DescribeKey { key, of } => keys::describe(&view, key.as_ref(), of)?,
         Design::Lint { table } => lint_rows(&view, table.as_ref())?,
         Design::Simulate(wanted) => simulate::rows(&view, wanted).await?,
+        Design::WhatIf { change, query } => whatif::rows(&view, change, query).await?,
+        Design::Advise { queries } => advise::rows(&view, queries).await?,
     };
     session.table_outcome(statement.kind_name(), rows)
 }

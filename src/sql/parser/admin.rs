@@ -11,6 +11,9 @@ use crate::value::Value;
 impl Parser<'_> {
     pub(super) fn explain(&mut self) -> Result<Statement> {
         self.expect_word("EXPLAIN")?;
+        if self.word("WHATIF") {
+            return self.whatif();
+        }
         let (mut verbose, mut analyze, mut json) = (false, false, false);
         if self.starts_explain_options() {
             self.token(&Token::LParen);

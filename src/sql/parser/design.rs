@@ -80,6 +80,42 @@ impl Parser<'_> {
         Ok(Statement::Design(Box::new(Design::Simulate(simulate))))
     }
 
+    /// What follows EXPLAIN WHATIF.
+    pub(super) fn whatif(&mut self) -> Result<Statement> {
+        self.expect_token(Token::LParen)?;
+        let layout = match (self.word("INDEX"), self.word("LAYOUT")) {
+            (true, _) => false,
+            (_, true) => true,
+            _ => return Err(self.expected("INDEX (...) or LAYOUT (...)")),
+        };
+        let named = self.word(if layout { "OF" } else { "ON" });
+        let table = if named { Some(self.object_name("the name of a table")?) } else { None };
+        let keys = self.keys()?;
+        let include = if !layout && self.word("INCLUDE") { self.names("a column")? } else { Vec::new() };
+        self.end_of_list()?;
+        let change = Change { layout, table, keys, include };
+        let query = self.query()?;
+        Ok(Statement::Design(Box::new(Design::WhatIf { change, query })))
+    }
+
+    pub(super) fn advise(&mut self) -> Result<Statement> {
+        self.expect_word("ADVISE")?;
+        let mut queries = Vec::new();
+        if self.word("FOR") {
+            self.list(|p| {
+                p.expect_token(Token::LParen)?;
+                queries.push(*p.query()?);
+                while p.token(&Token::SemiColon) {
+                    queries.push(*p.query()?);
+                }
+                p.expect_token(Token::RParen)
+            })?;
+        } else if !self.at_end() {
+            return Err(self.expected("FOR (query), (query)"));
+        }
+        Ok(Statement::Design(Box::new(Design::Advise { queries })))
+    }
+
     /// What follows SPLIT: `ON (points)` with the word that suits, or `INTO n method`.
     pub(super) fn split(&mut self, on: &str) -> Result<Split> {
         if self.word(on) {

@@ -11,6 +11,7 @@ use crate::suggest::did_you_mean;
 
 /// First words of our statements, for "did you mean".
 const STATEMENTS: &[&str] = &[
+    "ADVISE",
     "ALTER",
     "ANALYZE",
     "BEGIN",

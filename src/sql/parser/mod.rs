@@ -136,6 +136,7 @@ impl Parser<'_> {
             "CHECK" => self.check(),
             "LINT" => self.lint(),
             "SIMULATE" => self.simulate(),
+            "ADVISE" => self.advise(),
             "REPAIR" => self.repair(),
             "SET" => self.set(),
             "RESET" => self.reset(),

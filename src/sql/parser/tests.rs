@@ -159,6 +159,10 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("DESCRIBE key", "="),
     ("LINT", "="),
     ("SIMULATE WRITES ON t", "="),
+    ("EXPLAIN WHATIF (INDEX (lpad(a, 6), b DESC) INCLUDE (c)) SELECT * FROM t WHERE a = 1", "="),
+    ("EXPLAIN WHATIF (LAYOUT OF t (a, b)) SELECT * FROM t JOIN u ON t.a = u.a", "="),
+    ("ADVISE", "="),
+    ("ADVISE FOR (SELECT 1; SELECT 2), (SELECT 3)", "ADVISE FOR (SELECT 1), (SELECT 2), (SELECT 3)"),
     (
         "SIMULATE WRITES ON t FROM (SELECT value AS id FROM generate_series(1, 9)) INTO 16 REGIONS UNDER LAYOUT \
          (reverse(lpad(id, 6))), LAYOUT (id % 16, id DESC) BY SLICE",
