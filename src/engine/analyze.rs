@@ -6,7 +6,7 @@ use super::Database;
 use crate::error::Result;
 use crate::exec::stored;
 use crate::exec::watch::Watch;
-use crate::key::{KeyLayout, KeyRange};
+use crate::key::{ColumnId, KeyLayout, KeyRange};
 use crate::schema::{ColumnStatistics, TableDef, TableStatistics};
 use crate::store::{Direction, KeyspaceId, Reader};
 use crate::value::{ColumnType, Value};
@@ -26,12 +26,21 @@ const STEP: u64 = 65_536;
 pub fn analyze(db: &Database, table: &TableDef, watch: &Watch) -> Result<()> {
     let snapshot = db.store().snapshot()?;
     let reader = snapshot.reader()?;
-    let mut found = sampled(&*reader, table, watch)?;
+    let (found, _) = look(&*reader, table, watch)?;
+    db.change_catalog(|catalog| Ok(((), Some(catalog.with_statistics(table.id, found)?))))
+}
+
+/// A sample of a table's rows, column by column, in key order.
+pub type Sample = Vec<(ColumnId, Vec<Value>)>;
+
+/// Collects the statistics of `table`, and the sample they come from.
+pub fn look(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(TableStatistics, Sample)> {
+    let (mut found, sample) = sampled(reader, table, watch)?;
     let indexes = table.indexes.iter().map(|index| (index.keyspace, &index.layout));
     for (keyspace, layout) in std::iter::once((table.rows(), &table.key)).chain(indexes) {
-        found.prefixes.push((keyspace, prefixes(&*reader, keyspace, layout, &table.name, watch)?));
+        found.prefixes.push((keyspace, prefixes(reader, keyspace, layout, &table.name, watch)?));
     }
-    db.change_catalog(|catalog| Ok(((), Some(catalog.with_statistics(table.id, found)?))))
+    Ok((found, sample))
 }
 
 fn label(table: &str) -> String {
@@ -39,12 +48,12 @@ fn label(table: &str) -> String {
 }
 
 /// Reads the sample.
-fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<TableStatistics> {
+fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(TableStatistics, Sample)> {
     let rows = reader.entries(table.rows())?;
     let every = rows.div_ceil(SAMPLE_ROWS).max(1);
     let known = |ty: ColumnType| !matches!(ty, ColumnType::Json | ColumnType::Varbinary);
-    let columns: Vec<_> = table.live_columns().filter(|(_, c)| known(c.ty)).map(|(id, _)| id).collect();
-    let mut values: Vec<Vec<Value>> = vec![Vec::new(); columns.len()];
+    let mut sample: Sample =
+        table.live_columns().filter(|(_, c)| known(c.ty)).map(|(id, _)| (id, Vec::new())).collect();
     let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
     let (mut n, mut sampled) = (0, 0);
     while let Some((key, _)) = cursor.next()? {
@@ -55,25 +64,25 @@ fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<Table
             && let Some(row) = stored::load(reader, table, key)?
         {
             sampled += 1;
-            for (column, id) in values.iter_mut().zip(&columns) {
-                column.push(row.values[usize::from(id.0)].clone());
+            for (id, values) in &mut sample {
+                values.push(row.values[usize::from(id.0)].clone());
             }
         }
         n += 1;
     }
-    let columns = columns.into_iter().zip(values).map(|(id, values)| (id, column(values, rows))).collect();
-    Ok(TableStatistics { rows, sampled, columns, prefixes: Vec::new() })
+    let columns = sample.iter().map(|(id, values)| (*id, column(values, rows))).collect();
+    Ok((TableStatistics { rows, sampled, columns, prefixes: Vec::new() }, sample))
 }
 
 /// Statistics of a column from a sample of its values, of `rows` in all.
-fn column(values: Vec<Value>, rows: u64) -> ColumnStatistics {
+fn column(values: &[Value], rows: u64) -> ColumnStatistics {
     let sample = values.len() as f64;
     let mut counts: BTreeMap<Value, u64> = BTreeMap::new();
     let mut nulls = 0.0;
     for value in values {
         match value {
             Value::Null => nulls += 1.0,
-            value => *counts.entry(cut(value)).or_default() += 1,
+            value => *counts.entry(cut(value.clone())).or_default() += 1,
         }
     }
     if sample == 0.0 {
@@ -186,19 +195,19 @@ mod tests {
             1..6 => Value::Int(7),
             _ => Value::Int(1000 + n),
         };
-        let found = column((0..1000).map(value).collect(), 100_000);
+        let found = column(&(0..1000).map(value).collect::<Vec<_>>(), 100_000);
         assert_eq!(found.nulls, 0.1);
         assert_eq!(found.common, [(Value::Int(7), 0.5)]);
         assert!((700.0..1000.0).contains(&found.distinct), "{}", found.distinct);
         assert_eq!(found.bounds.len(), 101);
         assert!(found.bounds.is_sorted());
-        assert_eq!(column(Vec::new(), 0), ColumnStatistics::default());
-        assert_eq!(column(vec![Value::Double(f64::NAN)], 1).common, []);
+        assert_eq!(column(&[], 0), ColumnStatistics::default());
+        assert_eq!(column(&[Value::Double(f64::NAN)], 1).common, []);
     }
 
     #[test]
     fn few_values_are_all_common() {
-        let found = column((0..300).map(|n| Value::Int(n % 3)).collect(), 300);
+        let found = column(&(0..300).map(|n| Value::Int(n % 3)).collect::<Vec<_>>(), 300);
         assert_eq!((found.distinct, found.common.len(), found.bounds.len()), (3.0, 3, 0));
     }
 }

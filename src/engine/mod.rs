@@ -10,6 +10,7 @@ mod build;
 mod bulk;
 mod copy;
 mod ddl;
+mod design;
 mod native;
 mod outcome;
 mod plans;

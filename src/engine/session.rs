@@ -15,7 +15,7 @@ use super::settings::Settings;
 use super::turns::Turn;
 use super::view::View;
 use super::write::{self, Written};
-use super::{Database, analyze, build, copy, ddl, show};
+use super::{Database, analyze, build, copy, ddl, design, show};
 use crate::catalog::{self, Catalog};
 use crate::df::explain;
 use crate::df::plan::Run;
@@ -290,6 +290,7 @@ impl Session {
             Statement::Describe { name } => {
                 show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows))
             }
+            Statement::Design(statement) => design::run(self, statement).await,
             Statement::Check(check) => {
                 let (found, rows) = show::check(&self.view()?, check)?;
                 Ok(Outcome { affected: Some(found), ..self.table_outcome(tag, rows)? })
