@@ -37,57 +37,51 @@ impl Sources {
     /// Where `fields` are found, which may be named twice. `entry_only`: the row itself is not at hand, only
     /// the index entry.
     pub fn new(spec: &ScanSpec, fields: &[Field], entry_only: bool) -> Sources {
-        let table = &spec.table;
-        let mut slots = Vec::with_capacity(table.columns.len());
-        for id in (0..table.columns.len()).map(|at| ColumnId(at as u16)) {
-            let in_key = table.key.undoable().contains(&id);
-            let slot = match &spec.index {
-                Some(index) if entry_only && index.include.contains(&id) => Slot::Packed,
-                Some(index) if entry_only && (in_key || index.layout.undoable().contains(&id)) => Slot::Key,
-                _ if in_key => Slot::Key,
-                _ if table.column(id).family == FamilyId::DEFAULT => Slot::Packed,
-                _ => Slot::Other(0),
-            };
-            slots.push(slot);
-        }
-        let columns: Vec<ColumnId> = fields
-            .iter()
-            .filter_map(|f| match f {
-                Field::Column(id) => Some(*id),
-                Field::Rowkey | Field::PrimaryRowkey => None,
-            })
-            .collect();
-        let mut families: Vec<FamilyId> = columns
-            .iter()
-            .filter_map(|id| match slots[usize::from(id.0)] {
-                Slot::Packed | Slot::Other(_) if !entry_only => Some(table.column(*id).family),
-                _ => None,
-            })
-            .collect();
-        families.sort_unstable();
-        families.dedup();
-        for id in &columns {
-            if let Slot::Other(place) = &mut slots[usize::from(id.0)] {
-                let before = families.iter().take_while(|family| **family != table.column(*id).family);
-                *place = before.filter(|family| **family != FamilyId::DEFAULT).count();
+        let mut sources = Sources {
+            slots: vec![Slot::Packed; spec.table.columns.len()],
+            families: Vec::new(),
+            decode_layout: false,
+            decode_pointer: false,
+        };
+        let entry = spec.index.as_ref().filter(|_| entry_only);
+        for field in fields {
+            if let Field::Column(id) = field {
+                sources.add(&spec.table, entry, *id);
             }
         }
-        let keyed = |id: &&ColumnId| slots[usize::from(id.0)] == Slot::Key;
-        let mut from_key = columns.iter().filter(keyed);
-        let (mut decode_layout, mut decode_pointer) = (false, false);
-        match &spec.index {
-            Some(index) if entry_only => {
-                for id in from_key {
-                    if index.layout.undoable().contains(id) {
-                        decode_layout = true;
-                    } else {
-                        decode_pointer = true;
-                    }
+        sources.families.sort_unstable();
+        for (slot, column) in sources.slots.iter_mut().zip(&spec.table.columns) {
+            if let Slot::Other(place) = slot {
+                let others = sources.families.iter().filter(|family| **family != FamilyId::DEFAULT);
+                *place = others.take_while(|family| **family != column.family).count();
+            }
+        }
+        sources
+    }
+
+    fn add(&mut self, table: &TableDef, entry: Option<&IndexDef>, id: ColumnId) {
+        let slot = &mut self.slots[usize::from(id.0)];
+        match entry {
+            Some(index) if index.include.contains(&id) => {}
+            Some(index) if index.layout.undoable().contains(&id) => {
+                *slot = Slot::Key;
+                self.decode_layout = true;
+            }
+            _ if table.key.undoable().contains(&id) => {
+                *slot = Slot::Key;
+                self.decode_pointer = true;
+            }
+            Some(_) => {}
+            None => {
+                let family = table.column(id).family;
+                if family != FamilyId::DEFAULT {
+                    *slot = Slot::Other(0);
+                }
+                if !self.families.contains(&family) {
+                    self.families.push(family);
                 }
             }
-            _ => decode_pointer = from_key.next().is_some(),
         }
-        Sources { slots, families, decode_layout, decode_pointer }
     }
 }
 
