@@ -14,6 +14,7 @@ mod extremes;
 mod functions;
 mod hints;
 mod integers;
+mod learned;
 mod membership;
 mod order;
 mod parallel;

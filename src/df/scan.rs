@@ -1,11 +1,12 @@
 //! Our scan as a DataFusion execution plan.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::Statistics;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
@@ -13,16 +14,21 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
 
 use super::errors::to_df;
+use super::learned::{self, learned};
 use super::table::{Binding, Bound, Request};
 use crate::access::{Described, OrderBy, describe};
 use crate::error::{Error, Result};
 use crate::exec::scan::{Counters, PARALLEL_ENTRIES, PIECES, Scan, ScanSpec};
+use crate::plan::Predicate;
 
 /// One access of one statement.
 #[derive(Clone)]
@@ -35,6 +41,10 @@ pub struct ScanExec {
     pub limit: Option<u64>,
     /// What it did so far.
     pub counters: Arc<Counters>,
+    /// Conditions that joins above learn while the plan runs.
+    learned: Vec<Arc<dyn PhysicalExpr>>,
+    /// How it is reached after all, when they were learned.
+    narrowed: Arc<OnceLock<Option<Bound>>>,
     /// Rows come in the order wanted.
     ordered: bool,
     /// Scans that share the work.
@@ -60,12 +70,28 @@ impl ScanExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        ScanExec { request, bound: Some(bound), limit, counters: Arc::default(), ordered, parts, properties }
+        ScanExec {
+            request,
+            bound: Some(bound),
+            limit,
+            counters: Arc::default(),
+            learned: Vec::new(),
+            narrowed: Arc::default(),
+            ordered,
+            parts,
+            properties,
+        }
+    }
+
+    /// The same scan along a path of its own run, or without one, to be kept.
+    fn anew(&self, bound: Option<Arc<Bound>>) -> ScanExec {
+        let (counters, narrowed) = Default::default();
+        ScanExec { bound, counters, learned: Vec::new(), narrowed, ..self.clone() }
     }
 
     /// The same scan without a path, to be kept.
     pub fn unbound(&self) -> ScanExec {
-        ScanExec { bound: None, counters: Arc::default(), ..self.clone() }
+        self.anew(None)
     }
 
     /// The same scan with these of its columns, under the names of `schema`.
@@ -77,14 +103,13 @@ impl ScanExec {
     /// for them: a parameter does not suit, or the order does not come for free any more.
     pub fn bind(&self, binding: &Binding) -> Result<Option<ScanExec>> {
         let bound = self.request.bind(binding)?.filter(|b| b.spec.access.ordered || !self.ordered);
-        let with =
-            |bound| ScanExec { bound: Some(Arc::new(bound)), counters: Arc::default(), ..self.clone() };
-        Ok(bound.map(with))
+        Ok(bound.map(|bound| self.anew(Some(Arc::new(bound)))))
     }
 
-    /// The path.
+    /// The path; when the scan has started, the one it took.
     pub fn bound(&self) -> Result<&Bound> {
-        self.bound.as_deref().ok_or_else(|| Error::internal("a plan that is kept runs"))
+        let planned = || self.bound.as_deref().ok_or_else(|| Error::internal("a plan that is kept runs"));
+        self.narrowed.get().and_then(Option::as_ref).map_or_else(planned, Ok)
     }
 
     /// Is one scan, not several that share the work.
@@ -92,12 +117,38 @@ impl ScanExec {
         self.parts == 1
     }
 
-    /// Starts reading one of its parts.
+    /// Starts reading one of its parts, by what the joins above have learned. Errors: LIMIT, if it would read more
+    /// than is allowed.
     pub fn start(&self, part: usize) -> Result<Scan> {
+        if !self.learned.is_empty() && self.narrowed.get().is_none() {
+            // The first part decides, and whoever was as fast takes its decision: they cut the same ranges.
+            let _ = self.narrowed.set(self.narrow()?);
+        }
         let bound = self.bound()?;
-        let (spec, snapshot) = (Arc::clone(&bound.spec), Arc::clone(&bound.snapshot));
+        self.request.check(bound)?;
+        let (spec, snapshot) = (Arc::clone(&bound.spec), Arc::clone(&bound.binding.snapshot));
         let scan = Scan::new(spec, snapshot, self.limit, Arc::clone(&self.counters));
-        Ok(scan.with_gets_max(bound.gets_max).of_parts(part, self.parts))
+        Ok(scan.with_gets_max(bound.binding.guards.gets).of_parts(part, self.parts))
+    }
+
+    /// The path for what was learned, if there is one that does not read everything.
+    fn narrow(&self) -> Result<Option<Bound>> {
+        let (schema, names) = (&self.request.schema, self.request.names());
+        let learned = Predicate::and(self.learned.iter().map(|filter| learned(filter, schema, names)));
+        if learned.is_true() {
+            return Ok(None);
+        }
+        let narrowed = self.request.narrow(self.bound()?, learned)?;
+        let access = &narrowed.spec.access;
+        let serves = (access.ordered || !self.ordered) && !access.method.is_whole();
+        Ok(serves.then_some(narrowed))
+    }
+
+    /// Columns whose values a join above narrows, if that can lead to a better path.
+    pub fn narrowed_by(&self) -> Vec<String> {
+        let mut columns = learned::columns(&self.learned, &self.request.schema);
+        columns.retain(|column| self.request.leads(column));
+        columns
     }
 
     /// The access in EXPLAIN's words.
@@ -108,9 +159,8 @@ impl ScanExec {
 
     /// The access in its parts; `None` if the path is not chosen yet.
     pub fn described(&self, verbose: bool) -> Option<Described> {
-        let spec = &self.bound.as_ref()?.spec;
-        let index = spec.index.as_ref();
-        Some(describe(&spec.table, index, spec.as_table, &spec.access, self.limit, verbose))
+        let spec = &self.bound().ok()?.spec;
+        Some(describe(spec.source(), &spec.access, self.limit, verbose))
     }
 }
 
@@ -158,8 +208,14 @@ impl ExecutionPlan for ScanExec {
 
     fn apply_expressions(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+        see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
     ) -> DfResult<TreeNodeRecursion> {
+        // A join looks here for whether anybody wants to know what it learns.
+        for filter in &self.learned {
+            if see(filter)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
         Ok(TreeNodeRecursion::Continue)
     }
 
@@ -179,11 +235,19 @@ impl ExecutionPlan for ScanExec {
     }
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
-        let scan = self.start(partition).map_err(to_df)?;
-        let batches = futures::stream::try_unfold(scan, |mut scan| async move {
-            // Gives a waiting cancellation its turn between two batches.
-            tokio::task::consume_budget().await;
-            Ok(scan.next_batch().map_err(to_df)?.map(|batch| (batch, scan)))
+        // Started by the first batch that is asked for: a join asks when it has learned what it can match.
+        let this = self.clone();
+        let batches = futures::stream::try_unfold(None, move |scan| {
+            let this = this.clone();
+            async move {
+                let mut scan = match scan {
+                    Some(scan) => scan,
+                    None => this.start(partition).map_err(to_df)?,
+                };
+                // Gives a waiting cancellation its turn between two batches.
+                tokio::task::consume_budget().await;
+                Ok(scan.next_batch().map_err(to_df)?.map(|batch| (batch, Some(scan))))
+            }
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.request.schema), batches)))
     }
@@ -191,7 +255,7 @@ impl ExecutionPlan for ScanExec {
     fn partition_statistics(&self, _: Option<usize>) -> DfResult<Arc<Statistics>> {
         let mut statistics = Statistics::new_unknown(&self.request.schema);
         if let Some(bound) = &self.bound {
-            statistics.num_rows = Precision::Inexact(bound.spec.access.entries.ceil() as usize);
+            statistics.num_rows = Precision::Inexact(bound.rows.ceil() as usize);
         }
         Ok(Arc::new(statistics))
     }
@@ -203,7 +267,24 @@ impl ExecutionPlan for ScanExec {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => b.or(a),
         };
-        Some(Arc::new(ScanExec { limit, ..self.clone() }))
+        Some(Arc::new(ScanExec { limit, learned: Vec::new(), ..self.clone() }))
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        pushed: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> DfResult<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let filters = pushed.parent_filters.iter().map(|parent| &parent.filter);
+        let learned: Vec<_> = filters.filter(|filter| learned::is_dynamic(filter)).cloned().collect();
+        // Whoever counts rows counts them before the join does.
+        let takes = phase == FilterPushdownPhase::Post && self.limit.is_none() && !learned.is_empty();
+        let answer = FilterPushdownPropagation::all_unsupported(pushed);
+        if !takes {
+            return Ok(answer);
+        }
+        Ok(answer.with_updated_node(Arc::new(ScanExec { learned, ..self.clone() })))
     }
 
     fn fetch(&self) -> Option<usize> {

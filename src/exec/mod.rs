@@ -7,6 +7,7 @@
 pub mod bulk;
 pub mod check;
 pub mod dml;
+mod gather;
 mod jump;
 mod pieces;
 mod run;

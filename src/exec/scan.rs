@@ -11,11 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
+use super::gather::Gather;
 pub use super::pieces::PIECES;
 use super::view::{Found, Scratch, Sources, View, entry_view};
 pub use super::view::{field_type, key_value};
 use super::walk::{Side, Visited, Walk};
-use crate::access::{Access, Method, Path, describe, refused};
+use crate::access::{Access, Method, Path, Source, describe, refused};
 use crate::error::{Error, Result};
 use crate::index::open_entry;
 use crate::key::{Rowkey, hex};
@@ -75,6 +76,16 @@ pub struct ScanSpec {
     pub schema: SchemaRef,
 }
 
+impl ScanSpec {
+    /// What is read.
+    pub fn source(&self) -> Source<'_> {
+        match &self.index {
+            Some(index) if self.as_table => Source::Index(&self.table, index),
+            _ => Source::Table(&self.table),
+        }
+    }
+}
+
 /// Where the next pull goes on.
 enum Position {
     /// The keys not yet asked for start here.
@@ -83,6 +94,8 @@ enum Position {
     Walk(Box<Walk>),
     /// So many rows are left of which nothing is asked but that they are there.
     Count(u64),
+    /// Rowkeys that are being found, then asked for.
+    Gather(Box<Gather>),
 }
 
 /// A scan under way.
@@ -112,7 +125,7 @@ impl Scan {
     ) -> Scan {
         let mut row_fields = spec.access.filter.fields();
         row_fields.extend(&spec.output);
-        let row_sources = Sources::new(&spec, &row_fields, false);
+        let row_sources = Sources::new(&spec.table, None, &row_fields);
         let entry_sources = match spec.access.path {
             Path::Primary => None,
             Path::IndexFetch(_) => Some(spec.access.entry_filter.fields()),
@@ -121,11 +134,15 @@ impl Scan {
                 Some(row_fields)
             }
         };
-        let entry_sources = entry_sources.map(|fields| Sources::new(&spec, &fields, true));
+        let entry_sources =
+            entry_sources.map(|fields| Sources::new(&spec.table, spec.index.as_ref(), &fields));
         let keyspace = spec.index.as_ref().map_or(spec.table.rows(), |index| index.keyspace);
         let position = match &spec.access.method {
             Method::Empty | Method::Get(_) => Position::Keys(0),
             method @ Method::Scan { .. } => Position::Walk(Box::new(Walk::new(method, keyspace))),
+            Method::Gather { set, branches, direction } => {
+                Position::Gather(Box::new(Gather::new(&spec, *set, branches, *direction)))
+            }
         };
         Scan {
             spec,
@@ -180,8 +197,7 @@ impl Scan {
         if done <= max {
             return Ok(());
         }
-        let ScanSpec { table, index, as_table, access, .. } = &*self.spec;
-        let plan = describe(table, index.as_ref(), *as_table, access, None, false).to_string();
+        let plan = describe(self.spec.source(), &self.spec.access, None, false).to_string();
         let error = refused(&format!("the statement made {done} GETs"), "max_gets", max, &plan);
         Err(error.hint("include the wanted columns in the index, narrow the WHERE, or RESET max_gets"))
     }
@@ -236,6 +252,7 @@ impl Scan {
                 *left -= rows as u64;
                 *left > 0
             }
+            (Position::Gather(gather), ..) => gather.go(&pull, out)?,
             (Position::Keys(_), ..) => false,
         };
         self.check_gets()?;
@@ -246,7 +263,7 @@ impl Scan {
 }
 
 /// Takes the rows of one pull.
-trait Sink {
+pub(super) trait Sink {
     /// Adds the wanted fields of a row.
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()>;
 
@@ -268,10 +285,10 @@ trait Sink {
 type Fetched<'a> = (&'a [u8], Vec<Option<&'a [u8]>>);
 
 /// What one pull works with.
-struct Pull<'a> {
-    spec: &'a ScanSpec,
-    reader: &'a dyn Reader,
-    counters: &'a Counters,
+pub(super) struct Pull<'a> {
+    pub spec: &'a ScanSpec,
+    pub reader: &'a dyn Reader,
+    pub counters: &'a Counters,
     entry_sources: Option<&'a Sources>,
     row_sources: &'a Sources,
 }
@@ -337,10 +354,11 @@ impl<'a> Pull<'a> {
             let more = walk.go(self.reader, self.counters, &mut |key, value| {
                 let parts = open_entry(index, key, value)?;
                 let view = entry_view(self.spec, sources, index, &parts, &mut scratch)?;
-                if passes(&self.spec.access.entry_filter, &view)? {
+                let taken = passes(&self.spec.access.entry_filter, &view)?;
+                if taken {
                     pointers.push(parts.pointer.into());
                 }
-                Ok(Visited { taken: false, go_on: pointers.len() < wanted })
+                Ok(Visited { taken, go_on: pointers.len() < wanted })
             })?;
             self.fetch(index, &pointers, &mut scratch, out)?;
             if !more || out.is_full() || pointers.len() < wanted {
@@ -374,7 +392,7 @@ impl<'a> Pull<'a> {
     }
 
     /// Sealed values of the families other than the default one.
-    fn families(&self, key: &[u8]) -> Result<Vec<Option<&'a [u8]>>> {
+    pub fn families(&self, key: &[u8]) -> Result<Vec<Option<&'a [u8]>>> {
         let mut rows = Vec::new();
         for &family in self.row_sources.families.iter().filter(|f| **f != FamilyId::DEFAULT) {
             Counters::add(&self.counters.gets, 1);
@@ -390,7 +408,7 @@ impl<'a> Pull<'a> {
 
     /// Decides the filter on one row and appends it if it passes. `others`: the sealed values of the
     /// families other than the default one.
-    fn row_out<'b>(
+    pub fn row_out<'b>(
         &self,
         key: &[u8],
         default: &[u8],
@@ -426,11 +444,11 @@ fn visited(before: usize, out: &impl Sink) -> Visited {
     Visited { taken: out.rows() > before, go_on: !out.is_full() }
 }
 
-fn passes(filter: &Predicate, view: &View<'_>) -> Result<bool> {
+pub(super) fn passes(filter: &Predicate, view: &View<'_>) -> Result<bool> {
     Ok(filter.is_true() || filter.eval(view)? == Some(true))
 }
 
-fn dangling(spec: &ScanSpec, index: &IndexDef, pointer: &[u8]) -> Error {
+pub(super) fn dangling(spec: &ScanSpec, index: &IndexDef, pointer: &[u8]) -> Error {
     let table = &spec.table;
     Error::corrupt(format!("an entry of index \"{}\" points at a row that is not there", index.name))
         .why(format!("table \"{}\" has no rowkey {} ({})", table.name, table.key.show(pointer), hex(pointer)))

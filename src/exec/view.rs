@@ -34,23 +34,21 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Where `fields` are found, which may be named twice. `entry_only`: the row itself is not at hand, only
-    /// the index entry.
-    pub fn new(spec: &ScanSpec, fields: &[Field], entry_only: bool) -> Sources {
+    /// Where `fields` are found, which may be named twice: in the row, or in the entry of an index.
+    pub fn new(table: &TableDef, entry: Option<&IndexDef>, fields: &[Field]) -> Sources {
         let mut sources = Sources {
-            slots: vec![Slot::Packed; spec.table.columns.len()],
+            slots: vec![Slot::Packed; table.columns.len()],
             families: Vec::new(),
             decode_layout: false,
             decode_pointer: false,
         };
-        let entry = spec.index.as_ref().filter(|_| entry_only);
         for field in fields {
             if let Field::Column(id) = field {
-                sources.add(&spec.table, entry, *id);
+                sources.add(table, entry, *id);
             }
         }
         sources.families.sort_unstable();
-        for (slot, column) in sources.slots.iter_mut().zip(&spec.table.columns) {
+        for (slot, column) in sources.slots.iter_mut().zip(&table.columns) {
             if let Slot::Other(place) = slot {
                 let others = sources.families.iter().filter(|family| **family != FamilyId::DEFAULT);
                 *place = others.take_while(|family| **family != column.family).count();
