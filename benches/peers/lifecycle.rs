@@ -79,7 +79,7 @@ fn their_first_answer(db: &Connection) -> rusqlite::Result<f64> {
 }
 
 fn first_question() -> String {
-    format!("SELECT count(*) AS amount FROM orders WHERE order_id = {}", FIRST_ORDER + 7)
+    format!("SELECT CAST(count(*) AS DOUBLE) AS amount FROM orders WHERE order_id = {}", FIRST_ORDER + 7)
 }
 
 fn reopen(market: &Market, race: &Race) {

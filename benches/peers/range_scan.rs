@@ -65,7 +65,7 @@ const QUESTIONS: [Question; 9] = [
     },
     Question {
         what: "count of all orders",
-        sql: "SELECT count(*) AS amount FROM orders",
+        sql: "SELECT CAST(count(*) AS DOUBLE) AS amount FROM orders",
         params: |_, _| Vec::new(),
     },
 ];
