@@ -19,6 +19,7 @@ mod membership;
 mod order;
 mod parallel;
 pub mod plan;
+mod point;
 pub mod query;
 mod rewrite;
 mod scan;

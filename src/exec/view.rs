@@ -5,6 +5,7 @@
 
 use super::scan::ScanSpec;
 use super::stored::bad_rowkey;
+use crate::access::Source;
 use crate::error::{Error, Result};
 use crate::index::EntryParts;
 use crate::key::{ColumnId, hex};
@@ -143,12 +144,11 @@ impl View<'_> {
     }
 
     fn rowkey(&self, field: Field) -> Result<ValueRef<'_>> {
-        let ScanSpec { table, index, as_table, .. } = self.spec;
-        match index {
-            Some(index) if *as_table && field == Field::Rowkey => {
+        match self.spec.source() {
+            Source::Index(_, index) if field == Field::Rowkey => {
                 key_value(self.rowkey, index.layout.is_text())
             }
-            _ => key_value(self.pointer, table.key.is_text()),
+            _ => key_value(self.pointer, self.spec.table.key.is_text()),
         }
     }
 }
