@@ -97,10 +97,10 @@ enum Position {
     Keys(usize),
     /// What is left of the walk.
     Walk(Box<Walk>),
-    /// So many rows are left of which nothing is asked but that they are there.
-    Count(u64),
     /// Rowkeys that are being found, then asked for.
     Gather(Box<Gather>),
+    /// So many rows are left of which nothing is asked but that they are there.
+    Count(u64),
 }
 
 /// A scan under way.
@@ -250,13 +250,13 @@ impl Scan {
             (Position::Walk(walk), _, Path::Primary) => pull.walk_rows(walk, out)?,
             (Position::Walk(walk), _, Path::IndexOnly(_)) => pull.walk_entries(walk, out)?,
             (Position::Walk(walk), _, Path::IndexFetch(_)) => pull.walk_and_fetch(walk, out)?,
+            (Position::Gather(gather), ..) => gather.go(&pull, out)?,
             (Position::Count(left), ..) => {
                 let rows = usize::try_from(*left).unwrap_or(usize::MAX).min(out.rows_max());
                 out.append_empty(rows);
                 *left -= rows as u64;
                 *left > 0
             }
-            (Position::Gather(gather), ..) => gather.go(&pull, out)?,
             (Position::Keys(_), ..) => false,
         };
         self.check_gets()?;

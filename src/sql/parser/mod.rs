@@ -9,6 +9,7 @@
 mod admin;
 mod copy;
 mod ddl;
+mod design;
 mod dml;
 mod errors;
 mod pieces;
@@ -133,6 +134,9 @@ impl Parser<'_> {
             "SHOW" => self.show(),
             "DESCRIBE" | "DESC" => self.describe(),
             "CHECK" => self.check(),
+            "LINT" => self.lint(),
+            "SIMULATE" => self.simulate(),
+            "ADVISE" => self.advise(),
             "REPAIR" => self.repair(),
             "SET" => self.set(),
             "RESET" => self.reset(),
