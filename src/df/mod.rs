@@ -21,6 +21,7 @@ mod min_max;
 mod order;
 mod parallel;
 pub mod plan;
+mod point;
 pub mod query;
 mod rewrite;
 mod scan;

@@ -100,8 +100,7 @@ impl Plan {
     /// Ready to run; `None` if the plan does not hold for these parameters.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
         if let Some(scan) = &self.single {
-            let bound = scan.bind(binding)?;
-            return bound.map(|scan| scan.start(0).map(Run::Scan)).transpose();
+            return Ok(scan.run(binding)?.map(Run::Scan));
         }
         let bound = each_leaf(&self.root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
             None => Ok(Leaf::Same),

@@ -146,6 +146,13 @@ impl Planner {
         let plan = extremes::from_one_end(plan).and_then(order::advise).and_then(parallel::advise);
         let plan = plan.map_err(df_error)?;
         let planner = Arc::clone(state.query_planner());
+        // To share little work out to threads costs more than the work.
+        let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
+        let alone = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
+        if !parallel::is_long(&alone) {
+            return Ok(alone);
+        }
+        state.config_mut().options_mut().execution.target_partitions = threads;
         planner.create_physical_plan(&plan, &state).await.map_err(df_error)
     }
 

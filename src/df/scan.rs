@@ -102,8 +102,11 @@ impl ScanExec {
     /// The same scan for other parameters and another snapshot. `None` if the plan around it does not hold
     /// for them: a parameter does not suit, or the order does not come for free any more.
     pub fn bind(&self, binding: &Binding) -> Result<Option<ScanExec>> {
-        let bound = self.request.bind(binding)?.filter(|b| b.spec.access.ordered || !self.ordered);
-        Ok(bound.map(|bound| self.anew(Some(Arc::new(bound)))))
+        Ok(self.rebound(binding)?.map(|bound| self.anew(Some(Arc::new(bound)))))
+    }
+
+    fn rebound(&self, binding: &Binding) -> Result<Option<Bound>> {
+        Ok(self.request.bind(binding)?.filter(|bound| bound.spec.access.ordered || !self.ordered))
     }
 
     /// The path; when the scan has started, the one it took.
@@ -120,15 +123,26 @@ impl ScanExec {
     /// Starts reading one of its parts, by what the joins above have learned. Errors: LIMIT, if it would read more
     /// than is allowed.
     pub fn start(&self, part: usize) -> Result<Scan> {
-        // The part that starts first settles it for all, which read along one path.
-        if self.narrowed.get().is_none() {
-            let narrowed = self.narrow()?;
-            self.narrowed.get_or_init(|| narrowed);
+        if !self.learned.is_empty() && self.narrowed.get().is_none() {
+            // The first part decides, and whoever was as fast takes its decision: they cut the same ranges.
+            let _ = self.narrowed.set(self.narrow()?);
         }
-        let bound = self.bound()?;
+        self.scan(self.bound()?, Arc::clone(&self.counters), part)
+    }
+
+    /// Reads for other parameters and another snapshot, on its own. `None`: as [`ScanExec::bind`].
+    pub fn run(&self, binding: &Binding) -> Result<Option<Scan>> {
+        if let Some(spec) = self.request.point(binding) {
+            let snapshot = Arc::clone(&binding.snapshot);
+            return Ok(Some(Scan::new(Arc::new(spec), snapshot, self.limit, Arc::default())));
+        }
+        self.rebound(binding)?.map(|bound| self.scan(&bound, Arc::default(), 0)).transpose()
+    }
+
+    fn scan(&self, bound: &Bound, counters: Arc<Counters>, part: usize) -> Result<Scan> {
         self.request.check(bound)?;
         let (spec, snapshot) = (Arc::clone(&bound.spec), Arc::clone(&bound.binding.snapshot));
-        let scan = Scan::new(spec, snapshot, self.limit, Arc::clone(&self.counters));
+        let scan = Scan::new(spec, snapshot, self.limit, counters);
         Ok(scan.with_gets_max(bound.binding.guards.gets).of_parts(part, self.parts))
     }
 
