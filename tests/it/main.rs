@@ -6,6 +6,7 @@ mod check;
 mod cli;
 mod concurrent;
 mod crash;
+mod damage;
 mod dice;
 mod examples;
 mod goldens;
