@@ -8,6 +8,7 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
@@ -20,14 +21,29 @@ use crate::access::NO_ROW;
 use crate::error::{Error, Result};
 use crate::exec::scan::Counters;
 
+/// An access of a plan.
+struct Seen<'p> {
+    scan: &'p ScanExec,
+    /// A join tells it what it can match.
+    joined: bool,
+}
+
+impl Seen<'_> {
+    /// Columns that take the values of a join's other side, when the plan runs.
+    fn narrowed_by(&self) -> Vec<String> {
+        if self.joined { self.scan.narrowed_by() } else { Vec::new() }
+    }
+}
+
 /// The accesses of a plan, in the order it reads them.
-fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, found: &mut Vec<&'p ScanExec>) {
+fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, joined: bool, found: &mut Vec<Seen<'p>>) {
     let any: &dyn std::any::Any = &**plan;
     if let Some(scan) = any.downcast_ref::<ScanExec>() {
-        found.push(scan);
+        found.push(Seen { scan, joined });
     }
-    for child in plan.children() {
-        accesses(child, found);
+    let tells = any.is::<HashJoinExec>() && !plan.dynamic_expressions_produced().is_empty();
+    for (i, child) in plan.children().into_iter().enumerate() {
+        accesses(child, joined || tells && i == 1, found);
     }
 }
 
@@ -35,11 +51,13 @@ fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, found: &mut Vec<&'p ScanExec>)
 /// bytes, and estimates.
 pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> Vec<String> {
     let mut found = Vec::new();
-    accesses(plan, &mut found);
+    accesses(plan, false, &mut found);
     let mut lines = Vec::new();
-    for scan in &found {
-        let mut line = scan.describe(verbose);
-        let Ok(bound) = scan.bound() else { continue };
+    for seen in &found {
+        let scan = seen.scan;
+        let (Ok(bound), Some(described)) = (scan.bound(), scan.described(verbose)) else { continue };
+        let mut described = described.lines();
+        let mut line = described.remove(0);
         if verbose {
             line.push_str(&format!(" estimate={}", bound.spec.access.entries.ceil()));
         }
@@ -47,7 +65,12 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
             counted(&scan.counters).iter().for_each(|(name, n)| line.push_str(&format!(" {name}={n}")));
         }
         lines.push(line);
+        lines.extend(described);
         lines.push(format!("  chosen: {}", bound.chosen));
+        let narrowed = seen.narrowed_by();
+        if !narrowed.is_empty() {
+            lines.push(format!("  at run time: {} IN (what the join finds)", narrowed.join(", ")));
+        }
         lines.extend(bound.rejected.iter().map(|(index, why)| format!("  rejected: {index}: {why}")));
         lines.extend(bound.note.iter().map(|note| format!("  note: {note}")));
     }
@@ -66,9 +89,10 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
 /// rows. Errors: internal, if it cannot be written.
 pub fn explain_json(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> Result<String> {
     let mut found = Vec::new();
-    accesses(plan, &mut found);
+    accesses(plan, false, &mut found);
     let mut all = Vec::new();
-    for scan in found {
+    for seen in found {
+        let scan = seen.scan;
         let bound = scan.bound()?;
         let mut access = serde_json::to_value(scan.described(verbose))
             .map_err(|e| Error::internal("a plan cannot be written as JSON").caused_by(e))?;
@@ -81,6 +105,10 @@ pub fn explain_json(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool
         fields.insert("chosen".into(), json!(bound.chosen));
         let rejected = bound.rejected.iter().map(|(index, why)| json!({ "index": index, "reason": why }));
         fields.insert("rejected".into(), rejected.collect());
+        let narrowed = seen.narrowed_by();
+        if !narrowed.is_empty() {
+            fields.insert("narrowed_by_join".into(), json!(narrowed));
+        }
         if let Some(note) = &bound.note {
             fields.insert("note".into(), json!(note));
         }

@@ -163,6 +163,12 @@ impl Reader for RecordingReader<'_> {
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
         self.base.entries(keyspace)
     }
+
+    /// Whoever knows their number has read them all.
+    fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
+        lock(self.reads).add(keyspace, KeyRange::all());
+        self.base.count(keyspace)
+    }
 }
 
 /// How far a cursor came.

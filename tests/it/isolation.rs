@@ -102,6 +102,7 @@ fn a_phantom_is_a_conflict_and_a_row_elsewhere_is_none() {
                 "DELETE FROM orders WHERE id = 21",
                 false,
             ),
+            ("count(*) AS n FROM orders", "INSERT INTO orders VALUES (900, 1)", true),
             ("id AS n FROM orders ORDER BY id LIMIT 3", "DELETE FROM orders WHERE id = 2", true),
             ("id AS n FROM orders ORDER BY id LIMIT 3", "DELETE FROM orders WHERE id = 50", false),
             ("id AS n FROM orders ORDER BY id DESC LIMIT 3", "INSERT INTO orders VALUES (600, 1)", true),
