@@ -308,8 +308,8 @@ fn a_builder_to_be_killed() {
     println!("opened");
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for id in (1..=10_000).step_by(20) {
-                let sql = format!("UPDATE t SET v = v + 100000 WHERE id BETWEEN {id} AND {}", id + 9);
+            for id in (1..=10_000).step_by(100) {
+                let sql = format!("UPDATE t SET v = v + 100000 WHERE id BETWEEN {id} AND {}", id + 49);
                 db.execute(&sql).unwrap();
                 println!("changed {id}");
             }
@@ -349,7 +349,7 @@ fn an_index_that_is_built_under_a_writer_survives_kills() {
         for line in lines {
             if let Some(id) = line.strip_prefix("changed ") {
                 let id: usize = id.parse().unwrap();
-                (id..id + 10).for_each(|id| sure[id] = true);
+                (id..id + 50).for_each(|id| sure[id] = true);
             }
         }
         child.wait().unwrap();

@@ -109,7 +109,7 @@ fn a_phantom_is_a_conflict_and_a_row_elsewhere_is_none() {
             ("id AS n FROM orders WHERE id = 700", "INSERT INTO orders VALUES (700, 1)", true),
             ("id AS n FROM orders WHERE id = 701", "INSERT INTO orders VALUES (702, 1)", false),
             ("id AS n FROM orders WHERE id IN (30, 31)", "UPDATE orders SET buyer = 0 WHERE id = 31", true),
-            ("max(id) AS n FROM orders", "INSERT INTO orders VALUES (800, 1)", true),
+            ("max(id) AS n FROM orders", "INSERT INTO orders VALUES (950, 1)", true),
             ("count(*) AS n FROM totals", "TRUNCATE TABLE totals", true),
         ];
         for (n, (read, write, conflicts)) in cases.into_iter().enumerate() {
