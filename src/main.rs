@@ -1,7 +1,7 @@
 //! The `rowkeydb` command: a shell, a script runner, a demo.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -69,6 +69,13 @@ enum Command {
         #[command(flatten)]
         options: Options,
     },
+    /// Make a database of a backup that BACKUP TO 'folder' wrote
+    Restore {
+        /// Folder of the backup
+        backup: PathBuf,
+        /// Folder of the new database, which must not exist yet
+        db: PathBuf,
+    },
     /// Fill a database with a marketplace and open the shell on it
     Demo {
         /// How many orders, up to 10 million
@@ -91,6 +98,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match cli.command {
         Some(Command::Run { files, options }) => run(options.db_option.clone(), &options, &files),
+        Some(Command::Restore { backup, db }) => restore(&backup, &db),
         Some(Command::Demo { orders, db }) => run_demo(db, orders),
         None => {
             let db = cli.db.or_else(|| cli.options.db_option.clone());
@@ -136,6 +144,17 @@ fn run_demo(db: Option<PathBuf>, orders: u64) -> Result<ExitCode> {
         let mut console = console(database, &Options::default())?;
         prompt(&mut console, &name)?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Copies a backup, which is a database, and checks it on the way.
+fn restore(backup: &Path, db: &Path) -> Result<ExitCode> {
+    if !backup.is_dir() {
+        return Err(Error::invalid(format!("there is no backup {}", backup.display()))
+            .hint("name the folder that BACKUP TO 'folder' wrote"));
+    }
+    let entries = Database::open(backup)?.backup(db)?;
+    println!("restored {entries} entries to {}", db.display());
     Ok(ExitCode::SUCCESS)
 }
 

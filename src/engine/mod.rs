@@ -6,6 +6,7 @@
 
 mod analyze;
 mod api;
+mod backup;
 mod build;
 mod bulk;
 mod copy;
@@ -38,6 +39,7 @@ use crate::catalog::Catalog;
 use crate::df::query::Planner;
 use crate::error::{Error, Result};
 use crate::exec::trace::show_mutation;
+use crate::exec::watch::Watch;
 use crate::store::{EmbeddedOptions, EmbeddedStore, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
 use plans::Plans;
 use runtime::Runtime;
@@ -121,6 +123,15 @@ impl Database {
         }));
         build::resume(&db)?;
         Ok(db)
+    }
+
+    /// Copies everything committed now into a new directory, which is then a database; gives the number of
+    /// entries. Readers and writers go on meanwhile.
+    ///
+    /// Errors: there is something at `to` already; the disk refuses; `Corrupt`, naming the entry, when this
+    /// database is damaged. Nothing is at `to` then.
+    pub fn backup(&self, to: impl AsRef<Path>) -> Result<u64> {
+        backup::backup(self, to.as_ref(), &Watch::default())
     }
 
     /// Where it lies; `None` in memory.

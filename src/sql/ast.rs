@@ -69,6 +69,8 @@ pub enum Statement {
     DescribeKey { name: Ident },
     /// `CHECK TABLE t`
     Check(Check),
+    /// `BACKUP TO 'directory'`
+    Backup { path: String },
     /// `REPAIR INDEX i [DRY RUN]`
     Repair { index: Ident, dry_run: bool },
     /// `SET name = value`; NULL for DEFAULT
@@ -512,6 +514,7 @@ impl Statement {
             Statement::Show(_) => "SHOW",
             Statement::Describe { .. } | Statement::DescribeKey { .. } => "DESCRIBE",
             Statement::Check(_) => "CHECK",
+            Statement::Backup { .. } => "BACKUP",
             Statement::Repair { .. } => "REPAIR",
             Statement::Set { .. } => "SET",
         }
@@ -549,6 +552,7 @@ impl Statement {
             | Statement::Describe { .. }
             | Statement::DescribeKey { .. }
             | Statement::Check(_)
+            | Statement::Backup { .. }
             | Statement::Set { .. } => true,
         }
     }

@@ -74,6 +74,7 @@ macro_rules! walk {
                         | Statement::Describe { .. }
                         | Statement::DescribeKey { .. }
                         | Statement::Check(_)
+                        | Statement::Backup { .. }
                         | Statement::Repair { .. }
                         | Statement::Set { .. } => ControlFlow::Continue(()),
                     }

@@ -1,5 +1,6 @@
 //! Integration tests, one binary.
 
+mod backup;
 mod bulk;
 mod carets;
 mod check;

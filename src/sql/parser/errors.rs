@@ -13,6 +13,7 @@ use crate::suggest::did_you_mean;
 const STATEMENTS: &[&str] = &[
     "ALTER",
     "ANALYZE",
+    "BACKUP",
     "BEGIN",
     "CHECK",
     "COMMIT",

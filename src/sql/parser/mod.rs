@@ -133,6 +133,7 @@ impl Parser<'_> {
             "SHOW" => self.show(),
             "DESCRIBE" | "DESC" => self.describe(),
             "CHECK" => self.check(),
+            "BACKUP" => self.backup(),
             "REPAIR" => self.repair(),
             "SET" => self.set(),
             "RESET" => self.reset(),
