@@ -69,6 +69,11 @@ enum Command {
         #[command(flatten)]
         options: Options,
     },
+    /// Write a database as an SQL script to standard output
+    Dump {
+        /// Folder of the database
+        db: PathBuf,
+    },
     /// Make a database of a backup that BACKUP TO 'folder' wrote
     Restore {
         /// Folder of the backup
@@ -98,6 +103,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match cli.command {
         Some(Command::Run { files, options }) => run(options.db_option.clone(), &options, &files),
+        Some(Command::Dump { db }) => dump(&db),
         Some(Command::Restore { backup, db }) => restore(&backup, &db),
         Some(Command::Demo { orders, db }) => run_demo(db, orders),
         None => {
@@ -145,6 +151,22 @@ fn run_demo(db: Option<PathBuf>, orders: u64) -> Result<ExitCode> {
         prompt(&mut console, &name)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn dump(db: &Path) -> Result<ExitCode> {
+    if !db.is_dir() {
+        return Err(Error::invalid(format!("there is no database {}", db.display())));
+    }
+    match Database::open(db)?.dump(&mut BufWriter::new(io::stdout().lock())) {
+        // Whoever read it has seen enough, as in `| head`.
+        Err(e) if is_broken_pipe(&e) => Ok(ExitCode::SUCCESS),
+        ended => ended.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn is_broken_pipe(error: &Error) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    source.is_some_and(|source| source.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Copies a backup, which is a database, and checks it on the way.

@@ -11,6 +11,7 @@ mod build;
 mod bulk;
 mod copy;
 mod ddl;
+mod dump;
 mod native;
 mod outcome;
 mod plans;
@@ -24,6 +25,7 @@ mod vet;
 mod view;
 mod write;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
@@ -132,6 +134,11 @@ impl Database {
     /// database is damaged. Nothing is at `to` then.
     pub fn backup(&self, to: impl AsRef<Path>) -> Result<u64> {
         backup::backup(self, to.as_ref(), &Watch::default())
+    }
+
+    /// Writes an SQL script that makes this database again: tables, rows, index tables and views of one moment.
+    pub fn dump(&self, out: &mut dyn Write) -> Result<()> {
+        dump::dump(self, out)
     }
 
     /// Where it lies; `None` in memory.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{Checker, Depth, Problem};
 use crate::key::KeyRange;
 use crate::row::{Compression, field};
-use crate::schema::{Column, FamilyId, IndexDef, TableDef};
+use crate::schema::{Column, FamilyId, IndexDef, TableDef, ViewDef};
 use crate::sql::{Check, CheckTarget, Show, name_of, span_of_name};
 use crate::store::Direction;
 use crate::value::ColumnType;
@@ -52,7 +52,7 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
                     Some(index) => create_index_sql(&table, index),
                     None => return Err(Error::internal("an index without its definition")),
                 },
-                Some(Relation::View(v)) => format!("CREATE VIEW {} AS {}", name_sql(&v.name), v.sql),
+                Some(Relation::View(view)) => create_view_sql(&view),
                 None => return Err(catalog.unknown(&name_of(name)).at(span_of_name(name))),
             };
             rows_of(vec![("name", text(vec![name_of(name)])), ("sql", text(vec![sql]))])
@@ -306,7 +306,7 @@ pub fn layout_sql(layout: &crate::key::KeyLayout) -> String {
 }
 
 /// A name as it can be written: quoted if it must be.
-fn name_sql(name: &str) -> String {
+pub fn name_sql(name: &str) -> String {
     let mut chars = name.chars();
     let plain = chars.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
         && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
@@ -357,6 +357,13 @@ pub fn create_table_sql(table: &TableDef) -> String {
     }
     let _ = write!(out, "  PRIMARY KEY ({})\n)", layout_sql(&table.key));
     out
+}
+
+/// The statement that makes this view.
+pub fn create_view_sql(view: &ViewDef) -> String {
+    let columns: Vec<String> = view.columns.iter().map(|name| name_sql(name)).collect();
+    let columns = if columns.is_empty() { String::new() } else { format!(" ({})", columns.join(", ")) };
+    format!("CREATE VIEW {}{columns} AS {}", name_sql(&view.name), view.sql)
 }
 
 /// The statement that makes this index table.

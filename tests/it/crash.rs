@@ -291,6 +291,9 @@ fn killed_at_any_moment_it_has_done_what_it_acknowledged_and_nothing_by_halves()
             assert_eq!(differing, None, "kill {kill}, seed {seed}, during {under_way}");
             assert_eq!(found.len(), expected.len(), "kill {kill}, seed {seed}, during {under_way}");
         }
+        if kill % 500 == 499 {
+            println!("{} kills, {acknowledged} statements acknowledged", kill + 1);
+        }
     }
     println!(
         "{kills} kills, {acknowledged} statements acknowledged, {unacknowledged} done but not yet; seed {seed}"
