@@ -24,6 +24,7 @@
 pub mod access;
 pub mod catalog;
 pub mod demo;
+pub mod design;
 pub mod df;
 pub mod engine;
 pub mod error;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use rowkeydb::demo;
+use rowkeydb::design;
 use rowkeydb::engine::Database;
 use rowkeydb::error::{Error, Result};
 use rowkeydb::shell::script::{self, Input, Source};
@@ -22,6 +23,13 @@ Examples:
   rowkeydb run --input jsonl -          {\"sql\": \"...\", \"params\": [...]} in, one JSON object out
 
 Exit status: 0 when everything succeeded, 1 when a statement failed, 2 when the command line is wrong.";
+
+const HEATMAP: &str = "\
+Examples:
+  rowkeydb heatmap --db shop 'SIMULATE WRITES ON orders INTO 16 REGIONS UNDER LAYOUT (order_time, order_id)'
+  rowkeydb heatmap --setup 'CREATE TABLE t (id BIGINT PRIMARY KEY)' \\
+    'SIMULATE WRITES ON t FROM (SELECT value AS id FROM generate_series(1, 100000) ORDER BY 1)
+     UNDER LAYOUT (reverse(lpad(id, 12))), LAYOUT (md5_bucket(id, 16), id)'";
 
 /// SQL over sorted keys: declare the rowkey, see every range it reads.
 #[derive(Parser)]
@@ -81,6 +89,34 @@ enum Command {
         /// Folder of the new database, which must not exist yet
         db: PathBuf,
     },
+    /// Print the entries of a table, index, family or the catalog: key in hex, then decoded
+    Keydump {
+        /// Folder of the database
+        db: PathBuf,
+        /// orders, orders_by_buyer, orders.details or catalog
+        keyspace: String,
+        /// Only keys that start with this text, or with these bytes if written 0x0a0b
+        #[arg(long, default_value = "", hide_default_value = true)]
+        prefix: String,
+        /// So many entries at the most
+        #[arg(long, value_name = "N", default_value_t = 1000)]
+        limit: u64,
+    },
+    /// Draw where writes go: a page of HTML, and blocks in the terminal
+    #[command(after_help = HEATMAP)]
+    Heatmap {
+        /// Folder of the database; without it: in memory, for what --setup makes
+        #[arg(long, value_name = "DB")]
+        db: Option<PathBuf>,
+        /// A SIMULATE statement
+        statement: String,
+        /// Statements to run before, such as a CREATE TABLE that is being thought about
+        #[arg(long, value_name = "SQL")]
+        setup: Vec<String>,
+        /// Where the page is written
+        #[arg(short, long, value_name = "FILE", default_value = "heatmap.html")]
+        out: PathBuf,
+    },
     /// Fill a database with a marketplace and open the shell on it
     Demo {
         /// How many orders, up to 10 million
@@ -105,6 +141,8 @@ fn main() -> ExitCode {
         Some(Command::Run { files, options }) => run(options.db_option.clone(), &options, &files),
         Some(Command::Dump { db }) => dump(&db),
         Some(Command::Restore { backup, db }) => restore(&backup, &db),
+        Some(Command::Keydump { db, keyspace, prefix, limit }) => keydump(&db, &keyspace, &prefix, limit),
+        Some(Command::Heatmap { db, statement, setup, out }) => heatmap(db, &setup, &statement, &out),
         Some(Command::Demo { orders, db }) => run_demo(db, orders),
         None => {
             let db = cli.db.or_else(|| cli.options.db_option.clone());
@@ -154,10 +192,7 @@ fn run_demo(db: Option<PathBuf>, orders: u64) -> Result<ExitCode> {
 }
 
 fn dump(db: &Path) -> Result<ExitCode> {
-    if !db.is_dir() {
-        return Err(Error::invalid(format!("there is no database {}", db.display())));
-    }
-    match Database::open(db)?.dump(&mut BufWriter::new(io::stdout().lock())) {
+    match open_existing(db)?.dump(&mut BufWriter::new(io::stdout().lock())) {
         // Whoever read it has seen enough, as in `| head`.
         Err(e) if is_broken_pipe(&e) => Ok(ExitCode::SUCCESS),
         ended => ended.map(|()| ExitCode::SUCCESS),
@@ -171,13 +206,73 @@ fn is_broken_pipe(error: &Error) -> bool {
 
 /// Copies a backup, which is a database, and checks it on the way.
 fn restore(backup: &Path, db: &Path) -> Result<ExitCode> {
-    if !backup.is_dir() {
-        return Err(Error::invalid(format!("there is no backup {}", backup.display()))
-            .hint("name the folder that BACKUP TO 'folder' wrote"));
-    }
-    let entries = Database::open(backup)?.backup(db)?;
+    let entries = open_existing(backup)?.backup(db)?;
     println!("restored {entries} entries to {}", db.display());
     Ok(ExitCode::SUCCESS)
+}
+
+fn keydump(db: &Path, keyspace: &str, prefix: &str, limit: u64) -> Result<ExitCode> {
+    let prefix = match prefix.strip_prefix("0x") {
+        Some(digits) => bytes_of_hex(digits)?,
+        None => prefix.as_bytes().to_vec(),
+    };
+    let database = open_existing(db)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut closed = false;
+    let more = database.keydump(keyspace, &prefix, limit, &mut |line| match writeln!(out, "{line}") {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+            closed = true;
+            Err(e.into())
+        }
+        written => Ok(written?),
+    });
+    match more {
+        // Whoever read our output has seen enough, as in `| head`.
+        Err(_) if closed => return Ok(ExitCode::SUCCESS),
+        Err(e) => return Err(e),
+        Ok(more) => {
+            out.flush()?;
+            if more {
+                eprintln!("-- more entries follow: --limit N prints more, --prefix only some");
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn heatmap(db: Option<PathBuf>, setup: &[String], statement: &str, out: &Path) -> Result<ExitCode> {
+    let database = db.as_deref().map_or_else(Database::in_memory, open_existing)?;
+    let mut session = database.session();
+    for sql in setup {
+        for warning in session.execute(sql, &[])?.warnings {
+            eprintln!("{warning}");
+        }
+    }
+    let panels = session.heatmap(statement)?;
+    std::fs::write(out, design::heatmap::html("Where the writes go", &panels))
+        .map_err(|e| Error::from(e).why(format!("{} cannot be written", out.display())))?;
+    for panel in &panels {
+        println!("{}", panel.blocks(has_color()));
+    }
+    println!("{} has the pictures", out.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bytes_of_hex(digits: &str) -> Result<Vec<u8>> {
+    let byte = |at: usize| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+    bytes.ok_or_else(|| {
+        Error::invalid(format!("\"{digits}\" is not hex")).hint("write two digits a byte, as in 0x0a0b")
+    })
+}
+
+/// A database to be looked at: one that is not there is not made.
+fn open_existing(path: &Path) -> Result<Database> {
+    if !path.is_dir() {
+        return Err(Error::invalid(format!("there is no database in {}", path.display()))
+            .hint("give the folder of one"));
+    }
+    Database::open(path)
 }
 
 /// What the shell calls the database.

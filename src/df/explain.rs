@@ -17,9 +17,10 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use serde_json::{Value, json};
 
 use super::scan::ScanExec;
-use crate::access::NO_ROW;
+use super::table::Binding;
+use crate::access::{NO_ROW, Need};
 use crate::error::{Error, Result};
-use crate::exec::scan::Counters;
+use crate::exec::scan::{Counters, ScanSpec};
 
 /// An access of a plan.
 struct Seen<'p> {
@@ -117,6 +118,38 @@ pub fn explain_json(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool
     let mut above = Vec::new();
     operators(plan, 0, verbose, &mut above);
     Ok(json!({ "accesses": all, "operators": above }).to_string())
+}
+
+/// What the accesses of a plan that has run have read, all together.
+pub fn reads(plan: &Arc<dyn ExecutionPlan>) -> Reads {
+    let mut found = Vec::new();
+    accesses(plan, false, &mut found);
+    let sum = |of: fn(&Counters) -> &AtomicU64| {
+        found.iter().map(|seen| of(&seen.scan.counters).load(Ordering::Relaxed)).sum()
+    };
+    Reads { gets: sum(|c| &c.gets), entries: sum(|c| &c.entries), fetched: sum(|c| &c.fetched) }
+}
+
+/// What the accesses of a plan want, with the table or index each takes.
+pub fn needs(plan: &Arc<dyn ExecutionPlan>, binding: &Binding) -> Vec<(Need, Arc<ScanSpec>)> {
+    let mut found = Vec::new();
+    accesses(plan, false, &mut found);
+    let need = |seen: Seen<'_>| {
+        let scan = seen.scan;
+        Some((scan.request.need(binding)?, Arc::clone(&scan.bound().ok()?.spec)))
+    };
+    found.into_iter().filter_map(need).collect()
+}
+
+/// Work of a plan's accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// GETs by key.
+    pub gets: u64,
+    /// Entries looked at.
+    pub entries: u64,
+    /// Rows read for index entries.
+    pub fetched: u64,
 }
 
 /// What a scan did, by the names of its counters.

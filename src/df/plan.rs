@@ -26,8 +26,9 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 use super::errors::df_error;
 use super::scan::ScanExec;
 use super::table::Binding;
+use crate::access::Need;
 use crate::error::Result;
-use crate::exec::scan::Scan;
+use crate::exec::scan::{Scan, ScanSpec};
 use crate::sql;
 
 /// A plan without a snapshot, to be kept.
@@ -73,6 +74,22 @@ impl Plan {
     /// Columns of its batches.
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+
+    /// What its scans want with this binding, and the paths they take; nothing of a scan whose parameters do
+    /// not suit.
+    pub fn paths(&self, binding: &Binding) -> Result<Vec<(Need, Arc<ScanSpec>)>> {
+        let mut paths = Vec::new();
+        each_leaf(&self.root, &mut |leaf| {
+            if let Some(scan) = leaf.downcast_ref::<ScanExec>()
+                && let Some(need) = scan.request.need(binding)
+                && let Some(bound) = scan.bind(binding)?
+            {
+                paths.push((need, Arc::clone(&bound.bound()?.spec)));
+            }
+            Ok(Leaf::Same)
+        })?;
+        Ok(paths)
     }
 
     /// Ready to run; `None` if the plan does not hold for these parameters.

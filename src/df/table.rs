@@ -15,7 +15,7 @@ use super::expr::FieldNames;
 use super::scan::ScanExec;
 use super::template::Template;
 use crate::access::{
-    Access, Choice, Each, Guards, Hints, Jumps, Need, OrderBy, Path, Source, Statistics, choose,
+    Access, Choice, Each, Guards, Hints, Jumps, Method, Need, OrderBy, Path, Source, Statistics, choose,
     choose_again, probe_jumps, rows_of,
 };
 use crate::error::{Error, Result};
@@ -187,7 +187,8 @@ impl TableSource {
         };
         let bound = request.bind(&self.binding)?;
         let bound = bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))?;
-        request.path = Some(bound.spec.access.path);
+        let access = &bound.spec.access;
+        request.path = (!matches!(access.method, Method::Gather { .. })).then_some(access.path);
         Ok(ScanExec::new(Arc::new(request), Arc::new(bound), limit))
     }
 }
@@ -197,7 +198,7 @@ impl TableSource {
 pub struct Request {
     relation: Arc<Relation>,
     filters: Vec<Template>,
-    /// The path of the first run.
+    /// The path of the first run, if it was one.
     path: Option<Path>,
     output: Vec<Field>,
     /// Columns of the scan.
@@ -234,25 +235,25 @@ impl Request {
         Request { output, schema: Arc::clone(schema), ..self.clone() }
     }
 
-    /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
-    /// filter, which then has to be planned with the value in it.
-    pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
-        let relation = &self.relation;
-        let mut predicates = Vec::with_capacity(self.filters.len());
-        for filter in &self.filters {
-            match filter.fill(&relation.names, &binding.params) {
-                Some(predicate) => predicates.push(predicate),
-                None => return Ok(None),
-            }
-        }
-        let need = Need {
+    /// What is wanted. `None` if a parameter does not suit its filter.
+    pub fn need(&self, binding: &Binding) -> Option<Need> {
+        let fill = |filter: &Template| filter.fill(&self.relation.names, &binding.params);
+        let predicates: Vec<Predicate> = self.filters.iter().map(fill).collect::<Option<_>>()?;
+        Some(Need {
             predicate: Predicate::and(predicates),
             output: self.output.clone(),
             order: self.order.clone(),
             limit: self.limit,
-            hints: relation.advice.hints.clone(),
+            hints: self.relation.advice.hints.clone(),
             each: self.each.clone(),
-        };
+        })
+    }
+
+    /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
+    /// filter, which then has to be planned with the value in it.
+    pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
+        let relation = &self.relation;
+        let Some(need) = self.need(binding) else { return Ok(None) };
         let stats = self.statistics(binding);
         let again = self.path.and_then(|path| choose_again(relation.source(), &need, path, &stats));
         let choice = match again {
@@ -367,12 +368,12 @@ impl Statistics for StoreStatistics<'_> {
     }
 
     fn entries(&self, keyspace: KeyspaceId) -> u64 {
-        self.snapshot.reader().and_then(|r| r.entries(keyspace)).unwrap_or(0)
+        self.snapshot.unrecorded().and_then(|r| r.entries(keyspace)).unwrap_or(0)
     }
 
     fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64 {
         let count = || -> Result<u64> {
-            let reader = self.snapshot.reader()?;
+            let reader = self.snapshot.unrecorded()?;
             let mut n = 0;
             for range in ranges.as_slice().iter().take(limit as usize) {
                 let mut cursor = reader.cursor(keyspace, range, Direction::Forward)?;
@@ -386,7 +387,7 @@ impl Statistics for StoreStatistics<'_> {
     }
 
     fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps {
-        let probe = || probe_jumps(&*self.snapshot.reader()?, keyspace, ranges, skip);
+        let probe = || probe_jumps(&*self.snapshot.unrecorded()?, keyspace, ranges, skip);
         probe().unwrap_or_default()
     }
 }

@@ -1,4 +1,5 @@
 //! ANALYZE: a look at every so-many-th row of a table, and at where the prefixes of its keys change.
+//! It is repeated when a table has doubled or halved, by the statement that did it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use super::Database;
 use crate::error::Result;
 use crate::exec::stored;
 use crate::exec::watch::Watch;
-use crate::key::{KeyLayout, KeyRange};
+use crate::key::{ColumnId, KeyLayout, KeyRange};
 use crate::schema::{ColumnStatistics, TableDef, TableStatistics};
 use crate::store::{Direction, KeyspaceId, Reader};
 use crate::value::{ColumnType, Value};
@@ -15,6 +16,8 @@ use crate::value::{ColumnType, Value};
 const SAMPLE_ROWS: u64 = 30_000;
 /// Common values kept of a column, at the most.
 const COMMON_MAX: usize = 50;
+/// Fewer rows count as so many, when it comes to whether a table has grown or shrunk.
+const REFRESH_ROWS_MIN: u64 = 1000;
 /// Parts of a histogram.
 const PARTS: usize = 100;
 /// Bytes of a text that is kept; a bound is cut, which moves it a little.
@@ -26,12 +29,40 @@ const STEP: u64 = 65_536;
 pub fn analyze(db: &Database, table: &TableDef, watch: &Watch) -> Result<()> {
     let snapshot = db.store().snapshot()?;
     let reader = snapshot.reader()?;
-    let mut found = sampled(&*reader, table, watch)?;
+    let (found, _) = look(&*reader, table, watch)?;
+    db.change_catalog(|catalog| Ok(((), Some(catalog.with_statistics(table.id, found)?))))
+}
+
+/// A sample of a table's rows, column by column, in key order.
+pub type Sample = Vec<(ColumnId, Vec<Value>)>;
+
+/// Collects the statistics of `table`, and the sample they come from.
+pub fn look(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(TableStatistics, Sample)> {
+    let (mut found, sample) = sampled(reader, table, watch)?;
     let indexes = table.indexes.iter().map(|index| (index.keyspace, &index.layout));
     for (keyspace, layout) in std::iter::once((table.rows(), &table.key)).chain(indexes) {
-        found.prefixes.push((keyspace, prefixes(&*reader, keyspace, layout, &table.name, watch)?));
+        found.prefixes.push((keyspace, prefixes(reader, keyspace, layout, &table.name, watch)?));
     }
-    db.change_catalog(|catalog| Ok(((), Some(catalog.with_statistics(table.id, found)?))))
+    Ok((found, sample))
+}
+
+/// Collects the statistics anew of tables that have them, and twice or half as many rows as then. Between that,
+/// what they say as shares of all rows is taken to hold. What fails here waits for the next time, or for ANALYZE.
+pub fn refresh(db: &Database, watch: &Watch) {
+    let catalog = db.catalog();
+    let mut analyzed = catalog.tables().filter_map(|t| Some((t, catalog.statistics(t.id)?))).peekable();
+    if analyzed.peek().is_none() {
+        return;
+    }
+    let Ok(snapshot) = db.store().snapshot() else { return };
+    let rows_of = |table: &TableDef| snapshot.reader().and_then(|reader| reader.entries(table.rows()));
+    for (table, statistics) in analyzed {
+        let Ok(rows) = rows_of(table) else { continue };
+        let (now, then) = (rows.max(REFRESH_ROWS_MIN), statistics.rows.max(REFRESH_ROWS_MIN));
+        if (now >= 2 * then || 2 * now <= then) && analyze(db, table, watch).is_ok() {
+            db.plans().forget();
+        }
+    }
 }
 
 fn label(table: &str) -> String {
@@ -39,12 +70,12 @@ fn label(table: &str) -> String {
 }
 
 /// Reads the sample.
-fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<TableStatistics> {
+fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(TableStatistics, Sample)> {
     let rows = reader.entries(table.rows())?;
     let every = rows.div_ceil(SAMPLE_ROWS).max(1);
     let known = |ty: ColumnType| !matches!(ty, ColumnType::Json | ColumnType::Varbinary);
-    let columns: Vec<_> = table.live_columns().filter(|(_, c)| known(c.ty)).map(|(id, _)| id).collect();
-    let mut values: Vec<Vec<Value>> = vec![Vec::new(); columns.len()];
+    let mut sample: Sample =
+        table.live_columns().filter(|(_, c)| known(c.ty)).map(|(id, _)| (id, Vec::new())).collect();
     let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
     let (mut n, mut sampled) = (0, 0);
     while let Some((key, _)) = cursor.next()? {
@@ -55,25 +86,25 @@ fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<Table
             && let Some(row) = stored::load(reader, table, key)?
         {
             sampled += 1;
-            for (column, id) in values.iter_mut().zip(&columns) {
-                column.push(row.values[usize::from(id.0)].clone());
+            for (id, values) in &mut sample {
+                values.push(row.values[usize::from(id.0)].clone());
             }
         }
         n += 1;
     }
-    let columns = columns.into_iter().zip(values).map(|(id, values)| (id, column(values, rows))).collect();
-    Ok(TableStatistics { rows, sampled, columns, prefixes: Vec::new() })
+    let columns = sample.iter().map(|(id, values)| (*id, column(values, rows))).collect();
+    Ok((TableStatistics { rows, sampled, columns, prefixes: Vec::new() }, sample))
 }
 
 /// Statistics of a column from a sample of its values, of `rows` in all.
-fn column(values: Vec<Value>, rows: u64) -> ColumnStatistics {
+fn column(values: &[Value], rows: u64) -> ColumnStatistics {
     let sample = values.len() as f64;
     let mut counts: BTreeMap<Value, u64> = BTreeMap::new();
     let mut nulls = 0.0;
     for value in values {
         match value {
             Value::Null => nulls += 1.0,
-            value => *counts.entry(cut(value)).or_default() += 1,
+            value => *counts.entry(cut(value.clone())).or_default() += 1,
         }
     }
     if sample == 0.0 {
@@ -186,19 +217,19 @@ mod tests {
             1..6 => Value::Int(7),
             _ => Value::Int(1000 + n),
         };
-        let found = column((0..1000).map(value).collect(), 100_000);
+        let found = column(&(0..1000).map(value).collect::<Vec<_>>(), 100_000);
         assert_eq!(found.nulls, 0.1);
         assert_eq!(found.common, [(Value::Int(7), 0.5)]);
         assert!((700.0..1000.0).contains(&found.distinct), "{}", found.distinct);
         assert_eq!(found.bounds.len(), 101);
         assert!(found.bounds.is_sorted());
-        assert_eq!(column(Vec::new(), 0), ColumnStatistics::default());
-        assert_eq!(column(vec![Value::Double(f64::NAN)], 1).common, []);
+        assert_eq!(column(&[], 0), ColumnStatistics::default());
+        assert_eq!(column(&[Value::Double(f64::NAN)], 1).common, []);
     }
 
     #[test]
     fn few_values_are_all_common() {
-        let found = column((0..300).map(|n| Value::Int(n % 3)).collect(), 300);
+        let found = column(&(0..300).map(|n| Value::Int(n % 3)).collect::<Vec<_>>(), 300);
         assert_eq!((found.distinct, found.common.len(), found.bounds.len()), (3.0, 3, 0));
     }
 }

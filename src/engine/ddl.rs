@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use sqlparser::ast::Ident;
 
+use super::design::regions;
 use super::outcome::Warning;
 use super::{Database, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
@@ -55,7 +56,7 @@ pub async fn run(db: &Database, statement: &Statement) -> Result<Vec<Warning>> {
             table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
             finish(edit, Vec::new())
         }),
-        Statement::AlterTable(alter) => db.change_catalog(|catalog| alter_table(catalog, alter)),
+        Statement::AlterTable(alter) => db.change_catalog(|catalog| alter_table(db, catalog, alter)),
         Statement::DropIndex { if_exists, name } => {
             db.change_catalog(|catalog| match catalog.index(&name_of(name)) {
                 Ok((table, index)) => {
@@ -143,8 +144,13 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         checks: checks(create)?,
         indexes: Vec::new(),
         options: table_options(&create.options)?,
+        splits: Vec::new(),
     };
     let mut warnings = layout_warnings(&table, &table.key);
+    if let Some(split) = &create.split {
+        table.splits = regions::cuts(&table, split, None)?;
+        warnings.extend(regions::warnings(&table));
+    }
     for unique in &create.uniques {
         let index_name = match &unique.name {
             Some(name) => new_name(name)?,
@@ -187,6 +193,16 @@ pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
 pub fn index_layout(table: &TableDef, keys: &[KeyExpr]) -> Result<KeyLayout> {
     let specs = key_specs(keys, &key_columns(&table.columns))?;
     layout(specs, keys, &table.columns, Tail::Pointer)
+}
+
+/// A layout for the rows of `table`, instead of its own.
+pub fn primary_layout(table: &TableDef, keys: &[KeyExpr]) -> Result<KeyLayout> {
+    let specs = key_specs(keys, &key_columns(&table.columns))?;
+    let mut columns = table.columns.clone();
+    for id in specs.iter().flat_map(|spec| spec.transform.columns()) {
+        columns[usize::from(id.0)].nullable = false;
+    }
+    layout(specs, keys, &columns, Tail::Nothing)
 }
 
 /// An index in state Building, its keyspace new.
@@ -379,7 +395,7 @@ fn checks(create: &CreateTable) -> Result<Vec<Check>> {
     create.checks.iter().enumerate().map(name).collect()
 }
 
-fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
+fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
     let old = match catalog.table(&name_of(&alter.name)) {
         Ok(table) => table,
         Err(_) if alter.if_exists => return Ok((Vec::new(), None)),
@@ -387,7 +403,13 @@ fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
     };
     let mut edit = catalog.edit();
     let mut table = (*old).clone();
+    let mut warnings = Vec::new();
     match &alter.op {
+        AlterTableOp::Split(split) => {
+            let snapshot = db.store().snapshot()?;
+            table.splits = regions::cuts(&table, split, Some(&*snapshot.reader()?))?;
+            warnings = regions::warnings(&table);
+        }
         AlterTableOp::AddColumn { if_not_exists, column: def, family } => {
             if table.column_id(&name_of(&def.name)).is_some() {
                 if *if_not_exists {
@@ -465,7 +487,7 @@ fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
         }
     }
     edit.put_table(table)?;
-    finish(edit, Vec::new())
+    finish(edit, warnings)
 }
 
 fn no_column(table: &TableDef, name: &Ident) -> Error {

@@ -7,11 +7,12 @@ use std::io::Write;
 
 use super::Database;
 use super::session::Session;
-use super::show::{create_index_sql, create_table_sql, create_view_sql, name_sql};
+use super::show::{create_index_sql, create_table_sql, create_view_sql};
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, identity_key};
 use crate::error::{Error, Result};
 use crate::key::ColumnId;
 use crate::schema::{IndexState, TableDef, ViewDef};
+use crate::sql::name_sql;
 use crate::store::Reader;
 use crate::value::{Literal, Value};
 

@@ -11,6 +11,7 @@ mod build;
 mod bulk;
 mod copy;
 mod ddl;
+mod design;
 mod dump;
 mod native;
 mod outcome;

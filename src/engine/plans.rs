@@ -32,6 +32,8 @@ pub enum Known {
 /// A plan, and its output columns.
 pub struct KeptPlan {
     pub plan: Plan,
+    /// Of the run that it was made for.
+    pub params: Arc<[Value]>,
     pub columns: Arc<[OutputColumn]>,
 }
 
@@ -89,6 +91,21 @@ impl Plans {
     pub fn find(&self, query: &Keyed, catalog: u64) -> Option<Known> {
         let plans = self.0.read().ok()?;
         plans.get(&query.key).filter(|(version, _)| *version == catalog).map(|(_, known)| known.clone())
+    }
+
+    /// Every plan kept under the catalog of this version, by the text of its query.
+    pub fn kept(&self, catalog: u64) -> Vec<(String, Arc<KeptPlan>)> {
+        let Ok(plans) = self.0.read() else { return Vec::new() };
+        let kept = plans.iter().filter_map(|(key, (version, known))| match known {
+            Known::Plan(plan) if *version == catalog => {
+                let text = key.split_once('\n').map_or(&key[..], |(_, text)| text);
+                Some((text.to_owned(), Arc::clone(plan)))
+            }
+            _ => None,
+        });
+        let mut kept: Vec<_> = kept.collect();
+        kept.sort_by(|a, b| a.0.cmp(&b.0));
+        kept
     }
 
     /// Forgets all plans: what they were chosen by has changed.

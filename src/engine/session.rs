@@ -16,7 +16,7 @@ use super::settings::Settings;
 use super::turns::Turn;
 use super::view::View;
 use super::write::{self, Written};
-use super::{Database, analyze, backup, build, copy, ddl, show};
+use super::{Database, analyze, backup, build, copy, ddl, design, show};
 use crate::catalog::{self, Catalog};
 use crate::df::explain;
 use crate::df::plan::Run;
@@ -243,11 +243,15 @@ impl Session {
         match statement {
             Statement::Query(query) => self.run_query(query, params, tag).await,
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
-                self.write(statement, params).await
+                let written = self.write(statement, params).await?;
+                Ok(self.settled(written))
             }
             Statement::Explain(explain) => self.explain(explain, params).await,
             Statement::Begin { read_only } => self.begin(*read_only),
-            Statement::Commit => self.commit(),
+            Statement::Commit => {
+                let committed = self.commit()?;
+                Ok(self.settled(committed))
+            }
             Statement::Rollback { to: None } => self.rollback(),
             Statement::Rollback { to: Some(name) } => self.rollback_to(name),
             Statement::Savepoint { name } => self.savepoint(name),
@@ -280,7 +284,10 @@ impl Session {
                 }
                 Ok(self.done(tag))
             }
-            Statement::Copy(copy) => copy::run(self, copy, params).await,
+            Statement::Copy(copy) => {
+                let copied = copy::run(self, copy, params).await?;
+                Ok(self.settled(copied))
+            }
             Statement::Set { name, value } => {
                 self.settings.set(name, value)?;
                 Ok(self.done(tag))
@@ -291,6 +298,7 @@ impl Session {
             Statement::Describe { name } => {
                 show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows))
             }
+            Statement::Design(statement) => design::run(self, statement).await,
             Statement::Check(check) => {
                 let (found, rows) = show::check(&self.view()?, check)?;
                 Ok(Outcome { affected: Some(found), ..self.table_outcome(tag, rows)? })
@@ -417,6 +425,14 @@ impl Session {
             self.db.0.turns.wait();
         }
         self.db.0.store.commit(batch)
+    }
+
+    /// What is to be done when rows have changed for good.
+    fn settled(&self, outcome: Outcome) -> Outcome {
+        if self.open.is_none() {
+            analyze::refresh(&self.db, &self.watch);
+        }
+        outcome
     }
 
     async fn write_once(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {

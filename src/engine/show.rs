@@ -3,11 +3,10 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use arrow::array::{Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Schema;
 use sqlparser::ast::Ident;
 
-use super::rows::quote;
 use super::view::View;
 use crate::catalog::Relation;
 use crate::error::{Error, Result, sqlstate};
@@ -15,7 +14,7 @@ use crate::exec::check::{Checker, Depth, Problem};
 use crate::key::KeyRange;
 use crate::row::{Compression, field};
 use crate::schema::{Column, FamilyId, IndexDef, TableDef, ViewDef};
-use crate::sql::{Check, CheckTarget, Show, name_of, span_of_name};
+use crate::sql::{Check, CheckTarget, Show, name_of, name_sql, span_of_name};
 use crate::store::Direction;
 use crate::value::ColumnType;
 
@@ -29,7 +28,7 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
             let (mut keys, mut rows, mut indexes) = (Vec::new(), Vec::new(), Vec::new());
             for table in catalog.tables() {
                 names.push(table.name.clone());
-                keys.push(layout_sql(&table.key));
+                keys.push(table.key.sql());
                 rows.push(reader.entries(table.rows())? as i64);
                 indexes.push(table.indexes.len() as i64);
             }
@@ -61,7 +60,7 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
         Show::Statistics { name } => statistics(view, name),
         Show::Settings => view.settings.show_all(),
         Show::Setting { name } => view.settings.show(name),
-        Show::Regions { .. } => Err(Error::unsupported("SHOW REGIONS is not supported yet")),
+        Show::Regions { name } => super::design::regions::show(view, name),
     }
 }
 
@@ -75,7 +74,7 @@ fn indexes(view: &View, table: Option<&Ident>) -> Result<RecordBatch> {
         for index in &table.indexes {
             names.push(index.name.clone());
             tables.push(table.name.clone());
-            keys.push(layout_sql(&index.layout));
+            keys.push(index.layout.sql());
             includes
                 .push(index.include.iter().map(|id| table.column_name(*id)).collect::<Vec<_>>().join(", "));
             filters.push(index.filter_sql.clone().unwrap_or_default());
@@ -169,9 +168,9 @@ fn describe_table(view: &View, table: &TableDef) -> Result<RecordBatch> {
         rows.push(&column.name, &column.ty.sql_name(), &attributes(column, &family), key);
     }
     let sample = sample_key(view, table.rows())?.map(|key| table.key.show(&key)).unwrap_or_default();
-    rows.push("rowkey", &layout_sql(&table.key), &format!("e.g. {sample}"), "layout");
+    rows.push("rowkey", &table.key.sql(), &format!("e.g. {sample}"), "layout");
     for index in &table.indexes {
-        rows.push(&index.name, &layout_sql(&index.layout), index.state.name(), "index");
+        rows.push(&index.name, &index.layout.sql(), index.state.name(), "index");
     }
     rows.finish()
 }
@@ -184,12 +183,12 @@ fn describe_index(view: &View, table: &TableDef, index: &IndexDef) -> Result<Rec
     for id in &index.include {
         rows.push(table.column_name(*id), &table.column(*id).ty.sql_name(), "", "include");
     }
-    rows.push("primary_rowkey", &layout_sql(&table.key), &format!("of {}", table.name), "pointer");
+    rows.push("primary_rowkey", &table.key.sql(), &format!("of {}", table.name), "pointer");
     let sample = match sample_key(view, index.keyspace)? {
         Some(key) => index.layout.len_in(&key).map(|n| index.layout.show(&key[..n])).unwrap_or_default(),
         None => String::new(),
     };
-    rows.push("rowkey", &layout_sql(&index.layout), &format!("e.g. {sample}"), "layout");
+    rows.push("rowkey", &index.layout.sql(), &format!("e.g. {sample}"), "layout");
     rows.finish()
 }
 
@@ -295,25 +294,6 @@ fn attributes(column: &Column, family: &str) -> String {
     out.join(" ")
 }
 
-/// The layout as it was written.
-pub fn layout_sql(layout: &crate::key::KeyLayout) -> String {
-    let parts: Vec<String> = layout
-        .parts()
-        .iter()
-        .map(|part| if part.is_descending() { format!("{} DESC", part.sql()) } else { part.sql().to_owned() })
-        .collect();
-    parts.join(", ")
-}
-
-/// A name as it can be written: quoted if it must be.
-pub fn name_sql(name: &str) -> String {
-    let mut chars = name.chars();
-    let plain = chars.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
-        && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        && !crate::sql::is_reserved(name);
-    if plain { name.to_owned() } else { quote(name) }
-}
-
 /// The statement that makes this table, its index tables not included.
 pub fn create_table_sql(table: &TableDef) -> String {
     let mut out = format!("CREATE TABLE {} (\n", name_sql(&table.name));
@@ -355,7 +335,12 @@ pub fn create_table_sql(table: &TableDef) -> String {
         }
         out.push_str(",\n");
     }
-    let _ = write!(out, "  PRIMARY KEY ({})\n)", layout_sql(&table.key));
+    let _ = write!(out, "  PRIMARY KEY ({})\n)", table.key.sql());
+    if !table.splits.is_empty() {
+        let points: Vec<String> =
+            table.splits.iter().map(|key| super::design::regions::literal(table, key)).collect();
+        let _ = write!(out, " SPLIT ON ({})", points.join(", "));
+    }
     out
 }
 
@@ -373,7 +358,7 @@ pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
         "CREATE {unique}INDEX {} ON {} ({})",
         name_sql(&index.name),
         name_sql(&table.name),
-        layout_sql(&index.layout)
+        index.layout.sql()
     );
     if !index.include.is_empty() {
         let names: Vec<String> = index.include.iter().map(|id| name_sql(table.column_name(*id))).collect();
@@ -388,13 +373,14 @@ pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
 pub(super) enum Cells {
     Text(Vec<String>),
     Numbers(Vec<i64>),
+    Doubles(Vec<f64>),
 }
 
 pub(super) fn text(values: Vec<String>) -> Cells {
     Cells::Text(values)
 }
 
-fn numbers(values: Vec<i64>) -> Cells {
+pub(super) fn numbers(values: Vec<i64>) -> Cells {
     Cells::Numbers(values)
 }
 
@@ -410,6 +396,10 @@ pub(super) fn rows_of(columns: Vec<(&str, Cells)>) -> Result<RecordBatch> {
             Cells::Numbers(values) => {
                 fields.push(field(name, ColumnType::BigInt, false));
                 arrays.push(Arc::new(Int64Array::from(values)));
+            }
+            Cells::Doubles(values) => {
+                fields.push(field(name, ColumnType::Double, false));
+                arrays.push(Arc::new(Float64Array::from(values)));
             }
         }
     }

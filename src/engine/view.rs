@@ -144,7 +144,7 @@ impl View {
         };
         let known = plan.map_or(Known::Each, |plan| {
             let columns = output_columns(&plan.schema());
-            Known::Plan(Arc::new(KeptPlan { plan, columns }))
+            Known::Plan(Arc::new(KeptPlan { plan, columns, params: Arc::clone(&query.params) }))
         });
         self.db.plans().put(query, self.catalog.version(), known.clone());
         known

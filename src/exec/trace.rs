@@ -30,9 +30,24 @@ pub fn show_mutation(tables: &[Arc<TableDef>], mutation: &Mutation) -> Result<St
         // The catalog's own, whose keys are text.
         None => format!("keyspace {} {}", keyspace.0, String::from_utf8_lossy(key)),
         Some(held) if verb == "clear" => held.name(),
-        Some(held) => held.show(key, value)?,
+        Some(held) => format!("{} {}", held.name(), held.show(key, value)?),
     };
     Ok(format!("{verb} {text}"))
+}
+
+/// One entry by the definitions of `tables`: its key and what is stored with it. Errors: bytes that are none of
+/// ours.
+pub fn show_entry(
+    tables: &[Arc<TableDef>],
+    keyspace: KeyspaceId,
+    key: &[u8],
+    value: &[u8],
+) -> Result<String> {
+    match held(tables, keyspace) {
+        // The catalog's own: text and JSON.
+        None => Ok(format!("{} {}", String::from_utf8_lossy(key), String::from_utf8_lossy(value))),
+        Some(held) => held.show(key, Some(value)),
+    }
 }
 
 fn held(tables: &[Arc<TableDef>], keyspace: KeyspaceId) -> Option<Held<'_>> {
@@ -53,7 +68,7 @@ impl Held<'_> {
     }
 
     fn show(&self, key: &[u8], value: Option<&[u8]>) -> Result<String> {
-        let mut words = vec![self.name()];
+        let mut words = Vec::new();
         match self {
             Held::Family(table, _) => {
                 words.push(quoted(&table.key, key));

@@ -1,8 +1,8 @@
-//! What CREATE refuses, and what it warns of.
+//! What CREATE refuses.
 
 use super::layout::Tail;
 use super::part::{ColumnInfo, Ending, KeyPart, PartSpec};
-use super::problem::{LayoutError, Warning};
+use super::problem::LayoutError;
 use super::scalar;
 use super::text;
 use super::time_format::TimeFormat;
@@ -198,7 +198,7 @@ fn instead(name: &str, ty: ColumnType, transform: &Transform) -> String {
     }
 }
 
-fn is_time(ty: ColumnType) -> bool {
+pub(super) fn is_time(ty: ColumnType) -> bool {
     matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz)
 }
 
@@ -299,119 +299,4 @@ fn tells_rows_apart(parts: &[KeyPart], column: Columns<'_, '_>) -> Result<(), La
         }
     }
     Ok(())
-}
-
-/// Bytes of a key, or characters of one part, beyond which keys are called long.
-const LONG_KEY: usize = 256;
-const LONG_PART: u16 = 100;
-
-/// What the author of a layout should know.
-pub(super) fn warnings(parts: &[KeyPart], column: Columns<'_, '_>) -> Vec<Warning> {
-    let mut out: Vec<Warning> = hotspot(parts, column).into_iter().collect();
-    for (part, key) in parts.iter().enumerate() {
-        let found = about(key, part + 1 < parts.len(), column);
-        out.extend(found.into_iter().map(|(what, why, hint)| Warning { part, what, why, hint }));
-    }
-    out.extend(long_key(parts));
-    out
-}
-
-/// A leading part that grows with time sends every write to one place.
-fn hotspot(parts: &[KeyPart], column: Columns<'_, '_>) -> Option<Warning> {
-    let (part, key) = parts.iter().enumerate().find(|(_, p)| !p.is_literal())?;
-    let info = column(*key.columns().first()?);
-    let grows = info.identity || is_time(info.ty);
-    // A text form of a time, or of numbers of one length, grows as well.
-    let follows = key.facts().order.is_some()
-        || matches!(&key.form.time, Some(format) if format.sorts())
-        || matches!(key.form.transform, Transform::Text(_));
-    let name = info.name;
-    (grows && follows).then(|| Warning {
-        part,
-        what: format!("keys grow with \"{name}\": all new rows go to one end of the table"),
-        why: "regions split by key, so one of them takes every write (a hotspot)".into(),
-        hint: if is_time(info.ty) {
-            format!("lead with another column, or with md5_bucket({name}, 16)")
-        } else {
-            format!(
-                "lead with another column, or use reverse(lpad({name}, n)) or left(md5({name}), 4), {name}"
-            )
-        },
-    })
-}
-
-type Remark = (String, String, String);
-
-/// Remarks about one part by itself.
-fn about(key: &KeyPart, followed: bool, column: Columns<'_, '_>) -> Vec<Remark> {
-    let sql = &key.sql;
-    let info = key.columns().first().map(|&c| column(c));
-    let name = info.map_or("", |info| info.name);
-    let ty = key.form.ty();
-    let number = ty.and_then(text::scale_of).is_some();
-    let remark = |what: String, why: &str, hint: String| vec![(what, why.to_owned(), hint)];
-    match &key.form.transform {
-        Transform::ToChar { .. } if key.form.time.as_ref().is_some_and(|format| !format.sorts()) => remark(
-            format!("{sql} does not sort by time"),
-            "its text does not start with the year and go on to finer units, so ranges of time are no ranges of keys",
-            "write the year first, such as 'YYYY-MM-DD HH24:MI:SS'".into(),
-        ),
-        Transform::Reverse { .. } if ty.is_some_and(is_time) => remark(
-            format!("{sql} scatters times: a scan may fetch unwanted rows"),
-            "reversed formatted times have no order that a query can use",
-            format!("use reverse_bytes({name}), or left(md5({name}), 4), {name}"),
-        ),
-        Transform::Text(_) if number => remark(
-            format!("{sql} is unpadded: 11 sorts before 2"),
-            "text sorts character by character",
-            format!("use lpad({name}, n), or {name} itself, which is shorter"),
-        ),
-        Transform::Lpad { .. } | Transform::Reverse { width: Some(_), .. } if !number => remark(
-            format!("{sql} makes '9' and '09' one key"),
-            "padding a text hides how long it was",
-            format!("store \"{name}\" as a number, or use rpad({name}, n, ' ')"),
-        ),
-        Transform::Modulo { buckets, .. }
-        | Transform::Md5Bucket { buckets, .. }
-        | Transform::Random { buckets }
-            if followed && *buckets > 1 =>
-        {
-            remark(
-                format!("{sql} makes a range scan read {buckets} ranges"),
-                "rows that sort together lie in different buckets, whose ranges are merged",
-                "use as few buckets as spread the writes well".into(),
-            )
-        }
-        Transform::Md5Hex { .. } if followed => remark(
-            format!("{sql} makes a range scan read the whole table"),
-            "only equality with the hashed column finds its place",
-            format!("use md5_bucket({name}, 16), whose buckets can be scanned one by one"),
-        ),
-        _ => Vec::new(),
-    }
-}
-
-fn long_key(parts: &[KeyPart]) -> Option<Warning> {
-    let width = |part: &KeyPart| match part.form.shape() {
-        Shape::Binary(n) | Shape::Text(n) => n,
-        Shape::Chars(n) => n.into(),
-        Shape::Variable => 0,
-    };
-    let total: usize = parts.iter().map(width).sum();
-    let long = |p: &KeyPart| matches!(p.form.transform, Transform::Lpad { width, .. } | Transform::Rpad { width, .. } if width > LONG_PART);
-    let part = match parts.iter().position(long) {
-        Some(part) => part,
-        None if total > LONG_KEY => (0..parts.len()).max_by_key(|&i| width(&parts[i]))?,
-        None => return None,
-    };
-    Some(Warning {
-        part,
-        what: format!(
-            "keys take {total} bytes or more, {} of them for {}",
-            width(&parts[part]),
-            parts[part].sql
-        ),
-        why: "every index entry and every row carries its key".into(),
-        hint: "pad no wider than values need, and use numbers and codes instead of text".into(),
-    })
 }

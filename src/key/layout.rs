@@ -6,10 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::check;
 use super::part::{ColumnInfo, KeyPart, PartSpec};
 use super::problem::{BadKey, KeyError, LayoutError, Warning};
 use super::transform::ColumnId;
+use super::{check, warn};
 use crate::value::{Value, ValueRef};
 
 /// What follows a layout's bytes in the key.
@@ -140,6 +140,22 @@ impl KeyLayout {
         all
     }
 
+    /// The layout as it was written: `lpad(id, 6), ts DESC`.
+    pub fn sql(&self) -> String {
+        self.sql_with(usize::MAX, "")
+    }
+
+    /// The layout with another part, or several, in place of one.
+    pub fn sql_with(&self, changed: usize, other: &str) -> String {
+        let sql = |(at, part): (usize, &KeyPart)| match () {
+            () if at == changed => other.to_owned(),
+            () if part.is_descending() => format!("{} DESC", part.sql()),
+            () => part.sql().to_owned(),
+        };
+        let parts = self.parts.iter().enumerate().map(sql).filter(|sql| !sql.is_empty());
+        parts.collect::<Vec<_>>().join(", ")
+    }
+
     /// Every part is plain text, so that keys are shown as text; otherwise as hex. (NULL of a text part is
     /// 00 bytes, which are shown as `\0`.)
     pub fn is_text(&self) -> bool {
@@ -148,7 +164,7 @@ impl KeyLayout {
 
     /// What its author should know; never a reason to refuse.
     pub fn warnings<'a>(&self, column: &dyn Fn(ColumnId) -> ColumnInfo<'a>) -> Vec<Warning> {
-        check::warnings(&self.parts, column)
+        warn::warnings(&self.parts, column)
     }
 
     /// Decoding this layout gives every column that `other` is made of, so that a key of `other` can be

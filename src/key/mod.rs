@@ -55,7 +55,9 @@
 //! Phoenix (salt buckets, inverted DESC), and the rowkey guides of HBase and MapR (padding, reversing,
 //! `MAX - value`, hash prefixes).
 
+mod anatomy;
 mod check;
+mod digits;
 #[cfg(test)]
 mod golden;
 mod image;
@@ -75,11 +77,14 @@ mod testing;
 mod text;
 mod time_format;
 mod transform;
+mod warn;
 
+pub use anatomy::Piece;
+pub use digits::{Digits, Pad};
 pub use image::{Image, Interval, text_successor};
 pub use layout::{KeyLayout, Tail};
 pub use part::{ColumnInfo, Facts, KeyOrder, KeyPart, PartSpec};
-pub use problem::{BadKey, KeyError, LayoutError, Rule, Warning};
+pub use problem::{BadKey, Concern, KeyError, LayoutError, Rule, Warning};
 pub use range::{End, KeyRange, KeyRanges};
 pub use rowkey::{Rowkey, hex, prefix_end};
 pub use time_format::TimeFormat;

@@ -25,9 +25,32 @@ impl From<LayoutError> for Error {
     }
 }
 
+/// What a warning is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concern {
+    /// All new rows go to one end of the table.
+    Hotspot,
+    /// Formatted time whose text does not sort as time does.
+    UnsortedTime,
+    /// Formatted time, reversed.
+    ReversedTime,
+    /// Numbers as text of no fixed width.
+    Unpadded,
+    /// Text padded in front, which makes different texts one.
+    PaddedText,
+    /// A bucket before the rest: ranges are read in each.
+    FanOut,
+    /// A hash before the rest: ranges read everything.
+    WholeScan,
+    /// More bytes than are good for every row and index entry.
+    LongKey,
+}
+
 /// A layout that works, but probably not as its author hopes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
+    /// What it is about.
+    pub concern: Concern,
     /// The part it is about, as an index into the specs.
     pub part: usize,
     /// What will happen, naming the part.

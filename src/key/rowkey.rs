@@ -4,8 +4,10 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 
+use serde::{Deserialize, Serialize};
+
 /// Owned key bytes, ordered by `memcmp`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Rowkey(Vec<u8>);
 
 impl Rowkey {

@@ -76,7 +76,7 @@ fn push(out: &mut String, shown: &str) {
 }
 
 /// Text parts as they are in the key, in quotes; binary ones decoded, where they can be.
-fn show_part(part: &KeyPart, bytes: &[u8]) -> Option<String> {
+pub(super) fn show_part(part: &KeyPart, bytes: &[u8]) -> Option<String> {
     let mut straight = bytes.to_vec();
     part.turn(&mut straight);
     let Some(content) = part.content(&straight)? else { return Some("NULL".into()) };

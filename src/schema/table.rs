@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::index::{IndexDef, IndexId};
-use crate::key::{ColumnId, ColumnInfo, KeyLayout};
+use crate::key::{ColumnId, ColumnInfo, KeyLayout, Rowkey};
 pub use crate::row::Compression;
 use crate::store::KeyspaceId;
 use crate::value::ColumnType;
@@ -105,6 +105,9 @@ pub struct TableDef {
     pub indexes: Vec<IndexDef>,
     /// `WITH (...)` options as given, in order.
     pub options: Vec<(String, String)>,
+    /// Keys at which a region of the table ends and the next one begins, ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub splits: Vec<Rowkey>,
 }
 
 impl TableDef {

@@ -126,6 +126,7 @@ pub fn outcome(
         }
         Format::Markdown => markdown(out, rows)?,
         _ if plan => lines(out, rows)?,
+        _ if tag == "LINT" => findings(out, rows)?,
         _ => table::write(out, rows, style)?,
     }
     match affected {
@@ -151,6 +152,27 @@ fn drain(rows: Rows<'_>) -> Result<(), RenderError> {
 /// The last column, one cell a line, with nothing around it: for plans and definitions.
 pub fn lines(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
     rows.for_each(|_, mut row| Ok(writeln!(out, "{}", row.pop().flatten().unwrap_or_default())?))
+}
+
+/// What LINT found, as warnings are written: nobody reads sentences in columns.
+fn findings(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
+    let mut n = 0;
+    rows.for_each(|_, row| {
+        let [code, severity, table, index, seen, why, fix] =
+            &row.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>()[..]
+        else {
+            return Ok(());
+        };
+        let of = if index.is_empty() { table } else { index };
+        n += 1;
+        Ok(writeln!(out, "{code} {severity}: {of}: {seen}\n  why: {why}\n  fix: {fix}")?)
+    })?;
+    match n {
+        0 => writeln!(out, "nothing found")?,
+        1 => writeln!(out, "(1 finding)")?,
+        n => writeln!(out, "({n} findings)")?,
+    }
+    Ok(())
 }
 
 fn csv(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {

@@ -6,6 +6,7 @@
 
 use sqlparser::ast::{Expr, Ident, OptimizerHint, OrderByExpr, Query, SelectItem, TableWithJoins};
 
+pub use super::design::*;
 use crate::error::Span;
 use crate::value::{ColumnType, Value};
 
@@ -65,8 +66,8 @@ pub enum Statement {
     Show(Show),
     /// `DESCRIBE t`: columns and layout
     Describe { name: Ident },
-    /// `DESCRIBE KEY t`: parts of the rowkey, of a table or an index
-    DescribeKey { name: Ident },
+    /// `LINT`, `SIMULATE WRITES` and the like
+    Design(Box<Design>),
     /// `CHECK TABLE t`
     Check(Check),
     /// `BACKUP TO 'directory'`
@@ -96,6 +97,8 @@ pub struct CreateTable {
     pub families: Vec<FamilyDef>,
     /// `WITH (versions = 3, ttl = '30 days')` after the closing parenthesis.
     pub options: Vec<OptionDef>,
+    /// `SPLIT ...`: regions to begin with.
+    pub split: Option<Split>,
 }
 
 /// A column of CREATE TABLE or ADD COLUMN.
@@ -219,6 +222,8 @@ pub enum AlterTableOp {
     RenameColumn { from: Ident, to: Ident },
     /// `RENAME TO to`
     RenameTable { to: Ident },
+    /// `SPLIT AT (points)`, `SPLIT INTO n`
+    Split(Split),
 }
 
 /// `CREATE [UNIQUE] INDEX [name] ON table (keys) [INCLUDE (columns)] [WHERE filter]`
@@ -512,7 +517,8 @@ impl Statement {
             Statement::Deallocate { .. } => "DEALLOCATE",
             Statement::Copy(_) => "COPY",
             Statement::Show(_) => "SHOW",
-            Statement::Describe { .. } | Statement::DescribeKey { .. } => "DESCRIBE",
+            Statement::Describe { .. } => "DESCRIBE",
+            Statement::Design(design) => design.kind_name(),
             Statement::Check(_) => "CHECK",
             Statement::Backup { .. } => "BACKUP",
             Statement::Repair { .. } => "REPAIR",
@@ -550,7 +556,7 @@ impl Statement {
             | Statement::Deallocate { .. }
             | Statement::Show(_)
             | Statement::Describe { .. }
-            | Statement::DescribeKey { .. }
+            | Statement::Design(_)
             | Statement::Check(_)
             | Statement::Backup { .. }
             | Statement::Set { .. } => true,

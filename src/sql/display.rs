@@ -112,7 +112,7 @@ impl Display for Statement {
             Statement::Copy(copy) => copy.fmt(f),
             Statement::Show(show) => show.fmt(f),
             Statement::Describe { name } => write!(f, "DESCRIBE {name}"),
-            Statement::DescribeKey { name } => write!(f, "DESCRIBE KEY {name}"),
+            Statement::Design(design) => design.fmt(f),
             Statement::Check(check) => check.fmt(f),
             Statement::Backup { path } => write!(f, "BACKUP TO {}", Literal(ValueRef::Text(path))),
             Statement::Repair { index, dry_run } => {
@@ -134,7 +134,12 @@ impl Display for CreateTable {
             .chain(self.checks.iter().map(ToString::to_string))
             .chain(self.families.iter().map(ToString::to_string))
             .collect();
-        write!(f, "{}){}", List(&elements), Options(&self.options))
+        write!(f, "{}){}", List(&elements), Options(&self.options))?;
+        match &self.split {
+            Some(points @ Split::At(_)) => write!(f, " SPLIT ON {points}"),
+            Some(into) => write!(f, " SPLIT {into}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -210,6 +215,8 @@ impl Display for AlterTable {
             }
             AlterTableOp::RenameColumn { from, to } => write!(f, "RENAME COLUMN {from} TO {to}"),
             AlterTableOp::RenameTable { to } => write!(f, "RENAME TO {to}"),
+            AlterTableOp::Split(points @ Split::At(_)) => write!(f, "SPLIT AT {points}"),
+            AlterTableOp::Split(into) => write!(f, "SPLIT {into}"),
         }
     }
 }

@@ -11,6 +11,7 @@
 //! [`name_of`] and [`table_name_of`] fold them.
 
 pub mod ast;
+mod design;
 mod dialect;
 mod display;
 mod hints;
@@ -56,6 +57,15 @@ pub fn name_of(ident: &Ident) -> String {
 pub fn table_name_of(name: &ObjectName) -> Result<String> {
     let parts: Option<Vec<Ident>> = name.0.iter().map(|part| part.as_ident().cloned()).collect();
     last_part(&parts.unwrap_or_default()).map(|last| name_of(&last)).map_err(|e| e.at(span_of(name)))
+}
+
+/// A name as it can be written: quoted if it must be.
+pub fn name_sql(name: &str) -> String {
+    let mut chars = name.chars();
+    let plain = chars.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
+        && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !is_reserved(name);
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 /// `public`, or `main` as SQLite has it.

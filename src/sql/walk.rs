@@ -25,10 +25,14 @@ macro_rules! walk {
                             for check in & $($mut)? table.checks {
                                 check.expr.visit(v)?;
                             }
-                            ControlFlow::Continue(())
+                            match & $($mut)? table.split {
+                                Some(split) => split_of(split, v),
+                                None => ControlFlow::Continue(()),
+                            }
                         }
                         Statement::AlterTable(alter) => match & $($mut)? alter.op {
                             AlterTableOp::AddColumn { column, .. } => column.default.visit(v),
+                            AlterTableOp::Split(split) => split_of(split, v),
                             _ => ControlFlow::Continue(()),
                         },
                         Statement::CreateIndex(index) => {
@@ -59,6 +63,21 @@ macro_rules! walk {
                             CopySource::Query(query) => query.visit(v),
                             CopySource::Table { .. } => ControlFlow::Continue(()),
                         },
+                        Statement::Design(design) => match & $($mut)? **design {
+                            Design::DescribeKey { .. } | Design::Lint { .. } => ControlFlow::Continue(()),
+                            Design::WhatIf { change, query } => {
+                                keys_of(& $($mut)? change.keys, v)?;
+                                query.visit(v)
+                            }
+                            Design::Advise { queries } => queries.visit(v),
+                            Design::Simulate(simulate) => {
+                                simulate.source.visit(v)?;
+                                for keys in & $($mut)? simulate.layouts {
+                                    keys_of(keys, v)?;
+                                }
+                                ControlFlow::Continue(())
+                            }
+                        },
                         Statement::DropTable { .. }
                         | Statement::Truncate { .. }
                         | Statement::DropIndex { .. }
@@ -72,12 +91,24 @@ macro_rules! walk {
                         | Statement::Deallocate { .. }
                         | Statement::Show(_)
                         | Statement::Describe { .. }
-                        | Statement::DescribeKey { .. }
                         | Statement::Check(_)
                         | Statement::Backup { .. }
                         | Statement::Repair { .. }
                         | Statement::Set { .. } => ControlFlow::Continue(()),
                     }
+                }
+            }
+
+            fn split_of<V: $visitor>(split: & $($mut)? Split, v: &mut V) -> ControlFlow<V::Break> {
+                match split {
+                    Split::At(points) => points.visit(v),
+                    Split::Into { method: SplitMethod::Between(bounds), .. } => {
+                        for bound in & $($mut)? bounds[..] {
+                            bound.visit(v)?;
+                        }
+                        ControlFlow::Continue(())
+                    }
+                    Split::Into { .. } => ControlFlow::Continue(()),
                 }
             }
 

@@ -107,6 +107,11 @@ pub trait Snapshot: Send + Sync {
     /// One thread's way in. Hold it for one batch of rows, not for longer.
     fn reader(&self) -> Result<Box<dyn Reader + '_>>;
 
+    /// A way in for estimates, which no answer depends on: nobody remembers what is read.
+    fn unrecorded(&self) -> Result<Box<dyn Reader + '_>> {
+        self.reader()
+    }
+
     /// Number of commits this view includes: grows with every commit.
     fn version(&self) -> u64;
 }

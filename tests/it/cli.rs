@@ -283,3 +283,51 @@ fn a_failed_statement_writes_nothing() {
     assert_eq!(out, "n\n0\nn\n0\n");
     assert!(err.contains("unique index \"by_amount\""), "{err}");
 }
+
+#[test]
+fn keydump() {
+    let cli = Cli::new();
+    let sql = "CREATE TABLE t (id INT PRIMARY KEY, name TEXT, note TEXT, FAMILY d (note)); CREATE INDEX by_name ON t (name);
+        INSERT INTO t VALUES (1, 'Ann', NULL), (2, 'Bob', 'x''y')";
+    assert_eq!(cli.run(&["shop", "-c", sql]).0, 0);
+    let dump = |args: &[&str]| cli.run(&[&["keydump", "shop"], args].concat());
+    let (status, out, err) = dump(&["t"]);
+    assert_eq!((status, &err[..]), (0, ""));
+    assert_eq!(out, "80000001  1 name='Ann'\n80000002  2 name='Bob'\n");
+    assert_eq!(dump(&["t.d"]).1, "80000002  2 note='x''y'\n");
+    assert_eq!(dump(&["by_name", "--prefix", "0x0142"]).1, "01426f62000180000002  'Bob' -> 2\n");
+    let (status, out, err) = dump(&["by_name", "--limit", "1"]);
+    assert_eq!((status, &out[..]), (0, "01416e6e000180000001  'Ann' -> 1\n"));
+    assert_eq!(err, "-- more entries follow: --limit N prints more, --prefix only some\n");
+    assert!(dump(&["catalog"]).1.contains("  table/t {\"id\":"));
+    assert!(cli.error(&["keydump", "shop", "tt"]).contains("there is no table \"tt\""));
+    assert!(cli.error(&["keydump", "shop", "t.x"]).contains("hint: its families: default, d"));
+    assert!(cli.error(&["keydump", "shop", "t", "--prefix", "0x1"]).contains("\"1\" is not hex"));
+    assert!(cli.error(&["keydump", "nowhere", "t"]).contains("there is no database in nowhere"));
+    assert!(!cli.path().join("nowhere").exists());
+}
+
+#[test]
+fn heatmap() {
+    let cli = Cli::new();
+    let setup = "CREATE TABLE t (id BIGINT PRIMARY KEY)";
+    let writes = "SIMULATE WRITES ON t FROM (SELECT value AS id FROM generate_series(1, 5000) ORDER BY 1) INTO 4 REGIONS
+        UNDER LAYOUT (reverse(lpad(id, 8)))";
+    let (status, out, err) = cli.run(&["heatmap", "--setup", setup, writes, "--out", "writes.html"]);
+    assert_eq!((status, &err[..]), (0, ""));
+    assert!(out.contains("one region takes nearly every write"), "{out}");
+    assert!(
+        out.contains("hottest 25%, 4.0 of 4 regions at once, 0.0 idle: every region takes its share"),
+        "{out}"
+    );
+    assert!(out.ends_with("writes.html has the pictures\n"), "{out}");
+    let page = std::fs::read_to_string(cli.path().join("writes.html")).unwrap();
+    assert_eq!(page.matches("<svg ").count(), 2);
+    assert!(page.contains("<code>reverse(lpad(id, 8))</code>"));
+    assert!(cli.error(&["heatmap", "SELECT 1"]).contains("a heatmap shows writes, and this is SELECT"));
+    assert!(cli.error(&["heatmap", "--db", "nowhere", writes]).contains("there is no database in nowhere"));
+    assert!(
+        cli.error(&["heatmap", "--setup", setup, writes, "--out", "no/such/folder"])
+            .contains("cannot be written")
+    );
+}

@@ -163,3 +163,28 @@ fn statistics() {
 fn writes() {
     script("writes");
 }
+
+#[test]
+fn keys() {
+    script("keys");
+}
+
+#[test]
+fn lint() {
+    script("lint");
+}
+
+#[test]
+fn regions() {
+    script("regions");
+}
+
+#[test]
+fn simulations() {
+    script("simulations");
+}
+
+#[test]
+fn advice() {
+    script("advice");
+}

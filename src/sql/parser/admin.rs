@@ -11,6 +11,9 @@ use crate::value::Value;
 impl Parser<'_> {
     pub(super) fn explain(&mut self) -> Result<Statement> {
         self.expect_word("EXPLAIN")?;
+        if self.word("WHATIF") {
+            return self.whatif();
+        }
         let (mut verbose, mut analyze, mut json) = (false, false, false);
         if self.starts_explain_options() {
             self.token(&Token::LParen);
@@ -89,7 +92,7 @@ impl Parser<'_> {
         }
     }
 
-    fn at_end(&self) -> bool {
+    pub(super) fn at_end(&self) -> bool {
         self.peek_token(&Token::EOF) || self.peek_token(&Token::SemiColon)
     }
 
@@ -241,10 +244,8 @@ impl Parser<'_> {
 
     pub(super) fn describe(&mut self) -> Result<Statement> {
         self.inner.advance_token();
-        let second_is_name = matches!(self.inner.peek_nth_token_ref(1).token, Token::Word(_));
-        if second_is_name && self.word("KEY") {
-            self.word("OF");
-            return Ok(Statement::DescribeKey { name: self.object_name("the name of a table or an index")? });
+        if self.starts_describe_key() {
+            return self.describe_key();
         }
         self.word("TABLE");
         Ok(Statement::Describe { name: self.object_name("the name of a table, view or index")? })

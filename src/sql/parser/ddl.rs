@@ -52,6 +52,7 @@ impl Parser<'_> {
         self.list(|p| p.table_element(&mut elements))?;
         self.end_of_list()?;
         let options = self.options()?;
+        let split = if self.word("SPLIT") { Some(self.split("ON")?) } else { None };
         let Elements { columns, primary_key, uniques, checks, families } = elements;
         Ok(Statement::CreateTable(Box::new(CreateTable {
             if_not_exists,
@@ -62,6 +63,7 @@ impl Parser<'_> {
             checks,
             families,
             options,
+            split,
         })))
     }
 
@@ -247,7 +249,7 @@ impl Parser<'_> {
     }
 
     /// `(key [ASC | DESC], ...)`
-    fn keys(&mut self) -> Result<Vec<KeyExpr>> {
+    pub(super) fn keys(&mut self) -> Result<Vec<KeyExpr>> {
         self.expect_token(Token::LParen)?;
         let keys = self.list(Self::key)?;
         self.end_of_list()?;
@@ -394,7 +396,12 @@ impl Parser<'_> {
             self.expect_word("TO")?;
             return Ok(AlterTableOp::RenameColumn { from, to: self.name("the new name")? });
         }
-        Err(self.expected("ADD, DROP or RENAME").hint("a column's type and the key layout cannot change"))
+        if self.word("SPLIT") {
+            return Ok(AlterTableOp::Split(self.split("AT")?));
+        }
+        Err(self
+            .expected("ADD, DROP, RENAME or SPLIT")
+            .hint("a column's type and the key layout cannot change"))
     }
 
     fn add_column(&mut self) -> Result<AlterTableOp> {

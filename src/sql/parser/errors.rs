@@ -11,6 +11,7 @@ use crate::suggest::did_you_mean;
 
 /// First words of our statements, for "did you mean".
 const STATEMENTS: &[&str] = &[
+    "ADVISE",
     "ALTER",
     "ANALYZE",
     "BACKUP",
@@ -26,6 +27,7 @@ const STATEMENTS: &[&str] = &[
     "EXECUTE",
     "EXPLAIN",
     "INSERT",
+    "LINT",
     "PREPARE",
     "RELEASE",
     "REPAIR",
@@ -35,6 +37,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT",
     "SET",
     "SHOW",
+    "SIMULATE",
     "START",
     "TRUNCATE",
     "UPDATE",

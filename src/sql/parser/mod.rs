@@ -9,6 +9,7 @@
 mod admin;
 mod copy;
 mod ddl;
+mod design;
 mod dml;
 mod errors;
 mod pieces;
@@ -134,6 +135,9 @@ impl Parser<'_> {
             "DESCRIBE" | "DESC" => self.describe(),
             "CHECK" => self.check(),
             "BACKUP" => self.backup(),
+            "LINT" => self.lint(),
+            "SIMULATE" => self.simulate(),
+            "ADVISE" => self.advise(),
             "REPAIR" => self.repair(),
             "SET" => self.set(),
             "RESET" => self.reset(),

@@ -1,0 +1,237 @@
+//! LINT: what is wrong with a table's design, and the SQL that puts it right.
+//!
+//! Each [`Rule`] is one small function over a table or one of its layouts and the [`Facts`] measured; without
+//! data, what the layout alone says ([`KeyLayout::warnings`](crate::key::KeyLayout::warnings), which CREATE
+//! prints) is all there is.
+
+mod facts;
+mod layouts;
+mod tables;
+
+pub use facts::{ColumnFacts, Facts, Growth, KeyspaceFacts, QueryFacts, growth};
+
+use crate::key::{Concern, KeyLayout};
+use crate::schema::{IndexDef, TableDef};
+use crate::sql::name_sql;
+use crate::store::KeyspaceId;
+
+/// Rows from which on what is seen in them is more than chance.
+const ROWS_ENOUGH: u64 = 100;
+
+/// What is judged. The codes are for good: one that is given up is not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// New rows all go to one end of the table or index.
+    Hotspot = 1,
+    /// `host1` is the start of `host12`.
+    Bleeding = 2,
+    /// Numbers as text of no fixed width.
+    Unpadded = 3,
+    /// Values almost fill their pad.
+    NarrowPad = 4,
+    /// The pad is far wider than any value.
+    WidePad = 5,
+    /// Formatted time that does not sort.
+    UnsortedTime = 6,
+    /// Formatted time, reversed.
+    ReversedTime = 7,
+    /// Text padded in front.
+    PaddedText = 8,
+    /// Buckets that hold too much, or nothing.
+    SkewedSalt = 9,
+    /// Buckets that queries have to read all.
+    FanOut = 10,
+    /// A hash that range scans cannot see through.
+    WholeScan = 11,
+    /// An index whose keys are few.
+    FewKeys = 12,
+    /// The delimiter of keys put together by hand occurs in their values.
+    StrayDelimiter = 13,
+    /// Keys longer than need be.
+    LongKey = 14,
+    /// Whole numbers in text.
+    NumbersAsText = 15,
+    /// Few names, each spelt out in every key.
+    NamesAsText = 16,
+    /// An index that another one makes superfluous.
+    RedundantIndex = 17,
+    /// An index that no query reads.
+    UnusedIndex = 18,
+    /// A family with far fewer entries than the table has rows.
+    SparseFamily = 19,
+    /// Rows of very many bytes.
+    WideRows = 20,
+    /// Regions that hold nothing, or too much.
+    LumpyRegions = 21,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Writes will fail, or answers will not be what is meant.
+    Error,
+    /// It costs, and more as the table grows.
+    Warning,
+    /// It could be smaller or simpler.
+    Note,
+}
+
+impl Severity {
+    /// As LINT prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
+impl Rule {
+    /// `RK001`.
+    pub fn code(self) -> String {
+        format!("RK{:03}", self as u8)
+    }
+
+    fn severity(self) -> Severity {
+        match self {
+            Rule::Hotspot
+            | Rule::Bleeding
+            | Rule::Unpadded
+            | Rule::NarrowPad
+            | Rule::UnsortedTime
+            | Rule::ReversedTime
+            | Rule::SkewedSalt
+            | Rule::WholeScan
+            | Rule::FewKeys
+            | Rule::StrayDelimiter
+            | Rule::WideRows
+            | Rule::LumpyRegions
+            | Rule::LongKey => Severity::Warning,
+            Rule::PaddedText
+            | Rule::WidePad
+            | Rule::FanOut
+            | Rule::NumbersAsText
+            | Rule::NamesAsText
+            | Rule::RedundantIndex
+            | Rule::UnusedIndex
+            | Rule::SparseFamily => Severity::Note,
+        }
+    }
+}
+
+impl From<Concern> for Rule {
+    fn from(concern: Concern) -> Rule {
+        match concern {
+            Concern::Hotspot => Rule::Hotspot,
+            Concern::UnsortedTime => Rule::UnsortedTime,
+            Concern::ReversedTime => Rule::ReversedTime,
+            Concern::Unpadded => Rule::Unpadded,
+            Concern::PaddedText => Rule::PaddedText,
+            Concern::FanOut => Rule::FanOut,
+            Concern::WholeScan => Rule::WholeScan,
+            Concern::LongKey => Rule::LongKey,
+        }
+    }
+}
+
+/// One thing found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// By which rule.
+    pub rule: Rule,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Of which table.
+    pub table: String,
+    /// Of which of its indexes; empty for the table itself.
+    pub index: String,
+    /// What was seen, in the data where there is any.
+    pub seen: String,
+    /// Why it matters.
+    pub why: String,
+    /// The SQL that puts it right, or what to do where there is none.
+    pub fix: String,
+}
+
+/// A table or one of its indexes, as judged.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    table: &'a TableDef,
+    index: Option<&'a IndexDef>,
+    facts: &'a Facts,
+}
+
+impl<'a> Subject<'a> {
+    fn layout(&self) -> &'a KeyLayout {
+        self.index.map_or(&self.table.key, |index| &index.layout)
+    }
+
+    fn id(&self) -> KeyspaceId {
+        self.index.map_or(self.table.rows(), |index| index.keyspace)
+    }
+
+    /// What was counted, if that is enough to go by.
+    fn counted(&self) -> Option<&'a KeyspaceFacts> {
+        self.facts.keyspace(self.id()).filter(|counted| counted.entries >= ROWS_ENOUGH)
+    }
+
+    fn finding(&self, rule: Rule, seen: String, why: &str, fix: String) -> Finding {
+        Finding {
+            rule,
+            severity: rule.severity(),
+            table: self.table.name.clone(),
+            index: self.index.map_or_else(String::new, |index| index.name.clone()),
+            seen,
+            why: why.to_owned(),
+            fix,
+        }
+    }
+
+    /// The SQL of the same index with another layout. A table's layout does not change: the clause that a
+    /// new one would be created with.
+    fn with_layout(&self, layout: &str) -> String {
+        let Some(index) = self.index else { return format!("PRIMARY KEY ({layout})") };
+        let name = name_sql(&index.name);
+        let list = |words: &str, ids: &[crate::key::ColumnId]| match ids {
+            [] => String::new(),
+            ids => {
+                let names: Vec<String> = ids.iter().map(|id| name_sql(self.table.column_name(*id))).collect();
+                format!(" {words} ({})", names.join(", "))
+            }
+        };
+        let filter = index.filter_sql.as_ref().map_or_else(String::new, |sql| format!(" WHERE {sql}"));
+        format!(
+            "DROP INDEX {name}; CREATE {}INDEX {name} ON {} ({layout}){}{filter}",
+            if index.unique { "UNIQUE " } else { "" },
+            name_sql(&self.table.name),
+            list("INCLUDE", &index.include),
+        )
+    }
+}
+
+/// Everything found about a table and its indexes, the worst first.
+pub fn lint(table: &TableDef, facts: &Facts) -> Vec<Finding> {
+    let whole = Subject { table, index: None, facts };
+    let indexes = table.indexes.iter().map(|index| Subject { index: Some(index), ..whole });
+    let mut found: Vec<Finding> =
+        std::iter::once(whole).chain(indexes).flat_map(|subject| layouts::judge(&subject)).collect();
+    found.extend(tables::judge(&whole));
+    found.sort_by(|a, b| (a.severity, a.rule, &a.index).cmp(&(b.severity, b.rule, &b.index)));
+    found
+}
+
+/// `41%`, and `0.3%` below one.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 1.0 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
+}
+
+/// `18 bytes`, `7.0 KB`, `1.2 MB`.
+fn bytes(n: f64) -> String {
+    match n {
+        n if n < 2_000.0 => format!("{n:.0} bytes"),
+        n if n < 1_000_000.0 => format!("{:.1} KB", n / 1e3),
+        n => format!("{:.1} MB", n / 1e6),
+    }
+}

@@ -1,0 +1,180 @@
+//! Rules about a table as a whole: its indexes among each other, its families, its rows.
+
+use super::{Finding, ROWS_ENOUGH, Rule, Severity, Subject, bytes, percent};
+use crate::design::grouped;
+use crate::design::splits::{suited, unreachable};
+use crate::schema::{FamilyId, IndexDef};
+use crate::sql::name_sql;
+
+/// Queries that must be known before an index that none of them reads is spoken of.
+const QUERIES_ENOUGH: usize = 3;
+/// Share of the rows below which a family is sparse.
+const SPARSE: f64 = 0.05;
+/// Bytes of a row on average, and of the largest, from which on rows are wide.
+const WIDE_MEAN: f64 = 16_384.0;
+const WIDE_MAX: u64 = 1 << 20;
+/// Rows of the largest region, in shares of the average one, above which regions are lumpy.
+const LUMPY: f64 = 3.0;
+
+pub(super) fn judge(s: &Subject<'_>) -> Vec<Finding> {
+    let mut found = redundant_indexes(s);
+    // What is superfluous anyway need not be called unused.
+    let unused = unused_indexes(s).into_iter().filter(|unused| found.iter().all(|f| f.index != unused.index));
+    let unused: Vec<Finding> = unused.collect();
+    found.extend(unused);
+    found.extend(sparse_families(s));
+    found.extend(wide_rows(s));
+    found.extend(lumpy_regions(s));
+    found
+}
+
+/// Indexes whose keys start another index's, or the table's.
+fn redundant_indexes(s: &Subject<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for index in s.table.indexes.iter().filter(|index| !index.unique && index.include.is_empty()) {
+        let starts = |other: &[String]| other.starts_with(&parts_of(index));
+        let by_other = s.table.indexes.iter().find(|other| {
+            let same = parts_of(other) == parts_of(index);
+            // Of two that are the same, the younger goes.
+            other.id != index.id
+                && other.filter_sql == index.filter_sql
+                && starts(&parts_of(other))
+                && (!same || other.id < index.id || !other.include.is_empty())
+        });
+        let key: Vec<String> = part_names(&s.table.key);
+        let other = match by_other {
+            Some(other) => format!("index \"{}\"", other.name),
+            None if index.filter.is_none() && starts(&key) => format!("the rowkey of \"{}\"", s.table.name),
+            None => continue,
+        };
+        let entries = s.facts.keyspace(index.keyspace).map_or(0, |counted| counted.entries);
+        let seen = format!(
+            "its key ({}) is how {other} begins; it has {} entries",
+            index.layout.sql(),
+            grouped(entries)
+        );
+        let why = "whatever it finds the other one finds, and every write has to keep both";
+        let subject = Subject { index: Some(index), ..*s };
+        found.push(subject.finding(Rule::RedundantIndex, seen, why, drop_index(index)));
+    }
+    found
+}
+
+fn drop_index(index: &IndexDef) -> String {
+    format!("DROP INDEX {}", name_sql(&index.name))
+}
+
+fn parts_of(index: &IndexDef) -> Vec<String> {
+    part_names(&index.layout)
+}
+
+fn part_names(layout: &crate::key::KeyLayout) -> Vec<String> {
+    layout
+        .parts()
+        .iter()
+        .map(|part| format!("{}{}", part.sql(), if part.is_descending() { " DESC" } else { "" }))
+        .collect()
+}
+
+/// Indexes that none of the known queries reads.
+fn unused_indexes(s: &Subject<'_>) -> Vec<Finding> {
+    let queries = &s.facts.queries;
+    if queries.len() < QUERIES_ENOUGH {
+        return Vec::new();
+    }
+    let unused = s
+        .table
+        .indexes
+        .iter()
+        .filter(|index| !index.unique && queries.iter().all(|q| q.index != Some(index.id)));
+    let finding = |index: &IndexDef| {
+        let counted = s.facts.keyspace(index.keyspace);
+        let size = counted.map_or(0, |counted| counted.key_bytes + counted.value_bytes);
+        let seen =
+            format!("none of {} known queries reads it; it takes {}", queries.len(), bytes(size as f64));
+        let why = "every write of a row writes its entry too";
+        let subject = Subject { index: Some(index), ..*s };
+        subject.finding(Rule::UnusedIndex, seen, why, drop_index(index))
+    };
+    unused.map(finding).collect()
+}
+
+/// Families that few rows have anything in.
+fn sparse_families(s: &Subject<'_>) -> Vec<Finding> {
+    let rows = s.facts.rows();
+    if rows < 10 * ROWS_ENOUGH {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for id in s.table.family_ids().filter(|id| *id != FamilyId::DEFAULT) {
+        let family = s.table.family(id);
+        let entries = s.facts.keyspace(family.keyspace).map_or(0, |counted| counted.entries);
+        let share = entries as f64 / rows as f64;
+        if entries == 0 || share >= SPARSE {
+            continue;
+        }
+        let seen = format!(
+            "family \"{}\" has {} entries for {} rows ({})",
+            family.name,
+            grouped(entries),
+            grouped(rows),
+            percent(share)
+        );
+        let why =
+            "regions are cut by the dense family, so the few entries of this one are spread over all of them";
+        let members: Vec<String> =
+            s.table.live_columns().filter(|(_, c)| c.family == id).map(|(_, c)| name_sql(&c.name)).collect();
+        let fix = format!("give {} a table of their own, with the same PRIMARY KEY", members.join(", "));
+        found.push(s.finding(Rule::SparseFamily, seen, why, fix));
+    }
+    found
+}
+
+/// Rows so large that a region holds few.
+fn wide_rows(s: &Subject<'_>) -> Vec<Finding> {
+    let families = || s.table.family_ids().filter_map(|id| s.facts.keyspace(s.table.family(id).keyspace));
+    let total: u64 = families().map(|counted| counted.value_bytes).sum();
+    let largest = families().map(|counted| counted.value_bytes_max).max().unwrap_or(0);
+    let mean = total as f64 / s.facts.rows().max(1) as f64;
+    if mean < WIDE_MEAN && largest < WIDE_MAX {
+        return Vec::new();
+    }
+    let seen = format!("rows take {} on average, the largest {}", bytes(mean), bytes(largest as f64));
+    let why = "a row is read and written whole, family by family, and regions are cut between rows only";
+    let fix = "store more rows with fewer columns: make what repeats inside a row part of its key";
+    let mut finding = s.finding(Rule::WideRows, seen, why, fix.to_owned());
+    finding.severity = if mean < WIDE_MEAN { Severity::Note } else { finding.severity };
+    vec![finding]
+}
+
+/// Regions without rows, beside some with too many: a split that does not know where keys are.
+fn lumpy_regions(s: &Subject<'_>) -> Vec<Finding> {
+    let n = s.table.splits.len() + 1;
+    let Some(counted) = s.facts.keyspace(s.id()) else { return Vec::new() };
+    if n == 1 {
+        return Vec::new();
+    }
+    let average = s.facts.rows() as f64 / n as f64;
+    let idle = unreachable(&s.table.key, &s.table.splits).len();
+    let seen = match counted.regions.iter().enumerate().max_by_key(|(_, rows)| **rows) {
+        Some((fullest, rows)) if average >= 20.0 => {
+            let empty = n - counted.regions.iter().filter(|rows| **rows > 0).count();
+            if empty == 0 && *rows as f64 <= LUMPY * average {
+                return Vec::new();
+            }
+            format!(
+                "{empty} of {n} regions are empty, and region {} holds {} of {} rows",
+                fullest + 1,
+                percent(*rows as f64 / s.facts.rows() as f64),
+                grouped(s.facts.rows())
+            )
+        }
+        _ if idle > 0 => format!("{idle} of {n} regions can hold no key"),
+        _ => return Vec::new(),
+    };
+    let why =
+        "a region without keys does no work, and one with many does it all: a split has to know the keys";
+    let method = if suited(&s.table.key, n).is_some() { "" } else { " FROM DATA" };
+    let fix = format!("ALTER TABLE {} SPLIT INTO {n}{method}", name_sql(&s.table.name));
+    vec![s.finding(Rule::LumpyRegions, seen, why, fix)]
+}

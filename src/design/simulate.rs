@@ -1,0 +1,266 @@
+//! Writes replayed onto regions: which of them would have had the work, and when.
+//!
+//! [`replay`] takes keys in the order they were written and cuts that time into slices of equally many. Within
+//! a slice the regions stand still; at its end those that hold more than they should are split in the middle,
+//! as a store does a while after they have filled up. The figures are those of the second half, when a
+//! table that began as one region has had the time to grow.
+
+use crate::key::{End, KeyRange, KeyRanges, Rowkey};
+
+/// Slices of time, at the least and at the most.
+const SLICES: (usize, usize) = (8, 60);
+/// Writes in a slice for each region, so that chance does not look like a hotspot.
+const WRITES_PER_REGION: usize = 100;
+/// Stripes of the key space in the picture.
+const STRIPES: usize = 48;
+
+/// How regions stand before the first write, and when they split.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Bounds between the regions there are.
+    pub splits: Vec<Rowkey>,
+    /// Rows above which a region is split in two.
+    pub rows_max: usize,
+    /// Regions wanted: slices are so long that each could have its share.
+    pub regions: usize,
+}
+
+/// What became of the writes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Simulation {
+    /// In order of time.
+    pub slices: Vec<Slice>,
+    /// As they are in the end, in key order.
+    pub regions: Vec<Region>,
+    /// Share of the writes that the region with most has, slice by slice, on average.
+    pub hottest: f64,
+    /// How many regions work at once: 1 / Σ share², slice by slice, on average.
+    pub parallelism: f64,
+    /// Regions without a write, slice by slice, on average.
+    pub idle: f64,
+    /// Keys that cut the writes into stripes of equally many, the first one included.
+    pub stripes: Vec<Rowkey>,
+    /// Writes of each stripe in each slice.
+    pub heat: Vec<Vec<u32>>,
+}
+
+/// A stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slice {
+    /// Which writes: from this one on.
+    pub first: usize,
+    /// So many of them.
+    pub writes: usize,
+    /// Regions there were.
+    pub regions: usize,
+    /// Share of the region with most of them.
+    pub hottest: f64,
+    /// 1 / Σ share².
+    pub parallelism: f64,
+    /// Regions without a write.
+    pub idle: usize,
+}
+
+/// A region in the end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Region {
+    /// Its first key; empty for the first region.
+    pub from: Rowkey,
+    /// Rows it holds.
+    pub rows: usize,
+    /// Largest share of a slice's writes, of those that were measured.
+    pub peak: f64,
+}
+
+/// A region while writes go on.
+struct Live {
+    from: Rowkey,
+    /// Writes by number; not sorted.
+    rows: Vec<u32>,
+    /// Of this slice.
+    writes: usize,
+    peak: f64,
+}
+
+/// Replays the writes of `keys`, in their order.
+pub fn replay(keys: &[Rowkey], setup: &Setup) -> Simulation {
+    let slices = (keys.len() / (WRITES_PER_REGION * setup.regions.max(1))).clamp(SLICES.0, SLICES.1);
+    let starts = std::iter::once(Rowkey::default()).chain(setup.splits.iter().cloned());
+    let mut live: Vec<Live> =
+        starts.map(|from| Live { from, rows: Vec::new(), writes: 0, peak: 0.0 }).collect();
+    let stripes = stripes(keys);
+    let mut simulation = Simulation {
+        slices: Vec::with_capacity(slices),
+        regions: Vec::new(),
+        hottest: 0.0,
+        parallelism: 0.0,
+        idle: 0.0,
+        heat: vec![vec![0; slices]; stripes.len()],
+        stripes,
+    };
+    for slice in 0..slices {
+        let (first, end) = (keys.len() * slice / slices, keys.len() * (slice + 1) / slices);
+        live.iter_mut().for_each(|region| region.writes = 0);
+        for (at, key) in keys.iter().enumerate().take(end).skip(first) {
+            let region = live.partition_point(|region| region.from <= *key) - 1;
+            live[region].rows.push(at as u32);
+            live[region].writes += 1;
+            let stripe = simulation.stripes.partition_point(|from| from <= key).saturating_sub(1);
+            simulation.heat[stripe][slice] += 1;
+        }
+        if end > first {
+            simulation.slices.push(measured(&mut live, first, end - first, slice * 2 >= slices));
+        }
+        live = live.into_iter().flat_map(|region| split(region, keys, setup.rows_max.max(1))).collect();
+    }
+    let grown: Vec<&Slice> = simulation.slices.iter().skip(simulation.slices.len() / 2).collect();
+    let mean = |of: fn(&Slice) -> f64| grown.iter().map(|s| of(s)).sum::<f64>() / grown.len().max(1) as f64;
+    (simulation.hottest, simulation.parallelism) = (mean(|s| s.hottest), mean(|s| s.parallelism));
+    simulation.idle = mean(|s| s.idle as f64);
+    simulation.regions =
+        live.into_iter().map(|r| Region { from: r.from, rows: r.rows.len(), peak: r.peak }).collect();
+    simulation
+}
+
+fn measured(live: &mut [Live], first: usize, writes: usize, is_grown: bool) -> Slice {
+    let (mut hottest, mut squares, mut idle) = (0.0_f64, 0.0, 0);
+    for region in live.iter_mut() {
+        let share = region.writes as f64 / writes as f64;
+        hottest = hottest.max(share);
+        squares += share * share;
+        idle += usize::from(region.writes == 0);
+        if is_grown {
+            region.peak = region.peak.max(share);
+        }
+    }
+    Slice { first, writes, regions: live.len(), hottest, parallelism: 1.0 / squares, idle }
+}
+
+/// The region, or what it is split into until no piece holds too much.
+fn split(mut region: Live, keys: &[Rowkey], rows_max: usize) -> Vec<Live> {
+    if region.rows.len() <= rows_max {
+        return vec![region];
+    }
+    let key = |row: &u32| &keys[*row as usize];
+    region.rows.sort_unstable_by(|a, b| key(a).cmp(key(b)));
+    let middle = region.rows.len() / 2;
+    let cut = key(&region.rows[middle]).clone();
+    if cut <= region.from {
+        // One key, written again and again, cannot be split.
+        return vec![region];
+    }
+    let middle = region.rows.partition_point(|row| *key(row) < cut);
+    let upper = Live { from: cut, rows: region.rows.split_off(middle), writes: 0, peak: region.peak };
+    if region.rows.is_empty() || upper.rows.is_empty() {
+        region.rows.extend(upper.rows);
+        return vec![region];
+    }
+    let mut pieces = split(region, keys, rows_max);
+    pieces.extend(split(upper, keys, rows_max));
+    pieces
+}
+
+/// First keys of stripes with equally many writes.
+fn stripes(keys: &[Rowkey]) -> Vec<Rowkey> {
+    let mut sorted: Vec<&Rowkey> = keys.iter().collect();
+    sorted.sort_unstable();
+    let mut stripes: Vec<Rowkey> = (0..STRIPES)
+        .filter_map(|i| sorted.get(sorted.len() * i / STRIPES))
+        .map(|key| (*key).clone())
+        .collect();
+    stripes.dedup();
+    stripes
+}
+
+impl Simulation {
+    /// Regions that a read of these ranges would have to ask.
+    pub fn regions_asked(&self, ranges: &KeyRanges) -> usize {
+        let region = |at: usize| {
+            let end = self.regions.get(at + 1).map_or(End::Open, |next| End::Before(next.from.clone()));
+            KeyRange { start: self.regions[at].from.clone(), end }
+        };
+        let is_asked =
+            |at: &usize| ranges.as_slice().iter().any(|range| !range.intersect(&region(*at)).is_empty());
+        (0..self.regions.len()).filter(is_asked).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::design::splits::{over_digits, uniform};
+    use crate::key::{Digits, md5_bucket};
+    use crate::value::ValueRef;
+
+    fn run(writes: i64, key: impl Fn(i64) -> String, splits: Vec<Rowkey>, regions: usize) -> Simulation {
+        let keys: Vec<Rowkey> = (1..=writes).map(|id| key(id).into_bytes().into()).collect();
+        let rows_max = 2 * keys.len() / regions;
+        replay(&keys, &Setup { splits, rows_max, regions })
+    }
+
+    fn reversed(id: i64) -> String {
+        format!("{id:012}").chars().rev().collect()
+    }
+
+    #[test]
+    fn sequential_ids_go_to_one_region() {
+        for splits in [Vec::new(), over_digits(Digits::all(10, 12), 16).unwrap(), uniform(16)] {
+            let found = run(20_000, |id| format!("{id:012}"), splits.clone(), 16);
+            assert_eq!((found.hottest, found.parallelism), (1.0, 1.0));
+            assert!(found.slices.iter().all(|s| s.hottest == 1.0 && s.idle == s.regions - 1));
+            assert!(found.regions.len() > splits.len() + 8, "it splits as it fills");
+            assert_eq!(found.regions.iter().map(|r| r.rows).sum::<usize>(), 20_000);
+        }
+    }
+
+    #[test]
+    fn reversed_ids_go_everywhere() {
+        for n in [4, 10, 16, 31] {
+            let found = run(20_000, reversed, over_digits(Digits::all(10, 12), n).unwrap(), n);
+            let even = 1.0 / n as f64;
+            assert!((found.hottest - even).abs() < 0.05 * even, "{n}: {}", found.hottest);
+            assert!((found.parallelism - n as f64).abs() < 0.05 * n as f64, "{n}: {}", found.parallelism);
+            assert_eq!((found.idle, found.regions.len()), (0.0, n));
+        }
+    }
+
+    #[test]
+    fn md5_buckets_are_even() {
+        for n in [31_u32, 32, 64] {
+            let salt = |id| md5_bucket(std::iter::once(ValueRef::Int(id)), n);
+            let digits = Digits { radix: 10, width: 2, count: n.into() };
+            let cuts = over_digits(digits, n as usize).unwrap();
+            let found = run(100_000, |id| format!("{}{id:012}", salt(id)), cuts, n as usize);
+            let rows: Vec<usize> = found.regions.iter().map(|region| region.rows).collect();
+            assert_eq!(rows.len(), n as usize);
+            let (least, most) = (rows.iter().min().unwrap(), rows.iter().max().unwrap());
+            assert!(*least > 0 && *most as f64 / *least as f64 <= 1.25, "{n}: {least} to {most}");
+        }
+    }
+
+    #[test]
+    fn hex_keys_over_all_bytes_leave_regions_idle() {
+        let cuts = crate::design::splits::between(b"0000", b"ffff", 10).unwrap();
+        let found = run(10_000, |id| crate::key::md5_digits(ValueRef::Int(id))[..16].to_owned(), cuts, 10);
+        assert!(found.slices[0].idle == 7, "{:?}", found.slices[0]);
+    }
+
+    #[test]
+    fn few_writes_and_one_key() {
+        let none = replay(&[], &Setup { splits: Vec::new(), rows_max: 1, regions: 4 });
+        assert_eq!((none.slices.len(), none.regions.len()), (0, 1));
+        let same: Vec<Rowkey> = vec!["k".into(); 100];
+        let found = replay(&same, &Setup { splits: Vec::new(), rows_max: 10, regions: 4 });
+        assert_eq!((found.regions.len(), found.hottest), (1, 1.0));
+    }
+
+    #[test]
+    fn regions_that_a_read_asks() {
+        let found = run(10_000, reversed, over_digits(Digits::all(10, 12), 10).unwrap(), 10);
+        let asked = |ranges: Vec<KeyRange>| found.regions_asked(&KeyRanges::new(ranges));
+        assert_eq!(asked(vec![KeyRange::all()]), 10);
+        assert_eq!(asked(vec![KeyRange::point("300000000000")]), 1);
+        assert_eq!(asked(vec![KeyRange::new("25", "31"), KeyRange::new("95", "96")]), 3);
+        assert_eq!(asked(vec![]), 0);
+    }
+}

@@ -1,0 +1,220 @@
+//! DESCRIBE KEY: one key, part by part. The entries of a keyspace, decoded.
+
+use arrow::array::RecordBatch;
+use sqlparser::ast::Ident;
+
+use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation};
+use crate::engine::Database;
+use crate::engine::show::{Cells, rows_of, text};
+use crate::engine::view::View;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::trace;
+use crate::key::{KeyLayout, KeyRange, Rowkey, hex};
+use crate::schema::TableDef;
+use crate::sql::{name_of, span_of_name};
+use crate::store::{Direction, KeyspaceId};
+use crate::value::{ColumnType, Value};
+
+/// A keyspace by name, and how its keys are made.
+struct Keyspace<'t> {
+    id: KeyspaceId,
+    /// The layout of a table or an index, with the name it goes by.
+    layout: (&'t str, &'t KeyLayout),
+    /// What follows it in the key of an index entry.
+    pointer: Option<(&'t str, &'t KeyLayout)>,
+}
+
+impl<'t> Keyspace<'t> {
+    fn of_table(table: &'t TableDef) -> Keyspace<'t> {
+        Keyspace { id: table.rows(), layout: (&table.name, &table.key), pointer: None }
+    }
+
+    fn is_text(&self) -> bool {
+        self.layout.1.is_text() && self.pointer.is_none_or(|(_, layout)| layout.is_text())
+    }
+
+    /// The bytes that a literal stands for: text as it is where keys are text, hex digits otherwise.
+    fn key(&self, given: &Value) -> Result<Vec<u8>> {
+        match given {
+            Value::Bytes(bytes) => Ok(bytes.clone()),
+            Value::Text(text) if self.is_text() => Ok(text.clone().into_bytes()),
+            Value::Text(text) => match Value::parse(&hex_literal(text), ColumnType::Varbinary) {
+                Ok(Value::Bytes(bytes)) => Ok(bytes),
+                _ => Err(Error::invalid(format!("'{text}' is not a key of \"{}\"", self.layout.0))
+                    .why("its keys are not plain text, so they are written in hex digits")
+                    .hint(format!("SELECT rowkey FROM {} shows some", self.layout.0))
+                    .state(sqlstate::INVALID_TEXT)),
+            },
+            other => Err(Error::invalid(format!("{other} is not a key")).state(sqlstate::INVALID_TEXT)),
+        }
+    }
+}
+
+fn hex_literal(text: &str) -> String {
+    let digits = text.strip_prefix("\\x").or_else(|| text.strip_prefix("0x")).unwrap_or(text);
+    format!("\\x{digits}")
+}
+
+/// DESCRIBE KEY: a row for each part of a key; of the first key there is, if none is given.
+pub fn describe(view: &View, key: Option<&Value>, of: &Ident) -> Result<RecordBatch> {
+    let name = name_of(of);
+    let relation = view.catalog.find(&name);
+    let (table, keyspace) = match &relation {
+        Some(Relation::Table(table)) => (table, Keyspace::of_table(table)),
+        Some(Relation::Index(table, id)) => match table.indexes.iter().find(|index| index.id == *id) {
+            Some(index) => {
+                let pointer = Some((&table.name[..], &table.key));
+                (table, Keyspace { id: index.keyspace, layout: (&index.name, &index.layout), pointer })
+            }
+            None => return Err(Error::internal("an index without its definition")),
+        },
+        Some(Relation::View(_)) => {
+            return Err(Error::invalid(format!("\"{name}\" is a view, whose rows have no keys"))
+                .state(sqlstate::WRONG_OBJECT)
+                .at(span_of_name(of)));
+        }
+        None => return Err(view.catalog.unknown(&name).at(span_of_name(of))),
+    };
+    let key = match key {
+        Some(given) => keyspace.key(given)?,
+        None => first_key(view, keyspace.id)?.ok_or_else(|| {
+            Error::invalid(format!("\"{name}\" has no key yet"))
+                .hint(format!("give one: DESCRIBE KEY '...' OF {name}"))
+                .state(sqlstate::OBJECT_STATE)
+        })?,
+    };
+    let mut parts = Parts::default();
+    let end = parts.add(table, keyspace.layout, &key);
+    match keyspace.pointer {
+        Some(pointer) if end < key.len() => drop(parts.add(table, pointer, &key[end..])),
+        None if end < key.len() && !parts.broken => {
+            parts.push(
+                [keyspace.layout.0.into(), String::new(), "not part of the key".into()],
+                &key[end..],
+                None,
+            );
+        }
+        _ => {}
+    }
+    parts.finish()
+}
+
+fn first_key(view: &View, keyspace: KeyspaceId) -> Result<Option<Vec<u8>>> {
+    let reader = view.snapshot.reader()?;
+    let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
+    Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
+}
+
+/// Rows of DESCRIBE KEY.
+#[derive(Default)]
+struct Parts {
+    columns: [Vec<String>; 7],
+    broken: bool,
+}
+
+impl Parts {
+    /// Adds the parts of `key` and gives their length; what cannot be read is one row more.
+    fn add(&mut self, table: &TableDef, (of, layout): (&str, &KeyLayout), key: &[u8]) -> usize {
+        let (pieces, wrong) = layout.take_apart(key);
+        let mut end = 0;
+        for piece in pieces {
+            let part = &layout.parts()[piece.part];
+            end = piece.at.end;
+            let value = piece.value.map(|(column, value)| (table.column_name(column).to_owned(), value));
+            let words = [of.to_owned(), part.sql().to_owned(), part.form_in_words()];
+            self.push_shown(words, &key[piece.at], piece.content, value);
+        }
+        if let Some(wrong) = wrong {
+            let part = &layout.parts()[wrong.part];
+            let form = format!("cannot be read as {}", part.form_in_words());
+            self.push([of.to_owned(), wrong.sql, form], &key[end..], None);
+            self.broken = true;
+            return key.len();
+        }
+        end
+    }
+
+    fn push(&mut self, words: [String; 3], bytes: &[u8], value: Option<(String, String)>) {
+        let shown = bytes.escape_ascii().to_string();
+        self.push_shown(words, bytes, shown, value);
+    }
+
+    fn push_shown(
+        &mut self,
+        words: [String; 3],
+        bytes: &[u8],
+        content: String,
+        value: Option<(String, String)>,
+    ) {
+        let [of, part, form] = words;
+        let (column, value) = value.unwrap_or_default();
+        let cells = [of, part, form, hex(bytes), content, column, value];
+        self.columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));
+    }
+
+    fn finish(self) -> Result<RecordBatch> {
+        let names = ["of", "part", "form", "bytes", "content", "column", "value"];
+        rows_of(names.into_iter().zip(self.columns.map(text)).collect::<Vec<(&str, Cells)>>())
+    }
+}
+
+impl Database {
+    /// Hands the entries of a keyspace to `line`, decoded, a line each: those whose key starts with `prefix`,
+    /// `limit` at the most. A keyspace goes by the name of a table, of an index, of a family as in
+    /// `orders.details`, or by `catalog`. Gives whether there are more.
+    ///
+    /// Errors: no such keyspace; those of `line`. An entry that cannot be decoded is a line that says so.
+    pub fn keydump(
+        &self,
+        keyspace: &str,
+        prefix: &[u8],
+        limit: u64,
+        line: &mut dyn FnMut(String) -> Result<()>,
+    ) -> Result<bool> {
+        let (catalog, snapshot) = Database::view(self)?;
+        let id = keyspace_named(&catalog, keyspace)?;
+        let tables: Vec<_> = catalog.tables().cloned().collect();
+        let reader = snapshot.reader()?;
+        let range = KeyRange::prefix(prefix);
+        let mut cursor = reader.cursor(id, &range, Direction::Forward)?;
+        let mut left = limit;
+        while let Some((key, value)) = cursor.next()? {
+            if left == 0 {
+                return Ok(true);
+            }
+            left -= 1;
+            let shown = trace::show_entry(&tables, id, key, value)
+                .unwrap_or_else(|e| format!("cannot be decoded: {}", e.what()));
+            line(format!("{}  {shown}", Rowkey::from(key).hex()))?;
+        }
+        Ok(false)
+    }
+}
+
+fn keyspace_named(catalog: &Catalog, name: &str) -> Result<KeyspaceId> {
+    if name == "catalog" {
+        return Ok(CATALOG_KEYSPACE);
+    }
+    if let Some((table, family)) = name.split_once('.') {
+        let table = catalog.table(table)?;
+        let found = table.families.iter().find(|f| f.name == family).map(|f| f.keyspace);
+        return found.ok_or_else(|| {
+            let names: Vec<&str> = table.families.iter().map(|f| f.name.as_str()).collect();
+            Error::invalid(format!("table \"{}\" has no family \"{family}\"", table.name))
+                .hint(format!("its families: {}", names.join(", ")))
+                .state(sqlstate::UNDEFINED_OBJECT)
+        });
+    }
+    match catalog.find(name) {
+        Some(Relation::Table(table)) => Ok(table.rows()),
+        Some(Relation::Index(table, id)) => match table.indexes.iter().find(|index| index.id == id) {
+            Some(index) => Ok(index.keyspace),
+            None => Err(Error::internal("an index without its definition")),
+        },
+        Some(Relation::View(_)) => {
+            Err(Error::invalid(format!("\"{name}\" is a view: it stores nothing"))
+                .state(sqlstate::WRONG_OBJECT))
+        }
+        None => Err(catalog.unknown(name)),
+    }
+}

@@ -1,0 +1,111 @@
+//! What LINT knows of a table: a sample of its rows, a count of its entries, the queries that came again.
+
+use std::sync::Arc;
+
+use crate::access::{Access, Guards, Method};
+use crate::design::lint::{ColumnFacts, Facts, KeyspaceFacts, QueryFacts, growth};
+use crate::df::table::Binding;
+use crate::engine::analyze::{self, Sample};
+use crate::engine::view::View;
+use crate::error::Result;
+use crate::exec::scan::ScanSpec;
+use crate::exec::watch::Watch;
+use crate::key::{ColumnId, KeyLayout, KeyPart, KeyRange, Rowkey};
+use crate::plan::Predicate;
+use crate::schema::TableDef;
+use crate::store::{Direction, KeyspaceId, Reader};
+
+/// Entries between two looks at whether to stop.
+const STEP: u64 = 65_536;
+
+/// Measures `table`.
+pub fn facts(view: &View, table: &TableDef) -> Result<Facts> {
+    let reader = view.snapshot.reader()?;
+    let (statistics, sample) = analyze::look(&*reader, table, &view.watch)?;
+    let columns = columns(table, statistics.rows, &sample);
+    let families = table.family_ids().map(|id| (table.family(id).keyspace, &table.key));
+    let indexes = table.indexes.iter().map(|index| (index.keyspace, &index.layout));
+    let mut keyspaces = Vec::new();
+    for (id, layout) in families.chain(indexes) {
+        let splits = if id == table.rows() { &table.splits[..] } else { &[] };
+        keyspaces.push((id, counted(&*reader, id, layout, splits, (&table.name, &view.watch))?));
+    }
+    let queries = queries(view, table)?;
+    Ok(Facts { statistics, columns, keyspaces, queries })
+}
+
+/// Facts of the columns that keys are made of.
+fn columns(table: &TableDef, rows: u64, sample: &Sample) -> Vec<(ColumnId, ColumnFacts)> {
+    let layouts = || std::iter::once(&table.key).chain(table.indexes.iter().map(|index| &index.layout));
+    let leads = |id: ColumnId| layouts().any(|l| l.leading().is_some_and(|(_, part)| part.columns() == [id]));
+    let of_keys = sample.iter().filter(|(id, _)| layouts().any(|layout| layout.columns().contains(id)));
+    let facts = |(id, values): &(ColumnId, Vec<_>)| {
+        let growth = if leads(*id) { growth(table, *id, rows, sample) } else { None };
+        (*id, ColumnFacts { growth, ..ColumnFacts::of(values) })
+    };
+    of_keys.map(facts).collect()
+}
+
+fn counted(
+    reader: &dyn Reader,
+    id: KeyspaceId,
+    layout: &KeyLayout,
+    splits: &[Rowkey],
+    (table, watch): (&str, &Watch),
+) -> Result<KeyspaceFacts> {
+    let mut facts = KeyspaceFacts::default();
+    let mut cursor = reader.cursor(id, &KeyRange::all(), Direction::Forward)?;
+    while let Some((key, value)) = cursor.next()? {
+        if facts.entries % STEP == 0 {
+            watch.step(&format!("looking at {table}"), facts.entries, None, "entries")?;
+        }
+        facts.count(layout, splits, key, value);
+    }
+    Ok(facts)
+}
+
+/// A scan of `table` by a query whose plan is kept.
+pub struct KnownScan {
+    /// The query, its literals lifted out.
+    pub sql: String,
+    /// Which rows it wants.
+    pub predicate: Predicate,
+    /// How it finds them.
+    pub spec: Arc<ScanSpec>,
+}
+
+/// How the queries whose plans are kept read `table`.
+pub fn known_scans(view: &View, table: &TableDef) -> Result<Vec<KnownScan>> {
+    let mut found = Vec::new();
+    for (sql, kept) in view.db.plans().kept(view.catalog.version()) {
+        // What a guard would refuse can be looked at.
+        let binding = Binding { guards: Guards::default(), ..view.binding(kept.params.clone()) };
+        let scans = kept.plan.paths(&binding)?.into_iter().filter(|(_, spec)| spec.table.id == table.id);
+        found.extend(scans.map(|(need, spec)| KnownScan {
+            sql: sql.clone(),
+            predicate: need.predicate,
+            spec,
+        }));
+    }
+    Ok(found)
+}
+
+fn queries(view: &View, table: &TableDef) -> Result<Vec<QueryFacts>> {
+    let fact = |sql: &str, spec: &ScanSpec, access: &Access| {
+        let index = access.index(spec.source());
+        let (ranges, fans_out) = match &access.method {
+            Method::Empty => (0, false),
+            Method::Get(keys) => (keys.len(), false),
+            method => {
+                let layout = index.map_or(&table.key, |index| &index.layout);
+                let buckets = layout.parts().first().is_some_and(KeyPart::has_buckets);
+                let n = method.range_count();
+                (n, buckets && n > 1)
+            }
+        };
+        QueryFacts { sql: sql.to_owned(), index: index.map(|index| index.id), ranges, fans_out }
+    };
+    let scans = known_scans(view, table)?;
+    let walks = scans.iter().flat_map(|scan| scan.spec.access.walks().iter().map(move |walk| (scan, walk)));
+    Ok(walks.map(|(scan, walk)| fact(&scan.sql, &scan.spec, walk)).collect())
+}

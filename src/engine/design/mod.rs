@@ -1,0 +1,57 @@
+//! Statements about the design of keys: what `design` knows, asked about the data.
+
+mod advise;
+mod keys;
+mod measure;
+pub mod regions;
+mod scratch;
+pub mod simulate;
+mod whatif;
+
+use arrow::array::RecordBatch;
+use sqlparser::ast::Ident;
+
+use super::Outcome;
+use super::session::Session;
+use super::show::{Cells, rows_of, text};
+use super::view::View;
+use crate::design::lint::{Finding, Severity, lint};
+use crate::error::Result;
+use crate::sql::Design;
+
+/// Runs one.
+pub async fn run(session: &Session, statement: &Design) -> Result<Outcome> {
+    let view = session.view()?;
+    let rows = match statement {
+        Design::DescribeKey { key, of } => keys::describe(&view, key.as_ref(), of)?,
+        Design::Lint { table } => lint_rows(&view, table.as_ref())?,
+        Design::Simulate(wanted) => simulate::rows(&view, wanted).await?,
+        Design::WhatIf { change, query } => whatif::rows(&view, change, query).await?,
+        Design::Advise { queries } => advise::rows(&view, queries).await?,
+    };
+    session.table_outcome(statement.kind_name(), rows)
+}
+
+/// LINT: a row for each finding, the worst first.
+fn lint_rows(view: &View, table: Option<&Ident>) -> Result<RecordBatch> {
+    let tables = match table {
+        Some(name) => vec![view.table(name)?],
+        None => view.catalog.tables().cloned().collect(),
+    };
+    let mut found = Vec::new();
+    for table in tables {
+        found.extend(lint(&table, &measure::facts(view, &table)?));
+    }
+    found.sort_by_key(|finding| finding.severity);
+    let column = |get: fn(&Finding) -> String| text(found.iter().map(get).collect());
+    let columns: Vec<(&str, Cells)> = vec![
+        ("code", column(|f| f.rule.code())),
+        ("severity", column(|f| Severity::name(f.severity).to_owned())),
+        ("table", column(|f| f.table.clone())),
+        ("index", column(|f| f.index.clone())),
+        ("seen", column(|f| f.seen.clone())),
+        ("why", column(|f| f.why.clone())),
+        ("fix", column(|f| f.fix.clone())),
+    ];
+    rows_of(columns)
+}

@@ -1,0 +1,87 @@
+//! EXPLAIN WHATIF: a query as it would run with one more index, or with another layout.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use sqlparser::ast::{Ident, Query};
+
+use super::scratch::{Scratch, Tried, tables_of};
+use crate::design::grouped;
+use crate::engine::build;
+use crate::engine::ddl::primary_layout;
+use crate::engine::show::{rows_of, text};
+use crate::engine::view::View;
+use crate::error::{Error, Result, sqlstate};
+use crate::schema::TableDef;
+use crate::sql::{Change, CreateIndex, span_of_name};
+
+/// The plan as it is, then as it would be, with what each reads.
+pub async fn rows(view: &View, change: &Change, query: &Query) -> Result<RecordBatch> {
+    let tables = tables_of(view, &[query]);
+    let table = changed(view, change, &tables)?;
+    // A sample is compared with itself.
+    let now = Scratch::new(view, &tables, None)?;
+    let before = now.run(view, query, &[]).await?;
+    let (then, after) = match change.layout {
+        true => {
+            let layout = primary_layout(&table, &change.keys)?;
+            let then = Scratch::new(view, &tables, Some((&table, layout)))?;
+            let after = then.run(view, query, &[]).await?;
+            (then, after)
+        }
+        false => {
+            build::create_index(&now.db, &create(change, &table), &view.watch)?;
+            let after = now.run(view, query, &[]).await?;
+            (now, after)
+        }
+    };
+    let mut lines = vec![format!("now: {}", said(&then, &before))];
+    lines.extend(before.lines.iter().map(|line| format!("  {line}")));
+    lines.push(format!("with {change}: {}", said(&then, &after)));
+    lines.extend(after.lines.iter().map(|line| format!("  {line}")));
+    if then.every > 1 {
+        lines.push(format!("estimated from every {}th row: the plans count those", grouped(then.every)));
+    }
+    rows_of(vec![("plan", text(lines))])
+}
+
+fn said(scratch: &Scratch, tried: &Tried) -> String {
+    let n = |n: u64| grouped(scratch.scaled(n));
+    let about = if scratch.every > 1 { "about " } else { "" };
+    let reads = tried.reads;
+    format!("{about}{} entries, {} GETs", n(reads.entries), n(reads.gets + reads.fetched))
+}
+
+/// The table that changes: the one named, or the only one there is.
+fn changed(view: &View, change: &Change, tables: &[Arc<TableDef>]) -> Result<Arc<TableDef>> {
+    let Some(name) = &change.table else {
+        return match tables {
+            [only] => Ok(Arc::clone(only)),
+            _ => Err(Error::invalid(format!("the query reads {} tables", tables.len()))
+                .hint("say which one changes: INDEX ON t (...), LAYOUT OF t (...)")
+                .state(sqlstate::SYNTAX)),
+        };
+    };
+    let table = view.table(name)?;
+    match tables.iter().any(|read| read.id == table.id) {
+        true => Ok(table),
+        false => Err(Error::invalid(format!("the query does not read \"{}\"", table.name))
+            .hint("name a table that it reads")
+            .at(span_of_name(name))),
+    }
+}
+
+/// The index as a statement.
+fn create(change: &Change, table: &TableDef) -> CreateIndex {
+    CreateIndex {
+        unique: false,
+        if_not_exists: false,
+        // In the copy, where nothing else is called so.
+        name: Some(Ident::new("whatif")),
+        table: Ident::with_quote('"', table.name.clone()),
+        keys: change.keys.clone(),
+        include: change.include.clone(),
+        filter: None,
+        filter_sql: None,
+    }
+}
