@@ -1,6 +1,6 @@
 //! Which index would serve a query that reads a whole table.
 
-use super::choose::Need;
+use super::path::Need;
 use crate::key::ColumnId;
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::schema::TableDef;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::path::Access;
 use super::probe::Jumps;
 use super::selectivity::share_of_field;
 use crate::key::{KeyLayout, KeyPart, KeyRanges};
@@ -239,8 +240,13 @@ pub fn residual_share(stats: &dyn Statistics, residual: &Predicate) -> f64 {
     }
 }
 
+/// Rows (count) that are expected to come out of an access.
+pub fn rows_of(stats: &dyn Statistics, access: &Access) -> f64 {
+    access.entries * residual_share(stats, &access.entry_filter) * residual_share(stats, &access.filter)
+}
+
 /// The share of all entries that the conditions on the `bound` fields leave, each counted once.
-fn share(
+pub fn share(
     collected: Option<&TableStatistics>,
     predicate: &Predicate,
     found: &Ranges,

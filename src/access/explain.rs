@@ -11,10 +11,10 @@ use std::fmt::{self, Write};
 
 use serde::Serialize;
 
-use super::choose::{Access, Method, Path};
+use super::path::{Access, Method, Path, SetOp, Source};
 use crate::key::{End, KeyLayout, KeyRange, Rowkey, hex};
 use crate::plan::{Field, Predicate};
-use crate::schema::{IndexDef, TableDef};
+use crate::schema::TableDef;
 use crate::store::Direction;
 use crate::value::{Literal, ValueRef};
 
@@ -46,6 +46,9 @@ pub struct Described {
     /// The parts of which one key of each combination is enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub each: Option<String>,
+    /// How many keys of each combination are enough, if more than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
     /// Greatest key first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reverse: Option<bool>,
@@ -58,6 +61,9 @@ pub struct Described {
     /// The index holds all that is wanted.
     #[serde(skip_serializing_if = "is_false")]
     pub covering: bool,
+    /// Accesses whose rowkeys are put together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<Described>,
     /// The table whose rows are fetched for the entries of the index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetch: Option<String>,
@@ -70,16 +76,11 @@ fn is_false(b: &bool) -> bool {
     !b
 }
 
-/// One access. `as_table`: the index table is read as a table of its own. `verbose` adds each range in
-/// bytes.
-pub fn describe(
-    table: &TableDef,
-    index: Option<&IndexDef>,
-    as_table: bool,
-    access: &Access,
-    limit: Option<u64>,
-    verbose: bool,
-) -> Described {
+/// One access. `verbose` adds each range in bytes.
+pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose: bool) -> Described {
+    let (Source::Table(table) | Source::Index(table, _)) = source;
+    let index = access.index(source);
+    let as_table = matches!(source, Source::Index(..));
     let (name, layout) = match index {
         Some(index) => (&index.name, &index.layout),
         None => (&table.name, &table.key),
@@ -99,10 +100,12 @@ pub fn describe(
         ranges: Vec::new(),
         skip: None,
         each: None,
+        first: None,
         reverse: None,
         merge: false,
         limit: None,
         covering: false,
+        branches: Vec::new(),
         fetch: None,
         residual: None,
     };
@@ -128,12 +131,23 @@ pub fn describe(
                     ranges.iter().take(LISTED).map(|range| show_range(layout, range, verbose)).collect();
             }
             out.skip = skip.as_ref().filter(|s| !s.by.is_true()).map(|skipping| skipping.by.show(&names));
-            out.each = skip.as_ref().and_then(|skipping| skipping.skip.each_of()).map(|n| {
-                let parts = layout.parts()[..n].iter().filter(|part| !part.is_literal());
+            let each = skip.as_ref().and_then(|skipping| skipping.skip.each_of());
+            out.first = each.map(|each| each.rows).filter(|rows| *rows > 1);
+            out.each = each.map(|each| {
+                let parts = layout.parts()[..each.parts].iter().filter(|part| !part.is_literal());
                 parts.map(|part| part.sql()).collect::<Vec<_>>().join(", ")
             });
             out.reverse = Some(*direction == Direction::Reverse);
             out.merge = merge.is_some();
+        }
+        Method::Gather { set, branches, direction } => {
+            out.class = match set {
+                SetOp::Union => "Union",
+                SetOp::Intersection => "Intersection",
+            };
+            out.branches = branches.iter().map(|branch| describe(source, branch, None, verbose)).collect();
+            out.reverse = Some(*direction == Direction::Reverse);
+            out.fetch = Some(table.name.clone());
         }
     }
     out.limit = limit;
@@ -148,10 +162,21 @@ pub fn describe(
     out
 }
 
-/// In EXPLAIN's words.
+impl Described {
+    /// A line for itself, and one for each access whose rowkeys it puts together.
+    pub fn lines(&self) -> Vec<String> {
+        let below = self.branches.iter().flat_map(Described::lines).map(|line| format!("  {line}"));
+        std::iter::once(self.to_string()).chain(below).collect()
+    }
+}
+
+/// Its own line, in EXPLAIN's words.
 impl fmt::Display for Described {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.class, self.name)?;
+        if !self.branches.is_empty() {
+            write!(f, " branches={}", self.branches.len())?;
+        }
         if let Some(n) = self.key_count {
             write!(f, " keys={n} [{}]", listed(&self.keys, n))?;
         }
@@ -163,6 +188,9 @@ impl fmt::Display for Described {
         }
         if let Some(each) = &self.each {
             write!(f, " each=({each})")?;
+        }
+        if let Some(first) = self.first {
+            write!(f, " first={first}")?;
         }
         if let Some(reverse) = self.reverse {
             write!(f, " reverse={reverse}")?;

@@ -1,12 +1,11 @@
 //! What a session does not let a statement read.
 
 use super::advice::index_for;
-use super::choose::{Access, Method, Need, Source};
 use super::cost::Statistics;
 use super::explain::describe;
+use super::path::{Access, Method, Need, Source};
 use crate::error::Result;
 use crate::error::{Error, Kind, sqlstate};
-use crate::schema::IndexDef;
 
 /// Limits on what one access may read; nothing is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +23,6 @@ impl Guards {
     pub fn check(
         &self,
         source: Source<'_>,
-        index: Option<&IndexDef>,
         need: &Need,
         access: &Access,
         stats: &dyn Statistics,
@@ -32,10 +30,8 @@ impl Guards {
         if *self == Guards::default() {
             return Ok(());
         }
-        let (table, keyspace) = match source {
-            Source::Table(table) => (table, index.map_or(table.rows(), |index| index.keyspace)),
-            Source::Index(table, index) => (table, index.keyspace),
-        };
+        let (Source::Table(table) | Source::Index(table, _)) = source;
+        let keyspace = access.keyspace(source);
         let is_exact = access.ordered && access.entry_filter.is_true() && access.filter.is_true();
         let up_to = |rows: u64| need.limit.filter(|_| is_exact).map_or(rows, |limit| rows.min(limit));
         let read = match &access.method {
@@ -47,14 +43,11 @@ impl Guards {
                 up_to(stats.entries(keyspace)),
                 self.full_scan_rows,
             ),
-            Method::Scan { ranges, .. } => {
-                ("ranges", "max_ranges", ranges.as_slice().len() as u64, self.ranges)
-            }
+            method => ("ranges", "max_ranges", method.range_count() as u64, self.ranges),
         };
         let (what, setting, n, limit) = read;
         let Some(limit) = limit.filter(|limit| n > *limit) else { return Ok(()) };
-        let as_table = matches!(source, Source::Index(..));
-        let plan = describe(table, index, as_table, access, need.limit, false).to_string();
+        let plan = describe(source, access, need.limit, false).to_string();
         Err(refused(&format!("the statement would read {n} {what}"), setting, limit, &plan)
             .hint(way_out(setting, index_for(table, need))))
     }

@@ -5,21 +5,25 @@
 
 mod advice;
 mod again;
+mod candidate;
 mod choose;
 mod cost;
 mod explain;
 mod guards;
 mod hints;
+mod path;
 mod probe;
 mod selectivity;
+mod several;
 mod words;
 
 pub use advice::index_for;
 pub use again::choose_again;
-pub use choose::{Access, Choice, Method, Need, OrderBy, Path, Source, choose};
-pub use cost::{COST, CostModel, Statistics};
+pub use choose::choose;
+pub use cost::{COST, CostModel, Statistics, rows_of};
 pub use explain::{Described, describe};
 pub use guards::{Guards, refused};
 pub use hints::Hints;
+pub use path::{Access, Choice, Each, Method, Need, OrderBy, Path, SetOp, Source};
 pub use probe::{Jumps, probe_jumps};
 pub use words::NO_ROW;

@@ -61,7 +61,7 @@ pub fn probe_jumps(
                 }
                 let target = if skip.is_possible(key, &mut starts) {
                     did.possible += 1;
-                    skip.behind_taken(key, true)
+                    skip.group(key).map(|group| Skip::behind_group(group, true))
                 } else {
                     Some(skip.next(key, &starts))
                 };

@@ -1,8 +1,8 @@
 //! What is said of a choice: why this path, why not the others, and what would serve better.
 
 use super::advice::index_for;
-use super::choose::{Access, Method, Need, Path};
 use super::cost::COST;
+use super::path::{Access, Method, Need, Path, SetOp};
 use crate::key::KeyLayout;
 use crate::schema::{IndexDef, TableDef};
 
@@ -33,6 +33,14 @@ fn plain_reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
                 _ => "every entry is read",
             };
             format!("{unbound}{read}{order}")
+        }
+        Method::Gather { set, branches, .. } => {
+            let given = match set {
+                SetOp::Union => "rows that any of",
+                SetOp::Intersection => "rows that all of",
+            };
+            let n = branches.len();
+            format!("{given} {n} walks find, about {}{order}", counted_entries(access.entries))
         }
         Method::Scan { ranges, skip, .. } => {
             let n = ranges.as_slice().len();
@@ -83,10 +91,11 @@ pub(super) fn more(index: &IndexDef, loser: &Access, best: &Access) -> String {
         return unbound(index);
     }
     let describe = |a: &Access| {
-        let fetches = match a.path {
-            Path::IndexFetch(_) if a.entries.ceil() == 1.0 => " and a fetch",
-            Path::IndexFetch(_) => " and as many fetches",
-            Path::Primary | Path::IndexOnly(_) => "",
+        let fetches = match (&a.method, a.path) {
+            (Method::Gather { .. }, _) => " and at most as many fetches",
+            (_, Path::IndexFetch(_)) if a.entries.ceil() == 1.0 => " and a fetch",
+            (_, Path::IndexFetch(_)) => " and as many fetches",
+            (_, Path::Primary | Path::IndexOnly(_)) => "",
         };
         format!("about {}{fetches}", counted_entries(a.entries))
     };

@@ -7,13 +7,17 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, JoinType};
+use datafusion::common::{Column, JoinType, ScalarValue};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
+use datafusion::logical_expr::expr::{AggregateFunction, Sort};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, TableScan, Window,
+};
 
 use super::table::TableSource;
+use crate::access::{Each, OrderBy};
 
 /// Extremes of one aggregate, at the most.
 const EXTREMES_MAX: usize = 4;
@@ -28,50 +32,124 @@ struct Extreme<'p> {
 /// The same plan, its extremes read from one end.
 pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let changed = plan.transform_up(|node| {
-        let LogicalPlan::Aggregate(aggregate) = &node else { return Ok(Transformed::no(node)) };
-        if aggregate.aggr_expr.is_empty() {
-            return one_of_each(aggregate);
-        }
-        match rewritten(aggregate)? {
-            Some(plan) => Ok(Transformed::yes(plan)),
-            None => Ok(Transformed::no(node)),
-        }
+        let changed = match &node {
+            LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => rewritten(aggregate)?,
+            LogicalPlan::Aggregate(aggregate) => one_of_each(aggregate)?,
+            LogicalPlan::Filter(filter) => first_of_each(filter)?,
+            _ => None,
+        };
+        Ok(changed.map_or(Transformed::no(node), Transformed::yes))
     })?;
     Ok(changed.data)
 }
 
-/// Groups of which nothing else is asked: tells the source that one row of each is enough.
-fn one_of_each(aggregate: &Aggregate) -> DfResult<Transformed<LogicalPlan>> {
-    fn column(expr: &Expr) -> Option<&Column> {
-        match expr {
-            Expr::Column(column) => Some(column),
-            Expr::Alias(alias) => column(&alias.expr),
-            _ => None,
-        }
+/// A column, perhaps under another name.
+fn column_of(expr: &Expr) -> Option<&Column> {
+    match expr {
+        Expr::Column(column) => Some(column),
+        Expr::Alias(alias) => column_of(&alias.expr),
+        _ => None,
     }
-    let told = |scan: &TableScan, source: &TableSource, columns: &[&Column]| {
-        let mut source = source.clone();
-        let fields = columns.iter().map(|c| source.field(&c.name).map(|(field, _)| field));
-        source.distinct = fields.collect::<Option<Vec<_>>>()?;
-        Some(TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() })
-    };
-    let same = || Transformed::no(LogicalPlan::Aggregate(aggregate.clone()));
-    let Some(columns) = aggregate.group_expr.iter().map(column).collect::<Option<Vec<_>>>() else {
-        return Ok(same());
-    };
-    Ok(match change_scan(&aggregate.input, &|scan, source| told(scan, source, &columns))? {
-        Some(input) => {
-            let aggregate = Aggregate::try_new(Arc::new(input), aggregate.group_expr.clone(), Vec::new())?;
-            Transformed::yes(LogicalPlan::Aggregate(aggregate))
+}
+
+/// Groups of which nothing else is asked, or one extreme: tells the source that one row of each is enough.
+fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
+    let columns: Option<Vec<&Column>> = aggregate.group_expr.iter().map(column_of).collect();
+    let extremes: Option<Vec<Extreme<'_>>> = aggregate.aggr_expr.iter().map(extreme).collect();
+    let (Some(columns), Some(extremes)) = (columns, extremes) else { return Ok(None) };
+    let all_alike = extremes.iter().all(|e| (e.column, e.is_max) == (extremes[0].column, extremes[0].is_max));
+    let told = |scan: &TableScan, source: &TableSource| {
+        let mut order = Vec::new();
+        if let Some(extreme) = extremes.first() {
+            let (field, nullable) = source.field(&extreme.column.name)?;
+            // NULLs come first, and are no minimum.
+            if nullable && !extreme.is_max {
+                return None;
+            }
+            order.push(OrderBy { field, descending: extreme.is_max });
         }
-        None => same(),
-    })
+        told_each(scan, source, &columns, order, 1)
+    };
+    match change_scan(&aggregate.input, &told)?.filter(|_| all_alike) {
+        Some(input) => {
+            let (groups, calls) = (aggregate.group_expr.clone(), aggregate.aggr_expr.clone());
+            Ok(Some(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), groups, calls)?)))
+        }
+        None => Ok(None),
+    }
+}
+
+/// `row_number() OVER (PARTITION BY p ORDER BY o) <= n`: tells the source that n rows of each p are enough. They are
+/// numbered above as before.
+fn first_of_each(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
+    let LogicalPlan::Window(window) = &*filter.input else { return Ok(None) };
+    let ([Expr::WindowFunction(call)], Some(number)) =
+        (&window.window_expr[..], window.schema.columns().last().cloned())
+    else {
+        return Ok(None);
+    };
+    let terms = split_conjunction(&filter.predicate);
+    let rows = terms.into_iter().filter_map(|term| at_most(term, &number)).min();
+    let (Some(rows), "row_number") = (rows, call.fun.name()) else { return Ok(None) };
+    let columns: Option<Vec<&Column>> = call.params.partition_by.iter().map(column_of).collect();
+    let Some(columns) = columns.filter(|columns| !columns.is_empty()) else { return Ok(None) };
+    let told = |scan: &TableScan, source: &TableSource| {
+        let by = |sort: &Sort| {
+            let (field, nullable) = source.field(&column_of(&sort.expr)?.name)?;
+            let natural = sort.nulls_first == sort.asc;
+            (natural || !nullable).then_some(OrderBy { field, descending: !sort.asc })
+        };
+        let order = call.params.order_by.iter().map(by).collect::<Option<_>>()?;
+        told_each(scan, source, &columns, order, rows)
+    };
+    let Some(input) = change_scan(&window.input, &told)? else { return Ok(None) };
+    let window = LogicalPlan::Window(Window::try_new(window.window_expr.clone(), Arc::new(input))?);
+    Ok(Some(LogicalPlan::Filter(Filter::try_new(filter.predicate.clone(), Arc::new(window))?)))
+}
+
+/// The greatest value (at least 1) that a condition allows a column of row numbers.
+fn at_most(term: &Expr, number: &Column) -> Option<u64> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = term else { return None };
+    let is_number = |expr: &Expr| match expr {
+        Expr::Cast(cast) => column_of(&cast.expr) == Some(number),
+        expr => column_of(expr) == Some(number),
+    };
+    let limit = |expr: &Expr| match expr {
+        Expr::Literal(ScalarValue::UInt64(Some(n)), _) => Some(*n),
+        Expr::Literal(ScalarValue::Int64(Some(n)), _) => u64::try_from(*n).ok(),
+        _ => None,
+    };
+    let (op, n) = match (limit(left), limit(right)) {
+        (None, Some(n)) if is_number(left) => (*op, n),
+        (Some(n), None) if is_number(right) => (op.swap()?, n),
+        _ => return None,
+    };
+    match op {
+        Operator::Lt => n.checked_sub(1),
+        Operator::LtEq | Operator::Eq => Some(n),
+        _ => None,
+    }
+    .filter(|n| *n > 0)
+}
+
+/// The scan, its source knowing that so many rows of each group are enough, the first in an order.
+fn told_each(
+    scan: &TableScan,
+    source: &TableSource,
+    groups: &[&Column],
+    order: Vec<OrderBy>,
+    rows: u64,
+) -> Option<TableScan> {
+    let of = groups.iter().map(|c| source.field(&c.name).map(|(field, _)| field)).collect::<Option<_>>()?;
+    let mut source = source.clone();
+    source.each = Some(Each { of, order, rows });
+    Some(TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() })
 }
 
 fn rewritten(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
     let extremes: Option<Vec<Extreme<'_>>> = aggregate.aggr_expr.iter().map(extreme).collect();
     let Some(extremes) = extremes else { return Ok(None) };
-    if !aggregate.group_expr.is_empty() || extremes.is_empty() || extremes.len() > EXTREMES_MAX {
+    if extremes.is_empty() || extremes.len() > EXTREMES_MAX {
         return Ok(None);
     }
     let mut each = Vec::with_capacity(extremes.len());

@@ -2,7 +2,7 @@
 //!
 //! [`query::Planner`] turns a query into DataFusion's logical plan, with one [`table::TableSource`] for
 //! each table it names; the optimised plan tells each source which order and limit the statement
-//! wants ([`order`]); the source converts the pushed-down filters ([`expr`]), chooses an access path and
+//! wants ([`order`]), or that any will do ([`parallel`]); the source converts the pushed-down filters ([`expr`]), chooses an access path and
 //! becomes a [`scan::ScanExec`].
 
 mod cast_error;
@@ -14,8 +14,10 @@ mod extremes;
 mod functions;
 mod hints;
 mod integers;
+mod learned;
 mod membership;
 mod order;
+mod parallel;
 pub mod plan;
 pub mod query;
 mod rewrite;

@@ -9,12 +9,16 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
@@ -34,6 +38,8 @@ pub struct Plan {
     /// The root, if it is nothing but a scan.
     single: Option<ScanExec>,
     schema: SchemaRef,
+    /// How joins tell the scans below them what they learn, if there are joins: anew for each run.
+    joins: Option<Arc<ConfigOptions>>,
 }
 
 /// A plan bound for one run.
@@ -46,7 +52,7 @@ pub enum Run {
 
 impl Plan {
     /// Keeps a plan; `None` for one that reads no table of ours, or something that cannot be read twice.
-    pub fn new(root: &Arc<dyn ExecutionPlan>) -> Result<Option<Plan>> {
+    pub fn new(root: &Arc<dyn ExecutionPlan>, options: &Arc<ConfigOptions>) -> Result<Option<Plan>> {
         let mut scans = 0;
         let Some(root) = each_leaf(root, &mut |leaf| {
             if let Some(scan) = leaf.downcast_ref::<ScanExec>() {
@@ -61,7 +67,8 @@ impl Plan {
             return Ok(None);
         };
         let schema = output_schema(&root.schema());
-        Ok((scans > 0).then(|| Plan { single: single(&root, &schema), schema, root }))
+        let joins = has_join(&root).then(|| Arc::clone(options));
+        Ok((scans > 0).then(|| Plan { single: single(&root, &schema), schema, joins, root }))
     }
 
     /// Columns of its batches.
@@ -75,10 +82,10 @@ impl Plan {
         let mut paths = Vec::new();
         each_leaf(&self.root, &mut |leaf| {
             if let Some(scan) = leaf.downcast_ref::<ScanExec>()
-                && let Some(need) = scan.request.need(binding)
-                && let Some(bound) = scan.bind(binding)?
+                && let Some(scan) = scan.bind(binding)?
             {
-                paths.push((need, Arc::clone(&bound.bound()?.spec)));
+                let bound = scan.bound()?;
+                paths.push((bound.need.clone(), Arc::clone(&bound.spec)));
             }
             Ok(Leaf::Same)
         })?;
@@ -89,14 +96,26 @@ impl Plan {
     pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
         if let Some(scan) = &self.single {
             let bound = scan.bind(binding)?;
-            return bound.map(|scan| scan.start().map(Run::Scan)).transpose();
+            return bound.map(|scan| scan.start(0).map(Run::Scan)).transpose();
         }
         let bound = each_leaf(&self.root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
             None => Ok(Leaf::Same),
             Some(scan) => Ok(scan.bind(binding)?.map_or(Leaf::Unfit, |scan| Leaf::New(Arc::new(scan)))),
         })?;
-        Ok(bound.map(Run::Plan))
+        let Some(bound) = bound else { return Ok(None) };
+        let bound = match &self.joins {
+            Some(options) => {
+                FilterPushdown::new_post_optimization().optimize(bound, options).map_err(df_error)?
+            }
+            None => bound,
+        };
+        Ok(Some(Run::Plan(bound)))
     }
+}
+
+fn has_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let any: &dyn Any = &**plan;
+    any.is::<HashJoinExec>() || plan.children().into_iter().any(has_join)
 }
 
 enum Leaf {
@@ -139,7 +158,7 @@ fn single(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<ScanExec>
 /// A scan, and the columns of it that come out of the plan.
 fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
     let any: &dyn Any = &**root;
-    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+    if let Some(scan) = any.downcast_ref::<ScanExec>().filter(|scan| scan.is_whole()) {
         return Some((scan, (0..scan.request.schema.fields().len()).collect()));
     }
     if let Some(cooperative) = any.downcast_ref::<CooperativeExec>() {

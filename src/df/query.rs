@@ -42,12 +42,15 @@ use super::rewrite::{ExpressionRule, lazy_functions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
-use super::{extremes, functions, order, tpch};
+use super::{extremes, functions, order, parallel, tpch};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result};
 use crate::plan::Predicate;
 use crate::value::Value;
 
+/// Keys (count) and bytes of them that a join's smaller side tells the scan of the larger one, at the most.
+const LEARNED_VALUES: usize = 10_000;
+const LEARNED_BYTES: usize = 1 << 20;
 /// Views inside views, at the most.
 const VIEW_DEPTH: u32 = 32;
 
@@ -80,6 +83,9 @@ impl Default for Planner {
         options.sql_parser.parse_float_as_decimal = true;
         options.sql_parser.map_string_types_to_utf8view = false;
         options.sql_parser.collect_spans = true;
+        // What a join's smaller side holds narrows the scan of the larger.
+        options.optimizer.hash_join_inlist_pushdown_max_distinct_values = LEARNED_VALUES;
+        options.optimizer.hash_join_inlist_pushdown_max_size = LEARNED_BYTES;
         // NULLs are smallest, as in SQLite and in our keys: an index gives ORDER BY for free.
         options.sql_parser.default_null_ordering = "nulls_min".to_owned();
         let mut state = SessionStateBuilder::new()
@@ -134,7 +140,8 @@ impl Planner {
         let mut state = self.state.clone();
         state.mark_start_execution();
         let plan = state.optimize(&plan).map_err(df_error)?;
-        let plan = extremes::from_one_end(plan).and_then(order::advise).map_err(df_error)?;
+        let plan = extremes::from_one_end(plan).and_then(order::advise).and_then(parallel::advise);
+        let plan = plan.map_err(df_error)?;
         let planner = Arc::clone(state.query_planner());
         planner.create_physical_plan(&plan, &state).await.map_err(df_error)
     }
@@ -143,7 +150,11 @@ impl Planner {
     /// planned each time.
     pub async fn keep(&self, query: Query, scope: &Scope<'_>) -> Result<Option<Plan>> {
         let plan = self.resolved(query, scope)?;
-        if depends_on_time(&plan)? { Ok(None) } else { Plan::new(&self.physical(plan).await?) }
+        if depends_on_time(&plan)? {
+            Ok(None)
+        } else {
+            Plan::new(&self.physical(plan).await?, self.state.config_options())
+        }
     }
 
     /// What a plan runs in: sorts, joins and groups take `memory` bytes at the most, then go to disk.
@@ -281,7 +292,7 @@ impl ContextProvider for Names<'_> {
         let (table, index) = match scope.catalog.find(name) {
             Some(Relation::Table(table)) => (table, None),
             Some(Relation::Index(table, id)) => {
-                let index = table.indexes.iter().find(|i| i.id == id).cloned();
+                let index = table.index_by_id(id).cloned();
                 (table, index)
             }
             Some(Relation::View(view)) => return self.view(&view),

@@ -1,11 +1,12 @@
 //! Our scan as a DataFusion execution plan.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::Statistics;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
@@ -13,16 +14,21 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
 
 use super::errors::to_df;
+use super::learned::{self, learned};
 use super::table::{Binding, Bound, Request};
 use crate::access::{Described, OrderBy, describe};
 use crate::error::{Error, Result};
-use crate::exec::scan::{Counters, Scan, ScanSpec};
+use crate::exec::scan::{Counters, PARALLEL_ENTRIES, PIECES, Scan, ScanSpec};
+use crate::plan::Predicate;
 
 /// One access of one statement.
 #[derive(Clone)]
@@ -35,8 +41,14 @@ pub struct ScanExec {
     pub limit: Option<u64>,
     /// What it did so far.
     pub counters: Arc<Counters>,
+    /// Conditions that joins above learn while the plan runs.
+    learned: Vec<Arc<dyn PhysicalExpr>>,
+    /// How it is reached after all, when they were learned.
+    narrowed: Arc<OnceLock<Option<Bound>>>,
     /// Rows come in the order wanted.
     ordered: bool,
+    /// Scans that share the work.
+    parts: usize,
     properties: Arc<PlanProperties>,
 }
 
@@ -50,18 +62,36 @@ impl ScanExec {
         } else {
             EquivalenceProperties::new(Arc::clone(&request.schema))
         };
+        let is_long = bound.spec.access.entries >= PARALLEL_ENTRIES;
+        let parts = if request.any_order && limit.is_none() && is_long { threads() } else { 1 };
         let properties = Arc::new(PlanProperties::new(
             equivalence,
-            Partitioning::UnknownPartitioning(1),
+            Partitioning::UnknownPartitioning(parts),
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        ScanExec { request, bound: Some(bound), limit, counters: Arc::default(), ordered, properties }
+        ScanExec {
+            request,
+            bound: Some(bound),
+            limit,
+            counters: Arc::default(),
+            learned: Vec::new(),
+            narrowed: Arc::default(),
+            ordered,
+            parts,
+            properties,
+        }
+    }
+
+    /// The same scan along a path of its own run, or without one, to be kept.
+    fn anew(&self, bound: Option<Arc<Bound>>) -> ScanExec {
+        let (counters, narrowed) = Default::default();
+        ScanExec { bound, counters, learned: Vec::new(), narrowed, ..self.clone() }
     }
 
     /// The same scan without a path, to be kept.
     pub fn unbound(&self) -> ScanExec {
-        ScanExec { bound: None, counters: Arc::default(), ..self.clone() }
+        self.anew(None)
     }
 
     /// The same scan with these of its columns, under the names of `schema`.
@@ -73,22 +103,53 @@ impl ScanExec {
     /// for them: a parameter does not suit, or the order does not come for free any more.
     pub fn bind(&self, binding: &Binding) -> Result<Option<ScanExec>> {
         let bound = self.request.bind(binding)?.filter(|b| b.spec.access.ordered || !self.ordered);
-        let with =
-            |bound| ScanExec { bound: Some(Arc::new(bound)), counters: Arc::default(), ..self.clone() };
-        Ok(bound.map(with))
+        Ok(bound.map(|bound| self.anew(Some(Arc::new(bound)))))
     }
 
-    /// The path.
+    /// The path; when the scan has started, the one it took.
     pub fn bound(&self) -> Result<&Bound> {
-        self.bound.as_deref().ok_or_else(|| Error::internal("a plan that is kept runs"))
+        let planned = || self.bound.as_deref().ok_or_else(|| Error::internal("a plan that is kept runs"));
+        self.narrowed.get().and_then(Option::as_ref).map_or_else(planned, Ok)
     }
 
-    /// Starts reading.
-    pub fn start(&self) -> Result<Scan> {
+    /// Is one scan, not several that share the work.
+    pub fn is_whole(&self) -> bool {
+        self.parts == 1
+    }
+
+    /// Starts reading one of its parts, by what the joins above have learned. Errors: LIMIT, if it would read more
+    /// than is allowed.
+    pub fn start(&self, part: usize) -> Result<Scan> {
+        // The part that starts first settles it for all, which read along one path.
+        if self.narrowed.get().is_none() {
+            let narrowed = self.narrow()?;
+            self.narrowed.get_or_init(|| narrowed);
+        }
         let bound = self.bound()?;
-        let (spec, snapshot) = (Arc::clone(&bound.spec), Arc::clone(&bound.snapshot));
+        self.request.check(bound)?;
+        let (spec, snapshot) = (Arc::clone(&bound.spec), Arc::clone(&bound.binding.snapshot));
         let scan = Scan::new(spec, snapshot, self.limit, Arc::clone(&self.counters));
-        Ok(scan.with_gets_max(bound.gets_max))
+        Ok(scan.with_gets_max(bound.binding.guards.gets).of_parts(part, self.parts))
+    }
+
+    /// The path for what was learned, if there is one that does not read everything.
+    fn narrow(&self) -> Result<Option<Bound>> {
+        let (schema, names) = (&self.request.schema, self.request.names());
+        let learned = Predicate::and(self.learned.iter().map(|filter| learned(filter, schema, names)));
+        if learned.is_true() {
+            return Ok(None);
+        }
+        let narrowed = self.request.narrow(self.bound()?, learned)?;
+        let access = &narrowed.spec.access;
+        let serves = (access.ordered || !self.ordered) && !access.method.is_whole();
+        Ok(serves.then_some(narrowed))
+    }
+
+    /// Columns whose values a join above narrows, if that can lead to a better path.
+    pub fn narrowed_by(&self) -> Vec<String> {
+        let mut columns = learned::columns(&self.learned, &self.request.schema);
+        columns.retain(|column| self.request.leads(column));
+        columns
     }
 
     /// The access in EXPLAIN's words.
@@ -99,10 +160,14 @@ impl ScanExec {
 
     /// The access in its parts; `None` if the path is not chosen yet.
     pub fn described(&self, verbose: bool) -> Option<Described> {
-        let spec = &self.bound.as_ref()?.spec;
-        let index = spec.index.as_ref();
-        Some(describe(&spec.table, index, spec.as_table, &spec.access, self.limit, verbose))
+        let spec = &self.bound().ok()?.spec;
+        Some(describe(spec.source(), &spec.access, self.limit, verbose))
     }
+}
+
+/// Scans that share one long walk.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).clamp(2, PIECES)
 }
 
 /// The wanted order over the output columns, as far as they are all there.
@@ -144,8 +209,14 @@ impl ExecutionPlan for ScanExec {
 
     fn apply_expressions(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+        see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
     ) -> DfResult<TreeNodeRecursion> {
+        // A join looks here for whether anybody wants to know what it learns.
+        for filter in &self.learned {
+            if see(filter)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
         Ok(TreeNodeRecursion::Continue)
     }
 
@@ -164,12 +235,20 @@ impl ExecutionPlan for ScanExec {
         Ok(self)
     }
 
-    fn execute(&self, _partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
-        let scan = self.start().map_err(to_df)?;
-        let batches = futures::stream::try_unfold(scan, |mut scan| async move {
-            // Gives a waiting cancellation its turn between two batches.
-            tokio::task::consume_budget().await;
-            Ok(scan.next_batch().map_err(to_df)?.map(|batch| (batch, scan)))
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        // Started by the first batch that is asked for: a join asks when it has learned what it can match.
+        let this = self.clone();
+        let batches = futures::stream::try_unfold(None, move |scan| {
+            let this = this.clone();
+            async move {
+                let mut scan = match scan {
+                    Some(scan) => scan,
+                    None => this.start(partition).map_err(to_df)?,
+                };
+                // Gives a waiting cancellation its turn between two batches.
+                tokio::task::consume_budget().await;
+                Ok(scan.next_batch().map_err(to_df)?.map(|batch| (batch, Some(scan))))
+            }
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.request.schema), batches)))
     }
@@ -177,7 +256,7 @@ impl ExecutionPlan for ScanExec {
     fn partition_statistics(&self, _: Option<usize>) -> DfResult<Arc<Statistics>> {
         let mut statistics = Statistics::new_unknown(&self.request.schema);
         if let Some(bound) = &self.bound {
-            statistics.num_rows = Precision::Inexact(bound.spec.access.entries.ceil() as usize);
+            statistics.num_rows = Precision::Inexact(bound.rows.ceil() as usize);
         }
         Ok(Arc::new(statistics))
     }
@@ -189,7 +268,24 @@ impl ExecutionPlan for ScanExec {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => b.or(a),
         };
-        Some(Arc::new(ScanExec { limit, ..self.clone() }))
+        Some(Arc::new(ScanExec { limit, learned: Vec::new(), ..self.clone() }))
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        pushed: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> DfResult<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let filters = pushed.parent_filters.iter().map(|parent| &parent.filter);
+        let learned: Vec<_> = filters.filter(|filter| learned::is_dynamic(filter)).cloned().collect();
+        // Whoever counts rows counts them before the join does.
+        let takes = phase == FilterPushdownPhase::Post && self.limit.is_none() && !learned.is_empty();
+        let answer = FilterPushdownPropagation::all_unsupported(pushed);
+        if !takes {
+            return Ok(answer);
+        }
+        Ok(answer.with_updated_node(Arc::new(ScanExec { learned, ..self.clone() })))
     }
 
     fn fetch(&self) -> Option<usize> {

@@ -15,8 +15,8 @@ use super::expr::FieldNames;
 use super::scan::ScanExec;
 use super::template::Template;
 use crate::access::{
-    Access, Choice, Guards, Hints, Jumps, Need, OrderBy, Path, Source, Statistics, choose, choose_again,
-    probe_jumps,
+    Access, Choice, Each, Guards, Hints, Jumps, Need, OrderBy, Path, Source, Statistics, choose,
+    choose_again, probe_jumps, rows_of,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanSpec, field_type};
@@ -111,8 +111,10 @@ pub struct TableSource {
     binding: Binding,
     /// Order wanted by the statement, and how many rows in that order.
     pub wanted: (Vec<OrderBy>, Option<u64>),
-    /// One row is enough for each combination of these.
-    pub distinct: Vec<Field>,
+    /// A few rows of each group are enough.
+    pub each: Option<Each>,
+    /// Nobody can tell in which order the rows come.
+    pub any_order: bool,
 }
 
 impl TableSource {
@@ -125,7 +127,7 @@ impl TableSource {
         advice: Advice,
     ) -> TableSource {
         let relation = Arc::new(Relation::new(table, index, rowkeys, advice));
-        TableSource { relation, binding, wanted: (Vec::new(), None), distinct: Vec::new() }
+        TableSource { relation, binding, wanted: (Vec::new(), None), each: None, any_order: false }
     }
 
     /// The field behind a column of the schema, and whether it may be NULL.
@@ -180,7 +182,8 @@ impl TableSource {
             schema,
             limit: if order.is_empty() { limit } else { wanted_limit },
             order,
-            distinct: self.distinct.clone(),
+            each: self.each.clone(),
+            any_order: self.any_order,
         };
         let bound = request.bind(&self.binding)?;
         let bound = bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))?;
@@ -202,23 +205,27 @@ pub struct Request {
     /// Order wanted by the statement.
     pub order: Vec<OrderBy>,
     limit: Option<u64>,
-    distinct: Vec<Field>,
+    each: Option<Each>,
+    /// Rows may come in any order.
+    pub any_order: bool,
 }
 
 /// A request with a path chosen for one run.
 pub struct Bound {
     /// What is read, and how.
     pub spec: Arc<ScanSpec>,
-    /// Of what.
-    pub snapshot: Arc<dyn Snapshot>,
+    /// What is wanted.
+    pub need: Need,
+    /// Rows (count) that are expected.
+    pub rows: f64,
+    /// Of what, and how much of it at the most.
+    pub binding: Binding,
     /// Why this path.
     pub chosen: String,
     /// Why no other.
     pub rejected: Vec<(String, String)>,
     /// What would serve better.
     pub note: Option<String>,
-    /// GETs and fetches at the most.
-    pub gets_max: Option<u64>,
 }
 
 impl Request {
@@ -228,51 +235,82 @@ impl Request {
         Request { output, schema: Arc::clone(schema), ..self.clone() }
     }
 
-    /// What is wanted. `None` if a parameter does not suit its filter.
-    pub fn need(&self, binding: &Binding) -> Option<Need> {
-        let fill = |filter: &Template| filter.fill(&self.relation.names, &binding.params);
-        let predicates: Vec<Predicate> = self.filters.iter().map(fill).collect::<Option<_>>()?;
-        Some(Need {
-            predicate: Predicate::and(predicates),
-            output: self.output.clone(),
-            order: self.order.clone(),
-            limit: self.limit,
-            hints: self.relation.advice.hints.clone(),
-            distinct: self.distinct.clone(),
-        })
-    }
-
     /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
     /// filter, which then has to be planned with the value in it.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
         let relation = &self.relation;
-        let Some(need) = self.need(binding) else { return Ok(None) };
-        let collected = relation.advice.statistics.as_deref();
-        let stats = StoreStatistics { snapshot: &*binding.snapshot, collected };
+        let mut predicates = Vec::with_capacity(self.filters.len());
+        for filter in &self.filters {
+            match filter.fill(&relation.names, &binding.params) {
+                Some(predicate) => predicates.push(predicate),
+                None => return Ok(None),
+            }
+        }
+        let need = Need {
+            predicate: Predicate::and(predicates),
+            output: self.output.clone(),
+            order: self.order.clone(),
+            limit: self.limit,
+            hints: relation.advice.hints.clone(),
+            each: self.each.clone(),
+        };
+        let stats = self.statistics(binding);
         let again = self.path.and_then(|path| choose_again(relation.source(), &need, path, &stats));
-        let Choice { access, chosen, rejected, note } = match again {
+        let choice = match again {
             Some(access) => Choice { access, chosen: String::new(), rejected: Vec::new(), note: None },
             None => choose(relation.source(), &need, &stats)?,
         };
-        let index = match access.path {
-            _ if relation.index.is_some() => relation.index.clone(),
-            Path::Primary => None,
-            Path::IndexOnly(id) | Path::IndexFetch(id) => {
-                relation.table.indexes.iter().find(|i| i.id == id).cloned()
-            }
+        Ok(Some(self.bound(need, choice, binding.clone())))
+    }
+
+    /// Chooses the path once more, for those rows only that pass one more condition.
+    pub fn narrow(&self, bound: &Bound, condition: Predicate) -> Result<Bound> {
+        let predicate = Predicate::and([bound.need.predicate.clone(), condition]);
+        let need = Need { predicate, ..bound.need.clone() };
+        let choice = choose(self.relation.source(), &need, &self.statistics(&bound.binding))?;
+        Ok(self.bound(need, choice, bound.binding.clone()))
+    }
+
+    /// Errors: LIMIT, if the path would read more than the session allows.
+    pub fn check(&self, bound: &Bound) -> Result<()> {
+        let Bound { spec, need, binding, .. } = bound;
+        binding.guards.check(self.relation.source(), need, &spec.access, &self.statistics(binding))
+    }
+
+    /// The column is the first thing that some rowkey or index key says.
+    pub fn leads(&self, column: &str) -> bool {
+        let Relation { table, names, advice, .. } = &*self.relation;
+        let Some((Field::Column(id), _)) = names.0.get(column).filter(|_| !advice.hints.full) else {
+            return false;
         };
-        binding.guards.check(relation.source(), index.as_ref(), &need, &access, &stats)?;
+        let layouts = std::iter::once(&table.key).chain(table.indexes.iter().map(|index| &index.layout));
+        let mut leading = layouts.filter_map(|layout| layout.parts().first());
+        leading.any(|part| part.columns().contains(id))
+    }
+
+    /// Fields by their names in queries.
+    pub fn names(&self) -> &FieldNames {
+        &self.relation.names
+    }
+
+    fn statistics<'a>(&'a self, binding: &'a Binding) -> StoreStatistics<'a> {
+        let collected = self.relation.advice.statistics.as_deref();
+        StoreStatistics { snapshot: &*binding.snapshot, collected }
+    }
+
+    fn bound(&self, need: Need, choice: Choice, binding: Binding) -> Bound {
+        let relation = &self.relation;
+        let Choice { access, chosen, rejected, note } = choice;
         let spec = ScanSpec {
             table: Arc::clone(&relation.table),
-            index,
+            index: access.index(relation.source()).cloned(),
             as_table: relation.index.is_some(),
             access,
-            output: need.output,
+            output: need.output.clone(),
             schema: Arc::clone(&self.schema),
         };
-        let snapshot = Arc::clone(&binding.snapshot);
-        let gets_max = binding.guards.gets;
-        Ok(Some(Bound { spec: Arc::new(spec), snapshot, chosen, rejected, note, gets_max }))
+        let rows = rows_of(&self.statistics(&binding), &spec.access);
+        Bound { spec: Arc::new(spec), need, rows, binding, chosen, rejected, note }
     }
 }
 

@@ -114,7 +114,7 @@ fn with_index(table: &mut TableDef, id: IndexId, change: impl FnOnce(&mut IndexD
 
 /// Writes the entries of every row that was there when the index came.
 fn fill(db: &Database, table: &TableDef, id: IndexId, watch: &Watch) -> Result<()> {
-    let Some(index) = table.indexes.iter().find(|i| i.id == id) else { return Ok(()) };
+    let Some(index) = table.index_by_id(id) else { return Ok(()) };
     let mut rows: Vec<Rowkey> = Vec::new();
     {
         let snapshot = db.0.store.snapshot()?;

@@ -47,7 +47,7 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
         Show::CreateTable { name } => {
             let sql = match catalog.find(&name_of(name)) {
                 Some(Relation::Table(table)) => create_table_sql(&table),
-                Some(Relation::Index(table, id)) => match table.indexes.iter().find(|i| i.id == id) {
+                Some(Relation::Index(table, id)) => match table.index_by_id(id) {
                     Some(index) => create_index_sql(&table, index),
                     None => return Err(Error::internal("an index without its definition")),
                 },
@@ -143,7 +143,7 @@ fn statistics(view: &View, name: &Ident) -> Result<RecordBatch> {
 pub fn describe(view: &View, name: &Ident) -> Result<RecordBatch> {
     match view.catalog.find(&name_of(name)) {
         Some(Relation::Table(table)) => describe_table(view, &table),
-        Some(Relation::Index(table, id)) => match table.indexes.iter().find(|i| i.id == id) {
+        Some(Relation::Index(table, id)) => match table.index_by_id(id) {
             Some(index) => describe_index(view, &table, index),
             None => Err(Error::internal("an index without its definition")),
         },

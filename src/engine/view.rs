@@ -79,7 +79,7 @@ impl View {
     /// A query in which every table has its rowkey as a column of this name; its plan is kept, as those of
     /// queries are.
     pub async fn select_rowkeys(&self, query: Query, name: &str, params: &[Value]) -> Result<RecordBatch> {
-        let lifted = sql::lift(&query.to_string());
+        let lifted = sql::lift(&sql::text_of(&query));
         if let Some(lifted) = &lifted
             && let Some(keyed) = Keyed::new(name, lifted, params)
             && let Some(batch) = self.select_kept(lifted, &keyed, name).await?

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::key::Rowkey;
-use crate::plan::Skipping;
+use crate::plan::{Skip, Skipping};
 use crate::store::Direction;
 
 /// Steps (count) towards the next possible key before a seek, at the most.
@@ -41,12 +41,24 @@ pub struct Jumper {
     steps: u32,
     patience: u32,
     jumps: u32,
+    /// The group that rows were last taken of, and how many (count).
+    group: Vec<u8>,
+    taken: u64,
 }
 
 impl Jumper {
     pub fn new(skipping: Arc<Skipping>, direction: Direction) -> Jumper {
-        let patience = PATIENCE_MAX;
-        Jumper { skipping, direction, starts: Vec::new(), target: None, steps: 0, patience, jumps: 0 }
+        Jumper {
+            skipping,
+            direction,
+            starts: Vec::new(),
+            target: None,
+            steps: 0,
+            patience: PATIENCE_MAX,
+            jumps: 0,
+            group: Vec::new(),
+            taken: 0,
+        }
     }
 
     /// Another one, for a walk beside this one.
@@ -66,14 +78,23 @@ impl Jumper {
 
     /// A row of `key` was given out; false if none behind it is wanted.
     pub fn taken(&mut self, key: &[u8]) -> bool {
-        match self.skipping.skip.behind_taken(key, self.direction == Direction::Forward) {
-            None => true,
-            Some(None) => false,
-            Some(target) => {
-                self.aim(target);
-                true
-            }
+        let skip = &self.skipping.skip;
+        let (Some(each), Some(group)) = (skip.each_of(), skip.group(key)) else { return true };
+        if self.taken == 0 || self.group != group {
+            self.group.clear();
+            self.group.extend_from_slice(group);
+            self.taken = 0;
         }
+        self.taken += 1;
+        if self.taken < each.rows {
+            return true;
+        }
+        let target = Skip::behind_group(group, self.direction == Direction::Forward);
+        let goes_on = target.is_some();
+        if goes_on {
+            self.aim(target);
+        }
+        goes_on
     }
 
     /// The walk came to `key`.

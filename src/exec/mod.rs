@@ -7,7 +7,9 @@
 pub mod bulk;
 pub mod check;
 pub mod dml;
+mod gather;
 mod jump;
+mod pieces;
 mod run;
 pub mod scan;
 pub mod stored;

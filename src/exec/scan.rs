@@ -11,10 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
-use super::view::{Scratch, Sources, View, entry_view};
+use super::gather::Gather;
+pub use super::pieces::PIECES;
+use super::view::{Found, Scratch, Sources, View, entry_view};
 pub use super::view::{field_type, key_value};
 use super::walk::{Side, Visited, Walk};
-use crate::access::{Access, Method, Path, describe, refused};
+use crate::access::{Access, Method, Path, Source, describe, refused};
 use crate::error::{Error, Result};
 use crate::index::open_entry;
 use crate::key::{Rowkey, hex};
@@ -26,6 +28,12 @@ use crate::value::Value;
 
 /// Rows in a batch at the most.
 pub const BATCH_ROWS: usize = 8192;
+
+/// Rows to make room for in the first batch.
+const ROWS_EXPECTED: usize = 1024;
+
+/// Entries (count) that are worth a thread of their own.
+pub const PARALLEL_ENTRIES: f64 = 5_000.0;
 
 /// What a scan did, in entries, keys and bytes; shared by everyone who watches it.
 #[derive(Debug, Default)]
@@ -68,12 +76,26 @@ pub struct ScanSpec {
     pub schema: SchemaRef,
 }
 
+impl ScanSpec {
+    /// What is read.
+    pub fn source(&self) -> Source<'_> {
+        match &self.index {
+            Some(index) if self.as_table => Source::Index(&self.table, index),
+            _ => Source::Table(&self.table),
+        }
+    }
+}
+
 /// Where the next pull goes on.
 enum Position {
     /// The keys not yet asked for start here.
     Keys(usize),
     /// What is left of the walk.
     Walk(Box<Walk>),
+    /// Rowkeys that are being found, then asked for.
+    Gather(Box<Gather>),
+    /// So many rows are left of which nothing is asked but that they are there.
+    Count(u64),
 }
 
 /// A scan under way.
@@ -87,6 +109,10 @@ pub struct Scan {
     position: Position,
     left: u64,
     gets_max: Option<u64>,
+    /// Rows to make room for in the next batch.
+    rows_expected: usize,
+    /// Which of how many parts of the work to do; none, once it has begun.
+    part: Option<(usize, usize)>,
 }
 
 impl Scan {
@@ -99,7 +125,7 @@ impl Scan {
     ) -> Scan {
         let mut row_fields = spec.access.filter.fields();
         row_fields.extend(&spec.output);
-        let row_sources = Sources::new(&spec, &row_fields, false);
+        let row_sources = Sources::new(&spec.table, None, &row_fields);
         let entry_sources = match spec.access.path {
             Path::Primary => None,
             Path::IndexFetch(_) => Some(spec.access.entry_filter.fields()),
@@ -108,11 +134,15 @@ impl Scan {
                 Some(row_fields)
             }
         };
-        let entry_sources = entry_sources.map(|fields| Sources::new(&spec, &fields, true));
+        let entry_sources =
+            entry_sources.map(|fields| Sources::new(&spec.table, spec.index.as_ref(), &fields));
         let keyspace = spec.index.as_ref().map_or(spec.table.rows(), |index| index.keyspace);
         let position = match &spec.access.method {
             Method::Empty | Method::Get(_) => Position::Keys(0),
             method @ Method::Scan { .. } => Position::Walk(Box::new(Walk::new(method, keyspace))),
+            Method::Gather { set, branches, direction } => {
+                Position::Gather(Box::new(Gather::new(&spec, *set, branches, *direction)))
+            }
         };
         Scan {
             spec,
@@ -123,6 +153,8 @@ impl Scan {
             position,
             left: limit.unwrap_or(u64::MAX),
             gets_max: None,
+            rows_expected: ROWS_EXPECTED,
+            part: Some((0, 1)),
         }
     }
 
@@ -132,14 +164,40 @@ impl Scan {
         Scan { gets_max, ..self }
     }
 
+    /// Part `part` of `parts`, which are scans of their own and give out every row once, all together. If there
+    /// are few entries, the first one gives out all.
+    #[must_use]
+    pub fn of_parts(self, part: usize, parts: usize) -> Scan {
+        Scan { part: Some((part, parts)), ..self }
+    }
+
+    /// Settles, before the first row, what this part has to do; false if that is nothing.
+    fn begin(&mut self, reader: &dyn Reader) -> Result<bool> {
+        let Some((part, parts)) = self.part.take() else { return Ok(true) };
+        let Position::Walk(walk) = &mut self.position else { return Ok(part == 0) };
+        let ScanSpec { access, output, .. } = &*self.spec;
+        let reads_nothing = output.is_empty() && access.filter.is_true() && access.entry_filter.is_true();
+        if reads_nothing
+            && access.method.is_whole()
+            && let Some(rows) = reader.count(walk.keyspace())?
+        {
+            self.position = Position::Count(rows);
+            return Ok(part == 0);
+        }
+        if parts > 1 && walk.is_divisible() && access.entries >= PARALLEL_ENTRIES {
+            walk.keep_part(reader, (part, parts))?;
+            return Ok(true);
+        }
+        Ok(part == 0)
+    }
+
     fn check_gets(&self) -> Result<()> {
         let Some(max) = self.gets_max else { return Ok(()) };
         let done = self.counters.gets.load(Ordering::Relaxed) + self.counters.fetched.load(Ordering::Relaxed);
         if done <= max {
             return Ok(());
         }
-        let ScanSpec { table, index, as_table, access, .. } = &*self.spec;
-        let plan = describe(table, index.as_ref(), *as_table, access, None, false).to_string();
+        let plan = describe(self.spec.source(), &self.spec.access, None, false).to_string();
         let error = refused(&format!("the statement made {done} GETs"), "max_gets", max, &plan);
         Err(error.hint("include the wanted columns in the index, narrow the WHERE, or RESET max_gets"))
     }
@@ -149,8 +207,10 @@ impl Scan {
         if self.left == 0 {
             return Ok(None);
         }
-        let mut out = Columns::new(&self.spec, self.rows_max(BATCH_ROWS));
+        let mut out = Columns::new(&self.spec, self.rows_max(BATCH_ROWS), self.rows_expected);
         let more = self.pull(&mut out)?;
+        // Where one batch was full, the next one will be.
+        self.rows_expected = out.rows;
         if more || out.rows > 0 { out.finish(&self.spec.schema).map(Some) } else { Ok(None) }
     }
 
@@ -174,6 +234,10 @@ impl Scan {
         let spec = Arc::clone(&self.spec);
         let snapshot = Arc::clone(&self.snapshot);
         let reader = snapshot.reader()?;
+        if !self.begin(&*reader)? {
+            self.left = 0;
+            return Ok(false);
+        }
         let Scan { entry_sources, row_sources, position, counters, .. } = self;
         let entry_sources = entry_sources.as_ref();
         let pull = Pull { spec: &spec, reader: &*reader, counters, entry_sources, row_sources };
@@ -182,6 +246,13 @@ impl Scan {
             (Position::Walk(walk), _, Path::Primary) => pull.walk_rows(walk, out)?,
             (Position::Walk(walk), _, Path::IndexOnly(_)) => pull.walk_entries(walk, out)?,
             (Position::Walk(walk), _, Path::IndexFetch(_)) => pull.walk_and_fetch(walk, out)?,
+            (Position::Gather(gather), ..) => gather.go(&pull, out)?,
+            (Position::Count(left), ..) => {
+                let rows = usize::try_from(*left).unwrap_or(usize::MAX).min(out.rows_max());
+                out.append_empty(rows);
+                *left -= rows as u64;
+                *left > 0
+            }
             (Position::Keys(_), ..) => false,
         };
         self.check_gets()?;
@@ -192,9 +263,12 @@ impl Scan {
 }
 
 /// Takes the rows of one pull.
-trait Sink {
+pub(super) trait Sink {
     /// Adds the wanted fields of a row.
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()>;
+
+    /// Adds so many rows without fields.
+    fn append_empty(&mut self, rows: usize);
 
     /// Rows so far.
     fn rows(&self) -> usize;
@@ -211,10 +285,10 @@ trait Sink {
 type Fetched<'a> = (&'a [u8], Vec<Option<&'a [u8]>>);
 
 /// What one pull works with.
-struct Pull<'a> {
-    spec: &'a ScanSpec,
-    reader: &'a dyn Reader,
-    counters: &'a Counters,
+pub(super) struct Pull<'a> {
+    pub spec: &'a ScanSpec,
+    pub reader: &'a dyn Reader,
+    pub counters: &'a Counters,
     entry_sources: Option<&'a Sources>,
     row_sources: &'a Sources,
 }
@@ -280,10 +354,11 @@ impl<'a> Pull<'a> {
             let more = walk.go(self.reader, self.counters, &mut |key, value| {
                 let parts = open_entry(index, key, value)?;
                 let view = entry_view(self.spec, sources, index, &parts, &mut scratch)?;
-                if passes(&self.spec.access.entry_filter, &view)? {
+                let taken = passes(&self.spec.access.entry_filter, &view)?;
+                if taken {
                     pointers.push(parts.pointer.into());
                 }
-                Ok(Visited { taken: false, go_on: pointers.len() < wanted })
+                Ok(Visited { taken, go_on: pointers.len() < wanted })
             })?;
             self.fetch(index, &pointers, &mut scratch, out)?;
             if !more || out.is_full() || pointers.len() < wanted {
@@ -317,7 +392,7 @@ impl<'a> Pull<'a> {
     }
 
     /// Sealed values of the families other than the default one.
-    fn families(&self, key: &[u8]) -> Result<Vec<Option<&'a [u8]>>> {
+    pub fn families(&self, key: &[u8]) -> Result<Vec<Option<&'a [u8]>>> {
         let mut rows = Vec::new();
         for &family in self.row_sources.families.iter().filter(|f| **f != FamilyId::DEFAULT) {
             Counters::add(&self.counters.gets, 1);
@@ -333,7 +408,7 @@ impl<'a> Pull<'a> {
 
     /// Decides the filter on one row and appends it if it passes. `others`: the sealed values of the
     /// families other than the default one.
-    fn row_out<'b>(
+    pub fn row_out<'b>(
         &self,
         key: &[u8],
         default: &[u8],
@@ -353,7 +428,7 @@ impl<'a> Pull<'a> {
             opened.push(sealed.map(row::open).transpose()?);
         }
         let mut view = View::of_row(self.spec, sources, key, scratch);
-        view.default = default.as_deref().map(PackedRow::new).transpose()?;
+        view.packed = default.as_deref().map(PackedRow::new).transpose()?;
         for bytes in &opened {
             view.others.push(bytes.as_deref().map(PackedRow::new).transpose()?);
         }
@@ -369,11 +444,11 @@ fn visited(before: usize, out: &impl Sink) -> Visited {
     Visited { taken: out.rows() > before, go_on: !out.is_full() }
 }
 
-fn passes(filter: &Predicate, view: &View<'_>) -> Result<bool> {
+pub(super) fn passes(filter: &Predicate, view: &View<'_>) -> Result<bool> {
     Ok(filter.is_true() || filter.eval(view)? == Some(true))
 }
 
-fn dangling(spec: &ScanSpec, index: &IndexDef, pointer: &[u8]) -> Error {
+pub(super) fn dangling(spec: &ScanSpec, index: &IndexDef, pointer: &[u8]) -> Error {
     let table = &spec.table;
     Error::corrupt(format!("an entry of index \"{}\" points at a row that is not there", index.name))
         .why(format!("table \"{}\" has no rowkey {} ({})", table.name, table.key.show(pointer), hex(pointer)))
@@ -396,6 +471,10 @@ impl Sink for Rows {
         Ok(())
     }
 
+    fn append_empty(&mut self, rows: usize) {
+        self.rows.resize(self.rows.len() + rows, Vec::new());
+    }
+
     fn rows(&self) -> usize {
         self.rows.len()
     }
@@ -413,10 +492,10 @@ struct Columns {
 }
 
 impl Columns {
-    fn new(spec: &ScanSpec, rows_max: usize) -> Columns {
+    fn new(spec: &ScanSpec, rows_max: usize, rows_expected: usize) -> Columns {
         let index = spec.index.as_ref().filter(|_| spec.as_table);
         let types = spec.output.iter().map(|f| field_type(&spec.table, index, *f));
-        let capacity = rows_max.min(1024);
+        let capacity = rows_max.min(rows_expected);
         Columns { builders: types.map(|ty| ColumnBuilder::new(ty, capacity)).collect(), rows: 0, rows_max }
     }
 
@@ -431,10 +510,17 @@ impl Columns {
 impl Sink for Columns {
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
         for (builder, field) in self.builders.iter_mut().zip(&spec.output) {
-            builder.append(view.field(*field)?)?;
+            match view.find(*field)? {
+                Found::Value(value) => builder.append(value)?,
+                Found::Packed(column, bytes) => builder.append_packed(column, bytes)?,
+            }
         }
         self.rows += 1;
         Ok(())
+    }
+
+    fn append_empty(&mut self, rows: usize) {
+        self.rows += rows;
     }
 
     fn rows(&self) -> usize {

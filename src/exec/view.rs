@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::index::EntryParts;
 use crate::key::{ColumnId, hex};
 use crate::plan::{Field, RowView};
-use crate::row::PackedRow;
+use crate::row::{self, PackedRow};
 use crate::schema::{FamilyId, IndexDef, TableDef};
 use crate::value::{ColumnType, Value, ValueRef};
 
@@ -18,10 +18,10 @@ use crate::value::{ColumnType, Value, ValueRef};
 enum Slot {
     /// Decoded from the key (or from the pointer).
     Key,
-    /// Included in the index entry.
-    Include,
-    /// The packed value of a family.
-    Family(FamilyId),
+    /// The packed value of the default family, or what an index entry includes.
+    Packed,
+    /// The packed value of another family: its place in [`View::others`], if it is read.
+    Other(usize),
 }
 
 /// Which families and keys must be read, and where each column is found.
@@ -34,19 +34,17 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Where `fields` are found, which may be named twice. `entry_only`: the row itself is not at hand, only
-    /// the index entry.
-    pub fn new(spec: &ScanSpec, fields: &[Field], entry_only: bool) -> Sources {
-        let table = &spec.table;
+    /// Where `fields` are found, which may be named twice: in the row, or in the entry of an index.
+    pub fn new(table: &TableDef, entry: Option<&IndexDef>, fields: &[Field]) -> Sources {
         let mut slots = Vec::with_capacity(table.columns.len());
-        for (i, column) in table.columns.iter().enumerate() {
-            let id = ColumnId(i as u16);
+        for id in (0..table.columns.len()).map(|at| ColumnId(at as u16)) {
             let in_key = table.key.undoable().contains(&id);
-            let slot = match &spec.index {
-                Some(index) if entry_only && index.include.contains(&id) => Slot::Include,
-                Some(index) if entry_only && (in_key || index.layout.undoable().contains(&id)) => Slot::Key,
+            let slot = match entry {
+                Some(index) if index.include.contains(&id) => Slot::Packed,
+                Some(index) if in_key || index.layout.undoable().contains(&id) => Slot::Key,
                 _ if in_key => Slot::Key,
-                _ => Slot::Family(column.family),
+                _ if table.column(id).family == FamilyId::DEFAULT => Slot::Packed,
+                _ => Slot::Other(0),
             };
             slots.push(slot);
         }
@@ -60,17 +58,23 @@ impl Sources {
         let mut families: Vec<FamilyId> = columns
             .iter()
             .filter_map(|id| match slots[usize::from(id.0)] {
-                Slot::Family(family) => Some(family),
+                Slot::Packed | Slot::Other(_) if entry.is_none() => Some(table.column(*id).family),
                 _ => None,
             })
             .collect();
         families.sort_unstable();
         families.dedup();
+        for id in &columns {
+            if let Slot::Other(place) = &mut slots[usize::from(id.0)] {
+                let before = families.iter().take_while(|family| **family != table.column(*id).family);
+                *place = before.filter(|family| **family != FamilyId::DEFAULT).count();
+            }
+        }
         let keyed = |id: &&ColumnId| slots[usize::from(id.0)] == Slot::Key;
         let mut from_key = columns.iter().filter(keyed);
         let (mut decode_layout, mut decode_pointer) = (false, false);
-        match &spec.index {
-            Some(index) if entry_only => {
+        match entry {
+            Some(index) => {
                 for id in from_key {
                     if index.layout.undoable().contains(id) {
                         decode_layout = true;
@@ -79,7 +83,7 @@ impl Sources {
                     }
                 }
             }
-            _ => decode_pointer = from_key.next().is_some(),
+            None => decode_pointer = from_key.next().is_some(),
         }
         Sources { slots, families, decode_layout, decode_pointer }
     }
@@ -95,10 +99,8 @@ pub struct View<'a> {
     pointer: &'a [u8],
     /// Columns decoded from keys, by [`ColumnId`].
     key_values: &'a [Value],
-    /// The included columns of an index entry.
-    pub include: Option<PackedRow<'a>>,
-    /// The default family, if it is read.
-    pub default: Option<PackedRow<'a>>,
+    /// The default family, or what an index entry includes; if it is read.
+    pub packed: Option<PackedRow<'a>>,
     /// The other families read, in the order of [`Sources::families`].
     pub others: Vec<Option<PackedRow<'a>>>,
 }
@@ -117,39 +119,52 @@ impl<'a> View<'a> {
             rowkey,
             pointer: rowkey,
             key_values: &scratch.key_values,
-            include: None,
-            default: None,
+            packed: None,
             others: Vec::new(),
         }
     }
 }
 
-impl RowView for View<'_> {
-    fn field(&self, field: Field) -> Result<ValueRef<'_>> {
-        let table = &self.spec.table;
-        match field {
-            Field::Rowkey if self.spec.as_table => match &self.spec.index {
-                Some(index) => key_value(self.rowkey, index.layout.is_text()),
-                None => key_value(self.rowkey, table.key.is_text()),
-            },
-            Field::Rowkey | Field::PrimaryRowkey => key_value(self.pointer, table.key.is_text()),
-            Field::Column(id) => {
-                let at = usize::from(id.0);
-                let packed = match self.sources.slots[at] {
-                    Slot::Key => return Ok(self.key_values[at].as_ref()),
-                    Slot::Include => self.include.as_ref(),
-                    Slot::Family(FamilyId::DEFAULT) => self.default.as_ref(),
-                    Slot::Family(family) => {
-                        let others = self.sources.families.iter().filter(|f| **f != FamilyId::DEFAULT);
-                        let position = others.take_while(|f| **f != family).count();
-                        self.others.get(position).and_then(Option::as_ref)
-                    }
-                };
-                match packed {
-                    Some(row) => Ok(row.get(id, table.columns[at].ty)?.unwrap_or(ValueRef::Null)),
-                    None => Ok(ValueRef::Null),
-                }
+/// Where a field of a row was found.
+pub enum Found<'a> {
+    /// As a value.
+    Value(ValueRef<'a>),
+    /// In a packed value: the bytes of this column.
+    Packed(ColumnId, &'a [u8]),
+}
+
+impl View<'_> {
+    /// A field as it lies there.
+    #[inline]
+    pub fn find(&self, field: Field) -> Result<Found<'_>> {
+        let Field::Column(id) = field else { return self.rowkey(field).map(Found::Value) };
+        let at = usize::from(id.0);
+        let packed = match self.sources.slots[at] {
+            Slot::Key => return Ok(Found::Value(self.key_values[at].as_ref())),
+            Slot::Packed => self.packed.as_ref(),
+            Slot::Other(place) => self.others.get(place).and_then(Option::as_ref),
+        };
+        let bytes = packed.and_then(|row| row.bytes(id));
+        Ok(bytes.map_or(Found::Value(ValueRef::Null), |bytes| Found::Packed(id, bytes)))
+    }
+
+    fn rowkey(&self, field: Field) -> Result<ValueRef<'_>> {
+        let ScanSpec { table, index, as_table, .. } = self.spec;
+        match index {
+            Some(index) if *as_table && field == Field::Rowkey => {
+                key_value(self.rowkey, index.layout.is_text())
             }
+            _ => key_value(self.pointer, table.key.is_text()),
+        }
+    }
+}
+
+impl RowView for View<'_> {
+    #[inline]
+    fn field(&self, field: Field) -> Result<ValueRef<'_>> {
+        match self.find(field)? {
+            Found::Value(value) => Ok(value),
+            Found::Packed(id, bytes) => row::unpack(id, self.spec.table.column(id).ty, bytes),
         }
     }
 }
@@ -224,7 +239,7 @@ pub fn entry_view<'a>(
     }
     Ok(View {
         rowkey: if spec.as_table { parts.layout } else { parts.pointer },
-        include: parts.include()?,
+        packed: parts.include()?,
         ..View::of_row(spec, sources, parts.pointer, scratch)
     })
 }

@@ -4,6 +4,7 @@ use std::cmp::Ordering as Order;
 use std::sync::Arc;
 
 use super::jump::{Jumper, Look};
+use super::pieces::pieces_of;
 use super::scan::{Counters, ScanSpec};
 use crate::access::Method;
 use crate::error::Result;
@@ -64,6 +65,22 @@ impl Walk {
         Walk { keyspace, direction: *direction, merge, ranges: all, jumper }
     }
 
+    /// What it walks through.
+    pub fn keyspace(&self) -> KeyspaceId {
+        self.keyspace
+    }
+
+    /// Can be cut into parts, for it goes through its ranges from end to end.
+    pub fn is_divisible(&self) -> bool {
+        self.merge.is_none() && self.jumper.is_none()
+    }
+
+    /// Leaves of the ranges what thread `part` of `parts` walks. The entries come in no order then.
+    pub fn keep_part(&mut self, reader: &dyn Reader, part: (usize, usize)) -> Result<()> {
+        self.ranges = pieces_of(reader, self.keyspace, std::mem::take(&mut self.ranges), part)?;
+        Ok(())
+    }
+
     /// Which way it goes.
     pub fn direction(&self) -> Direction {
         self.direction
@@ -89,7 +106,7 @@ impl Walk {
         counters: &Counters,
         visit: &mut Visit<'_>,
     ) -> Result<bool> {
-        let mut looked_at = 0;
+        let mut looked = Looked { counters, entries: 0, bytes: 0 };
         'placed: loop {
             // Where the walk was about to jump to, when it stopped or its range ended.
             if let Some(target) = self.jumper.as_mut().and_then(|jumper| jumper.take_target()) {
@@ -100,9 +117,7 @@ impl Walk {
             let mut cursor = reader.cursor(self.keyspace, &range, self.direction)?;
             loop {
                 let Some((key, value)) = cursor.next()? else { break };
-                looked_at += 1;
-                Counters::add(&counters.entries, 1);
-                Counters::add(&counters.bytes, (key.len() + value.len()) as u64);
+                looked.at(key, value);
                 let go_on = match self.jumper.as_mut().map_or(Look::Possible, |jumper| jumper.look(key)) {
                     Look::Possible => {
                         let visited = visit(key, value)?;
@@ -119,7 +134,7 @@ impl Walk {
                         return Ok(false);
                     }
                 };
-                if !go_on || looked_at >= WALK_ENTRIES {
+                if !go_on || looked.entries >= WALK_ENTRIES {
                     cut(&mut self.ranges[0], key, self.direction);
                     return Ok(true);
                 }
@@ -163,10 +178,10 @@ impl Walk {
         }
         let mut looked_at = 0;
         loop {
-            let after = |head: &Head<'_>| head.key.get(skip..).unwrap_or_default().to_vec();
+            let compare = |a: &usize, b: &usize| heads[*a].after(skip).cmp(heads[*b].after(skip));
             let next = match self.direction {
-                Direction::Forward => (0..heads.len()).min_by_key(|&i| after(&heads[i])),
-                Direction::Reverse => (0..heads.len()).max_by_key(|&i| after(&heads[i])),
+                Direction::Forward => (0..heads.len()).min_by(compare),
+                Direction::Reverse => (0..heads.len()).max_by(compare),
             };
             let Some(i) = next else {
                 self.ranges.clear();
@@ -184,6 +199,27 @@ impl Walk {
                 heads.swap_remove(i);
             }
         }
+    }
+}
+
+/// Entries looked at by one call; counted for everybody when it ends.
+struct Looked<'c> {
+    counters: &'c Counters,
+    entries: u64,
+    bytes: u64,
+}
+
+impl Looked<'_> {
+    fn at(&mut self, key: &[u8], value: &[u8]) {
+        self.entries += 1;
+        self.bytes += (key.len() + value.len()) as u64;
+    }
+}
+
+impl Drop for Looked<'_> {
+    fn drop(&mut self) {
+        Counters::add(&self.counters.entries, self.entries);
+        Counters::add(&self.counters.bytes, self.bytes);
     }
 }
 
@@ -221,6 +257,11 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
+    /// The key but for its first `skip` bytes.
+    fn after(&self, skip: usize) -> &[u8] {
+        self.key.get(skip..).unwrap_or_default()
+    }
+
     /// Goes on to the next entry that can match, cutting off `range` what it jumps over; false at its end.
     fn step(
         &mut self,

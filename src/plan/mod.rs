@@ -27,8 +27,8 @@ mod walk;
 
 pub use alternatives::possible_values;
 pub use like::LikePattern;
-pub use ordering::{FanOut, ordering};
+pub use ordering::{FanOut, ordering, ordering_behind};
 pub use predicate::{CmpOp, Field, Predicate, RowView};
 pub use ranges::{Limits, Ranges, Target, ranges};
 pub use sets::ValueSet;
-pub use skip::{Skip, Skipping};
+pub use skip::{EachOf, Skip, Skipping};

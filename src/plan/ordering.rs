@@ -58,15 +58,27 @@ fn within(prefix: &Rowkey, ranges: &KeyRanges) -> KeyRanges {
 /// columns, first to last; a reverse scan yields the opposite order. Where the first part that is not
 /// fixed is a bucket, this is the order after the merge that [`FanOut`] describes.
 pub fn ordering(layout: &KeyLayout, fixed: &dyn Fn(ColumnId) -> bool) -> Vec<(ColumnId, KeyOrder)> {
+    let parts = layout.parts();
+    let first = parts.iter().position(|part| !is_fixed(part, fixed)).unwrap_or(parts.len());
+    let is_merged = parts.get(first).is_some_and(|part| buckets(part).is_some());
+    order_of(&parts[first + usize::from(is_merged)..], fixed)
+}
+
+/// The same for rows that agree in the first `parts`, and in the `fixed` columns.
+pub fn ordering_behind(
+    layout: &KeyLayout,
+    parts: usize,
+    fixed: &dyn Fn(ColumnId) -> bool,
+) -> Vec<(ColumnId, KeyOrder)> {
+    order_of(&layout.parts()[parts..], fixed)
+}
+
+fn order_of(parts: &[KeyPart], fixed: &dyn Fn(ColumnId) -> bool) -> Vec<(ColumnId, KeyOrder)> {
     let mut order: Vec<(ColumnId, KeyOrder)> = Vec::new();
     let mut ordered = BTreeSet::new();
-    let mut may_merge = true;
-    for part in layout.parts() {
+    for part in parts {
         // Among rows that are equal in a column so far, that column is as good as fixed.
         if is_fixed(part, &|c| fixed(c) || ordered.contains(&c)) {
-            continue;
-        }
-        if std::mem::take(&mut may_merge) && buckets(part).is_some() {
             continue;
         }
         let facts = part.facts();

@@ -40,8 +40,17 @@ pub struct Skip {
     layout: KeyLayout,
     /// By part, up to the last that is known; `None` where every value will do.
     sieves: Vec<Option<Sieve>>,
-    /// Of the keys that agree in so many leading parts, one that was taken is enough.
-    each: Option<usize>,
+    /// Some keys of each group are enough.
+    each: Option<EachOf>,
+}
+
+/// What is enough of the keys that agree in the leading parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EachOf {
+    /// How many parts (count).
+    pub parts: usize,
+    /// Keys (count) that are taken, at least 1.
+    pub rows: u64,
 }
 
 /// The bytes, from one part onward, that are possible.
@@ -249,38 +258,43 @@ impl Sieve {
 }
 
 impl Skipping {
-    /// Takes one key for each combination of the first `parts`, literals behind them included. `known`: jumps
-    /// that are made anyway; `residual`: what is to be checked.
+    /// Takes a few keys of each group, literals behind its parts included. `known`: jumps that are made anyway;
+    /// `residual`: what is to be checked.
     pub fn each(
         layout: &KeyLayout,
-        parts: usize,
+        each: EachOf,
         known: Option<&Skipping>,
         residual: &Predicate,
     ) -> Skipping {
-        let literals = layout.parts()[parts..].iter().take_while(|part| part.is_literal()).count();
+        let literals = layout.parts()[each.parts..].iter().take_while(|part| part.is_literal()).count();
         let all = || Skip { layout: layout.clone(), sieves: Vec::new(), each: None };
         let (skip, by, residual) = match known {
             Some(known) => (known.skip.clone(), known.by.clone(), known.residual.clone()),
             None => (all(), Predicate::True, residual.clone()),
         };
-        Skipping { skip: Skip { each: Some(parts + literals), ..skip }, gap: parts, by, residual }
+        let with_literals = EachOf { parts: each.parts + literals, rows: each.rows };
+        Skipping { skip: Skip { each: Some(with_literals), ..skip }, gap: each.parts, by, residual }
     }
 }
 
 impl Skip {
-    /// It takes one key for each combination of so many leading parts.
-    pub fn each_of(&self) -> Option<usize> {
+    /// It takes a few keys of each group.
+    pub fn each_of(&self) -> Option<EachOf> {
         self.each
     }
 
-    /// Where to go on behind a key that was taken, as [`Skip::next`] and [`Skip::previous`] say it; the
-    /// outer `None`: with the next key.
-    pub fn behind_taken(&self, key: &[u8], forward: bool) -> Option<Option<Rowkey>> {
-        let end = (0..self.each?).try_fold(0, |at, part| self.layout.end_of(part, key, at))?;
-        Some(match forward {
-            true => prefix_end(&key[..end]).map(Rowkey::from),
-            false => (end > 0).then(|| key[..end].into()),
-        })
+    /// The group of a key, as its first bytes; `None` if all keys are taken.
+    pub fn group<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
+        let end = (0..self.each?.parts).try_fold(0, |at, part| self.layout.end_of(part, key, at))?;
+        key.get(..end)
+    }
+
+    /// Where to go on behind a group, as [`Skip::next`] and [`Skip::previous`] say it.
+    pub fn behind_group(group: &[u8], forward: bool) -> Option<Rowkey> {
+        match forward {
+            true => prefix_end(group).map(Rowkey::from),
+            false => (!group.is_empty()).then(|| group.into()),
+        }
     }
 
     /// The key may match. Leaves in `starts` where each part starts in it, up to the one that decided;

@@ -8,7 +8,9 @@ use arrow::array::{
 };
 
 use super::arrow::{UTC, arrow_type};
+use super::packed::{decode_int, decode_wide, no_value, unpack};
 use crate::error::{Error, Result, sqlstate};
+use crate::key::ColumnId;
 use crate::value::{ColumnType, ValueRef};
 
 /// Collects the values of one column.
@@ -97,10 +99,25 @@ impl ColumnBuilder {
         each!(&mut self.inner, b => b.append_null());
     }
 
+    /// Adds the value in the `bytes` of a packed `column`, which is of the builder's type.
+    ///
+    /// Errors: as [`unpack`] and [`ColumnBuilder::append`].
+    pub fn append_packed(&mut self, column: ColumnId, bytes: &[u8]) -> Result<()> {
+        // What most columns are goes in without a value in between.
+        let appended = match &mut self.inner {
+            Inner::BigInt(b) => decode_int(bytes).map(|v| b.append_value(v)),
+            Inner::Timestamp(b) => decode_int(bytes).map(|v| b.append_value(v)),
+            Inner::Decimal(b) => decode_wide(bytes).map(|v| b.append_value(v)),
+            _ => return self.append(unpack(column, self.ty, bytes)?),
+        };
+        appended.ok_or_else(|| no_value(column, self.ty, bytes))
+    }
+
     /// Adds `value`.
     ///
     /// Errors: `Internal` when it is not of the builder's type; `Unsupported` when the column has more
     /// than 2 GiB of text.
+    #[inline]
     pub fn append(&mut self, value: ValueRef<'_>) -> Result<()> {
         match (&mut self.inner, value) {
             (_, ValueRef::Null) => self.append_null(),
@@ -142,6 +159,7 @@ impl ColumnBuilder {
     }
 }
 
+#[cold]
 fn mismatch(value: ValueRef<'_>, ty: ColumnType) -> Error {
     Error::internal(format!("{value:?} in a column of {ty}"))
 }

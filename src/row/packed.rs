@@ -52,6 +52,9 @@ pub(super) const SEALED: u8 = 0b1000_0000;
 /// Ids below this, and so also counts of such ids, fit one byte.
 const NARROW_IDS: u16 = 255;
 
+/// Among so many numbers (count), one is found fastest by looking at each.
+const FEW: usize = 16;
+
 /// What a row says about itself besides its columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
@@ -105,7 +108,7 @@ pub fn pack_stamped<'v>(
     head |= if stamp.write_time_us.is_some() { HAS_TIME } else { 0 };
     head |= if stamp.tombstone { TOMBSTONE } else { 0 };
 
-    let (w, e) = (id_width(head), 1usize << end_code);
+    let (w, e) = (id_width(head), end_width(head));
     out.reserve(9 + w + ids.len() * (w + e) + data.len());
     out.push(head);
     out.extend(stamp.write_time_us.map(i64::to_le_bytes).iter().flatten());
@@ -124,12 +127,17 @@ fn id_width(head: u8) -> usize {
     if head & WIDE_IDS == 0 { 1 } else { 2 }
 }
 
+fn end_width(head: u8) -> usize {
+    1 << ((head & END_WIDTH_MASK) >> END_WIDTH_SHIFT)
+}
+
 /// The columns of one row and family, read where they lie.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedRow<'a> {
-    stamp: Stamp,
-    ids: Numbers<'a>,
-    ends: Numbers<'a>,
+    head: u8,
+    write_time_us: i64,
+    ids: &'a [u8],
+    ends: &'a [u8],
     data: &'a [u8],
 }
 
@@ -147,32 +155,34 @@ impl<'a> PackedRow<'a> {
         if head & SEALED != 0 {
             return Err(corrupt("the row is sealed"));
         }
-        let w = id_width(head);
-        let e = match (head & END_WIDTH_MASK) >> END_WIDTH_SHIFT {
-            code @ 0..=2 => 1usize << code,
-            _ => return Err(corrupt("its head has an unknown width")),
-        };
-        let write_time_us = match head & HAS_TIME {
-            0 => None,
-            _ => Some(load(take(&mut rest, 8)?) as i64),
-        };
-        let count = load(take(&mut rest, w)?) as usize;
-        let ids = Numbers { bytes: take(&mut rest, count * w)?, width: w };
-        let ends = Numbers { bytes: take(&mut rest, count * e)?, width: e };
-        let row = PackedRow {
-            stamp: Stamp { write_time_us, tombstone: head & TOMBSTONE != 0 },
-            ids,
-            ends,
-            data: rest,
-        };
+        if head & END_WIDTH_MASK == END_WIDTH_MASK {
+            return Err(corrupt("its head has an unknown width"));
+        }
+        let write_time_us = if head & HAS_TIME == 0 { 0 } else { load(take(&mut rest, 8)?) as i64 };
+        let count = load(take(&mut rest, id_width(head))?) as usize;
+        let ids = take(&mut rest, count * id_width(head))?;
+        let ends = take(&mut rest, count * end_width(head))?;
+        let row = PackedRow { head, write_time_us, ids, ends, data: rest };
         row.check_order()?;
         Ok(row)
     }
 
+    fn ids(&self) -> Numbers<'a> {
+        Numbers { bytes: self.ids, width: id_width(self.head) }
+    }
+
+    fn ends(&self) -> Numbers<'a> {
+        Numbers { bytes: self.ends, width: end_width(self.head) }
+    }
+
     fn check_order(&self) -> Result<()> {
+        if self.is_narrow_and_in_order() {
+            return Ok(());
+        }
+        let (ids, ends) = (self.ids(), self.ends());
         let (mut next_id, mut last_end) = (0, 0);
-        for at in 0..self.ids.len() {
-            let (id, end) = (self.ids.at(at), self.ends.at(at));
+        for at in 0..ids.len() {
+            let (id, end) = (ids.at(at), ends.at(at));
             if id < next_id || end < last_end {
                 return Err(corrupt(format!("its column {id} is out of order")));
             }
@@ -184,34 +194,60 @@ impl<'a> PackedRow<'a> {
         Ok(())
     }
 
+    /// What nearly every row is, found out with few instructions.
+    #[inline]
+    fn is_narrow_and_in_order(&self) -> bool {
+        let (Some(ids), Some(ends)) = (self.ids().narrow(), self.ends().narrow()) else { return false };
+        ids.is_sorted_by(|a, b| a < b)
+            && ends.is_sorted()
+            && ends.last().map_or(0, |end| usize::from(*end)) == self.data.len()
+    }
+
     /// Write time and tombstone.
     pub fn stamp(&self) -> Stamp {
-        self.stamp
+        Stamp {
+            write_time_us: (self.head & HAS_TIME != 0).then_some(self.write_time_us),
+            tombstone: self.head & TOMBSTONE != 0,
+        }
     }
 
     /// Ids of the columns that are not NULL, ascending.
     pub fn columns(&self) -> impl Iterator<Item = ColumnId> + 'a {
-        let ids = self.ids;
+        let ids = self.ids();
         (0..ids.len()).map(move |at| ColumnId(ids.at(at) as u16))
     }
 
     /// The value of `column`, which is of type `ty`; `None` when it is NULL or was never written.
-    /// Takes O(log n) steps.
     ///
     /// Errors: `Corrupt` when the bytes are no value of `ty`.
     pub fn get(&self, column: ColumnId, ty: ColumnType) -> Result<Option<ValueRef<'a>>> {
-        let Some(at) = self.ids.position(column.0.into()) else {
-            return Ok(None);
-        };
-        let start = if at == 0 { 0 } else { self.ends.at(at - 1) };
-        let bytes = &self.data[start..self.ends.at(at)];
-        match decode(ty, bytes) {
-            Some(value) => Ok(Some(value)),
-            None => Err(corrupt(format!("column {} holds no {ty}: {}", column.0, preview(bytes)))),
-        }
+        self.bytes(column).map(|bytes| unpack(column, ty, bytes)).transpose()
+    }
+
+    /// The bytes of `column`, for [`unpack`]; `None` when it is NULL or was never written.
+    #[inline]
+    pub fn bytes(&self, column: ColumnId) -> Option<&'a [u8]> {
+        let at = self.ids().position(column.0.into())?;
+        let ends = self.ends();
+        let start = if at == 0 { 0 } else { ends.at(at - 1) };
+        Some(&self.data[start..ends.at(at)])
     }
 }
 
+/// The value in the `bytes` of `column`, which is of type `ty`.
+///
+/// Errors: `Corrupt` when they are no value of `ty`.
+#[inline]
+pub fn unpack(column: ColumnId, ty: ColumnType, bytes: &[u8]) -> Result<ValueRef<'_>> {
+    decode(ty, bytes).ok_or_else(|| no_value(column, ty, bytes))
+}
+
+#[cold]
+pub(super) fn no_value(column: ColumnId, ty: ColumnType, bytes: &[u8]) -> Error {
+    corrupt(format!("column {} holds no {ty}: {}", column.0, preview(bytes)))
+}
+
+#[cold]
 fn corrupt(why: impl Into<String>) -> Error {
     Error::corrupt("a packed row is damaged").why(why)
 }
@@ -240,11 +276,17 @@ struct Numbers<'a> {
     width: usize,
 }
 
-impl Numbers<'_> {
+impl<'a> Numbers<'a> {
+    /// The numbers, if each is a byte.
+    fn narrow(&self) -> Option<&'a [u8]> {
+        (self.width == 1).then_some(self.bytes)
+    }
+
     fn len(&self) -> usize {
         self.bytes.len() / self.width
     }
 
+    #[inline]
     fn at(&self, at: usize) -> usize {
         let b = &self.bytes[at * self.width..][..self.width];
         match *b {
@@ -255,7 +297,11 @@ impl Numbers<'_> {
     }
 
     /// Where `number` is, in ascending numbers.
+    #[inline]
     fn position(&self, number: usize) -> Option<usize> {
+        if let Some(few) = self.narrow().filter(|numbers| numbers.len() <= FEW) {
+            return few.iter().position(|n| usize::from(*n) == number);
+        }
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = (low + high) / 2;
@@ -289,6 +335,7 @@ fn encode(ty: ColumnType, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<()> 
 }
 
 /// The value in `bytes`; `None` when they are none of type `ty`.
+#[inline]
 fn decode(ty: ColumnType, bytes: &[u8]) -> Option<ValueRef<'_>> {
     Some(match ty {
         ColumnType::Boolean => match decode_int(bytes)? {
@@ -318,11 +365,22 @@ fn encode_int(i: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&i.to_le_bytes()[..bytes]);
 }
 
-fn decode_int(bytes: &[u8]) -> Option<i64> {
-    let negative = bytes.last().is_some_and(|&b| b >= 0x80);
-    let mut wide = [if negative { 0xFF } else { 0 }; 8];
-    wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
-    Some(i64::from_le_bytes(wide))
+#[inline]
+pub(super) fn decode_int(bytes: &[u8]) -> Option<i64> {
+    let len = bytes.len();
+    let unsigned = match len {
+        0 => return Some(0),
+        // First, middle and last byte are all there are, some of them twice.
+        1..=3 => [0, len / 2, len - 1].iter().fold(0, |sum, at| sum | u64::from(bytes[*at]) << (8 * at)),
+        // Two loads that overlap.
+        4..=8 => {
+            let (low, high) = (bytes.first_chunk::<4>()?, bytes.last_chunk::<4>()?);
+            u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << (8 * (len - 4))
+        }
+        _ => return None,
+    };
+    let unused = 64 - 8 * len;
+    Some((unsigned << unused) as i64 >> unused)
 }
 
 fn encode_wide(i: i128, out: &mut Vec<u8>) {
@@ -331,7 +389,11 @@ fn encode_wide(i: i128, out: &mut Vec<u8>) {
     out.extend_from_slice(&i.to_le_bytes()[..bytes]);
 }
 
-fn decode_wide(bytes: &[u8]) -> Option<i128> {
+#[inline]
+pub(super) fn decode_wide(bytes: &[u8]) -> Option<i128> {
+    if bytes.len() <= 8 {
+        return decode_int(bytes).map(i128::from);
+    }
     let negative = bytes.last().is_some_and(|&b| b >= 0x80);
     let mut wide = [if negative { 0xFF } else { 0 }; 16];
     wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -386,7 +448,12 @@ mod tests {
 
     #[test]
     fn numbers_take_as_few_bytes_as_keep_the_sign() {
-        for (i, bytes) in [(0, 0), (1, 1), (-1, 1), (127, 1), (128, 2), (-128, 1), (-129, 2), (i64::MIN, 8)] {
+        let known = [(0, 0), (1, 1), (-1, 1), (127, 1), (128, 2), (-128, 1), (-129, 2), (i64::MIN, 8)];
+        let each_length = (1..=8).flat_map(|bytes| {
+            let most = i64::MAX >> (64 - 8 * bytes);
+            [(most, bytes), (!most, bytes), (0x0102_0304_0506_0708 & most, bytes)]
+        });
+        for (i, bytes) in known.into_iter().chain(each_length) {
             let (mut narrow, mut wide) = (Vec::new(), Vec::new());
             encode_int(i, &mut narrow);
             encode_wide(i.into(), &mut wide);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::index::IndexDef;
+use super::index::{IndexDef, IndexId};
 use crate::key::{ColumnId, ColumnInfo, KeyLayout, Rowkey};
 pub use crate::row::Compression;
 use crate::store::KeyspaceId;
@@ -169,6 +169,11 @@ impl TableDef {
     /// An index by name.
     pub fn index(&self, name: &str) -> Option<&IndexDef> {
         self.indexes.iter().find(|i| i.name == name)
+    }
+
+    /// An index table by id.
+    pub fn index_by_id(&self, id: IndexId) -> Option<&IndexDef> {
+        self.indexes.iter().find(|index| index.id == id)
     }
 
     /// Every keyspace of the table: families, then indexes.

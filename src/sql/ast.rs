@@ -4,7 +4,7 @@
 //! the queries and expressions inside them are sqlparser's, ready for DataFusion. Names keep their case
 //! and quotes as written: [`name_of`](crate::sql::name_of) folds them.
 
-use sqlparser::ast::{Expr, Ident, OrderByExpr, Query, SelectItem, TableWithJoins};
+use sqlparser::ast::{Expr, Ident, OptimizerHint, OrderByExpr, Query, SelectItem, TableWithJoins};
 
 pub use super::design::*;
 use crate::error::Span;
@@ -327,6 +327,8 @@ pub struct Assignment {
 /// `UPDATE table [AS alias] SET assignments [FROM from] [WHERE filter] [RETURNING ...]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
+    /// How its rows are to be found.
+    pub hints: Vec<OptimizerHint>,
     /// The table written to.
     pub table: Ident,
     /// Its name inside the statement.
@@ -344,6 +346,8 @@ pub struct Update {
 /// `DELETE FROM table [AS alias] [USING using] [WHERE filter] [ORDER BY ...] [LIMIT n] [RETURNING ...]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delete {
+    /// How its rows are to be found.
+    pub hints: Vec<OptimizerHint>,
     /// The table written to.
     pub table: Ident,
     /// Its name inside the statement.

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use sqlparser::ast::{Ident, SelectItem};
+use sqlparser::ast::{Ident, OptimizerHint, SelectItem};
 
 use super::ast::*;
 use crate::value::{Literal, Value};
@@ -48,6 +48,11 @@ impl Display for Columns<'_> {
 
 fn when(it_is: bool, words: &'static str) -> &'static str {
     if it_is { words } else { "" }
+}
+
+/// Each with a blank behind it.
+fn hints(hints: &[OptimizerHint]) -> String {
+    hints.iter().map(|hint| format!("{hint} ")).collect()
 }
 
 fn returning(items: &Option<Vec<SelectItem>>) -> Clause<List<'_, SelectItem>> {
@@ -271,7 +276,7 @@ impl Display for Assignment {
 impl Display for Update {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let alias = Clause("AS", self.alias.as_ref());
-        write!(f, "UPDATE {}{alias} SET {}", self.table, List(&self.assignments))?;
+        write!(f, "UPDATE {}{}{alias} SET {}", hints(&self.hints), self.table, List(&self.assignments))?;
         write!(f, "{}", clause("FROM", &self.from))?;
         write!(f, "{}{}", Clause("WHERE", self.filter.as_ref()), returning(&self.returning))
     }
@@ -279,7 +284,8 @@ impl Display for Update {
 
 impl Display for Delete {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "DELETE FROM {}{}", self.table, Clause("AS", self.alias.as_ref()))?;
+        let alias = Clause("AS", self.alias.as_ref());
+        write!(f, "DELETE {}FROM {}{alias}", hints(&self.hints), self.table)?;
         write!(f, "{}", clause("USING", &self.using))?;
         write!(f, "{}", Clause("WHERE", self.filter.as_ref()))?;
         write!(f, "{}", clause("ORDER BY", &self.order_by))?;

@@ -1,12 +1,16 @@
 //! Hints: `SELECT /*+ INDEX(orders_by_buyer) */ ...`, for people who know better than the planner.
 //!
-//! A hint is a comment with a `+` right behind SELECT, which sqlparser keeps with the query; [`marked`] writes
-//! its place into it, for the sake of errors. A hint counts for every mention of its table in the statement.
+//! A hint is a comment with a `+` right behind SELECT, UPDATE or DELETE, which is kept with the query; [`marked`]
+//! writes its place into it, for the sake of errors. A hint counts for every mention of its table in the
+//! statement, by whichever name it goes there.
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{OptimizerHint, Query, Select, VisitMut, VisitorMut};
+use sqlparser::ast::{
+    ObjectNamePart, OptimizerHint, Query, Select, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+};
 
+use super::name_of;
 use crate::error::{Error, Result, Span, sqlstate};
 
 /// What a hint asks for.
@@ -40,6 +44,25 @@ pub fn take_hints(query: &mut Query) -> Result<Vec<Hint>> {
     }
 }
 
+/// The query as text that means the same when it is parsed again.
+pub fn text_of(query: &Query) -> String {
+    struct Unmark;
+    impl VisitorMut for Unmark {
+        type Break = ();
+        fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+            select.optimizer_hints.iter_mut().for_each(|hint| hint.prefix.clear());
+            ControlFlow::Continue(())
+        }
+    }
+    let text = query.to_string();
+    if !text.contains("/*") {
+        return text;
+    }
+    let mut unmarked = query.clone();
+    let _ = VisitMut::visit(&mut unmarked, &mut Unmark);
+    unmarked.to_string()
+}
+
 struct Taker(Vec<Hint>);
 
 impl VisitorMut for Taker {
@@ -48,11 +71,29 @@ impl VisitorMut for Taker {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         for hint in std::mem::take(&mut select.optimizer_hints) {
             match parse_hints(&hint) {
-                Ok(hints) => self.0.extend(hints),
+                Ok(mut hints) => {
+                    let names = hints.iter_mut().flat_map(|hint| &mut hint.names);
+                    names.for_each(|(name, _)| unalias(name, &select.from));
+                    self.0.extend(hints);
+                }
                 Err(error) => return ControlFlow::Break(error),
             }
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Puts a table's own name in place of what the SELECT calls it.
+fn unalias(name: &mut String, from: &[TableWithJoins]) {
+    let joined = from.iter().flat_map(|table| table.joins.iter().map(|join| &join.relation));
+    for factor in from.iter().map(|table| &table.relation).chain(joined) {
+        if let TableFactor::Table { name: table, alias: Some(alias), .. } = factor
+            && name_of(&alias.name) == *name
+            && let Some(ObjectNamePart::Identifier(table)) = table.0.last()
+        {
+            *name = name_of(table);
+            return;
+        }
     }
 }
 
@@ -203,7 +244,7 @@ mod tests {
             ("SELECT /*+ INDEX */ 1", "INDEX names no index", 12),
             ("SELECT /*+ INDEX(a */ 1", "a hint has no closing )", 17),
             ("SELECT /*+ FULL(1.5) */ 1", "a hint lists names", 18),
-            ("SELECT 1 /*+ FULL */", "a hint stands right behind SELECT", 10),
+            ("SELECT 1 /*+ FULL */", "a hint stands right behind SELECT, UPDATE or DELETE", 10),
         ] {
             let error = parse(sql).unwrap_err();
             assert_eq!(error.what(), what, "{sql}");

@@ -54,26 +54,27 @@ impl<'a> Source<'a> {
 
     /// Drops blanks and comments, but for hints.
     fn keep_hints(&self, tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
-        let mut behind_select = false;
+        // The last word, if nothing else follows it, and whether a hint may.
+        let mut behind = (Keyword::NoKeyword, false);
         let mut misplaced = None;
         tokens.retain_mut(|t| {
             match &mut t.token {
                 Token::Whitespace(Whitespace::MultiLineComment(comment)) if comment.starts_with('+') => {
-                    if !behind_select {
+                    if !behind.1 {
                         misplaced.get_or_insert(t.span);
                     }
                     *comment = hints::marked(comment, t.span.start.line, t.span.start.column);
-                    return behind_select;
+                    return behind.1;
                 }
                 Token::Whitespace(_) => return false,
-                Token::Word(word) => behind_select = word.keyword == Keyword::SELECT,
-                _ => behind_select = false,
+                Token::Word(word) => behind = (word.keyword, takes_hints(behind.0, word.keyword)),
+                _ => behind = (Keyword::NoKeyword, false),
             }
             true
         });
         match misplaced {
             None => Ok(()),
-            Some(span) => Err(Error::invalid("a hint stands right behind SELECT")
+            Some(span) => Err(Error::invalid("a hint stands right behind SELECT, UPDATE or DELETE")
                 .hint("a comment that is no hint does not start with +")
                 .state(sqlstate::SYNTAX)
                 .at(self.span(span.start, span.end))),
@@ -142,6 +143,15 @@ impl<'a> Source<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// A hint may follow `word`, which itself follows `before`: UPDATE starts a statement, but for DO UPDATE and the like.
+fn takes_hints(before: Keyword, word: Keyword) -> bool {
+    match word {
+        Keyword::SELECT => true,
+        Keyword::UPDATE | Keyword::DELETE => !matches!(before, Keyword::DO | Keyword::FOR | Keyword::ON),
+        _ => false,
     }
 }
 

@@ -30,7 +30,7 @@ mod walk;
 pub mod wildcard;
 
 pub use ast::*;
-pub use hints::{Hint, HintKind, take_hints};
+pub use hints::{Hint, HintKind, take_hints, text_of};
 pub use layout::{KeyColumn, key_specs, parse_codes};
 pub use lift::{Lifted, lift};
 pub use outputs::{name_outputs, output_name};

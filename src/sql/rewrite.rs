@@ -26,6 +26,7 @@ const PARAMETERS_MAX: usize = 65_535;
 /// balances long chains.
 /// Errors: a statement that writes inside a query; SELECT INTO; parameters that are not `$n`, or in a definition.
 pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
+    changed_rows(statement).map_or(Ok(()), row_values::spread_lookups)?;
     if let ControlFlow::Break(error) = VisitMut::visit(statement, &mut Normaliser) {
         return Err(error);
     }
@@ -43,6 +44,17 @@ pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
             .state(sqlstate::SYNTAX));
     }
     Ok(())
+}
+
+/// The WHERE of an UPDATE or DELETE.
+fn changed_rows(statement: &mut Statement) -> Option<&mut Expr> {
+    match statement {
+        Statement::Update(update) => update.filter.as_mut(),
+        Statement::Delete(delete) => delete.filter.as_mut(),
+        Statement::Explain(explain) => changed_rows(&mut explain.statement),
+        Statement::Prepare(prepare) => changed_rows(&mut prepare.statement),
+        _ => None,
+    }
 }
 
 /// Number of the highest parameter `$n` in a statement, query or expression; 0 without parameters.
@@ -176,6 +188,9 @@ impl VisitorMut for Normaliser {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         if let Some(error) = select.optimizer_hints.iter().find_map(|hint| parse_hints(hint).err()) {
+            return ControlFlow::Break(error);
+        }
+        if let Some(Err(error)) = select.selection.as_mut().map(row_values::spread_lookups) {
             return ControlFlow::Break(error);
         }
         match &select.into {

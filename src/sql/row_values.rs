@@ -2,10 +2,12 @@
 //!
 //! So nothing behind the parser knows of rows, and the planner turns them into tight ranges like any other
 //! OR. Unknown elements come out as SQL wants: rows are compared left to right, up to the first pair that is
-//! not equal or not known; rows are equal if all pairs are, and differ if any pair does.
+//! not equal or not known; rows are equal if all pairs are, and differ if any pair does. A row that is looked up
+//! in a subquery becomes EXISTS.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, SelectItem,
+    SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator,
 };
 
 use super::span_of;
@@ -39,6 +41,12 @@ fn spread_form(expr: &Expr) -> Result<Option<Expr>> {
             let any = any_of(list.iter().map(equal).collect::<Result<Vec<_>>>()?.into_iter().flatten());
             any.map(|any| unless(*negated, any))
         }
+        Expr::InSubquery { expr: row, .. } if elements(row).is_some() => {
+            return Err(Error::unsupported("a row is looked up in a subquery inside another condition")
+                .why("it may stand in WHERE by itself, or joined to other conditions with AND")
+                .hint("write EXISTS (SELECT 1 FROM ... WHERE x = a AND y = b)")
+                .at(span_of(&**row)));
+        }
         Expr::Between { expr: row, low, high, negated } => {
             let Some(fields) = elements(row) else { return Ok(None) };
             let low = compared(&fields, &Op::GtEq, &values(row, fields.len(), low)?);
@@ -57,6 +65,68 @@ fn spread_form(expr: &Expr) -> Result<Option<Expr>> {
         }
         _ => None,
     })
+}
+
+/// Rewrites `(a, b) [NOT] IN (SELECT ...)` where a WHERE holds it by itself or with AND: there, unknown is as good as
+/// false. Errors: the subquery visibly has another number of columns.
+pub(super) fn spread_lookups(filter: &mut Expr) -> Result<()> {
+    match filter {
+        Expr::Nested(inner) => return spread_lookups(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            spread_lookups(left)?;
+            return spread_lookups(right);
+        }
+        _ => {}
+    }
+    if let Some(exists) = lookup(filter, false)? {
+        *filter = exists;
+    }
+    Ok(())
+}
+
+fn lookup(expr: &Expr, not: bool) -> Result<Option<Expr>> {
+    let (row, subquery, negated) = match expr {
+        Expr::Nested(inner) => return lookup(inner, not),
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } => return lookup(expr, !not),
+        Expr::InSubquery { expr, subquery, negated } => (expr, subquery, *negated != not),
+        _ => return Ok(None),
+    };
+    let Some(fields) = elements(row) else { return Ok(None) };
+    if let SetExpr::Select(select) = &*subquery.body
+        && let wildcards = select.projection.iter().filter(|item| is_wildcard(item)).count()
+        && wildcards == 0
+        && select.projection.len() != fields.len()
+    {
+        return Err(different(fields.len(), select.projection.len(), row));
+    }
+    // No column of the query around has such a name, so that its names still mean its own columns.
+    let name = |i: usize| Ident::with_quote('"', format!("({i})"));
+    let found = Ident::with_quote('"', "(row)");
+    let equal = fields.iter().enumerate().map(|(i, field)| {
+        let theirs = Expr::CompoundIdentifier(vec![found.clone(), name(i)]);
+        let equal = binary(&theirs, BinaryOperator::Eq, field);
+        // A row that may be equal, for all that is known, is enough to be in doubt.
+        if negated { Expr::IsNotFalse(Box::new(nested(equal))) } else { equal }
+    });
+    let mut around = super::parse_query("SELECT 1")?;
+    if let SetExpr::Select(select) = &mut *around.body {
+        let columns = (0..fields.len()).map(|i| TableAliasColumnDef { name: name(i), data_type: None });
+        let columns = columns.collect();
+        let alias = TableAlias { explicit: true, name: found.clone(), columns, at: None };
+        let relation = TableFactor::Derived {
+            lateral: false,
+            subquery: subquery.clone(),
+            alias: Some(alias),
+            sample: None,
+        };
+        select.from = vec![TableWithJoins { relation, joins: Vec::new() }];
+        select.selection = all_of(equal);
+    }
+    Ok(Some(Expr::Exists { subquery: Box::new(around), negated }))
+}
+
+fn is_wildcard(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
 /// The elements of `(a, b)` or `ROW(a, b)`.

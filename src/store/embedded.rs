@@ -10,7 +10,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `FORMAT` | `rowkeydb format 1`; written last, so a directory that has it is a whole database |
+//! | `FORMAT` | `rowkeydb format 2`; written last, so a directory that has it is a whole database |
 //! | `LOCK` | empty; locked by the process that has the database open |
 //! | `data.mdb` | LMDB: one named database per keyspace, its name the keyspace's number in decimal |
 //! | `lock.mdb` | LMDB's table of readers; worthless when nobody has the database open |

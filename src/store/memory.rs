@@ -136,6 +136,10 @@ impl Reader for MemoryReader<'_> {
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
         Ok(self.0.keyspaces.get(&keyspace).map_or(0, |entries| entries.len() as u64))
     }
+
+    fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
+        self.entries(keyspace).map(Some)
+    }
 }
 
 /// Lends what an iterator over a map yields.

@@ -119,6 +119,9 @@ pub trait Reader {
 
     /// Number of entries in the keyspace, exact or nearly so, without reading them.
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64>;
+
+    /// Exact number of entries in the keyspace, if it is known without reading them.
+    fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>>;
 }
 
 /// Key and value of one entry, lent until the cursor moves.

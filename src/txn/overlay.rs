@@ -76,6 +76,10 @@ impl Reader for OverlayReader<'_> {
             None => self.base.entries(keyspace)?,
         })
     }
+
+    fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
+        if self.buffer.contains_key(&keyspace) { Ok(None) } else { self.base.count(keyspace) }
+    }
 }
 
 /// Changes in cursor order.

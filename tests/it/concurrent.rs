@@ -2,7 +2,9 @@
 
 use std::thread;
 
-use rowkeydb::{Database, Kind};
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
+use rowkeydb::{Database, Kind, Session};
 
 const THREADS: i64 = 8;
 const ROUNDS: i64 = 25;
@@ -114,4 +116,36 @@ fn a_running_query_keeps_its_snapshot() {
     assert_eq!(first, 1);
     db.execute("DROP TABLE t").unwrap();
     assert_eq!(rows.count(), 19_999);
+}
+
+/// The one row of a query of numbers.
+fn sums(session: &mut Session, sql: &str) -> Vec<i64> {
+    let batches: Vec<_> = session.execute(sql, &[]).unwrap().rows.map(|batch| batch.unwrap()).collect();
+    let row = batches.iter().find(|batch| batch.num_rows() == 1).unwrap();
+    row.columns().iter().map(|column| column.as_primitive::<Int64Type>().value(0)).collect()
+}
+
+#[test]
+fn several_threads_share_a_long_scan_and_give_every_row_once() {
+    let dir = tempfile::tempdir().unwrap();
+    for db in [Database::in_memory().unwrap(), Database::open(dir.path().join("db")).unwrap()] {
+        db.execute("CREATE TABLE t (id BIGINT, note TEXT, n BIGINT, PRIMARY KEY (lpad(id, 12)))").unwrap();
+        db.execute("CREATE INDEX by_n ON t (n) INCLUDE (note)").unwrap();
+        db.execute("INSERT INTO t SELECT value, 'x', value % 7 FROM generate_series(1, 20000)").unwrap();
+        let mut old = db.begin().unwrap();
+        let whole = "SELECT count(*), count(note), sum(id), min(n), max(n) FROM t WHERE note = 'x'";
+        let covered = "SELECT count(*), count(note) FROM t WHERE n < 7";
+        assert_eq!(sums(&mut old, whole), [20_000, 20_000, 200_010_000, 0, 6]);
+        // What others commit now does not show, though it ends the threads' ways of their own into the snapshot.
+        db.execute("DELETE FROM t WHERE id > 10000").unwrap();
+        assert_eq!(sums(&mut old, whole), [20_000, 20_000, 200_010_000, 0, 6]);
+        assert_eq!(sums(&mut old, covered), [20_000, 20_000]);
+        assert_eq!(sums(&mut old, "SELECT count(*) FROM t"), [20_000]);
+        // Its own writes do.
+        old.execute("UPDATE t SET note = 'y' WHERE id <= 5000", &[]).unwrap();
+        old.execute("INSERT INTO t VALUES (20001, 'x', 8)", &[]).unwrap();
+        assert_eq!(sums(&mut old, whole), [15_001, 15_001, 187_527_501, 0, 8]);
+        assert_eq!(sums(&mut old, "SELECT count(*) FROM t"), [20_001]);
+        assert_eq!(number(&db, "SELECT count(*) AS n FROM t"), 10_000);
+    }
 }

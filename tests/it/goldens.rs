@@ -105,6 +105,11 @@ fn indexes() {
 }
 
 #[test]
+fn joins() {
+    script("joins");
+}
+
+#[test]
 fn layouts() {
     script("layouts");
 }
@@ -112,6 +117,11 @@ fn layouts() {
 #[test]
 fn order() {
     script("order");
+}
+
+#[test]
+fn firsts() {
+    script("firsts");
 }
 
 #[test]
@@ -132,6 +142,11 @@ fn extremes() {
 #[test]
 fn hints() {
     script("hints");
+}
+
+#[test]
+fn several() {
+    script("several");
 }
 
 #[test]

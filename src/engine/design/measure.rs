@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::access::{Guards, Method, Path};
+use crate::access::{Method, Path};
 use crate::design::lint::{ColumnFacts, Facts, KeyspaceFacts, QueryFacts, growth};
-use crate::df::table::Binding;
 use crate::engine::analyze::{self, Sample};
 use crate::engine::view::View;
 use crate::error::Result;
@@ -78,8 +77,7 @@ pub struct KnownScan {
 pub fn known_scans(view: &View, table: &TableDef) -> Result<Vec<KnownScan>> {
     let mut found = Vec::new();
     for (sql, kept) in view.db.plans().kept(view.catalog.version()) {
-        // What a guard would refuse can be looked at.
-        let binding = Binding { guards: Guards::default(), ..view.binding(kept.params.clone()) };
+        let binding = view.binding(kept.params.clone());
         let scans = kept.plan.paths(&binding)?.into_iter().filter(|(_, spec)| spec.table.id == table.id);
         found.extend(scans.map(|(need, spec)| KnownScan {
             sql: sql.clone(),
@@ -91,22 +89,33 @@ pub fn known_scans(view: &View, table: &TableDef) -> Result<Vec<KnownScan>> {
 }
 
 fn queries(view: &View, table: &TableDef) -> Result<Vec<QueryFacts>> {
-    let fact = |KnownScan { sql, spec, .. }: KnownScan| {
-        let index = match spec.access.path {
-            Path::Primary => spec.index.as_ref().map(|index| index.id),
-            Path::IndexOnly(id) | Path::IndexFetch(id) => Some(id),
+    let mut found = Vec::new();
+    for KnownScan { sql, spec, .. } in known_scans(view, table)? {
+        let accesses = match &spec.access.method {
+            Method::Gather { branches, .. } => &branches[..],
+            Method::Empty | Method::Get(_) | Method::Scan { .. } => std::slice::from_ref(&spec.access),
         };
-        let (ranges, fans_out) = match &spec.access.method {
-            Method::Empty => (0, false),
-            Method::Get(keys) => (keys.len(), false),
-            Method::Scan { ranges, .. } => {
-                let layout = spec.index.as_ref().map_or(&table.key, |index| &index.layout);
-                let buckets = layout.parts().first().is_some_and(KeyPart::has_buckets);
-                let n = ranges.as_slice().len();
-                (n, buckets && n > 1)
-            }
-        };
-        QueryFacts { sql, index, ranges, fans_out }
-    };
-    Ok(known_scans(view, table)?.into_iter().map(fact).collect())
+        for access in accesses {
+            let index = match access.path {
+                Path::Primary if spec.as_table => spec.index.as_ref().map(|index| index.id),
+                Path::Primary => None,
+                Path::IndexOnly(id) | Path::IndexFetch(id) => Some(id),
+            };
+            let ranges = match &access.method {
+                Method::Get(keys) => keys.len(),
+                Method::Scan { ranges, .. } => ranges.as_slice().len(),
+                Method::Empty | Method::Gather { .. } => 0,
+            };
+            let layout = table.indexes.iter().find(|i| Some(i.id) == index).map_or(&table.key, |i| &i.layout);
+            let has_buckets = layout.parts().first().is_some_and(KeyPart::has_buckets);
+            let is_walk = matches!(access.method, Method::Scan { .. });
+            found.push(QueryFacts {
+                sql: sql.clone(),
+                index,
+                ranges,
+                fans_out: is_walk && has_buckets && ranges > 1,
+            });
+        }
+    }
+    Ok(found)
 }

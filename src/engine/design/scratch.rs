@@ -116,7 +116,7 @@ impl Scratch {
         Ok(Tried {
             lines: explain::explain(&plan, true, false),
             reads: explain::reads(&plan),
-            scans: explain::needs(&plan, &here.binding(Arc::from(params))),
+            scans: explain::needs(&plan),
         })
     }
 

@@ -79,13 +79,15 @@ fn update_query(table: &TableDef, stmt: &Update, targets: &[ColumnId]) -> Result
         };
         list.push(named(value, &format!("__set_{i}")));
     }
-    select(list, relations(&stmt.table, &stmt.alias, &stmt.from)?, stmt.filter.clone())
+    let from = relations(&stmt.table, &stmt.alias, &stmt.from)?;
+    select(&stmt.hints, list, from, stmt.filter.clone())
 }
 
 /// The rowkeys of a DELETE.
 fn delete_query(stmt: &Delete) -> Result<Query> {
     let list = vec![rowkey_item(&stmt.table, &stmt.alias)?];
-    let mut query = select(list, relations(&stmt.table, &stmt.alias, &stmt.using)?, stmt.filter.clone())?;
+    let from = relations(&stmt.table, &stmt.alias, &stmt.using)?;
+    let mut query = select(&stmt.hints, list, from, stmt.filter.clone())?;
     if !stmt.order_by.is_empty() {
         query.order_by =
             Some(OrderBy { kind: OrderByKind::Expressions(stmt.order_by.clone()), interpolate: None });

@@ -138,7 +138,7 @@ async fn values_cells(view: &View, rows: &[Vec<Expr>], params: &[Value]) -> Resu
     }
     if !computed.is_empty() {
         let list = computed.iter().enumerate().map(|(i, (.., e))| named((*e).clone(), &format!("value_{i}")));
-        let query = select(list.collect(), Vec::new(), None)?;
+        let query = select(&[], list.collect(), Vec::new(), None)?;
         let values = values_of(&view.select(query, params).await?)?;
         for ((at, i, _), value) in computed.into_iter().zip(values.into_iter().flatten()) {
             cells[at][i] = Some(value);

@@ -11,7 +11,7 @@ mod change;
 mod insert;
 
 use arrow::array::RecordBatch;
-use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, TableWithJoins};
+use sqlparser::ast::{Expr, Ident, OptimizerHint, Query, SelectItem, SetExpr, TableWithJoins};
 
 use super::rows::{assign, batch_of, check_nulls, quote};
 use super::view::View;
@@ -149,9 +149,15 @@ fn with_assigned(
 }
 
 /// `SELECT list FROM relations WHERE filter`; the parts keep their places in the statement's text.
-fn select(list: Vec<SelectItem>, from: Vec<TableWithJoins>, filter: Option<Expr>) -> Result<Query> {
+fn select(
+    hints: &[OptimizerHint],
+    list: Vec<SelectItem>,
+    from: Vec<TableWithJoins>,
+    filter: Option<Expr>,
+) -> Result<Query> {
     let mut query = parse_query("SELECT 1")?;
     if let SetExpr::Select(select) = &mut *query.body {
+        select.optimizer_hints = hints.to_vec();
         select.projection = list;
         select.from = from;
         select.selection = filter;

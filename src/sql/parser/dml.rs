@@ -1,7 +1,7 @@
 //! INSERT, UPSERT, UPDATE, DELETE.
 
-use sqlparser::ast::{Expr, Ident, SelectItem, TableWithJoins};
-use sqlparser::tokenizer::{Token, Word};
+use sqlparser::ast::{Expr, Ident, OptimizerHint, OptimizerHintStyle, SelectItem, TableWithJoins};
+use sqlparser::tokenizer::{Token, Whitespace, Word};
 
 use super::Parser;
 use crate::error::{Error, Result};
@@ -128,6 +128,7 @@ impl Parser<'_> {
 
     pub(super) fn update(&mut self) -> Result<Statement> {
         self.expect_word("UPDATE")?;
+        let hints = self.hints();
         let table = self.object_name("the name of a table")?;
         let alias = self.alias(&[])?;
         self.expect_word("SET")?;
@@ -135,11 +136,12 @@ impl Parser<'_> {
         let from = if self.word("FROM") { self.tables()? } else { Vec::new() };
         let filter = self.filter()?;
         let returning = self.returning()?;
-        Ok(Statement::Update(Box::new(Update { table, alias, assignments, from, filter, returning })))
+        Ok(Statement::Update(Box::new(Update { hints, table, alias, assignments, from, filter, returning })))
     }
 
     pub(super) fn delete(&mut self) -> Result<Statement> {
         self.expect_word("DELETE")?;
+        let hints = self.hints();
         self.expect_word("FROM")?;
         let table = self.object_name("the name of a table")?;
         let alias = self.alias(&[])?;
@@ -154,8 +156,22 @@ impl Parser<'_> {
         };
         let limit = if self.word("LIMIT") { Some(self.expr()?) } else { None };
         let returning = self.returning()?;
-        let delete = Delete { table, alias, using, filter, order_by, limit, returning };
+        let delete = Delete { hints, table, alias, using, filter, order_by, limit, returning };
         Ok(Statement::Delete(Box::new(delete)))
+    }
+
+    /// The hints that come next.
+    fn hints(&mut self) -> Vec<OptimizerHint> {
+        let mut hints = Vec::new();
+        while let Token::Whitespace(Whitespace::MultiLineComment(comment)) =
+            self.inner.peek_token_no_skip().token
+            && let Some((prefix, text)) = comment.split_once('+')
+        {
+            let (prefix, text) = (prefix.to_owned(), text.to_owned());
+            hints.push(OptimizerHint { prefix, text, style: OptimizerHintStyle::MultiLine });
+            self.inner.next_token_no_skip();
+        }
+        hints
     }
 
     fn tables(&mut self) -> Result<Vec<TableWithJoins>> {

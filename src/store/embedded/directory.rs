@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result, sqlstate};
 
-/// Version of the on-disk format that this program writes, and the newest it reads.
-const FORMAT: u32 = 1;
+/// Version of the on-disk format that this program writes and reads. 1 had other checksums.
+const FORMAT: u32 = 2;
 
 const FORMAT_PREFIX: &str = "rowkeydb format ";
 const FORMAT_FILE: &str = "FORMAT";
@@ -152,11 +152,11 @@ fn check_format(path: &Path) -> Result<()> {
     });
     match version {
         Some(FORMAT) => Ok(()),
-        Some(newer) if newer > FORMAT => Err(Error::unsupported(format!(
-            "database {} has format {newer}, this program reads format {FORMAT}",
+        Some(other @ 1..) => Err(Error::unsupported(format!(
+            "database {} has format {other}, this program reads format {FORMAT}",
             path.display()
         ))
-        .why("a newer program wrote it")
+        .why(if other > FORMAT { "a newer program wrote it" } else { "an older program wrote it" })
         .hint("open it with that program, or export its tables there and load them here")),
         _ => Err(Error::corrupt(format!("{} is damaged", path.join(FORMAT_FILE).display()))
             .why(format!("it should read '{FORMAT_PREFIX}{FORMAT}'"))

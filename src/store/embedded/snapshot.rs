@@ -3,8 +3,11 @@
 //! To begin one costs about as much as a GET, for LMDB clears a table with a place for every keyspace.
 //! So a snapshot that ends while nothing newer is committed leaves its transaction to the next
 //! snapshot. A commit ends those left over, lest they keep old pages from reuse.
+//!
+//! LMDB lets one thread at a time into a transaction. Several threads that read one snapshot get a transaction
+//! each, as long as nothing newer is committed; after that they take turns with those there are.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use heed::types::Bytes;
 use heed::{RoRange, RoRevRange, RoTxn, WithoutTls};
@@ -25,12 +28,23 @@ pub(super) struct EmbeddedSnapshot {
     shared: Arc<Shared>,
 }
 
-/// A read transaction and what it can see; while it is open, no page of that is reused.
+/// Read transactions of one moment and what they can see; while one is open, no page of that is reused.
 pub(super) struct View {
-    txn: Mutex<RoTxn<'static, WithoutTls>>,
+    txns: Mutex<Txns>,
+    /// One was given back, and somebody waits.
+    returned: Condvar,
     /// Those that existed when it began; any other reads as empty.
     keyspaces: Arc<Keyspaces>,
     version: u64,
+}
+
+type Txn = RoTxn<'static, WithoutTls>;
+
+/// Transactions nobody reads in.
+struct Txns {
+    idle: Vec<Txn>,
+    /// Threads that wait for one.
+    waiting: usize,
 }
 
 impl EmbeddedSnapshot {
@@ -54,7 +68,42 @@ impl View {
         // Held while the transaction begins, so that both tell of the same moment.
         let keyspaces = shared.keyspaces.read().unwrap_or_else(PoisonError::into_inner);
         let txn = shared.env.clone().static_read_txn()?;
-        Ok(View { version: txn.id() as u64, txn: Mutex::new(txn), keyspaces: keyspaces.clone() })
+        let version = txn.id() as u64;
+        let txns = Mutex::new(Txns { idle: vec![txn], waiting: 0 });
+        Ok(View { txns, returned: Condvar::new(), keyspaces: keyspaces.clone(), version })
+    }
+
+    /// A transaction for the calling thread alone.
+    fn take(&self, shared: &Shared) -> Txn {
+        let mut txns = self.txns();
+        loop {
+            if let Some(txn) = txns.idle.pop().or_else(|| self.another(shared)) {
+                return txn;
+            }
+            txns.waiting += 1;
+            txns = self.returned.wait(txns).unwrap_or_else(PoisonError::into_inner);
+            txns.waiting -= 1;
+        }
+    }
+
+    /// One more of the same moment; `None` once something newer is committed, or too many are open: then
+    /// those there are have to do.
+    fn another(&self, shared: &Shared) -> Option<Txn> {
+        let txn = shared.env.clone().static_read_txn().ok()?;
+        (txn.id() as u64 == self.version).then_some(txn)
+    }
+
+    fn give_back(&self, txn: Txn) {
+        let mut txns = self.txns();
+        txns.idle.push(txn);
+        // To wake nobody would cost a system call, too.
+        if txns.waiting > 0 {
+            self.returned.notify_one();
+        }
+    }
+
+    fn txns(&self) -> MutexGuard<'_, Txns> {
+        self.txns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -88,8 +137,7 @@ impl Shared {
 
 impl Snapshot for EmbeddedSnapshot {
     fn reader(&self) -> Result<Box<dyn Reader + '_>> {
-        let txn = self.view.txn.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Box::new(EmbeddedReader { txn, keyspaces: &self.view.keyspaces }))
+        Ok(Box::new(EmbeddedReader { txn: Some(self.view.take(&self.shared)), view: &self.view }))
     }
 
     /// LMDB's transaction number.
@@ -98,25 +146,32 @@ impl Snapshot for EmbeddedSnapshot {
     }
 }
 
-/// LMDB lets one thread at a time into a transaction.
 struct EmbeddedReader<'s> {
-    txn: MutexGuard<'s, RoTxn<'static, WithoutTls>>,
-    keyspaces: &'s Keyspaces,
+    /// Given back in the end.
+    txn: Option<Txn>,
+    view: &'s View,
 }
 
 impl EmbeddedReader<'_> {
-    fn keyspace(&self, keyspace: KeyspaceId) -> Option<&Keyspace> {
-        self.keyspaces.get(&keyspace)
+    /// The keyspace, and the transaction to read it in; `None` if there is nothing in it.
+    fn keyspace(&self, keyspace: KeyspaceId) -> Option<(&Keyspace, &Txn)> {
+        self.view.keyspaces.get(&keyspace).zip(self.txn.as_ref())
+    }
+}
+
+impl Drop for EmbeddedReader<'_> {
+    fn drop(&mut self) {
+        self.txn.take().into_iter().for_each(|txn| self.view.give_back(txn));
     }
 }
 
 impl Reader for EmbeddedReader<'_> {
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>> {
         // LMDB refuses to look up the empty key, which nothing is stored under.
-        let Some(database) = self.keyspace(keyspace).filter(|_| !key.is_empty()) else {
+        let Some((database, txn)) = self.keyspace(keyspace).filter(|_| !key.is_empty()) else {
             return Ok(None);
         };
-        let stored = database.get(&self.txn, key)?;
+        let stored = database.get(txn, key)?;
         stored.map(|stored| unseal(keyspace, key, stored)).transpose()
     }
 
@@ -127,11 +182,11 @@ impl Reader for EmbeddedReader<'_> {
         direction: Direction,
     ) -> Result<Box<dyn Cursor + 'a>> {
         let steps = match (self.keyspace(keyspace), direction) {
-            (Some(database), Direction::Forward) if !range.is_empty() => {
-                Steps::Forward(database.range(&self.txn, &bounds(range))?)
+            (Some((database, txn)), Direction::Forward) if !range.is_empty() => {
+                Steps::Forward(database.range(txn, &bounds(range))?)
             }
-            (Some(database), Direction::Reverse) if !range.is_empty() => {
-                Steps::Reverse(database.rev_range(&self.txn, &bounds(range))?)
+            (Some((database, txn)), Direction::Reverse) if !range.is_empty() => {
+                Steps::Reverse(database.rev_range(txn, &bounds(range))?)
             }
             _ => Steps::Done,
         };
@@ -140,9 +195,14 @@ impl Reader for EmbeddedReader<'_> {
 
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
         Ok(match self.keyspace(keyspace) {
-            Some(database) => database.len(&self.txn)?,
+            Some((database, txn)) => database.len(txn)?,
             None => 0,
         })
+    }
+
+    /// LMDB counts as it writes.
+    fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
+        self.entries(keyspace).map(Some)
     }
 }
 

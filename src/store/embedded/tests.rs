@@ -71,7 +71,7 @@ fn reopening_keeps_everything() {
         let snapshot = store.snapshot().unwrap();
         assert_eq!(snapshot.version(), version);
         assert_eq!(snapshot.reader().unwrap().entries(B).unwrap(), 1000);
-        assert_eq!(fs::read_to_string(place.file("FORMAT")).unwrap(), "rowkeydb format 1\n");
+        assert_eq!(fs::read_to_string(place.file("FORMAT")).unwrap(), "rowkeydb format 2\n");
     }
 }
 
@@ -93,13 +93,19 @@ fn a_database_opens_once_at_a_time_and_snapshots_count() {
 }
 
 #[test]
-fn a_newer_format_is_refused_naming_both() {
+fn another_format_is_refused_naming_both() {
     let place = Place::new();
     drop(place.open().unwrap());
-    fs::write(place.file("FORMAT"), "rowkeydb format 7\n").unwrap();
-    let error = place.refusal();
-    assert_eq!(error.kind(), Kind::Unsupported);
-    assert!(error.what().ends_with("has format 7, this program reads format 1"), "{error}");
+    for (format, who) in [(1, "an older"), (7, "a newer")] {
+        fs::write(place.file("FORMAT"), format!("rowkeydb format {format}\n")).unwrap();
+        let error = place.refusal();
+        assert_eq!(error.kind(), Kind::Unsupported);
+        assert!(
+            error.what().ends_with(&format!("has format {format}, this program reads format 2")),
+            "{error}"
+        );
+        assert_eq!(error.reason(), Some(&*format!("{who} program wrote it")));
+    }
     for damaged in ["", "rowkeydb format", "rowkeydb format 0", "sqlite"] {
         fs::write(place.file("FORMAT"), damaged).unwrap();
         assert_eq!(place.refusal().kind(), Kind::Corrupt, "{damaged:?}");
@@ -348,4 +354,26 @@ fn the_table_of_readers_has_no_holes() {
     let readers = fs::metadata(place.file("lock.mdb")).unwrap();
     assert_eq!(readers.len(), READERS_BYTES);
     assert!(readers.blocks() * 512 >= READERS_BYTES, "a full disk would be fatal later");
+}
+
+#[test]
+fn threads_read_one_snapshot_at_the_same_time_and_take_turns_once_it_is_old() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    put(&store, A, "a", b"old");
+    let snapshot = store.snapshot().unwrap();
+    let read = || snapshot.reader().unwrap().get(A, b"a").unwrap().map(<[u8]>::to_vec);
+    let held = snapshot.reader().unwrap();
+    // Would wait forever, had they one transaction between them.
+    std::thread::scope(|scope| assert_eq!(scope.spawn(read).join().unwrap(), Some(b"old".to_vec())));
+    put(&store, A, "a", b"new");
+    // One of them is idle now, and sees what it saw.
+    assert_eq!(read(), Some(b"old".to_vec()));
+    let second = snapshot.reader().unwrap();
+    std::thread::scope(|scope| {
+        let third = scope.spawn(read);
+        drop((held, second));
+        assert_eq!(third.join().unwrap(), Some(b"old".to_vec()));
+    });
+    assert_eq!(get(&store, A, "a").unwrap(), Some(b"new".to_vec()));
 }

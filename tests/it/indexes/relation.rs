@@ -313,6 +313,12 @@ enum Shape {
     Extremes,
     /// Distinct rows.
     Distinct,
+    /// The first rows of each group.
+    Firsts,
+    /// The greatest value of each group, or the least.
+    Extreme,
+    /// The rows with a value that one of the rows has.
+    Members,
 }
 
 impl Query {
@@ -331,13 +337,34 @@ impl Query {
         // The least of these is no value of their own type any more.
         let ty = relation.columns[self.selected(relation)[0]].1;
         let is_plain = !matches!(ty, ColumnType::Uuid | ColumnType::Json | ColumnType::Varbinary);
-        match (self.grouped, self.columns / 2 % 5) {
+        match (self.grouped, self.columns / 2 % 9) {
             (false, _) => Shape::Rows,
+            (true, 4 | 5) => Shape::Members,
+            (true, 6 | 7) if is_plain && self.ordered(relation).is_some() => Shape::Firsts,
+            (true, 8) if is_plain && self.ordered(relation).is_some() => Shape::Extreme,
             (true, 0 | 1) if is_plain => Shape::Least,
             (true, 2) if is_plain => Shape::Extremes,
             (true, 3) => Shape::Distinct,
             (true, _) => Shape::Groups,
         }
+    }
+
+    /// Another column than the first one, by which groups are ordered, and which end comes first.
+    fn ordered(&self, relation: &Relation) -> Option<(usize, bool)> {
+        let at = *self.selected(relation).get(1)?;
+        let is_plain =
+            !matches!(relation.columns[at].1, ColumnType::Uuid | ColumnType::Json | ColumnType::Varbinary);
+        is_plain.then_some((at, self.offset % 2 == 1))
+    }
+
+    /// Rows of a group.
+    fn firsts(&self) -> usize {
+        1 + usize::from(self.limit.unwrap_or(0)) % 3
+    }
+
+    /// Two columns of one type: whose values are looked up, and among which.
+    fn looked_up(&self, relation: &Relation) -> (usize, usize) {
+        relation.same_type(self.selected(relation)[0] as u8, self.offset)
     }
 
     /// The query as SQL.
@@ -351,6 +378,16 @@ impl Query {
             Shape::Least => format!("min({})", names[0]),
             Shape::Extremes => format!("min({0}) AS least, max({0}) AS greatest", names[0]),
             Shape::Distinct => format!("DISTINCT {}", names.join(", ")),
+            Shape::Firsts => names[..2].join(", "),
+            Shape::Extreme => {
+                let call = if self.ordered(relation).is_some_and(|o| o.1) { "max" } else { "min" };
+                format!("{}, {call}({})", names[0], names[1])
+            }
+            Shape::Members => {
+                let (of, among) = self.looked_up(relation);
+                let (of, among) = (&relation.columns[of].0, &relation.columns[among].0);
+                format!("{} FROM {} WHERE {of} IN (SELECT {among}", names.join(", "), relation.name)
+            }
         };
         let text = format!("SELECT {wanted} FROM {}", relation.name);
         let mut out = Sql { text, ..Sql::default() };
@@ -358,12 +395,27 @@ impl Query {
             out.text.push_str(" WHERE ");
             relation.write(cond, &mut out);
         }
-        if shape != Shape::Rows && shape != Shape::Groups {
-            return out;
-        }
-        if shape == Shape::Groups {
-            out.text.push_str(&format!(" GROUP BY {}", names[0]));
-            return out;
+        match shape {
+            Shape::Rows => {}
+            Shape::Least | Shape::Extremes | Shape::Distinct => return out,
+            Shape::Members => {
+                out.text.push(')');
+                return out;
+            }
+            Shape::Groups | Shape::Extreme => {
+                out.text.push_str(&format!(" GROUP BY {}", names[0]));
+                return out;
+            }
+            Shape::Firsts => {
+                let (by, descending) = (names[1], self.ordered(relation).is_some_and(|o| o.1));
+                let by = if descending { format!("{by} DESC") } else { by.to_owned() };
+                out.text.push_str(&format!(
+                    " QUALIFY row_number() OVER (PARTITION BY {} ORDER BY {by}) <= {}",
+                    names[0],
+                    self.firsts()
+                ));
+                return out;
+            }
         }
         for (i, (column, descending, nulls)) in self.order.iter().enumerate() {
             out.text.push_str(if i == 0 { " ORDER BY " } else { ", " });
@@ -438,6 +490,27 @@ impl Query {
                 expected.dedup();
                 return same_rows(answer, &expected);
             }
+            Shape::Firsts => {
+                let descending = self.ordered(relation).is_some_and(|o| o.1);
+                return same_rows(answer, &firsts(&expected, descending, self.firsts()));
+            }
+            Shape::Extreme => {
+                let greatest = self.ordered(relation).is_some_and(|o| o.1);
+                return same_rows(answer, &extremes(&expected, greatest));
+            }
+            Shape::Members => {
+                let (of, among) = self.looked_up(relation);
+                let matches = |row: &&Vec<Value>| {
+                    self.cond.as_ref().is_none_or(|cond| relation.eval(cond, row) == Some(true))
+                };
+                let values: Vec<&Value> =
+                    relation.rows.iter().filter(matches).map(|row| &row[among]).collect();
+                let members =
+                    relation.rows.iter().filter(|row| !row[of].is_null() && values.contains(&&row[of]));
+                let members: Vec<Vec<Value>> =
+                    members.map(|row| selected.iter().map(|c| row[*c].clone()).collect()).collect();
+                return same_rows(answer, &members);
+            }
         }
         let positions: Vec<usize> = self
             .order
@@ -473,6 +546,25 @@ impl Query {
         }
         Ok(())
     }
+}
+
+/// The first `n` of the rows with each value of the first column, in the order of the second.
+fn firsts(rows: &[Vec<Value>], descending: bool, n: usize) -> Vec<Vec<Value>> {
+    let mut pairs: Vec<Vec<Value>> = rows.iter().map(|row| row[..2].to_vec()).collect();
+    pairs.sort_by(|a, b| a[0].cmp(&b[0]).then(if descending { b[1].cmp(&a[1]) } else { a[1].cmp(&b[1]) }));
+    pairs.chunk_by(|a, b| a[0] == b[0]).flat_map(|group| group.iter().take(n).cloned()).collect()
+}
+
+/// The extreme that is not NULL of the rows with each value of the first column, if there is one.
+fn extremes(rows: &[Vec<Value>], greatest: bool) -> Vec<Vec<Value>> {
+    let mut groups: std::collections::BTreeMap<&Value, Vec<&Value>> = Default::default();
+    rows.iter().for_each(|row| groups.entry(&row[0]).or_default().push(&row[1]));
+    let extreme = |(group, values): (&Value, Vec<&Value>)| {
+        let known = values.into_iter().filter(|value| !value.is_null());
+        let extreme = if greatest { known.max() } else { known.min() };
+        vec![group.clone(), extreme.cloned().unwrap_or(Value::Null)]
+    };
+    groups.into_iter().map(extreme).collect()
 }
 
 fn grouped(rows: &[Vec<Value>]) -> Vec<Vec<Value>> {

@@ -1,0 +1,149 @@
+//! A path over one sorted keyspace, priced.
+
+use std::sync::Arc;
+
+use super::cost::{COST, Jumping, Sorted, Statistics, entries_in, jumping_in, residual_share};
+use super::path::{Access, Method, Need, OrderBy, Path};
+use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, Rowkey};
+use crate::plan::{EachOf, Field, Predicate, Ranges, Skipping, ordering, ordering_behind};
+use crate::store::Direction;
+
+/// A path over one sorted keyspace, without any fetches.
+pub(super) fn candidate(
+    sorted: Sorted<'_>,
+    mut found: Ranges,
+    need: &Need,
+    stats: &dyn Statistics,
+) -> Access {
+    let each = each_of(sorted.layout, &found, need);
+    if let Some((each, _)) = each {
+        found.skipping = Some(Skipping::each(sorted.layout, each, found.skipping.as_ref(), &found.residual));
+    }
+    let scanned = entries_in(stats, sorted, &need.predicate, &found);
+    let (direction, ordered) = match order_of(sorted.layout, &found, need) {
+        // GETs come in key order, bucket by bucket: only scans are merged.
+        Some(direction) if !(found.points && found.fan_out.is_some()) => (direction, true),
+        _ => (each.map_or(Direction::Forward, |(_, direction)| direction), need.order.is_empty()),
+    };
+    let jumping = found.skipping.as_ref().and_then(|skipping| {
+        let mut jumping = jumping_in(stats, sorted, (&need.predicate, &found), skipping, scanned)?;
+        let rows = each.map_or(1, |(each, _)| each.rows);
+        jumping.possible = (jumping.possible * rows as f64).min(scanned);
+        Some((jumping, &skipping.residual))
+    });
+    let range_count = found.ranges.as_slice().len();
+    let limit = need.limit.filter(|_| ordered);
+    let passing = residual_share(stats, &found.residual);
+    let mut price = Price::of_walk(scanned, passing, jumping.map(|(j, _)| j), limit);
+    let mut skip = None;
+    if let (Some((jumping, residual)), Some(skipping)) = (jumping, &found.skipping) {
+        let jumps = Price::of_jumps(jumping, residual_share(stats, residual), limit);
+        if jumps.cost < price.cost {
+            (price, skip) = (jumps, Some(Arc::new(skipping.clone())));
+        }
+    }
+    let Price { entries, mut cost, sorted: unsorted } = price;
+    cost += range_count as f64 * COST.seek;
+    if !ordered && unsorted > 1.0 {
+        cost += unsorted * unsorted.log2() * COST.compare;
+    }
+    let filter = skip.as_ref().map_or(found.residual, |skip: &Arc<Skipping>| skip.residual.clone());
+    let method = if found.ranges.is_empty() {
+        Method::Empty
+    } else if found.points {
+        let mut keys: Vec<Rowkey> = found.ranges.as_slice().iter().map(|r| r.start.clone()).collect();
+        if direction == Direction::Reverse {
+            keys.reverse();
+        }
+        cost = range_count as f64 * COST.get;
+        Method::Get(keys)
+    } else {
+        let merge = found.fan_out.filter(|_| ordered && !need.order.is_empty());
+        Method::Scan { ranges: found.ranges, direction, merge, skip }
+    };
+    Access { path: Path::Primary, method, entry_filter: Predicate::True, filter, ordered, entries, cost }
+}
+
+/// The leading parts that tell the groups of which a few rows are enough, and which way those come first.
+fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<(EachOf, Direction)> {
+    let each = need.each.as_ref()?;
+    if !need.order.is_empty() || found.ranges.is_empty() || found.points {
+        return None;
+    }
+    let told_by = |field: &Field| {
+        let Field::Column(id) = field else { return None };
+        let tells = |part: &KeyPart| part.columns() == [*id] && part.facts().injective;
+        match found.fixed.contains_key(id) {
+            true => Some(0),
+            false => layout.parts().iter().position(tells).map(|at| at + 1),
+        }
+    };
+    let parts = each.of.iter().map(told_by).collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    if parts == 0 || parts == layout.parts().len() {
+        return None;
+    }
+    let is_fixed = |id: ColumnId| found.fixed.contains_key(&id) || each.of.contains(&Field::Column(id));
+    let wanted: Vec<&OrderBy> =
+        each.order.iter().filter(|by| !matches!(by.field, Field::Column(id) if is_fixed(id))).collect();
+    let direction = direction_of(&wanted, &ordering_behind(layout, parts, &is_fixed))?;
+    Some((EachOf { parts, rows: each.rows }, direction))
+}
+
+/// What a walk comes to, but for the placing of its cursors.
+struct Price {
+    /// Entries that it takes a closer look at.
+    entries: f64,
+    cost: f64,
+    /// Entries it would give to a sort.
+    sorted: f64,
+}
+
+impl Price {
+    /// Looking at every entry, until `limit` rows have passed the residual.
+    fn of_walk(scanned: f64, passing: f64, jumping: Option<Jumping>, limit: Option<u64>) -> Price {
+        let share = match jumping {
+            Some(jumping) if scanned > 0.0 => (jumping.possible / scanned).min(passing),
+            _ => passing,
+        };
+        let entries = limit.map_or(scanned, |limit| scanned.min(limit as f64 / share));
+        Price { entries, cost: entries * COST.entry, sorted: scanned }
+    }
+
+    /// Jumping over what cannot match, until `limit` rows have passed the residual.
+    fn of_jumps(jumping: Jumping, passing: f64, limit: Option<u64>) -> Price {
+        let possible = jumping.possible;
+        let entries = limit.map_or(possible, |limit| possible.min(limit as f64 / passing));
+        let jumps = if possible > 0.0 { jumping.jumps * entries / possible } else { jumping.jumps };
+        let cost = jumps * (COST.entry + COST.seek) + entries * COST.entry;
+        Price { entries, cost, sorted: possible }
+    }
+}
+
+/// The direction in which a scan gives the wanted order, if one does.
+pub(super) fn order_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<Direction> {
+    if need.order.is_empty() {
+        return None;
+    }
+    let fixed = |id: ColumnId| found.fixed.contains_key(&id);
+    let wanted = need.order.iter().filter(|o| !matches!(o.field, Field::Column(id) if fixed(id)));
+    let wanted: Vec<&OrderBy> = wanted.collect();
+    // The rowkey's own order is the scan's, unless buckets are merged.
+    if let [only] = &wanted[..]
+        && only.field == Field::Rowkey
+        && found.fan_out.is_none()
+    {
+        return Some(if only.descending { Direction::Reverse } else { Direction::Forward });
+    }
+    direction_of(&wanted, &ordering(layout, &fixed))
+}
+
+/// The direction in which entries in the order `given` come as `wanted`.
+fn direction_of(wanted: &[&OrderBy], given: &[(ColumnId, KeyOrder)]) -> Option<Direction> {
+    [Direction::Forward, Direction::Reverse].into_iter().find(|direction| {
+        let matches = |(want, have): (&&OrderBy, &(ColumnId, KeyOrder))| {
+            let descending = (have.1 == KeyOrder::Descending) != (*direction == Direction::Reverse);
+            want.field == Field::Column(have.0) && want.descending == descending
+        };
+        wanted.len() <= given.len() && wanted.iter().zip(given).all(matches)
+    })
+}
