@@ -1,14 +1,15 @@
 //! The catalog: every table, index and view, stored as JSON in its own keyspace.
 //!
-//! A [`Catalog`] is immutable; DDL makes the next one and the batch that stores it, and the batch
-//! expects the stored version to be unchanged. Every write of rows expects the same, so no row can be
-//! written by the rules of a schema that is no longer there: an index created meanwhile is never missed.
+//! A [`Catalog`] is immutable; DDL makes the next one and the batch that stores it. Every write of rows
+//! [relies on](rely_on) the stored version, so no row can be written by the rules of a schema that is no
+//! longer there: an index created meanwhile is never missed.
 //!
 //! | key in keyspace 0 | value |
 //! |---|---|
 //! | `meta` | JSON: catalog version, next ids |
 //! | `table/<name>`, `view/<name>` | JSON of the definition |
 //! | `statistics/<table id>` | JSON of what ANALYZE found; no definition, so it does not make a version |
+//! | `build/<index id>` | JSON: how far the building of an index is |
 //! | `identity/<table id>/<column id>` | JSON number: the next value to give out |
 
 use std::collections::BTreeMap;
@@ -19,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KeyRange};
-use crate::schema::{IndexDef, IndexId, TableDef, TableId, TableStatistics, ViewDef};
-use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
+use crate::schema::{IndexDef, IndexId, IndexState, TableDef, TableId, TableStatistics, ViewDef};
+use crate::store::{Direction, KeyspaceId, Reader, Recording, WriteBatch};
 use crate::suggest::with_suggestion;
 
 /// Where the catalog itself lies.
@@ -46,7 +47,6 @@ impl Meta {
 #[derive(Clone, Debug)]
 pub struct Catalog {
     meta: Meta,
-    stored_meta: Option<Vec<u8>>,
     tables: BTreeMap<String, Arc<TableDef>>,
     views: BTreeMap<String, Arc<ViewDef>>,
     statistics: BTreeMap<TableId, Arc<TableStatistics>>,
@@ -69,7 +69,6 @@ impl Catalog {
         let mut catalog = Catalog::empty();
         if let Some(bytes) = reader.get(CATALOG_KEYSPACE, META)? {
             catalog.meta = from_json("meta", bytes)?;
-            catalog.stored_meta = Some(bytes.to_vec());
         }
         let mut cursor = reader.cursor(CATALOG_KEYSPACE, &KeyRange::all(), Direction::Forward)?;
         while let Some((key, value)) = cursor.next()? {
@@ -92,7 +91,6 @@ impl Catalog {
     pub fn empty() -> Catalog {
         Catalog {
             meta: Meta::new(),
-            stored_meta: None,
             tables: BTreeMap::new(),
             views: BTreeMap::new(),
             statistics: BTreeMap::new(),
@@ -102,11 +100,6 @@ impl Catalog {
     /// Grows with every change of any definition.
     pub fn version(&self) -> u64 {
         self.meta.version
-    }
-
-    /// Makes `batch` fail with `Conflict` if the stored catalog is no longer this one.
-    pub fn guard(&self, batch: &mut WriteBatch) {
-        batch.expect(CATALOG_KEYSPACE, META, self.stored_meta.clone());
     }
 
     /// Tables by name, in order.
@@ -153,6 +146,17 @@ impl Catalog {
             }
             None => Err(self.unknown(name)),
         }
+    }
+
+    /// Indexes that are still being built, or were when the database was left.
+    pub fn building(&self) -> impl Iterator<Item = IndexId> {
+        let indexes = self.tables.values().flat_map(|table| &table.indexes);
+        indexes.filter(|index| index.state == IndexState::Building).map(|index| index.id)
+    }
+
+    /// The index with this identity, with its table.
+    pub fn index_by_id(&self, id: IndexId) -> Option<(&Arc<TableDef>, &IndexDef)> {
+        self.tables.values().find_map(|t| t.indexes.iter().find(|i| i.id == id).map(|index| (t, index)))
     }
 
     /// The index table called `name`, with its table.
@@ -203,7 +207,6 @@ impl Catalog {
         statistics: TableStatistics,
     ) -> Result<(Catalog, WriteBatch)> {
         let mut batch = WriteBatch::default();
-        self.guard(&mut batch);
         batch.put(CATALOG_KEYSPACE, statistics_key(table), to_json(&statistics)?);
         let mut next = self.clone();
         next.statistics.insert(table, Arc::new(statistics));
@@ -212,11 +215,9 @@ impl Catalog {
 
     /// Starts the next version.
     pub fn edit(&self) -> CatalogEdit {
-        let mut batch = WriteBatch::default();
-        self.guard(&mut batch);
         let mut next = self.clone();
         next.meta.version += 1;
-        CatalogEdit { next, batch }
+        CatalogEdit { next, batch: WriteBatch::default() }
     }
 }
 
@@ -273,11 +274,31 @@ impl CatalogEdit {
         self.next.tables.remove(old);
     }
 
+    /// Removes an index from its table.
+    pub fn drop_index(&mut self, table: &TableDef, index: &IndexDef) -> Result<()> {
+        self.free_keyspace(index.keyspace);
+        self.batch.delete(CATALOG_KEYSPACE, build_key(index.id));
+        let mut table = table.clone();
+        table.indexes.retain(|other| other.id != index.id);
+        self.put_table(table)
+    }
+
+    /// Gives an index another state. How far its building was counts no more.
+    pub fn set_state(&mut self, table: &TableDef, index: IndexId, state: IndexState) -> Result<()> {
+        self.batch.delete(CATALOG_KEYSPACE, build_key(index));
+        let mut table = table.clone();
+        table.indexes.iter_mut().filter(|other| other.id == index).for_each(|index| index.state = state);
+        self.put_table(table)
+    }
+
     /// Removes a table with everything in it.
     pub fn drop_table(&mut self, name: &str) {
         self.batch.delete(CATALOG_KEYSPACE, table_key(name));
         if let Some(table) = self.next.tables.remove(name) {
             table.keyspaces().for_each(|keyspace| self.free_keyspace(keyspace));
+            for index in table.indexes.iter().filter(|i| i.state == IndexState::Building) {
+                self.batch.delete(CATALOG_KEYSPACE, build_key(index.id));
+            }
             for (id, _) in table.live_columns() {
                 self.batch.delete(CATALOG_KEYSPACE, identity_key(table.id, id));
             }
@@ -303,10 +324,14 @@ impl CatalogEdit {
     /// The finished catalog, and the batch to commit.
     pub fn finish(mut self) -> Result<(Catalog, WriteBatch)> {
         let meta = to_json(&self.next.meta)?;
-        self.batch.put(CATALOG_KEYSPACE, META, meta.clone());
-        self.next.stored_meta = Some(meta);
+        self.batch.put(CATALOG_KEYSPACE, META, meta);
         Ok((self.next, self.batch))
     }
+}
+
+/// Makes whatever is written by what `recording` shows fail with `Conflict` if any definition has changed.
+pub fn rely_on(recording: &Recording) {
+    recording.rely_on(CATALOG_KEYSPACE, META);
 }
 
 fn table_key(name: &str) -> Vec<u8> {
@@ -319,6 +344,11 @@ fn view_key(name: &str) -> Vec<u8> {
 
 fn statistics_key(table: TableId) -> Vec<u8> {
     format!("statistics/{}", table.0).into_bytes()
+}
+
+/// Key under which the progress of building an index is kept.
+pub fn build_key(index: IndexId) -> Vec<u8> {
+    format!("build/{}", index.0).into_bytes()
 }
 
 /// Key under which the next value of an identity column is kept.

@@ -1,9 +1,9 @@
-//! A transaction: one snapshot, the changes made since, and what must still hold when they land.
+//! A transaction: one snapshot, what was read of it, and the changes made since.
 //!
 //! Each statement builds a [`WriteBatch`] over [`Transaction::view`], in which the transaction sees
 //! its own writes, and [`Transaction::apply`] adds it to the buffer. [`Transaction::into_batch`]
-//! turns the buffer into the one batch that [`Store::commit`](crate::store::Store::commit) takes;
-//! its expectations make the store refuse it if another writer came in between.
+//! turns the buffer into the one batch that [`Store::commit`](crate::store::Store::commit) takes, with
+//! everything that was read: the store refuses it if another writer changed any of that in between.
 //!
 //! The buffer is made of persistent maps: a view and a savepoint share it and cost a few references.
 
@@ -13,31 +13,23 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use crate::error::Result;
 use crate::key::Rowkey;
-use crate::store::{Expectation, KeyspaceId, Mutation, Snapshot, WriteBatch, check_expectations};
+use crate::store::{KeyspaceId, Mutation, Recording, Snapshot, WriteBatch};
 use overlay::Overlay;
 
 /// Buffered writes over one snapshot.
 ///
-/// Nothing reaches the store until its batch is committed; dropped, it leaves nothing behind. Reads
-/// that must still hold at commit are those that some batch expects; ranges are not guarded.
+/// Nothing reaches the store until its batch is committed; dropped, it leaves nothing behind.
 pub struct Transaction {
     base: Arc<dyn Snapshot>,
-    pending: Pending,
+    /// The base again, as it remembers what is read; nobody asks that of a transaction that only reads.
+    recording: Option<Arc<Recording>>,
+    buffer: Buffer,
 }
 
 /// What a transaction looked like at one moment; see [`Transaction::savepoint`].
 #[derive(Clone)]
-pub struct Savepoint(Pending);
-
-/// Everything that a rollback undoes.
-#[derive(Clone, Default)]
-struct Pending {
-    buffer: Buffer,
-    /// By key, so that a key expected by many statements is checked once.
-    expectations: OrdMap<(KeyspaceId, Rowkey), Option<Arc<[u8]>>>,
-}
+pub struct Savepoint(Buffer);
 
 /// The changes of each keyspace.
 type Buffer = OrdMap<KeyspaceId, Changes>;
@@ -54,59 +46,56 @@ struct Changes {
 }
 
 impl Transaction {
-    /// An empty transaction over `base`.
-    pub fn new(base: Arc<dyn Snapshot>) -> Self {
-        Transaction { base, pending: Pending::default() }
+    /// An empty transaction over the base of `recording`.
+    pub fn new(recording: Recording) -> Self {
+        let recording = Arc::new(recording);
+        Transaction { base: recording.clone(), recording: Some(recording), buffer: Buffer::default() }
+    }
+
+    /// A transaction that will write nothing.
+    pub fn read_only(base: Arc<dyn Snapshot>) -> Self {
+        Transaction { base, recording: None, buffer: Buffer::default() }
+    }
+
+    /// Writes are not for it.
+    pub fn is_read_only(&self) -> bool {
+        self.recording.is_none()
     }
 
     /// The snapshot with the transaction's own writes. Later writes do not show in it.
     pub fn view(&self) -> Arc<dyn Snapshot> {
-        if self.pending.buffer.is_empty() {
-            return self.base.clone();
-        }
-        Arc::new(Overlay::new(self.base.clone(), self.pending.buffer.clone()))
+        let base = Arc::clone(&self.base);
+        if self.buffer.is_empty() { base } else { Arc::new(Overlay::new(base, self.buffer.clone())) }
     }
 
-    /// Checks `batch` against the transaction's own view and buffers it, whole or not at all.
-    ///
-    /// Expectations of keys that the transaction has not written yet are kept and checked once more
-    /// when it commits, against what others have written by then.
-    ///
-    /// Errors: `Conflict` when an expectation does not hold; what the snapshot fails with.
-    pub fn apply(&mut self, batch: WriteBatch) -> Result<()> {
-        if !batch.expectations.is_empty() {
-            let view = self.view();
-            let reader = view.reader()?;
-            check_expectations(&batch.expectations, |keyspace, key| reader.get(keyspace, key))?;
-        }
-        batch.expectations.into_iter().for_each(|expected| self.pending.expect(expected));
-        batch.mutations.into_iter().for_each(|mutation| self.pending.write(mutation));
-        Ok(())
+    /// Buffers what a statement writes. What the batch relies on was read through the view, which
+    /// remembers it.
+    pub fn apply(&mut self, batch: WriteBatch) {
+        batch.mutations.into_iter().for_each(|mutation| self.write(mutation));
     }
 
     /// Has written nothing.
     pub fn is_empty(&self) -> bool {
-        self.pending.buffer.is_empty()
+        self.buffer.is_empty()
     }
 
     /// A mark to come back to.
     pub fn savepoint(&self) -> Savepoint {
-        Savepoint(self.pending.clone())
+        Savepoint(self.buffer.clone())
     }
 
-    /// Forgets every write and expectation since `savepoint`, which can be used again.
+    /// Forgets every write since `savepoint`, which can be used again. What was read stays read: what the
+    /// transaction does next may rest on it.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) {
-        self.pending = savepoint.0.clone();
+        self.buffer = savepoint.0.clone();
     }
 
-    /// Everything as one batch: the kept expectations, then per keyspace a clear, if there was one,
-    /// and the changes in key order.
+    /// Everything as one batch: what was read, then per keyspace a clear, if there was one, and the
+    /// changes in key order.
     pub fn into_batch(self) -> WriteBatch {
-        let mut batch = WriteBatch::default();
-        for ((keyspace, key), value) in self.pending.expectations {
-            batch.expect(keyspace, key, value.map(|value| value.to_vec()));
-        }
-        for (keyspace, changes) in self.pending.buffer {
+        let reads = self.recording.map(|recording| recording.reads()).unwrap_or_default();
+        let mut batch = WriteBatch { reads, ..WriteBatch::default() };
+        for (keyspace, changes) in self.buffer {
             if changes.cleared {
                 batch.clear(keyspace);
             }
@@ -118,16 +107,6 @@ impl Transaction {
             }
         }
         batch
-    }
-}
-
-impl Pending {
-    /// Keeps an expectation of the base; one of the transaction's own writes was settled by the view.
-    fn expect(&mut self, expected: Expectation) {
-        let own = self.buffer.get(&expected.keyspace).is_some_and(|changes| changes.covers(&expected.key));
-        if !own {
-            self.expectations.insert((expected.keyspace, expected.key), expected.value.map(Into::into));
-        }
     }
 
     fn write(&mut self, mutation: Mutation) {
@@ -146,11 +125,6 @@ impl Pending {
 }
 
 impl Changes {
-    /// Decides what `key` holds, whatever the base says.
-    fn covers(&self, key: &[u8]) -> bool {
-        self.cleared || self.entries.contains_key(key)
-    }
-
     fn set(&mut self, key: Rowkey, change: Option<Arc<[u8]>>) {
         let weight = |change: &Option<Arc<[u8]>>| if change.is_some() { 1 } else { -1 };
         let old = if self.cleared && change.is_none() {
@@ -178,6 +152,10 @@ mod tests {
         store
     }
 
+    fn begin(store: &MemoryStore) -> Transaction {
+        Transaction::new(Recording::new(store.snapshot().unwrap()))
+    }
+
     fn puts(entries: &[(&str, &str)]) -> WriteBatch {
         let mut batch = WriteBatch::default();
         entries.iter().for_each(|(key, value)| batch.put(T, *key, value.as_bytes().to_vec()));
@@ -193,9 +171,9 @@ mod tests {
     #[test]
     fn a_view_shows_own_writes_and_stays_as_it_was() {
         let store = store(&[("a", "old"), ("b", "kept")]);
-        let mut txn = Transaction::new(store.snapshot().unwrap());
+        let mut txn = begin(&store);
         let before = txn.view();
-        txn.apply(puts(&[("a", "new")])).unwrap();
+        txn.apply(puts(&[("a", "new")]));
         assert_eq!(get(&txn.view(), "a").as_deref(), Some("new"));
         assert_eq!(get(&txn.view(), "b").as_deref(), Some("kept"));
         assert_eq!(get(&before, "a").as_deref(), Some("old"));
@@ -207,53 +185,26 @@ mod tests {
     #[test]
     fn rollback_to_a_savepoint_works_twice() {
         let store = store(&[("a", "0")]);
-        let mut txn = Transaction::new(store.snapshot().unwrap());
-        txn.apply(puts(&[("a", "1")])).unwrap();
+        let mut txn = begin(&store);
+        txn.apply(puts(&[("a", "1")]));
         let savepoint = txn.savepoint();
         for _ in 0..2 {
-            let mut batch = puts(&[("a", "2")]);
-            batch.expect(T, "z", None);
-            txn.apply(batch).unwrap();
+            txn.apply(puts(&[("a", "2"), ("z", "2")]));
             txn.rollback_to(&savepoint);
             assert_eq!(get(&txn.view(), "a").as_deref(), Some("1"));
         }
-        assert_eq!(txn.into_batch(), puts(&[("a", "1")]));
-    }
-
-    #[test]
-    fn an_expectation_is_kept_only_for_keys_not_written_before() {
-        let store = store(&[("a", "0")]);
-        let mut txn = Transaction::new(store.snapshot().unwrap());
-        let mut first = puts(&[("a", "1")]);
-        first.expect(T, "a", Some(b"0".to_vec()));
-        let mut second = puts(&[("a", "2")]);
-        second.expect(T, "a", Some(b"1".to_vec()));
-        txn.apply(first).unwrap();
-        txn.apply(second).unwrap();
-        let mut expected = puts(&[("a", "2")]);
-        expected.expect(T, "a", Some(b"0".to_vec()));
-        assert_eq!(txn.into_batch(), expected);
-    }
-
-    #[test]
-    fn a_batch_that_contradicts_the_view_changes_nothing() {
-        let store = store(&[("a", "0")]);
-        let mut txn = Transaction::new(store.snapshot().unwrap());
-        txn.apply(puts(&[("b", "1")])).unwrap();
-        let mut batch = puts(&[("a", "9")]);
-        batch.expect(T, "b", None);
-        assert_eq!(txn.apply(batch).unwrap_err().kind(), Kind::Conflict);
-        assert_eq!(get(&txn.view(), "a").as_deref(), Some("0"));
+        assert_eq!(txn.into_batch().mutations, puts(&[("a", "1")]).mutations);
     }
 
     #[test]
     fn the_later_of_two_transactions_conflicts() {
         let store = store(&[("hits", "0")]);
         let increment = || {
-            let mut txn = Transaction::new(store.snapshot().unwrap());
-            let mut batch = puts(&[("hits", "1")]);
-            batch.expect(T, "hits", Some(b"0".to_vec()));
-            txn.apply(batch).unwrap();
+            let mut txn = begin(&store);
+            assert_eq!(get(&txn.view(), "hits").as_deref(), Some("0"));
+            txn.apply(puts(&[("hits", "1")]));
+            // Its own writes are nobody else's.
+            assert_eq!(get(&txn.view(), "hits").as_deref(), Some("1"));
             txn.into_batch()
         };
         let (first, second) = (increment(), increment());
@@ -262,22 +213,34 @@ mod tests {
     }
 
     #[test]
+    fn what_was_read_before_a_rollback_to_a_savepoint_still_counts() {
+        let store = store(&[("a", "0")]);
+        let mut txn = begin(&store);
+        let savepoint = txn.savepoint();
+        get(&txn.view(), "a");
+        txn.rollback_to(&savepoint);
+        txn.apply(puts(&[("b", "1")]));
+        store.commit(puts(&[("a", "1")])).unwrap();
+        assert_eq!(store.commit(txn.into_batch()).unwrap_err().kind(), Kind::Conflict);
+    }
+
+    #[test]
     fn clear_hides_the_base_and_deletes_after_it_leave_no_trace() {
         let store = store(&[("a", "0"), ("b", "0")]);
-        let mut txn = Transaction::new(store.snapshot().unwrap());
+        let mut txn = begin(&store);
         let mut batch = WriteBatch::default();
         batch.clear(T);
         batch.put(T, "c", b"1".to_vec());
         batch.put(T, "d", b"1".to_vec());
         batch.delete(T, "d");
         batch.delete(T, "a");
-        txn.apply(batch).unwrap();
+        txn.apply(batch);
         let view = txn.view();
         assert_eq!((get(&view, "a"), get(&view, "c").as_deref()), (None, Some("1")));
         assert_eq!(view.reader().unwrap().entries(T).unwrap(), 1);
         let mut expected = WriteBatch::default();
         expected.clear(T);
         expected.put(T, "c", b"1".to_vec());
-        assert_eq!(txn.into_batch(), expected);
+        assert_eq!(txn.into_batch().mutations, expected.mutations);
     }
 }

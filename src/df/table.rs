@@ -15,7 +15,7 @@ use super::expr::FieldNames;
 use super::scan::ScanExec;
 use super::template::Template;
 use crate::access::{
-    Access, Choice, Each, Guards, Hints, Jumps, Need, OrderBy, Path, Source, Statistics, choose,
+    Access, Choice, Each, Guards, Hints, Jumps, Method, Need, OrderBy, Path, Source, Statistics, choose,
     choose_again, probe_jumps, rows_of,
 };
 use crate::error::{Error, Result};
@@ -187,7 +187,8 @@ impl TableSource {
         };
         let bound = request.bind(&self.binding)?;
         let bound = bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))?;
-        request.path = Some(bound.spec.access.path);
+        let access = &bound.spec.access;
+        request.path = (!matches!(access.method, Method::Gather { .. })).then_some(access.path);
         Ok(ScanExec::new(Arc::new(request), Arc::new(bound), limit))
     }
 }
@@ -197,7 +198,7 @@ impl TableSource {
 pub struct Request {
     relation: Arc<Relation>,
     filters: Vec<Template>,
-    /// The path of the first run.
+    /// The path of the first run, if it was one.
     path: Option<Path>,
     output: Vec<Field>,
     /// Columns of the scan.
@@ -368,12 +369,12 @@ impl Statistics for StoreStatistics<'_> {
     }
 
     fn entries(&self, keyspace: KeyspaceId) -> u64 {
-        self.snapshot.reader().and_then(|r| r.entries(keyspace)).unwrap_or(0)
+        self.snapshot.unrecorded().and_then(|r| r.entries(keyspace)).unwrap_or(0)
     }
 
     fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64 {
         let count = || -> Result<u64> {
-            let reader = self.snapshot.reader()?;
+            let reader = self.snapshot.unrecorded()?;
             let mut n = 0;
             for range in ranges.as_slice().iter().take(limit as usize) {
                 let mut cursor = reader.cursor(keyspace, range, Direction::Forward)?;
@@ -387,7 +388,7 @@ impl Statistics for StoreStatistics<'_> {
     }
 
     fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps {
-        let probe = || probe_jumps(&*self.snapshot.reader()?, keyspace, ranges, skip);
+        let probe = || probe_jumps(&*self.snapshot.unrecorded()?, keyspace, ranges, skip);
         probe().unwrap_or_default()
     }
 }

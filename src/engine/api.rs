@@ -11,8 +11,8 @@ use serde::forward_to_deserialize_any;
 use super::Database;
 use super::native::TableHandle;
 use super::outcome::{Outcome, RowStream};
-use super::session::Session;
-use crate::error::{Error, Result, sqlstate};
+use super::session::{RETRIES, RETRIES_BESIDE, Session};
+use crate::error::{Error, Kind, Result, sqlstate};
 use crate::row::{column_type_of, value_at};
 use crate::value::Value;
 
@@ -98,9 +98,54 @@ impl Database {
         Ok(session)
     }
 
+    /// Runs `work` in a transaction and commits it. When that conflicts with what others have committed
+    /// meanwhile, everything is undone and `work` runs again, up to a hundred times; so it should do nothing
+    /// that must not be done twice. An error of `work` rolls back.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// # db.execute("CREATE TABLE accounts (id INT PRIMARY KEY, balance BIGINT)")?;
+    /// # db.execute("INSERT INTO accounts VALUES (1, 100), (2, 0)")?;
+    /// db.transaction(|tx| {
+    ///     tx.execute("UPDATE accounts SET balance = balance - 10 WHERE id = 1", &[])?;
+    ///     tx.execute("UPDATE accounts SET balance = balance + 10 WHERE id = 2", &[])
+    /// })?;
+    /// # assert_eq!(db.query("SELECT balance FROM accounts WHERE id = 2")?.next().unwrap()?.get::<i64>("balance")?, 10);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn transaction<T>(&self, mut work: impl FnMut(&mut Session) -> Result<T>) -> Result<T> {
+        let mut retries = 0;
+        let mut session = self.session();
+        loop {
+            session.execute("BEGIN", &[])?;
+            let done = work(&mut session).and_then(|out| match session.in_transaction() {
+                true => session.execute("COMMIT", &[]).map(|_| out),
+                false => Ok(out),
+            });
+            match done {
+                Err(e) if e.kind() == Kind::Conflict && retries < RETRIES => {}
+                done => return done,
+            }
+            session.abandon();
+            retries += 1;
+            if retries == RETRIES_BESIDE {
+                session.take_turn();
+            }
+        }
+    }
+
     /// A table without SQL: get rows by key, scan key ranges.
     pub fn table(&self, name: &str) -> Result<TableHandle> {
         Ok(TableHandle::new(self.clone(), self.catalog().table(name)?))
+    }
+}
+
+impl Session {
+    /// Runs a query in this session; its rows are read while they are iterated.
+    pub fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
+        Ok(Rows::new(self.execute(sql, params)?.rows))
     }
 }
 

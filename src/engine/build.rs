@@ -2,14 +2,17 @@
 //!
 //! 1. The definition is committed in state Building: from then on every write keeps the index, and no
 //!    query reads it.
-//! 2. The rows of a snapshot are read, their entries sorted and written through the bulk door, under
-//!    the writer lock and from each row as it is by then. What was written meanwhile is only overwritten
-//!    with the same.
-//! 3. The definition is committed in state Ready. If building fails, the index is dropped again and the
-//!    table is untouched.
+//! 2. Step by step, the rows are walked and their entries written through the bulk door, under the writer
+//!    lock; with each step goes a note of how far it came. What was written meanwhile is only overwritten
+//!    with the same. Steps are short at first and double, so that a large index is not written over and over.
+//! 3. The definition is committed in state Ready; or Broken, if a UNIQUE index found keys taken.
+//!
+//! A build that is killed goes on from its last step when the database is opened again ([`resume`]). One that
+//! fails is undone, and the table is untouched.
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use sqlparser::ast::{Expr, Ident, SetExpr};
 
 use super::Database;
@@ -17,17 +20,16 @@ use super::ddl::{free_name, layout_warnings, new_index, new_name};
 use super::outcome::Warning;
 use super::rows::quote;
 use crate::access::Guards;
-use crate::catalog::Catalog;
+use crate::catalog::{CATALOG_KEYSPACE, Catalog, CatalogEdit, build_key};
 use crate::df::query::Scope;
 use crate::df::table::Binding;
-use crate::error::{Error, Result, sqlstate};
-use crate::exec::bulk::build_index;
+use crate::error::{Error, Kind, Result, sqlstate};
+use crate::exec::bulk::{Taken, build_step};
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::plan::Predicate;
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
 use crate::sql::{CreateIndex, name_of, span_of, span_of_name};
-use crate::store::Direction;
 
 /// Runs CREATE INDEX; gives its warnings.
 pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Result<Vec<Warning>> {
@@ -53,14 +55,15 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
         let id = index.id;
         let mut table = (*table).clone();
         table.indexes.push(index);
-        edit.put_table(table.clone())?;
-        Ok((Some((table, id, warnings)), Some(edit.finish()?)))
+        edit.put_table(table)?;
+        Ok((Some((id, warnings)), Some(edit.finish()?)))
     })?;
-    let Some((table, id, warnings)) = defined else { return Ok(Vec::new()) };
-    match fill(db, &table, id, watch) {
-        Ok(()) => set_state(db, &table.name, id, IndexState::Ready).map(|()| warnings),
-        Err(e) => {
-            drop_index(db, &table.name, id)?;
+    let Some((id, warnings)) = defined else { return Ok(Vec::new()) };
+    match build(db, id, watch) {
+        Ok(()) => Ok(warnings),
+        Err(Failure::Broken(e)) => Err(e),
+        Err(Failure::Stopped(e)) => {
+            change_index(db, id, |edit, table, index| edit.drop_index(table, index))?;
             Err(e)
         }
     }
@@ -88,73 +91,167 @@ fn column(table: &TableDef, ident: &Ident) -> Result<ColumnId> {
 
 /// Runs REPAIR INDEX: builds it anew from the table.
 pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
-    let (table, id) = db.change_catalog(|catalog| {
+    let id = db.change_catalog(|catalog| {
         let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
         let mut edit = catalog.edit();
-        let mut table = (*table).clone();
         edit.batch.clear(index.keyspace);
-        with_index(&mut table, index.id, |index| index.state = IndexState::Building);
-        edit.put_table(table.clone())?;
-        Ok(((table, index.id), Some(edit.finish()?)))
+        edit.set_state(&table, index.id, IndexState::Building)?;
+        Ok((index.id, Some(edit.finish()?)))
     })?;
-    match fill(db, &table, id, watch) {
-        Ok(()) => set_state(db, &table.name, id, IndexState::Ready),
-        Err(e) => {
-            set_state(db, &table.name, id, IndexState::Broken)?;
+    match build(db, id, watch) {
+        Ok(()) => Ok(()),
+        Err(Failure::Broken(e)) => Err(e),
+        Err(Failure::Stopped(e)) => {
+            set_state(db, id, IndexState::Broken)?;
             Err(e)
         }
     }
 }
 
-fn with_index(table: &mut TableDef, id: IndexId, change: impl FnOnce(&mut IndexDef)) {
-    if let Some(index) = table.indexes.iter_mut().find(|i| i.id == id) {
-        change(index);
-    }
-}
-
-/// Writes the entries of every row that was there when the index came.
-fn fill(db: &Database, table: &TableDef, id: IndexId, watch: &Watch) -> Result<()> {
-    let Some(index) = table.index_by_id(id) else { return Ok(()) };
-    let mut rows: Vec<Rowkey> = Vec::new();
-    {
-        let snapshot = db.0.store.snapshot()?;
-        let reader = snapshot.reader()?;
-        let total = reader.entries(table.rows())?;
-        let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
-        while let Some((key, _)) = cursor.next()? {
-            rows.push(key.into());
-            if rows.len().is_multiple_of(65_536) {
-                watch.step(&format!("reading {}", table.name), rows.len() as u64, Some(total), "rows")?;
+/// Goes on with whatever was being built when the database was left. An index that cannot be finished stays
+/// as it is, for no query reads it and REPAIR INDEX says why.
+pub fn resume(db: &Database) -> Result<()> {
+    let building: Vec<IndexId> = db.catalog().building().collect();
+    for id in building {
+        match build(db, id, &Watch::default()) {
+            Err(Failure::Stopped(e)) if matches!(e.kind(), Kind::Unavailable | Kind::Internal) => {
+                return Err(e);
             }
+            Ok(()) | Err(_) => {}
         }
     }
-    if rows.is_empty() {
-        return Ok(());
+    Ok(())
+}
+
+/// Why an index is not Ready.
+enum Failure {
+    /// UNIQUE keys are taken; the index is there, and Broken.
+    Broken(Error),
+    /// The index is still Building.
+    Stopped(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(e: Error) -> Failure {
+        Failure::Stopped(e)
     }
-    let mut writer = db.0.store.bulk()?;
-    build_index(table, index, &rows, &mut *writer, watch)?;
-    writer.commit()
 }
 
-fn set_state(db: &Database, table: &str, id: IndexId, state: IndexState) -> Result<()> {
-    change_table(db, table, |table| with_index(table, id, |index| index.state = state))
+/// How far a build is, as the catalog keeps it.
+#[derive(Default, Serialize, Deserialize)]
+struct Progress {
+    /// The last row that was done.
+    last: Vec<u8>,
+    /// Rows done.
+    rows: u64,
+    /// Rows left out, their keys being taken.
+    taken: u64,
 }
 
-fn drop_index(db: &Database, table: &str, id: IndexId) -> Result<()> {
-    change_table(db, table, |table| table.indexes.retain(|i| i.id != id))
+/// Rows (count) of the first step.
+const FIRST_STEP_ROWS: u64 = 4096;
+
+/// Writes the entries of the rows that were there when the index came, from where it was left.
+fn build(db: &Database, id: IndexId, watch: &Watch) -> Result<(), Failure> {
+    let mut examples = Vec::new();
+    let mut rows_max = FIRST_STEP_ROWS;
+    let taken = loop {
+        match step(db, id, rows_max, &mut examples, watch)? {
+            Step::More => rows_max = rows_max.saturating_mul(2),
+            Step::Done { taken } => break taken,
+        }
+    };
+    if taken == 0 {
+        return Ok(set_state(db, id, IndexState::Ready)?);
+    }
+    let error = db.catalog().index_by_id(id).map(|(table, index)| not_unique(table, index, taken, &examples));
+    set_state(db, id, IndexState::Broken)?;
+    Err(Failure::Broken(error.unwrap_or_else(gone)))
 }
 
-fn change_table(db: &Database, name: &str, change: impl FnOnce(&mut TableDef)) -> Result<()> {
+enum Step {
+    More,
+    Done { taken: u64 },
+}
+
+/// One step of a build, in one commit with its progress.
+fn step(db: &Database, id: IndexId, rows_max: u64, examples: &mut Vec<Taken>, watch: &Watch) -> Result<Step> {
+    let mut writer = db.store().bulk()?;
+    // Nobody else writes now, so this is what is there.
+    let snapshot = db.store().snapshot()?;
+    let reader = snapshot.reader()?;
+    let catalog = Catalog::load(&*reader)?;
+    let (table, index) = catalog.index_by_id(id).ok_or_else(gone)?;
+    let key = build_key(id);
+    let mut progress: Progress = match reader.get(CATALOG_KEYSPACE, &key)? {
+        Some(bytes) => serde_json::from_slice(bytes).map_err(|e| {
+            Error::corrupt(format!("the progress of building index \"{}\" cannot be read", index.name))
+                .hint(format!("REPAIR INDEX {} builds it anew", index.name))
+                .caused_by(e)
+        })?,
+        None => Progress::default(),
+    };
+    let range = match progress.rows {
+        0 => KeyRange::all(),
+        _ => KeyRange::from(Rowkey::new(progress.last).successor()),
+    };
+    let built = build_step((table, index), &range, rows_max, &*reader, &mut *writer, watch)?;
+    progress.rows += built.rows;
+    progress.taken += built.taken;
+    examples.extend(built.examples);
+    let label = format!("building {}", index.name);
+    let Some(last) = built.last else {
+        writer.commit()?;
+        watch.finish(&label, progress.rows, "rows");
+        return Ok(Step::Done { taken: progress.taken });
+    };
+    progress.last = last.into_bytes();
+    let bytes = serde_json::to_vec(&progress)
+        .map_err(|e| Error::internal("progress cannot be written as JSON").caused_by(e))?;
+    writer.put(CATALOG_KEYSPACE, &key, &bytes)?;
+    writer.commit()?;
+    watch.step(&label, progress.rows, Some(reader.entries(table.rows())?), "rows")?;
+    Ok(Step::More)
+}
+
+fn gone() -> Error {
+    Error::new(Kind::Conflict, "the index was dropped while it was being built")
+}
+
+/// The error for rows that a UNIQUE index cannot hold.
+fn not_unique(table: &TableDef, index: &IndexDef, taken: u64, examples: &[Taken]) -> Error {
+    let row = |rowkey: &Rowkey| table.key.show(rowkey);
+    let pairs: Vec<String> = examples
+        .iter()
+        .map(|Taken { key, rows: (a, b) }| {
+            format!("{} in rows {} and {}", index.layout.show(key), row(a), row(b))
+        })
+        .collect();
+    let more = if taken > pairs.len() as u64 { ", and more" } else { "" };
+    let rows = if taken == 1 { "1 row has" } else { &format!("{taken} rows have") };
+    Error::invalid(format!("{rows} a key that exists already in unique index \"{}\"", index.name))
+        .why(format!("{}{more}", pairs.join(", ")))
+        .hint(format!(
+            "the table is as it was, the index is Broken: change the rows and REPAIR INDEX {0}, or DROP INDEX {0}",
+            index.name
+        ))
+        .state(sqlstate::UNIQUE)
+}
+
+fn set_state(db: &Database, id: IndexId, state: IndexState) -> Result<()> {
+    change_index(db, id, |edit, table, _| edit.set_state(table, id, state))
+}
+
+/// Changes the definition of an index, unless it is gone.
+fn change_index(
+    db: &Database,
+    id: IndexId,
+    change: impl FnOnce(&mut CatalogEdit, &TableDef, &IndexDef) -> Result<()>,
+) -> Result<()> {
     db.change_catalog(|catalog| {
-        // The table may be gone by now: then so is its index.
-        let Ok(table) = catalog.table(name) else { return Ok(((), None)) };
-        let before = (*table).clone();
-        let mut table = before.clone();
-        change(&mut table);
+        let Some((table, index)) = catalog.index_by_id(id) else { return Ok(((), None)) };
         let mut edit = catalog.edit();
-        let gone = before.indexes.iter().filter(|i| !table.indexes.iter().any(|left| left.id == i.id));
-        gone.for_each(|index| edit.free_keyspace(index.keyspace));
-        edit.put_table(table)?;
+        change(&mut edit, table, index)?;
         Ok(((), Some(edit.finish()?)))
     })
 }

@@ -16,7 +16,7 @@ use crate::exec::transfer::{self, CsvOptions, Format, OnError};
 use crate::key::ColumnId;
 use crate::schema::TableDef;
 use crate::sql::{Copy, CopyFormat, CopySource};
-use crate::store::{Mutation, WriteBatch};
+use crate::store::{BulkWriter, Mutation, WriteBatch};
 use crate::value::Value;
 
 /// Rows read from a file before they go to the loader.
@@ -119,6 +119,8 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
 }
 
 /// Writes all rows that `next` gives, cell by cell of `columns`, in one atomic step.
+///
+/// Errors: `Conflict` when what the view recorded, or `next` is still reading through it, has changed.
 pub fn load(
     view: &View,
     table: &TableDef,
@@ -126,11 +128,18 @@ pub fn load(
     mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
 ) -> Result<u64> {
     let writer = view.db.store().bulk()?;
+    let check = |writer: &dyn BulkWriter| match &view.recording {
+        Some(recording) => writer.check(&recording.reads()),
+        None => Ok(()),
+    };
+    // Nobody else writes now, so a second look is needed only at what will have been read by then.
+    check(&*writer)?;
     // No other writer moves now: identity counters read here are the ones to go on from.
     let locked = View {
         db: view.db.clone(),
         catalog: Arc::clone(&view.catalog),
         snapshot: view.db.store().snapshot()?,
+        recording: None,
         watch: view.watch.clone(),
         settings: view.settings.clone(),
     };
@@ -162,5 +171,5 @@ pub fn load(
             loader.put(keyspace, &key, &value)?;
         }
     }
-    loader.commit()
+    loader.commit(check)
 }

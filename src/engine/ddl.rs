@@ -61,10 +61,7 @@ pub async fn run(db: &Database, statement: &Statement) -> Result<Vec<Warning>> {
             db.change_catalog(|catalog| match catalog.index(&name_of(name)) {
                 Ok((table, index)) => {
                     let mut edit = catalog.edit();
-                    edit.free_keyspace(index.keyspace);
-                    let mut table = (*table).clone();
-                    table.indexes.retain(|i| i.id != index.id);
-                    edit.put_table(table)?;
+                    edit.drop_index(&table, &index)?;
                     finish(edit, Vec::new())
                 }
                 Err(_) if *if_exists => Ok((Vec::new(), None)),

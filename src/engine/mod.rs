@@ -19,6 +19,7 @@ mod runtime;
 mod session;
 mod settings;
 mod show;
+mod turns;
 mod vet;
 mod view;
 mod write;
@@ -41,6 +42,7 @@ use crate::exec::trace::show_mutation;
 use crate::store::{EmbeddedOptions, EmbeddedStore, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
 use plans::Plans;
 use runtime::Runtime;
+use turns::Turns;
 
 /// How a database is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,6 +62,7 @@ struct Shared {
     planner: Planner,
     plans: Plans,
     runtime: Runtime,
+    turns: Arc<Turns>,
     path: Option<PathBuf>,
 }
 
@@ -108,14 +111,17 @@ impl Database {
 
     fn over(store: Box<dyn Store>, path: Option<PathBuf>) -> Result<Database> {
         let catalog = Catalog::load(&*store.snapshot()?.reader()?)?;
-        Ok(Database(Arc::new(Shared {
+        let db = Database(Arc::new(Shared {
             store,
             catalog: RwLock::new(Arc::new(catalog)),
             planner: Planner::default(),
             plans: Plans::default(),
             runtime: Runtime::start()?,
+            turns: Arc::default(),
             path,
-        })))
+        }));
+        build::resume(&db)?;
+        Ok(db)
     }
 
     /// Where it lies; `None` in memory.
@@ -186,6 +192,7 @@ impl Database {
         &self,
         change: impl FnOnce(&Catalog) -> Result<(T, Option<(Catalog, WriteBatch)>)>,
     ) -> Result<T> {
+        self.0.turns.wait();
         let mut current =
             self.0.catalog.write().map_err(|_| Error::internal("a change of definitions panicked"))?;
         let (result, next) = change(&current)?;

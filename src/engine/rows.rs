@@ -233,10 +233,7 @@ fn next_identities(
     let next = next.to_string().into_bytes();
     match taken {
         Some(counter) => *counter = next,
-        None => {
-            batch.expect(CATALOG_KEYSPACE, key.clone(), stored.map(<[u8]>::to_vec));
-            batch.put(CATALOG_KEYSPACE, key, next);
-        }
+        None => batch.put(CATALOG_KEYSPACE, key, next),
     }
     Ok((0..n as i64).map(move |i| first + i * identity.increment))
 }

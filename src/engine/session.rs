@@ -12,22 +12,27 @@ use sqlparser::ast::{Ident, Query};
 use super::outcome::{Outcome, RowStream, Source};
 use super::plans::{KeptPlan, Keyed, Known};
 use super::settings::Settings;
+use super::turns::Turn;
 use super::view::View;
 use super::write::{self, Written};
 use super::{Database, analyze, build, copy, ddl, design, show};
-use crate::catalog::Catalog;
+use crate::catalog::{self, Catalog};
 use crate::df::explain;
 use crate::df::plan::Run;
 use crate::error::{Error, Kind, Result};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
-use crate::sql::{self, Lifted, Statement, name_of, span_of, span_of_name};
-use crate::store::WriteBatch;
+use crate::sql::{self, Check, CheckTarget, Lifted, Statement, name_of, span_of, span_of_name};
+use crate::store::{Recording, Snapshot, WriteBatch};
 use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
 
-/// Times a statement outside a transaction starts over when somebody else changed its rows.
-const RETRIES: usize = 100;
+/// Times that a statement outside a transaction, or a [transaction of the API](Database::transaction), starts
+/// over when somebody else changed what it had read.
+pub(super) const RETRIES: usize = 100;
+
+/// Times it does so beside the others; then they wait for it, so that a long one gets through, too.
+pub(super) const RETRIES_BESIDE: usize = 3;
 
 /// The kind of what users ask.
 const QUERY: &str = "";
@@ -37,7 +42,6 @@ struct Open {
     catalog: Arc<Catalog>,
     transaction: Transaction,
     savepoints: Vec<(String, Savepoint)>,
-    read_only: bool,
 }
 
 /// A statement to run.
@@ -62,6 +66,8 @@ pub struct Session {
     prepared: HashMap<String, Statement>,
     settings: Settings,
     watch: Watch,
+    /// While this session has lost too often.
+    turn: Option<Turn>,
 }
 
 impl std::fmt::Debug for Session {
@@ -78,6 +84,7 @@ impl Session {
             prepared: HashMap::new(),
             settings: Settings::default(),
             watch: Watch::default(),
+            turn: None,
         }
     }
 
@@ -217,13 +224,23 @@ impl Session {
             None => self.db.view()?,
         };
         let (watch, settings) = (self.watch.clone(), self.settings.clone());
-        Ok(View { db: self.db.clone(), catalog, snapshot, watch, settings })
+        Ok(View { db: self.db.clone(), catalog, snapshot, recording: None, watch, settings })
+    }
+
+    /// What a statement sees that writes; by itself, it has to remember what it reads.
+    fn writing_view(&self) -> Result<View> {
+        let view = self.view()?;
+        if self.open.is_some() {
+            return Ok(view);
+        }
+        let recording = Arc::new(recording(view.snapshot));
+        Ok(View { snapshot: recording.clone(), recording: Some(recording), ..view })
     }
 
     async fn run(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
         let tag = statement.kind_name();
         match statement {
-            Statement::Query(query) => self.query(query, params, tag).await,
+            Statement::Query(query) => self.run_query(query, params, tag).await,
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
                 self.write(statement, params).await
             }
@@ -275,7 +292,8 @@ impl Session {
             }
             Statement::Design(statement) => design::run(self, statement).await,
             Statement::Check(check) => {
-                show::check(&self.view()?, check).and_then(|rows| self.table_outcome(tag, rows))
+                let (found, rows) = show::check(&self.view()?, check)?;
+                Ok(Outcome { affected: Some(found), ..self.table_outcome(tag, rows)? })
             }
             Statement::Analyze { table } => {
                 self.outside_transaction(tag)?;
@@ -295,7 +313,12 @@ impl Session {
                 let warnings = build::create_index(&self.db, create, &self.watch)?;
                 Ok(Outcome { warnings, ..self.done(tag) })
             }
-            Statement::Repair { index, .. } => {
+            Statement::Repair { index, dry_run: true } => {
+                let target = CheckTarget::Index(index.clone());
+                let check = Statement::Check(Check { target, fast: false, limit: None });
+                Box::pin(self.run(&check, params)).await
+            }
+            Statement::Repair { index, dry_run: false } => {
                 self.outside_transaction(tag)?;
                 build::repair(&self.db, index, &self.watch)?;
                 Ok(self.done(tag))
@@ -318,7 +341,7 @@ impl Session {
         Ok(())
     }
 
-    async fn query(&mut self, query: &Query, params: &[Value], tag: &'static str) -> Result<Outcome> {
+    async fn run_query(&mut self, query: &Query, params: &[Value], tag: &'static str) -> Result<Outcome> {
         let (stream, schema) = self.view()?.stream(query.clone(), params).await?;
         let rows = self.rows(schema, Source::Batches(stream));
         Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
@@ -353,49 +376,67 @@ impl Session {
     }
 
     async fn write(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
-        if self.open.as_ref().is_some_and(|open| open.read_only) {
+        if self.open.as_ref().is_some_and(|open| open.transaction.is_read_only()) {
             return Err(Error::invalid("the transaction is READ ONLY")
                 .hint("ROLLBACK and begin one that may write")
                 .state("25006"));
         }
-        for _ in 0..RETRIES {
+        if self.open.is_some() {
+            return self.write_once(statement, params).await;
+        }
+        let mut retries = 0;
+        loop {
             match self.write_once(statement, params).await {
-                Err(e) if e.kind() == Kind::Conflict && self.open.is_none() => {}
-                result => return result,
+                Err(e) if e.kind() == Kind::Conflict && retries < RETRIES => retries += 1,
+                written => {
+                    self.turn = None;
+                    return written;
+                }
+            }
+            if retries == RETRIES_BESIDE {
+                self.take_turn();
             }
         }
-        self.write_once(statement, params).await
+    }
+
+    /// Keeps others from committing until this session has, or is dropped.
+    pub(super) fn take_turn(&mut self) {
+        self.turn = Some(self.db.0.turns.take());
+    }
+
+    /// Commits what a statement or transaction wrote, when it is nobody else's turn.
+    fn commit_batch(&self, batch: WriteBatch) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        if self.turn.is_none() {
+            self.db.0.turns.wait();
+        }
+        self.db.0.store.commit(batch)
     }
 
     async fn write_once(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
-        let view = self.view()?;
+        let view = self.writing_view()?;
         let alone = self.open.is_none();
-        let Written { batch, affected, returning } = match statement {
+        let Written { mut batch, affected, returning } = match statement {
             Statement::Insert(insert) => write::insert(&view, insert, params, alone).await?,
             Statement::Update(update) => write::update(&view, update, params).await?,
             Statement::Delete(delete) => write::delete(&view, delete, params).await?,
             _ => return Err(Error::internal("not a write")),
         };
-        let catalog = Arc::clone(&view.catalog);
+        if let Some(recording) = &view.recording {
+            batch.reads = recording.reads();
+        }
         drop(view);
-        self.apply(&catalog, batch)?;
+        match &mut self.open {
+            Some(open) => open.transaction.apply(batch),
+            None => self.commit_batch(batch)?,
+        }
         let outcome = match returning {
             Some(batch) => self.table_outcome(statement.kind_name(), batch)?,
             None => self.done(statement.kind_name()),
         };
         Ok(Outcome { affected: Some(affected), ..outcome })
-    }
-
-    /// Adds a statement's writes to the transaction, or commits them.
-    pub(super) fn apply(&mut self, catalog: &Catalog, mut batch: WriteBatch) -> Result<()> {
-        if batch.is_empty() {
-            return Ok(());
-        }
-        catalog.guard(&mut batch);
-        match &mut self.open {
-            Some(open) => open.transaction.apply(batch),
-            None => self.db.0.store.commit(batch),
-        }
     }
 
     fn begin(&mut self, read_only: bool) -> Result<Outcome> {
@@ -405,12 +446,11 @@ impl Session {
                 .state("25001"));
         }
         let (catalog, snapshot) = self.db.view()?;
-        self.open = Some(Open {
-            catalog,
-            transaction: Transaction::new(snapshot),
-            savepoints: Vec::new(),
-            read_only,
-        });
+        let transaction = match read_only {
+            true => Transaction::read_only(snapshot),
+            false => Transaction::new(recording(snapshot)),
+        };
+        self.open = Some(Open { catalog, transaction, savepoints: Vec::new() });
         Ok(self.done("BEGIN"))
     }
 
@@ -425,15 +465,20 @@ impl Session {
         if let Some(open) = self.open.take()
             && !open.transaction.is_empty()
         {
-            self.db.0.store.commit(open.transaction.into_batch())?;
+            self.commit_batch(open.transaction.into_batch())?;
         }
         Ok(self.done("COMMIT"))
     }
 
     fn rollback(&mut self) -> Result<Outcome> {
         self.open()?;
-        self.open = None;
+        self.abandon();
         Ok(self.done("ROLLBACK"))
+    }
+
+    /// Rolls back whatever is open.
+    pub(super) fn abandon(&mut self) {
+        self.open = None;
     }
 
     fn savepoint(&mut self, name: &Ident) -> Result<Outcome> {
@@ -485,4 +530,12 @@ impl Session {
             .map_err(|e| Error::internal("lines do not make a column").caused_by(e))?;
         self.table_outcome(tag, batch)
     }
+}
+
+/// A snapshot for whoever writes: refused at the commit is what others have changed of all that was read, the
+/// definitions among it.
+fn recording(snapshot: Arc<dyn Snapshot>) -> Recording {
+    let recording = Recording::new(snapshot);
+    catalog::rely_on(&recording);
+    recording
 }

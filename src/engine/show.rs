@@ -10,7 +10,7 @@ use sqlparser::ast::Ident;
 use super::view::View;
 use crate::catalog::Relation;
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::check::{Checker, Problem};
+use crate::exec::check::{Checker, Depth, Problem};
 use crate::key::KeyRange;
 use crate::row::{Compression, field};
 use crate::schema::{Column, FamilyId, IndexDef, TableDef};
@@ -198,33 +198,38 @@ fn sample_key(view: &View, keyspace: crate::store::KeyspaceId) -> Result<Option<
     Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
 }
 
-/// CHECK: a row for each problem, then a summary.
-pub fn check(view: &View, check: &Check) -> Result<RecordBatch> {
+/// CHECK: a row for each problem, then a summary. Gives the number of problems with it.
+///
+/// It looks at what is committed, whatever transaction is open.
+pub fn check(view: &View, check: &Check) -> Result<(u64, RecordBatch)> {
     let started = std::time::Instant::now();
-    let reader = view.snapshot.reader()?;
+    let snapshot = view.db.store().snapshot()?;
+    let reader = snapshot.reader()?;
+    let depth = if check.fast { Depth::Fast } else { Depth::Full };
     let limit = check.limit.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
     let mut checker = Checker::new(&*reader, &view.watch, limit);
     match &check.target {
         CheckTarget::Table(name) => {
             let table = view.table(name)?;
-            checker.table(&table, &table.indexes.iter().collect::<Vec<_>>())?;
+            checker.table(&table, &table.indexes.iter().collect::<Vec<_>>(), depth)?;
         }
         CheckTarget::Index(name) => {
             let (table, index) = view.catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
-            checker.table(&table, &[&index])?;
+            checker.table(&table, &[&index], depth)?;
         }
         CheckTarget::Database => {
             for table in view.catalog.tables() {
-                checker.table(table, &table.indexes.iter().collect::<Vec<_>>())?;
+                checker.table(table, &table.indexes.iter().collect::<Vec<_>>(), depth)?;
             }
         }
     }
     let report = checker.finish();
+    let found = report.problems.len();
     let summary = Problem {
         problem: "summary",
         detail: format!(
-            "{} problems, {} rows and {} index entries checked in {:.1} s{}",
-            report.problems.len(),
+            "{}, {} rows and {} index entries checked in {:.1} s{}",
+            if found == 1 { "1 problem".to_owned() } else { format!("{found} problems") },
             report.rows,
             report.entries,
             started.elapsed().as_secs_f64(),
@@ -234,14 +239,18 @@ pub fn check(view: &View, check: &Check) -> Result<RecordBatch> {
     };
     let rows: Vec<Problem> = report.problems.into_iter().chain([summary]).collect();
     let column = |get: fn(&Problem) -> &str| text(rows.iter().map(|p| get(p).to_owned()).collect());
-    rows_of(vec![
+    let rows = rows_of(vec![
         ("problem", column(|p| p.problem)),
         ("table", column(|p| &p.table)),
         ("index", column(|p| &p.index)),
         ("primary_key", column(|p| &p.primary_key)),
         ("index_key", column(|p| &p.index_key)),
+        ("column", column(|p| &p.column)),
+        ("table_value", column(|p| &p.table_value)),
+        ("index_value", column(|p| &p.index_value)),
         ("detail", column(|p| &p.detail)),
-    ])
+    ])?;
+    Ok((found as u64, rows))
 }
 
 #[derive(Default)]

@@ -20,7 +20,7 @@ use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::{TableDef, ViewDef};
 use crate::sql::{self, Lifted, Statement, name_of, span_of_name};
-use crate::store::Snapshot;
+use crate::store::{Recording, Snapshot};
 use crate::value::Value;
 
 /// What one statement sees: definitions and data that fit each other.
@@ -28,6 +28,8 @@ pub struct View {
     pub db: Database,
     pub catalog: Arc<Catalog>,
     pub snapshot: Arc<dyn Snapshot>,
+    /// The snapshot as it remembers what is read, where a statement writes by itself.
+    pub recording: Option<Arc<Recording>>,
     pub watch: Watch,
     pub settings: Settings,
 }

@@ -5,17 +5,20 @@ use std::collections::BTreeMap;
 
 use super::dml::{duplicate_index_key, duplicate_rowkey, rowkey_of};
 use super::run::{Run, sort_all};
-use super::stored::{load_with, seal_family};
+use super::stored::{self, seal_family};
 use super::watch::Watch;
 use crate::error::{Error, Result};
 use crate::index::{entry_of, open_entry};
-use crate::key::Rowkey;
+use crate::key::{KeyRange, Rowkey};
 use crate::schema::{FamilyId, IndexDef, TableDef};
-use crate::store::{BulkWriter, KeyspaceId};
+use crate::store::{BulkWriter, Direction, KeyspaceId, Reader};
 use crate::value::Value;
 
 /// Bytes of entries gathered before they are sorted and written.
 const RUN_BYTES: usize = 256 << 20;
+
+/// Bytes of entries of one step of building an index: other writers wait for it.
+const BUILD_BYTES: usize = 64 << 20;
 
 /// Sorted runs of entries on their way to a bulk writer.
 pub struct Loader<'a> {
@@ -113,71 +116,86 @@ impl<'a> Loader<'a> {
         self.writer.put(keyspace, key, value)
     }
 
-    /// Writes the last run and makes everything durable; gives the number of rows.
-    pub fn commit(mut self) -> Result<u64> {
+    /// Writes the last run and makes everything durable, if `check` agrees; gives the number of rows.
+    pub fn commit(mut self, check: impl FnOnce(&dyn BulkWriter) -> Result<()>) -> Result<u64> {
         self.write_run()?;
+        check(&*self.writer)?;
         self.writer.commit()?;
         Ok(self.rows)
     }
 }
 
-/// Entries of one index for rows that are already there.
-///
-/// Errors: two rows with one key in a UNIQUE index; a value the layout cannot hold; `Cancelled`.
-pub fn build_index(
-    table: &TableDef,
-    index: &IndexDef,
-    rows: &[Rowkey],
-    writer: &mut dyn BulkWriter,
-    watch: &Watch,
-) -> Result<u64> {
-    let label = format!("building {}", index.name);
-    let total = rows.len() as u64;
-    let (mut run, mut written) = (Run::default(), 0);
-    for (n, rowkey) in rows.iter().enumerate() {
-        let row = load_with(table, rowkey, &|keyspace, key| writer.get(keyspace, key))?;
-        if let Some(row) = row
-            && let Some(entry) = entry_of(table, index, &row.values, rowkey)?
-        {
-            run.push(&entry.key, &entry.value);
-        }
-        if n % 8192 == 0 {
-            watch.step(&label, n as u64, Some(total), "rows")?;
-        }
-        if run.size() >= RUN_BYTES {
-            written += write_entries(table, index, &mut std::mem::take(&mut run), writer)?;
-        }
-    }
-    written += write_entries(table, index, &mut run, writer)?;
-    watch.finish(&label, total, "rows");
-    Ok(written)
+/// What one step of building an index came to.
+#[derive(Debug, Default)]
+pub struct Built {
+    /// The last row it looked at; `None` if no rows are left behind it.
+    pub last: Option<Rowkey>,
+    /// Rows it looked at.
+    pub rows: u64,
+    /// Rows left out because another one has their key in a UNIQUE index.
+    pub taken: u64,
+    /// The first few of them.
+    pub examples: Vec<Taken>,
 }
 
-/// Sorts entries of one index and writes them; gives their number.
-fn write_entries(
-    table: &TableDef,
-    index: &IndexDef,
-    run: &mut Run,
+/// A key of a UNIQUE index that two rows want.
+#[derive(Debug)]
+pub struct Taken {
+    /// The key.
+    pub key: Rowkey,
+    /// The row that has it, and the row that was left out.
+    pub rows: (Rowkey, Rowkey),
+}
+
+/// Pairs of rows kept to be named (count).
+const EXAMPLES_MAX: usize = 10;
+
+/// Writes the entries of rows of `range`, from its start, until `rows_max` of them or a run of entries are done.
+/// `reader` shows what is committed, with `writer` the only one to change it.
+///
+/// Errors: a value the layout cannot hold; `Cancelled`.
+pub fn build_step(
+    (table, index): (&TableDef, &IndexDef),
+    range: &KeyRange,
+    rows_max: u64,
+    reader: &dyn Reader,
     writer: &mut dyn BulkWriter,
-) -> Result<u64> {
+    watch: &Watch,
+) -> Result<Built> {
+    let (mut built, mut run) = (Built::default(), Run::default());
+    let mut cursor = reader.cursor(table.rows(), range, Direction::Forward)?;
+    while let Some((key, value)) = cursor.next()? {
+        built.rows += 1;
+        let rowkey = Rowkey::from(key);
+        let row = stored::row_of(reader, table, &rowkey, value)?;
+        if let Some(entry) = entry_of(table, index, &row.values, &rowkey)? {
+            run.push(&entry.key, &entry.value);
+        }
+        if built.rows.is_multiple_of(8192) {
+            watch.cancel.check()?;
+        }
+        if built.rows >= rows_max || run.size() >= BUILD_BYTES {
+            built.last = Some(rowkey);
+            break;
+        }
+    }
     run.sort();
-    let mut last: Option<(&[u8], &[u8])> = None;
     for (key, value) in run.iter() {
-        if index.unique {
-            // A row written while the index was being built knew nothing of the rows before it.
-            let existing = match last {
-                Some((k, v)) if k == key => Some(v.to_vec()),
-                _ => writer.get(index.keyspace, key)?,
-            };
-            if let Some(existing) = existing {
-                let (a, b) = (open_entry(index, key, &existing)?, open_entry(index, key, value)?);
-                if a.pointer != b.pointer {
-                    return Err(duplicate_index_key(table, index, key, a.pointer, b.pointer));
+        if index.unique
+            && let Some(existing) = writer.get(index.keyspace, key)?
+        {
+            // A row written since the index is there has its entry already.
+            let (a, b) = (open_entry(index, key, &existing)?, open_entry(index, key, value)?);
+            if a.pointer != b.pointer {
+                built.taken += 1;
+                if built.examples.len() < EXAMPLES_MAX {
+                    let rows = (a.pointer.into(), b.pointer.into());
+                    built.examples.push(Taken { key: key.into(), rows });
                 }
+                continue;
             }
-            last = Some((key, value));
         }
         writer.put(index.keyspace, key, value)?;
     }
-    Ok(run.len() as u64)
+    Ok(built)
 }

@@ -1,23 +1,29 @@
 //! CHECK: is every row readable, and does every index hold exactly the entries its rows have?
 //!
-//! Both directions are walked at one snapshot: each row's entries are computed and looked up, and each
-//! entry's row is loaded and its entry computed again. The table side is a raw walk of the store, never
-//! a plan that may use the index under test. Memory is constant.
+//! FULL walks both directions at one snapshot: each row's entries are computed and looked up, and each
+//! entry's row is loaded and its entry computed again. FAST walks each keyspace once, in order, and compares
+//! digests that do not depend on the order (see [`Digest`]); only an index whose digest differs is then walked
+//! as FULL does. The table side is a raw walk of the store, never a plan that may use the index under test.
+//! Memory is constant.
+
+use std::hash::{DefaultHasher, Hasher};
 
 use super::stored::{self, StoredRow};
 use super::watch::Watch;
 use crate::error::{Error, Result};
-use crate::index::{entry_of, open_entry};
+use crate::index::{IndexEntry, entry_of, open_entry};
 use crate::key::{KeyRange, hex};
+use crate::row::PackedRow;
 use crate::schema::{IndexDef, IndexState, TableDef};
 use crate::store::{Direction, KeyspaceId, Reader};
+use crate::value::Literal;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problem {
-    /// What kind: `missing_index_entry`, `dangling_index_entry`, `index_value_differs`,
-    /// `bad_row_encoding`, `bad_index_encoding`, `key_not_canonical`, `null_in_not_null`,
-    /// `orphan_data`, `index_not_ready`.
+    /// What kind: `missing_index_entry`, `dangling_index_entry`, `index_value_differs`, `duplicate_unique_value`,
+    /// `bad_row_encoding`, `bad_index_encoding`, `key_not_canonical`, `null_in_not_null`, `orphan_data`,
+    /// `index_not_ready`, `checksum`.
     pub problem: &'static str,
     /// Table.
     pub table: String,
@@ -27,7 +33,13 @@ pub struct Problem {
     pub primary_key: String,
     /// Index key, decoded.
     pub index_key: String,
-    /// What was found.
+    /// Column whose values differ.
+    pub column: String,
+    /// Its value in the table.
+    pub table_value: String,
+    /// Its value in the index.
+    pub index_value: String,
+    /// What was found, in words.
     pub detail: String,
 }
 
@@ -42,6 +54,39 @@ pub struct Report {
     pub entries: u64,
     /// Not cut short by the limit.
     pub complete: bool,
+}
+
+/// How thorough a check is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Digests first.
+    Fast,
+    /// Every entry from both sides.
+    Full,
+}
+
+/// Sum of the hashes of entries: equal for equal sets of entries, whatever their order.
+///
+/// Two sets that differ by accident agree in one of 2^128 cases; nothing is promised against someone who
+/// writes entries in order to deceive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Digest {
+    entries: u64,
+    sums: [u64; 2],
+}
+
+impl Digest {
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.entries += 1;
+        for (salt, sum) in self.sums.iter_mut().enumerate() {
+            let mut hasher = DefaultHasher::new();
+            hasher.write_usize(salt);
+            hasher.write_usize(key.len());
+            hasher.write(key);
+            hasher.write(value);
+            *sum = sum.wrapping_add(hasher.finish());
+        }
+    }
 }
 
 /// What is done with a checker, a key and its value.
@@ -70,22 +115,42 @@ impl<'a> Checker<'a> {
     /// Checks a table and these of its indexes.
     ///
     /// Errors: the store cannot be read at all; `Cancelled`.
-    pub fn table(&mut self, table: &TableDef, indexes: &[&IndexDef]) -> Result<()> {
-        for index in indexes {
-            if index.state != IndexState::Ready {
-                let detail = format!("it is {}; REPAIR INDEX {} builds it", index.state.name(), index.name);
-                self.found(
-                    table,
-                    Some(index),
-                    Problem { problem: "index_not_ready", detail, ..Problem::default() },
-                );
-            }
+    pub fn table(&mut self, table: &TableDef, indexes: &[&IndexDef], depth: Depth) -> Result<()> {
+        for index in indexes.iter().filter(|index| index.state != IndexState::Ready) {
+            let detail = format!("it is {}; REPAIR INDEX {} builds it", index.state.name(), index.name);
+            self.found(
+                table,
+                Some(index),
+                Problem { problem: "index_not_ready", detail, ..Problem::default() },
+            );
         }
-        let ready: Vec<&IndexDef> =
-            indexes.iter().filter(|i| i.state == IndexState::Ready).copied().collect();
-        self.rows(table, &ready)?;
-        for index in ready {
-            self.entries(table, index)?;
+        let mut digests = vec![Digest::default(); indexes.len()];
+        self.rows(table, &mut |check, row, primary_key| {
+            check.nulls(table, row, primary_key);
+            for (index, digest) in indexes.iter().zip(&mut digests) {
+                match (index.state, depth) {
+                    (IndexState::Building, _) => {}
+                    (IndexState::Ready, Depth::Fast) => {
+                        match entry_of(table, index, &row.values, &row.rowkey) {
+                            Ok(Some(entry)) => digest.add(&entry.key, &entry.value),
+                            Ok(None) => {}
+                            // The walk from both sides says what it is.
+                            Err(_) => digest.entries += 1,
+                        }
+                    }
+                    (IndexState::Ready, Depth::Full) | (IndexState::Broken, _) => {
+                        check.entry_of_row(table, index, row, primary_key);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        for (index, digest) in indexes.iter().zip(digests) {
+            match (index.state, depth) {
+                (IndexState::Ready, Depth::Full) => self.entries(table, index)?,
+                (IndexState::Ready, Depth::Fast) => self.compare(table, index, digest)?,
+                (IndexState::Building | IndexState::Broken, _) => {}
+            }
         }
         for family in table.families.iter().skip(1) {
             self.orphans(table, family.keyspace)?;
@@ -106,7 +171,8 @@ impl<'a> Checker<'a> {
         self.report.problems.push(Problem { table: table.name.clone(), index, ..problem });
     }
 
-    /// Walks a keyspace. A damaged entry ends the walk: what follows cannot be reached.
+    /// Walks a keyspace. A damaged entry ends the walk: what follows cannot be reached. So do keys that do
+    /// not ascend, which no whole tree has.
     fn walk(
         &mut self,
         table: &TableDef,
@@ -117,20 +183,33 @@ impl<'a> Checker<'a> {
         let label = format!("checking {}", index.map_or(&table.name, |i| &i.name));
         let total = self.reader.entries(keyspace)?;
         let mut cursor = self.reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
+        let mut last: Vec<u8> = Vec::new();
         let mut n = 0;
         while !self.full() {
-            match cursor.next() {
-                Ok(None) => {
-                    self.watch.finish(&label, n, "entries");
-                    return Ok(());
-                }
-                Ok(Some((key, value))) => visit(self, key, value)?,
+            let entry = match cursor.next() {
+                Ok(entry) => entry,
                 Err(e) => {
                     let detail = said(&e);
                     self.found(table, index, Problem { problem: "checksum", detail, ..Problem::default() });
                     return Ok(());
                 }
+            };
+            let Some((key, value)) = entry else {
+                if n != total {
+                    let detail = format!("{n} entries can be reached, the store counts {total}");
+                    self.found(table, index, Problem { problem: "checksum", detail, ..Problem::default() });
+                }
+                self.watch.finish(&label, n, "entries");
+                return Ok(());
+            };
+            if n > 0 && *key <= last[..] {
+                let detail = format!("key {} comes after key {}", hex(key), hex(&last));
+                self.found(table, index, Problem { problem: "checksum", detail, ..Problem::default() });
+                return Ok(());
             }
+            last.clear();
+            last.extend_from_slice(key);
+            visit(self, key, value)?;
             n += 1;
             if n % 4096 == 0 {
                 self.watch.step(&label, n, Some(total), "entries")?;
@@ -140,103 +219,95 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    fn rows(&mut self, table: &TableDef, indexes: &[&IndexDef]) -> Result<()> {
-        self.walk(table, None, table.rows(), &mut |check, key, _| {
+    /// Shows every row, with its decoded key, and finds those that cannot be read.
+    fn rows(
+        &mut self,
+        table: &TableDef,
+        visit: &mut dyn FnMut(&mut Self, &StoredRow, &str) -> Result<()>,
+    ) -> Result<()> {
+        self.walk(table, None, table.rows(), &mut |check, key, value| {
             check.report.rows += 1;
-            check.row(table, indexes, key)
+            let primary_key = table.key.show(key);
+            match stored::row_of(check.reader, table, key, value) {
+                Ok(row) => visit(check, &row, &primary_key),
+                Err(e) => {
+                    let detail = said(&e);
+                    let problem =
+                        Problem { problem: "bad_row_encoding", primary_key, detail, ..Problem::default() };
+                    check.found(table, None, problem);
+                    Ok(())
+                }
+            }
         })
     }
 
-    fn row(&mut self, table: &TableDef, indexes: &[&IndexDef], key: &[u8]) -> Result<()> {
-        let primary_key = table.key.show(key);
-        let row = match stored::load(self.reader, table, key) {
-            Ok(Some(row)) => row,
-            Ok(None) => return Ok(()),
-            Err(e) => {
-                let detail = said(&e);
-                self.found(
-                    table,
-                    None,
-                    Problem { problem: "bad_row_encoding", primary_key, detail, ..Problem::default() },
-                );
-                return Ok(());
-            }
-        };
+    fn nulls(&mut self, table: &TableDef, row: &StoredRow, primary_key: &str) {
         for (id, column) in table.live_columns() {
             if !column.nullable && row.values[usize::from(id.0)].is_null() {
-                let detail = format!("column \"{}\" is NULL", column.name);
-                let primary_key = primary_key.clone();
-                self.found(
-                    table,
-                    None,
-                    Problem { problem: "null_in_not_null", primary_key, detail, ..Problem::default() },
-                );
+                let problem = Problem {
+                    problem: "null_in_not_null",
+                    primary_key: primary_key.to_owned(),
+                    column: column.name.clone(),
+                    table_value: "NULL".to_owned(),
+                    detail: format!("column \"{}\" is NULL", column.name),
+                    ..Problem::default()
+                };
+                self.found(table, None, problem);
             }
         }
-        for index in indexes {
-            self.entry_of_row(table, index, &row, &primary_key)?;
-        }
-        Ok(())
     }
 
     /// The row's entry must be there as it should be.
-    fn entry_of_row(
-        &mut self,
-        table: &TableDef,
-        index: &IndexDef,
-        row: &StoredRow,
-        primary_key: &str,
-    ) -> Result<()> {
+    fn entry_of_row(&mut self, table: &TableDef, index: &IndexDef, row: &StoredRow, primary_key: &str) {
         let primary_key = primary_key.to_owned();
         let expected = match entry_of(table, index, &row.values, &row.rowkey) {
             Ok(Some(entry)) => entry,
-            Ok(None) => return Ok(()),
+            Ok(None) => return,
             Err(e) => {
                 let detail = said(&e);
-                self.found(
-                    table,
-                    Some(index),
-                    Problem { problem: "key_not_canonical", primary_key, detail, ..Problem::default() },
-                );
-                return Ok(());
+                let problem =
+                    Problem { problem: "key_not_canonical", primary_key, detail, ..Problem::default() };
+                return self.found(table, Some(index), problem);
             }
         };
-        let index_key = index.layout.show(&expected.key);
+        let index_key = shown_key(index, &expected.key);
+        let at = Problem { primary_key, index_key, ..Problem::default() };
         let problem = match self.reader.get(index.keyspace, &expected.key) {
-            Ok(Some(value)) if value == expected.value => return Ok(()),
-            Ok(Some(value)) => (
-                "index_value_differs",
-                format!("it holds {}, the row has {}", hex(value), hex(&expected.value)),
-            ),
-            Ok(None) => ("missing_index_entry", "the row has no entry".to_owned()),
-            Err(e) => ("checksum", said(&e)),
+            Ok(Some(value)) if value == expected.value => return,
+            Ok(Some(value)) => difference(self.reader, table, index, &expected, value, at),
+            Ok(None) => {
+                let detail = "the row has no entry".to_owned();
+                Problem { problem: "missing_index_entry", detail, ..at }
+            }
+            Err(e) => Problem { problem: "checksum", detail: said(&e), ..at },
         };
-        let (problem, detail) = problem;
-        self.found(
-            table,
-            Some(index),
-            Problem { problem, primary_key, index_key, detail, ..Problem::default() },
-        );
-        Ok(())
+        self.found(table, Some(index), problem);
     }
 
+    /// Each entry must be that of a row.
     fn entries(&mut self, table: &TableDef, index: &IndexDef) -> Result<()> {
         self.walk(table, Some(index), index.keyspace, &mut |check, key, value| {
             check.report.entries += 1;
-            let index_key = index.layout.show(key);
+            let index_key = shown_key(index, key);
             let parts = match open_entry(index, key, value) {
                 Ok(parts) => parts,
                 Err(e) => {
-                    let detail = said(&e);
-                    check.found(
-                        table,
-                        Some(index),
-                        Problem { problem: "bad_index_encoding", index_key, detail, ..Problem::default() },
-                    );
+                    // Unless the row that should have the entry has said it.
+                    let said_before =
+                        |p: &Problem| p.problem == "bad_index_encoding" && p.index_key == index_key;
+                    if !check.report.problems.iter().any(|p| p.index == index.name && said_before(p)) {
+                        let detail = said(&e);
+                        let problem = Problem {
+                            problem: "bad_index_encoding",
+                            index_key,
+                            detail,
+                            ..Problem::default()
+                        };
+                        check.found(table, Some(index), problem);
+                    }
                     return Ok(());
                 }
             };
-            let primary_key = table.key.show(parts.pointer);
             // Rows that cannot be read were reported when the table was walked.
             let expected = match stored::load(check.reader, table, parts.pointer) {
                 Err(_) => return Ok(()),
@@ -244,21 +315,47 @@ impl<'a> Checker<'a> {
                 Ok(Some(row)) => entry_of(table, index, &row.values, &row.rowkey).unwrap_or(None),
             };
             if expected.is_none_or(|entry| entry.key[..] != *key) {
-                let detail = "no row has this entry".to_owned();
-                check.found(
-                    table,
-                    Some(index),
-                    Problem {
-                        problem: "dangling_index_entry",
-                        primary_key,
-                        index_key,
-                        detail,
-                        ..Problem::default()
-                    },
-                );
+                let pointer = table.key.show(parts.pointer);
+                let said_before = |p: &Problem| p.index_key == index_key && p.index_value == pointer;
+                if check.report.problems.iter().any(|p| p.index == index.name && said_before(p)) {
+                    return Ok(());
+                }
+                let problem = Problem {
+                    problem: "dangling_index_entry",
+                    primary_key: pointer,
+                    index_key,
+                    detail: "no row has this entry".to_owned(),
+                    ..Problem::default()
+                };
+                check.found(table, Some(index), problem);
             }
             Ok(())
         })
+    }
+
+    /// Compares an index with what its rows add up to, and looks closer if they differ.
+    fn compare(&mut self, table: &TableDef, index: &IndexDef, expected: Digest) -> Result<()> {
+        let before = self.report.problems.len();
+        let mut digest = Digest::default();
+        self.walk(table, Some(index), index.keyspace, &mut |check, key, value| {
+            check.report.entries += 1;
+            digest.add(key, value);
+            Ok(())
+        })?;
+        if digest == expected || self.report.problems.len() > before {
+            return Ok(());
+        }
+        let (rows, entries) = (self.report.rows, self.report.entries);
+        // Rows that cannot be read have been reported.
+        self.walk(table, None, table.rows(), &mut |check, key, value| {
+            if let Ok(row) = stored::row_of(check.reader, table, key, value) {
+                check.entry_of_row(table, index, &row, &table.key.show(key));
+            }
+            Ok(())
+        })?;
+        self.entries(table, index)?;
+        (self.report.rows, self.report.entries) = (rows, entries);
+        Ok(())
     }
 
     /// Family entries of rows that are not there.
@@ -267,15 +364,73 @@ impl<'a> Checker<'a> {
             if let Ok(None) = check.reader.get(table.rows(), key) {
                 let detail = "a column family holds a row that the table does not".to_owned();
                 let primary_key = table.key.show(key);
-                check.found(
-                    table,
-                    None,
-                    Problem { problem: "orphan_data", primary_key, detail, ..Problem::default() },
-                );
+                let problem = Problem { problem: "orphan_data", primary_key, detail, ..Problem::default() };
+                check.found(table, None, problem);
             }
             Ok(())
         })
     }
+}
+
+/// How the entry that is there differs from the one that a row should have under the same key.
+fn difference(
+    reader: &dyn Reader,
+    table: &TableDef,
+    index: &IndexDef,
+    expected: &IndexEntry,
+    value: &[u8],
+    at: Problem,
+) -> Problem {
+    let (found, wanted) =
+        match (open_entry(index, &expected.key, value), open_entry(index, &expected.key, &expected.value)) {
+            (Ok(found), Ok(wanted)) => (found, wanted),
+            (Err(e), _) | (_, Err(e)) => {
+                return Problem { problem: "bad_index_encoding", detail: said(&e), ..at };
+            }
+        };
+    if found.pointer != wanted.pointer {
+        let other = stored::load(reader, table, found.pointer).ok().flatten();
+        let other = other.and_then(|row| entry_of(table, index, &row.values, &row.rowkey).ok().flatten());
+        let (problem, detail) = match other.is_some_and(|other| other.key == expected.key) {
+            true => ("duplicate_unique_value", "two rows have this key"),
+            false => ("index_value_differs", "the entry points at another row"),
+        };
+        let (index_value, table_value) = (table.key.show(found.pointer), table.key.show(wanted.pointer));
+        let (column, detail) = ("primary_rowkey".to_owned(), detail.to_owned());
+        return Problem { problem, column, table_value, index_value, detail, ..at };
+    }
+    let shown = |packed: &Option<PackedRow<'_>>, id| {
+        let value = packed.as_ref().map(|packed| packed.get(id, table.column(id).ty)).transpose();
+        value.map(|value| {
+            value.flatten().map_or_else(|| "NULL".to_owned(), |value| Literal(value).to_string())
+        })
+    };
+    let differing = || -> Result<Option<Problem>> {
+        let (found, wanted) = (found.include()?, wanted.include()?);
+        for &id in &index.include {
+            let (index_value, table_value) = (shown(&found, id)?, shown(&wanted, id)?);
+            if index_value != table_value {
+                let column = table.column_name(id).to_owned();
+                let detail = "the included column has another value".to_owned();
+                let problem = "index_value_differs";
+                return Ok(Some(Problem { problem, column, table_value, index_value, detail, ..at.clone() }));
+            }
+        }
+        Ok(None)
+    };
+    match differing() {
+        Ok(Some(problem)) => problem,
+        Ok(None) => {
+            let detail = format!("it holds {}, the row has {}", hex(value), hex(&expected.value));
+            Problem { problem: "index_value_differs", detail, ..at }
+        }
+        Err(e) => Problem { problem: "bad_index_encoding", detail: said(&e), ..at },
+    }
+}
+
+/// The layout's part of an entry's key.
+fn shown_key(index: &IndexDef, key: &[u8]) -> String {
+    index.layout.show(&key[..index.layout.len_in(key).unwrap_or(key.len())])
 }
 
 fn said(e: &Error) -> String {

@@ -1,8 +1,8 @@
 //! A statement's changes of rows → one atomic batch, index tables included.
 //!
 //! A [`RowWriter`] collects changes by rowkey, each with the row as it was read, so that several
-//! changes of one row become one. [`RowWriter::finish`] then writes what differs: families, index
-//! entries, and for everything that was read the expectation that it is still so.
+//! changes of one row become one. [`RowWriter::finish`] then writes what differs: families and index
+//! entries.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -143,7 +143,7 @@ impl<'a> RowWriter<'a> {
                 }
             }
         }
-        unique.verify(self.table, self.reader, batch)?;
+        unique.verify(self.table, self.reader)?;
         // A key that one row leaves and another takes must end up taken: deletes go first.
         batch.mutations.sort_by_key(|m| !matches!(m, crate::store::Mutation::Delete(..)));
         Ok(self.changes)
@@ -220,7 +220,7 @@ impl UniqueCheck {
         }
     }
 
-    fn verify(&self, table: &TableDef, reader: &dyn Reader, batch: &mut WriteBatch) -> Result<()> {
+    fn verify(&self, table: &TableDef, reader: &dyn Reader) -> Result<()> {
         for index in table.indexes.iter().filter(|i| i.unique) {
             for ((keyspace, key), rowkeys) in &self.puts {
                 if *keyspace != index.keyspace {
@@ -230,7 +230,6 @@ impl UniqueCheck {
                     return Err(duplicate_index_key(table, index, key, a, b));
                 }
                 let existing = reader.get(*keyspace, key)?;
-                batch.expect(*keyspace, key.clone(), existing.map(<[u8]>::to_vec));
                 let freed = self.deleted.contains(&(*keyspace, key.clone()));
                 if let Some(value) = existing
                     && !freed

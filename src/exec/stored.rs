@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::key::{ColumnId, Rowkey};
 use crate::row::{self, PackedRow};
 use crate::schema::{FamilyId, TableDef};
-use crate::store::{KeyspaceId, Reader, WriteBatch};
+use crate::store::{Reader, WriteBatch};
 use crate::value::Value;
 
 /// A row as read, with the bytes it was read from.
@@ -20,18 +20,17 @@ pub struct StoredRow {
 
 /// Reads a whole row. Errors: `Corrupt` when its bytes are not a row of this table.
 pub fn load(reader: &dyn Reader, table: &TableDef, rowkey: &[u8]) -> Result<Option<StoredRow>> {
-    load_with(table, rowkey, &|keyspace, key| Ok(reader.get(keyspace, key)?.map(<[u8]>::to_vec)))
+    match reader.get(table.rows(), rowkey)? {
+        Some(value) => row_of(reader, table, rowkey, value).map(Some),
+        None => Ok(None),
+    }
 }
 
-/// The value under a key, from whatever holds it.
-pub type Get<'a> = dyn Fn(KeyspaceId, &[u8]) -> Result<Option<Vec<u8>>> + 'a;
-
-/// Like [`load`], from anything that can get.
-pub fn load_with(table: &TableDef, rowkey: &[u8], get: &Get<'_>) -> Result<Option<StoredRow>> {
-    let Some(first) = get(table.rows(), rowkey)? else { return Ok(None) };
-    let mut sealed = vec![Some(first)];
+/// Like [`load`], of a row whose value in the default family is at hand.
+pub fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) -> Result<StoredRow> {
+    let mut sealed = vec![Some(value.to_vec())];
     for id in table.family_ids().skip(1) {
-        sealed.push(get(table.family(id).keyspace, rowkey)?);
+        sealed.push(reader.get(table.family(id).keyspace, rowkey)?.map(<[u8]>::to_vec));
     }
     let mut values = vec![Value::Null; table.columns.len()];
     for (id, bytes) in table.family_ids().zip(&sealed) {
@@ -40,7 +39,7 @@ pub fn load_with(table: &TableDef, rowkey: &[u8], get: &Get<'_>) -> Result<Optio
         }
     }
     decode_key(table, rowkey, &mut values)?;
-    Ok(Some(StoredRow { rowkey: rowkey.into(), values, sealed }))
+    Ok(StoredRow { rowkey: rowkey.into(), values, sealed })
 }
 
 /// Sets the columns that the rowkey gives back.
@@ -90,7 +89,7 @@ pub fn seal_family(table: &TableDef, family: FamilyId, values: &[Value]) -> Resu
     Ok(Some(row::seal(packed, table.family(family).compression)))
 }
 
-/// Writes the families of a row that differ from `old`, and expects what was read to be still there.
+/// Writes the families of a row that differ from `old`.
 pub fn write_row(
     table: &TableDef,
     rowkey: &Rowkey,
@@ -105,9 +104,6 @@ pub fn write_row(
             Some(values) => seal_family(table, id, values)?,
             None => None,
         };
-        if old.is_some() || id == FamilyId::DEFAULT {
-            batch.expect(keyspace, rowkey.clone(), before.cloned());
-        }
         match after {
             Some(after) if before == Some(&after) => {}
             Some(after) => batch.put(keyspace, rowkey.clone(), after),

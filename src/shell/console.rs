@@ -197,6 +197,10 @@ impl Console {
         self.statements += 1;
         let started = Instant::now();
         let outcome = self.session.execute(sql, params).map_err(RenderError::Query);
+        if matches!(&outcome, Ok(Outcome { tag: "CHECK", affected: Some(1..), .. })) {
+            // Nothing went wrong with the statement, but something is wrong.
+            self.failed = true;
+        }
         let printed = outcome.and_then(|outcome| print(self, outcome, started));
         self.progress.clear();
         match printed {

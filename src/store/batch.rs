@@ -1,5 +1,6 @@
-//! An atomic change: what must still be true, and what is then written.
+//! An atomic change: what it relies on, and what is then written.
 
+use super::Reads;
 use crate::key::Rowkey;
 
 /// A named, sorted space of keys: one per table family and one per index.
@@ -17,31 +18,20 @@ pub enum Mutation {
     Clear(KeyspaceId),
 }
 
-/// What a key must hold when the batch is applied, or the whole batch fails with
-/// [`Kind::Conflict`](crate::error::Kind::Conflict).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expectation {
-    /// Keyspace of the key.
-    pub keyspace: KeyspaceId,
-    /// The key.
-    pub key: Rowkey,
-    /// The value it must hold; `None`: it must not exist.
-    pub value: Option<Vec<u8>>,
-}
-
 /// Changes that become visible and durable together, or not at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteBatch {
-    /// Checked first, in the same atomic step.
-    pub expectations: Vec<Expectation>,
+    /// What the mutations were made from, checked first in the same atomic step: the whole batch fails with
+    /// [`Kind::Conflict`](crate::error::Kind::Conflict) if a later commit wrote into it.
+    pub reads: Reads,
     /// Applied in order: a later change of a key wins.
     pub mutations: Vec<Mutation>,
 }
 
 impl WriteBatch {
-    /// Nothing to check and nothing to write.
+    /// Writes nothing; what it read is then no matter to anybody.
     pub fn is_empty(&self) -> bool {
-        self.expectations.is_empty() && self.mutations.is_empty()
+        self.mutations.is_empty()
     }
 
     /// Writes a value.
@@ -57,10 +47,5 @@ impl WriteBatch {
     /// Removes every key of a keyspace.
     pub fn clear(&mut self, keyspace: KeyspaceId) {
         self.mutations.push(Mutation::Clear(keyspace));
-    }
-
-    /// Requires a key to hold this value (`None`: not to exist).
-    pub fn expect(&mut self, keyspace: KeyspaceId, key: impl Into<Rowkey>, value: Option<Vec<u8>>) {
-        self.expectations.push(Expectation { keyspace, key: key.into(), value });
     }
 }

@@ -11,9 +11,10 @@ use std::thread;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::rules::check_batch;
 use super::*;
 use crate::error::{Kind, Result, sqlstate};
-use crate::key::{End, Rowkey, hex};
+use crate::key::{End, Rowkey};
 use crate::txn::Transaction;
 
 const A: KeyspaceId = KeyspaceId(1);
@@ -43,10 +44,10 @@ fn overlay() -> Subject<OverlayStore> {
     // What a transaction has deleted must not show through.
     batch.put(A, "gone", b"base".to_vec());
     base.commit(batch).unwrap();
-    let mut txn = Transaction::new(base.snapshot().unwrap());
+    let mut txn = Transaction::new(Recording::new(base.snapshot().unwrap()));
     let mut batch = WriteBatch::default();
     batch.delete(A, "gone");
-    txn.apply(batch).unwrap();
+    txn.apply(batch);
     Subject { store: OverlayStore(Mutex::new(txn)), _directory: None }
 }
 
@@ -63,7 +64,9 @@ impl Store for OverlayStore {
     }
 
     fn commit(&self, batch: WriteBatch) -> Result<()> {
-        self.0.lock().unwrap().apply(batch)
+        check_batch(&batch)?;
+        self.0.lock().unwrap().apply(batch);
+        Ok(())
     }
 
     fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
@@ -79,14 +82,13 @@ macro_rules! conforms {
     };
 }
 
-conforms!(memory: get_put_delete_clear scans snapshots_are_stable batches_are_atomic expectations
+conforms!(memory: get_put_delete_clear scans snapshots_are_stable batches_are_atomic reads_are_guarded
     random_operations bulk_writes dropped_bulk_leaves_nothing concurrent_commits_all_land
     impossible_keys versions_grow entry_counts);
-conforms!(embedded: get_put_delete_clear scans snapshots_are_stable batches_are_atomic expectations
+conforms!(embedded: get_put_delete_clear scans snapshots_are_stable batches_are_atomic reads_are_guarded
     random_operations bulk_writes dropped_bulk_leaves_nothing concurrent_commits_all_land
     impossible_keys versions_grow entry_counts);
-conforms!(overlay: get_put_delete_clear scans snapshots_are_stable batches_are_atomic expectations
-    random_operations);
+conforms!(overlay: get_put_delete_clear scans snapshots_are_stable batches_are_atomic random_operations);
 
 fn batch(build: impl FnOnce(&mut WriteBatch)) -> WriteBatch {
     let mut batch = WriteBatch::default();
@@ -214,9 +216,9 @@ fn batches_are_atomic(store: &impl Store) {
         b.put(A, "a", b"2".to_vec());
         b.put(B, "b", b"2".to_vec());
         b.clear(A);
-        b.expect(B, "b", Some(b"never".to_vec()));
+        b.put(B, "", b"a key is not empty".to_vec());
     });
-    assert_eq!(store.commit(failing).unwrap_err().kind(), Kind::Conflict);
+    assert_eq!(store.commit(failing).unwrap_err().kind(), Kind::Invalid);
     assert_eq!(get_text(store, A, "a").as_deref(), Some("1"));
     assert_eq!(get_text(store, B, "b"), None);
     store
@@ -236,32 +238,61 @@ fn batches_are_atomic(store: &impl Store) {
     store.commit(WriteBatch::default()).unwrap();
 }
 
-fn expectations(store: &impl Store) {
-    let swap = |old: Option<&str>, new: &str| {
-        store.commit(batch(|b| {
-            b.expect(A, "k", old.map(|value| value.as_bytes().to_vec()));
-            b.put(A, "k", new.into());
-        }))
-    };
-    swap(None, "1").unwrap();
-    swap(Some("1"), "2").unwrap();
-    for old in [None, Some("1"), Some(""), Some("22")] {
-        let error = swap(old, "3").unwrap_err();
+/// A batch made of what `snapshot` shows in `range`.
+fn made_of(snapshot: &Arc<dyn Snapshot>, keyspace: KeyspaceId, range: KeyRange) -> WriteBatch {
+    let mut reads = Reads::new(snapshot.version());
+    reads.add(keyspace, range);
+    WriteBatch { reads, ..batch(|b| b.put(B, "made", b"of it".to_vec())) }
+}
+
+fn reads_are_guarded(store: &impl Store) {
+    put(store, A, "k", "1");
+    let old = store.snapshot().unwrap();
+    let made_of_old = |range| store.commit(made_of(&old, A, range));
+    made_of_old(KeyRange::all()).unwrap();
+    put(store, A, "k", "2");
+    put(store, A, "m", "2");
+    store.commit(batch(|b| b.delete(A, "p"))).unwrap();
+    for range in [KeyRange::all(), KeyRange::point("k"), KeyRange::new("l", "n"), KeyRange::point("m")] {
+        let error = made_of_old(range).unwrap_err();
         assert_eq!((error.kind(), error.sqlstate()), (Kind::Conflict, "40001"));
-        assert!(error.what().contains(&format!("key {} of keyspace 1", hex(b"k"))), "{error}");
         assert!(error.fix().is_some_and(|hint| hint.contains("retry")), "{error}");
     }
-    assert_eq!(get_text(store, A, "k").as_deref(), Some("2"));
-    store.commit(batch(|b| b.expect(KeyspaceId(99), "", None))).unwrap();
+    for range in [KeyRange::new("", "k"), KeyRange::new("l", "m"), KeyRange::from("q")] {
+        made_of_old(range).unwrap();
+    }
+    store.commit(made_of(&old, KeyspaceId(99), KeyRange::all())).unwrap();
+    store.commit(made_of(&store.snapshot().unwrap(), A, KeyRange::all())).unwrap();
+    // Whoever clears or loads a keyspace is taken to have written all of it.
+    let before = store.snapshot().unwrap();
+    store.commit(batch(|b| b.clear(A))).unwrap();
+    assert!(store.commit(made_of(&before, A, KeyRange::point("z"))).is_err());
+    let before = store.snapshot().unwrap();
+    let mut bulk = store.bulk().unwrap();
+    bulk.put(A, b"a", b"1").unwrap();
+    bulk.check(&made_of(&before, A, KeyRange::all()).reads).unwrap();
+    assert!(bulk.check(&made_of(&old, A, KeyRange::point("k")).reads).is_err());
+    bulk.commit().unwrap();
+    assert!(store.commit(made_of(&before, A, KeyRange::point("z"))).is_err());
+    // What came to nothing is in nobody's way.
+    let before = store.snapshot().unwrap();
+    store.commit(batch(|b| b.put(A, "", Vec::new()))).unwrap_err();
+    let mut bulk = store.bulk().unwrap();
+    bulk.put(A, b"b", b"1").unwrap();
+    drop(bulk);
+    store.commit(made_of(&before, A, KeyRange::all())).unwrap();
+    store.commit(batch(|b| b.delete(KeyspaceId(98), "nothing there"))).unwrap();
+    let after = store.snapshot().unwrap();
+    store.commit(made_of(&after, KeyspaceId(98), KeyRange::all())).unwrap();
 }
 
 fn versions_grow(store: &impl Store) {
     let version = || store.snapshot().unwrap().version();
-    let first = version();
+    let before = store.snapshot().unwrap();
     put(store, A, "a", "1");
     let second = version();
-    assert!(second > first);
-    store.commit(batch(|b| b.expect(A, "a", None))).unwrap_err();
+    assert!(second > before.version());
+    store.commit(made_of(&before, A, KeyRange::all())).unwrap_err();
     assert_eq!(version(), second, "a refused batch is no commit");
 }
 
@@ -342,13 +373,11 @@ fn concurrent_commits_all_land(store: &impl Store) {
     const THREADS: u32 = 8;
     const COMMITS: u32 = 25;
     let increment = || loop {
-        let old = get(&store.snapshot().unwrap(), A, b"hits");
-        let hits: u32 = old.as_ref().map_or(0, |text| String::from_utf8_lossy(text).parse().unwrap());
-        let swap = batch(|b| {
-            b.expect(A, "hits", old);
-            b.put(A, "hits", (hits + 1).to_string().into_bytes());
-        });
-        match store.commit(swap) {
+        let recording: Arc<Recording> = Recording::new(store.snapshot().unwrap()).into();
+        let old = get(&(recording.clone() as Arc<dyn Snapshot>), A, b"hits");
+        let hits: u32 = old.map_or(0, |text| String::from_utf8_lossy(&text).parse().unwrap());
+        let put = batch(|b| b.put(A, "hits", (hits + 1).to_string().into_bytes()));
+        match store.commit(WriteBatch { reads: recording.reads(), ..put }) {
             Ok(()) => break,
             Err(e) => assert_eq!(e.kind(), Kind::Conflict, "{e}"),
         }
@@ -390,13 +419,8 @@ fn some_batch() -> impl Strategy<Value = WriteBatch> {
         1..8 => Mutation::Delete(keyspace, key.into()),
         _ => Mutation::Put(keyspace, key.into(), value),
     });
-    let expectation = (some_keyspace(), some_key()).prop_map(|(keyspace, key)| Expectation {
-        keyspace,
-        key: key.into(),
-        value: None,
-    });
-    (prop::collection::vec(expectation, 0..2), prop::collection::vec(mutation, 0..12))
-        .prop_map(|(expectations, mutations)| WriteBatch { expectations, mutations })
+    prop::collection::vec(mutation, 0..12)
+        .prop_map(|mutations| WriteBatch { mutations, ..WriteBatch::default() })
 }
 
 fn some_range() -> impl Strategy<Value = KeyRange> {
@@ -407,12 +431,7 @@ fn some_range() -> impl Strategy<Value = KeyRange> {
     })
 }
 
-/// Returns whether the batch applies.
-fn apply_to_model(model: &mut Model, batch: &WriteBatch) -> bool {
-    let holds = |e: &Expectation| model.get(&(e.keyspace, e.key.clone())) == e.value.as_ref();
-    if !batch.expectations.iter().all(holds) {
-        return false;
-    }
+fn apply_to_model(model: &mut Model, batch: &WriteBatch) {
     for mutation in batch.mutations.clone() {
         match mutation {
             Mutation::Put(keyspace, key, value) => drop(model.insert((keyspace, key), value)),
@@ -420,7 +439,6 @@ fn apply_to_model(model: &mut Model, batch: &WriteBatch) -> bool {
             Mutation::Clear(keyspace) => model.retain(|(other, _), _| *other != keyspace),
         }
     }
-    true
 }
 
 fn agrees_with_model(snapshot: &Arc<dyn Snapshot>, model: &Model, keyspace: KeyspaceId, range: &KeyRange) {
@@ -445,7 +463,8 @@ fn random_operations(store: &impl Store) {
         let mut model = Model::new();
         for (batch, keyspace, range, key) in steps {
             let (old, old_model) = (store.snapshot().unwrap(), model.clone());
-            assert_eq!(store.commit(batch.clone()).is_ok(), apply_to_model(&mut model, &batch), "{batch:?}");
+            apply_to_model(&mut model, &batch);
+            store.commit(batch).unwrap();
             let new = store.snapshot().unwrap();
             for (snapshot, model) in [(&old, &old_model), (&new, &model)] {
                 agrees_with_model(snapshot, model, keyspace, &KeyRange::all());

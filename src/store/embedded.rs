@@ -39,6 +39,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use heed::types::{Bytes, DecodeIgnore};
 use heed::{CommitOrAbort, CommitToken, Env, EnvFlags, EnvOpenOptions, MdbError, OnCommit, WithoutTls};
 
+use super::recent::Recent;
 use super::rules::check_batch;
 use super::{Atomicity, BulkWriter, Capabilities, KEY_BYTES_MAX, KeyspaceId, Snapshot, Store, WriteBatch};
 use crate::error::{Error, Kind, Result, sqlstate};
@@ -100,6 +101,7 @@ struct Shared {
     keyspaces: RwLock<Arc<Keyspaces>>,
     /// Read transactions to be used again; see [`snapshot`].
     idle: Mutex<Vec<Arc<View>>>,
+    recent: Mutex<Recent>,
     durability: Durability,
     _directory: Directory,
 }
@@ -122,7 +124,14 @@ impl EmbeddedStore {
             directory.finish()?;
         }
         let durability = options.durability;
-        let shared = Shared { env, keyspaces, idle: Mutex::default(), durability, _directory: directory };
+        let shared = Shared {
+            env,
+            keyspaces,
+            idle: Mutex::default(),
+            recent: Mutex::default(),
+            durability,
+            _directory: directory,
+        };
         Ok(EmbeddedStore { shared: Arc::new(shared), queue: CommitQueue::default() })
     }
 

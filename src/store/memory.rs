@@ -9,10 +9,11 @@ use imbl::OrdMap;
 use imbl::ordmap::RangedIter;
 use imbl::shared_ptr::DefaultSharedPtr;
 
-use super::rules::{bounds, check_batch, check_entry, check_expectations};
+use super::recent::{Recent, Recorder, Touched};
+use super::rules::{bounds, check_batch, check_entry};
 use super::{
     Atomicity, BulkWriter, Capabilities, Cursor, Direction, Entry, KEY_BYTES_MAX, KeyspaceId, Mutation,
-    Reader, Snapshot, Store, WriteBatch,
+    Reader, Reads, Snapshot, Store, WriteBatch,
 };
 use crate::error::Result;
 use crate::key::{KeyRange, Rowkey};
@@ -21,7 +22,7 @@ use crate::key::{KeyRange, Rowkey};
 #[derive(Default)]
 pub struct MemoryStore {
     /// Held from before a writer copies `current` until it has installed its copy.
-    writer: Mutex<()>,
+    writer: Mutex<Recent>,
     current: Mutex<State>,
 }
 
@@ -43,9 +44,18 @@ impl MemoryStore {
         lock(&self.current).clone()
     }
 
-    fn install(&self, mut state: State) {
+    /// Waits for its turn; a copy of what is committed, to be changed and installed.
+    fn next(&self) -> (State, Recorder<'_>) {
+        let recent = lock(&self.writer);
+        let mut state = self.current();
         state.version += 1;
+        let recorder = Recorder::new(recent, state.version);
+        (state, recorder)
+    }
+
+    fn install(&self, state: State, recorder: Recorder<'_>) {
         *lock(&self.current) = state;
+        recorder.keep();
     }
 }
 
@@ -65,17 +75,17 @@ impl Store for MemoryStore {
 
     fn commit(&self, batch: WriteBatch) -> Result<()> {
         check_batch(&batch)?;
-        let _writer = lock(&self.writer);
-        let mut state = self.current();
-        check_expectations(&batch.expectations, |keyspace, key| Ok(state.get(keyspace, key)))?;
+        let (mut state, mut recorder) = self.next();
+        recorder.check(&batch.reads)?;
+        recorder.record(&batch.mutations);
         batch.mutations.into_iter().for_each(|mutation| state.apply(mutation));
-        self.install(state);
+        self.install(state, recorder);
         Ok(())
     }
 
     fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
-        let writer = lock(&self.writer);
-        Ok(Box::new(MemoryBulk { state: self.current(), store: self, _writer: writer }))
+        let (state, recorder) = self.next();
+        Ok(Box::new(MemoryBulk { state, store: self, recorder, touched: Touched::default() }))
     }
 }
 
@@ -163,7 +173,8 @@ impl Cursor for MemoryCursor<'_> {
 struct MemoryBulk<'s> {
     state: State,
     store: &'s MemoryStore,
-    _writer: MutexGuard<'s, ()>,
+    recorder: Recorder<'s>,
+    touched: Touched,
 }
 
 impl BulkWriter for MemoryBulk<'_> {
@@ -173,17 +184,24 @@ impl BulkWriter for MemoryBulk<'_> {
 
     fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
         check_entry(keyspace, key, value)?;
+        self.touched.add(keyspace, key);
         self.state.keyspaces.entry(keyspace).or_default().insert(key.into(), value.into());
         Ok(())
     }
 
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
+        self.touched.add(keyspace, key);
         self.state.delete(keyspace, key);
         Ok(())
     }
 
-    fn commit(self: Box<Self>) -> Result<()> {
-        self.store.install(self.state);
+    fn check(&self, reads: &Reads) -> Result<()> {
+        self.recorder.check(reads)
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        self.recorder.record_touched(self.touched);
+        self.store.install(self.state, self.recorder);
         Ok(())
     }
 }

@@ -12,17 +12,22 @@ mod batch;
 #[cfg(test)]
 mod conformance;
 mod embedded;
+mod failing;
 mod memory;
+mod reads;
+mod recent;
 mod rules;
 mod traced;
 
-pub use batch::{Expectation, KeyspaceId, Mutation, WriteBatch};
+pub use batch::{KeyspaceId, Mutation, WriteBatch};
 pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore};
+pub use failing::{FailingStore, Fuse};
 pub use memory::MemoryStore;
+pub use reads::{Reads, Recording};
 pub use rules::KEY_BYTES_MAX;
 pub use traced::{Trace, TracedStore};
 
-pub(crate) use rules::{bounds, check_expectations};
+pub(crate) use rules::bounds;
 
 use std::sync::Arc;
 
@@ -69,11 +74,11 @@ pub trait Store: Send + Sync {
     /// Checks and applies `batch` in one atomic step; durable when it returns, unless the engine
     /// was opened with a relaxed durability.
     ///
-    /// Errors: `Conflict` when an expectation does not hold, `Invalid` when a key is too long,
+    /// Errors: `Conflict` when a later commit wrote into what the batch read, `Invalid` when a key is too long,
     /// `Unavailable` when the disk refuses. On any error nothing was written.
     fn commit(&self, batch: WriteBatch) -> Result<()>;
 
-    /// Opens the bulk door: many entries, one atomic step, no expectations.
+    /// Opens the bulk door: many entries, one atomic step.
     /// Other writers wait until it is committed or dropped.
     fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>>;
 }
@@ -89,6 +94,10 @@ pub trait BulkWriter {
     /// Removes a key; no error if it is not there.
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()>;
 
+    /// Errors: `Conflict` when a commit later than `reads` wrote into them. Until this writer ends, there
+    /// will be no other one.
+    fn check(&self, reads: &Reads) -> Result<()>;
+
     /// Makes everything visible and durable.
     fn commit(self: Box<Self>) -> Result<()>;
 }
@@ -97,6 +106,11 @@ pub trait BulkWriter {
 pub trait Snapshot: Send + Sync {
     /// One thread's way in. Hold it for one batch of rows, not for longer.
     fn reader(&self) -> Result<Box<dyn Reader + '_>>;
+
+    /// A way in for estimates, which no answer depends on: nobody remembers what is read.
+    fn unrecorded(&self) -> Result<Box<dyn Reader + '_>> {
+        self.reader()
+    }
 
     /// Number of commits this view includes: grows with every commit.
     fn version(&self) -> u64;

@@ -2,8 +2,8 @@
 
 use std::ops::Bound;
 
-use super::{Expectation, KeyspaceId, Mutation, WriteBatch};
-use crate::error::{Error, Kind, Result, sqlstate};
+use super::{KeyspaceId, Mutation, WriteBatch};
+use crate::error::{Error, Result, sqlstate};
 use crate::key::{End, KeyRange, hex};
 
 /// Longest key of the local engines, in bytes: two keys of this length fit a 4 KiB page of LMDB. The
@@ -42,37 +42,6 @@ pub(super) fn check_batch(batch: &WriteBatch) -> Result<()> {
         Mutation::Put(keyspace, key, value) => check_entry(*keyspace, key, value),
         Mutation::Delete(..) | Mutation::Clear(_) => Ok(()),
     })
-}
-
-/// Every key holds what is expected of it, as read through `get`.
-///
-/// Errors: `Conflict` naming the first key that does not; whatever `get` fails with.
-pub(crate) fn check_expectations<V: AsRef<[u8]>>(
-    expectations: &[Expectation],
-    mut get: impl FnMut(KeyspaceId, &[u8]) -> Result<Option<V>>,
-) -> Result<()> {
-    for expected in expectations {
-        let found = get(expected.keyspace, &expected.key)?;
-        let found = found.as_ref().map(V::as_ref);
-        if found != expected.value.as_deref() {
-            return Err(conflict(expected, found.is_some()));
-        }
-    }
-    Ok(())
-}
-
-fn conflict(expected: &Expectation, exists: bool) -> Error {
-    let what = match (&expected.value, exists) {
-        (None, _) => "exists already",
-        (Some(_), true) => "holds another value",
-        (Some(_), false) => "is gone",
-    };
-    Error::new(
-        Kind::Conflict,
-        format!("conflict: key {} of keyspace {} {what}", expected.key.hex(), expected.keyspace.0),
-    )
-    .why("another transaction changed it after this one read it")
-    .hint("retry the transaction")
 }
 
 /// `range` as bounds that never name the empty key, which LMDB refuses to look up.

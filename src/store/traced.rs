@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{BulkWriter, Capabilities, KeyspaceId, Mutation, Snapshot, Store, WriteBatch};
+use super::{BulkWriter, Capabilities, KeyspaceId, Mutation, Reads, Snapshot, Store, WriteBatch};
 use crate::error::Result;
 
 /// Mutations in the order of their commits. Clones share it.
@@ -77,6 +77,10 @@ impl BulkWriter for TracedBulk<'_> {
         self.inner.delete(keyspace, key)?;
         self.mutations.push(Mutation::Delete(keyspace, key.into()));
         Ok(())
+    }
+
+    fn check(&self, reads: &Reads) -> Result<()> {
+        self.inner.check(reads)
     }
 
     fn commit(self: Box<Self>) -> Result<()> {

@@ -26,6 +26,10 @@ impl Snapshot for Overlay {
         Ok(Box::new(OverlayReader { base: self.base.reader()?, buffer: &self.buffer }))
     }
 
+    fn unrecorded(&self) -> Result<Box<dyn Reader + '_>> {
+        Ok(Box::new(OverlayReader { base: self.base.unrecorded()?, buffer: &self.buffer }))
+    }
+
     /// The version of the base: own writes are no commit yet.
     fn version(&self) -> u64 {
         self.base.version()

@@ -2,12 +2,16 @@
 
 mod bulk;
 mod carets;
+mod check;
 mod cli;
 mod concurrent;
+mod crash;
+mod dice;
 mod examples;
 mod goldens;
 mod hostile;
 mod indexes;
+mod isolation;
 mod layers;
 mod plans;
 mod reopen;

@@ -179,6 +179,6 @@ fn fill(view: &View, table: &TableDef, copy: &TableDef, db: &Database) -> Result
         }
         n += 1;
     }
-    loader.commit()?;
+    loader.commit(|_| Ok(()))?;
     Ok(every)
 }

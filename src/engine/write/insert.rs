@@ -11,7 +11,7 @@ use crate::engine::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::RowWriter;
 use crate::key::{ColumnId, Rowkey};
-use crate::schema::{IndexId, TableDef};
+use crate::schema::{IndexId, IndexState, TableDef};
 use crate::sql::{Insert, InsertMode, InsertSource, is_default, name_of, parse_query, span_of, span_of_name};
 use crate::store::WriteBatch;
 use crate::value::Value;
@@ -172,7 +172,9 @@ impl Arbiter {
             target.iter().map(|name| view.column(table, name)).collect::<Result<_>>()?;
         let named =
             |key: &[ColumnId]| target.is_empty() || key.iter().copied().collect::<HashSet<_>>() == columns;
-        let unique = table.indexes.iter().filter(|i| i.unique && named(&i.layout.columns()));
+        // One that is not Ready does not know every row.
+        let unique = table.indexes.iter().filter(|i| i.unique && i.state == IndexState::Ready);
+        let unique = unique.filter(|i| named(&i.layout.columns()));
         let arbiter =
             Arbiter { rowkey: named(&table.key.columns()), indexes: unique.map(|i| i.id).collect() };
         if arbiter.rowkey || !arbiter.indexes.is_empty() {

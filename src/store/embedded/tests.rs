@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::error::sqlstate;
 use crate::key::KeyRange;
-use crate::store::Direction;
+use crate::store::{Direction, Reads};
 
 const A: KeyspaceId = KeyspaceId(1);
 const B: KeyspaceId = KeyspaceId(2);
@@ -270,30 +270,28 @@ fn a_flipped_byte_of_a_value_is_corrupt_and_named() {
     let reader = snapshot.reader().unwrap();
     let mut cursor = reader.cursor(A, &KeyRange::all(), Direction::Reverse).unwrap();
     let by_cursor = cursor.next().unwrap_err();
-    let mut batch = WriteBatch::default();
-    batch.expect(A, "hurt", Some(b"a value found nowhere else".to_vec()));
-    let by_expectation = store.commit(batch).unwrap_err();
-    for error in [by_get, by_cursor, by_expectation] {
+    let by_bulk = store.bulk().unwrap().get(A, b"hurt").unwrap_err();
+    for error in [by_get, by_cursor, by_bulk] {
         assert_eq!(error.kind(), Kind::Corrupt);
         assert_eq!(error.what(), "entry 68757274 of keyspace 1 is damaged");
     }
 }
 
 #[test]
-fn a_failed_expectation_does_not_fail_its_neighbours() {
+fn a_refused_batch_does_not_fail_its_neighbours() {
     let place = Place::new();
     let store = place.open().unwrap();
-    let mut group = vec![WriteBatch::default(); 4];
+    let version = store.snapshot().unwrap().version();
+    let mut group = vec![WriteBatch { reads: Reads::new(version), ..WriteBatch::default() }; 4];
     group[0].put(A, "a", b"1".to_vec());
     group[1].put(A, "b", b"1".to_vec());
-    group[1].expect(A, "a", None);
-    group[2].expect(A, "a", Some(b"1".to_vec()));
+    group[1].reads.add(A, KeyRange::point("a"));
+    group[2].reads.add(A, KeyRange::point("b"));
     group[2].put(B, "c", b"1".to_vec());
     group[3].put(A, "d", b"1".to_vec());
-    let version = store.snapshot().unwrap().version();
     let results = Writer::apply_group(&store.shared, &group);
     let kinds: Vec<_> = results.into_iter().map(|result| result.err().map(|e| e.kind())).collect();
-    assert_eq!(kinds, [None, Some(Kind::Conflict), None, None], "each sees what the ones before it wrote");
+    assert_eq!(kinds, [None, Some(Kind::Conflict), None, None], "each minds what the ones before it wrote");
     assert_eq!(get(&store, A, "b").unwrap(), None);
     assert_eq!(get(&store, B, "c").unwrap(), Some(b"1".to_vec()));
     assert_eq!(get(&store, A, "d").unwrap(), Some(b"1".to_vec()));

@@ -12,13 +12,16 @@ use heed::{CommitOrAbort, PutFlags, RwTxn};
 use super::seal::{seal, unseal};
 use super::{Keyspace, Keyspaces, Shared, explain};
 use crate::error::{Error, Result};
-use crate::store::rules::{check_entry, check_expectations};
-use crate::store::{BulkWriter, KeyspaceId, Mutation, WriteBatch};
+use crate::store::recent::{Recorder, Touched};
+use crate::store::rules::check_entry;
+use crate::store::{BulkWriter, KeyspaceId, Mutation, Reads, WriteBatch};
 
 /// An open write transaction; dropped, it leaves nothing behind.
 pub(super) struct Writer<'s> {
     shared: &'s Shared,
     txn: RwTxn<'s>,
+    /// Held a little longer than the transaction, so that the next writer finds this one's keys recorded.
+    recorder: Recorder<'s>,
     /// The committed keyspaces, and those this transaction has created.
     keyspaces: Arc<Keyspaces>,
     has_created: bool,
@@ -33,15 +36,17 @@ impl<'s> Writer<'s> {
     /// Waits for its turn and begins.
     pub(super) fn begin(shared: &'s Shared) -> LmdbResult<Self> {
         let txn = shared.env.write_txn()?;
+        let recent = shared.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recorder = Recorder::new(recent, txn.id() as u64);
         shared.end_idle();
         // Read after the lock is ours: only writers add keyspaces.
         let keyspaces = shared.keyspaces();
-        Ok(Writer { shared, txn, keyspaces, has_created: false, sealed: Vec::new() })
+        Ok(Writer { shared, txn, recorder, keyspaces, has_created: false, sealed: Vec::new() })
     }
 
-    /// Applies each batch whose expectations hold, in order, in one transaction with one flush.
+    /// Applies each batch whose reads still hold, in order, in one transaction with one flush.
     ///
-    /// One result per batch. A batch whose expectations fail is left out and spoils no other; a
+    /// One result per batch. A batch whose reads do not hold is left out and spoils no other; a
     /// failure of the disk fails them all, and nothing is written.
     pub(super) fn apply_group(shared: &'s Shared, group: &[WriteBatch]) -> Vec<Result<()>> {
         Self::try_group(shared, group).unwrap_or_else(|e| group.iter().map(|_| Err(explain(&e))).collect())
@@ -51,8 +56,9 @@ impl<'s> Writer<'s> {
         let mut writer = Self::begin(shared)?;
         let mut results = Vec::with_capacity(group.len());
         for batch in group {
-            let checked = check_expectations(&batch.expectations, |keyspace, key| writer.get(keyspace, key));
+            let checked = writer.recorder.check(&batch.reads);
             if checked.is_ok() {
+                writer.recorder.record(&batch.mutations);
                 writer.apply(&batch.mutations)?;
             }
             results.push(checked);
@@ -123,12 +129,17 @@ impl<'s> Writer<'s> {
     }
 
     fn commit(self) -> LmdbResult<()> {
-        if !self.has_created {
-            return self.txn.commit();
+        if self.has_created {
+            let mut keyspaces = self.shared.keyspaces.write().unwrap_or_else(PoisonError::into_inner);
+            self.txn.commit()?;
+            *keyspaces = self.keyspaces;
+        } else {
+            self.txn.commit()?;
         }
-        let mut keyspaces = self.shared.keyspaces.write().unwrap_or_else(PoisonError::into_inner);
-        self.txn.commit()?;
-        *keyspaces = self.keyspaces;
+        // A transaction that changed no page was no commit, and its number is given out again.
+        if self.shared.env.info().last_txn_id as u64 == self.recorder.version() {
+            self.recorder.keep();
+        }
         Ok(())
     }
 }
@@ -138,11 +149,12 @@ pub(super) struct Bulk<'s> {
     writer: Writer<'s>,
     /// No key of the keyspace is greater than this.
     tails: HashMap<KeyspaceId, Vec<u8>>,
+    touched: Touched,
 }
 
 impl<'s> Bulk<'s> {
     pub(super) fn new(writer: Writer<'s>) -> Self {
-        Bulk { writer, tails: HashMap::new() }
+        Bulk { writer, tails: HashMap::new(), touched: Touched::default() }
     }
 
     /// Whether `key` lies past the end of its keyspace, which it then becomes.
@@ -169,15 +181,22 @@ impl BulkWriter for Bulk<'_> {
 
     fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
         check_entry(keyspace, key, value)?;
+        self.touched.add(keyspace, key);
         let flags = if self.extends(keyspace, key)? { PutFlags::APPEND } else { PutFlags::empty() };
         Ok(self.writer.put(keyspace, key, value, flags)?)
     }
 
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
+        self.touched.add(keyspace, key);
         self.writer.delete(keyspace, key).map_err(Error::from)
     }
 
-    fn commit(self: Box<Self>) -> Result<()> {
+    fn check(&self, reads: &Reads) -> Result<()> {
+        self.writer.recorder.check(reads)
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        self.writer.recorder.record_touched(self.touched);
         self.writer.commit().map_err(Error::from)
     }
 }

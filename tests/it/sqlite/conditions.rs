@@ -1,7 +1,7 @@
 //! Conditions as the index family writes them.
 
-use super::dice::Dice;
 use super::tables::{COLUMNS, integer, real, text};
+use crate::dice::Dice;
 
 const COMPARE: [&str; 7] = ["=", "<>", "<", "<=", ">", ">=", "!="];
 

@@ -10,7 +10,6 @@
 
 mod answers;
 mod conditions;
-mod dice;
 mod questions;
 mod scripts;
 mod tables;
@@ -18,7 +17,7 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use dice::Dice;
+use crate::dice::{Dice, setting};
 use world::World;
 
 /// What became of the questions.
@@ -70,10 +69,6 @@ impl Tally {
             self.refused.keys().filter(|why| !allowed.iter().any(|a| why.contains(a))).collect();
         assert!(unknown.is_empty(), "refused for other reasons, seed {seed}: {unknown:?}");
     }
-}
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 /// What SQLite answers and SQL does not: SQLite makes NULL of it.

@@ -5,10 +5,10 @@
 
 use super::answers::{difference, sqlite};
 use super::conditions;
-use super::dice::Dice;
 use super::tables::{COLUMNS, TABLES, integer, real, text};
 use super::world::World;
 use super::{DIVISION, INTEGER, Tally};
+use crate::dice::Dice;
 
 /// A query, and the output columns whose order counts.
 pub struct Question {

@@ -3,9 +3,9 @@
 use super::Tally;
 use super::answers::{self, difference};
 use super::conditions;
-use super::dice::Dice;
 use super::tables::{self, COLUMNS};
 use super::world::World;
+use crate::dice::Dice;
 
 /// Statements of one script.
 const STATEMENTS: usize = 40;

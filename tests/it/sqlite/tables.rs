@@ -1,6 +1,6 @@
 //! Tables, rows, indexes and views of the index family.
 
-use super::dice::Dice;
+use crate::dice::Dice;
 
 /// How many tables there are: `tab0`, `tab1`, ...
 pub const TABLES: usize = 3;

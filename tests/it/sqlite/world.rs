@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use rowkeydb::{Database, Error, Session};
 
 use super::answers::{self, Rows};
-use super::dice::Dice;
 use super::{conditions, tables};
+use crate::dice::Dice;
 
 /// The same tables in SQLite and here, with and without index tables.
 pub struct World {

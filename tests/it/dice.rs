@@ -1,4 +1,4 @@
-//! Chance from a seed.
+//! Chance from a seed, and settings of how much of it.
 
 use proptest::prelude::RngExt;
 use proptest::test_runner::{RngAlgorithm, TestRng};
@@ -36,4 +36,9 @@ impl Dice {
             items.swap(i, self.below(i + 1));
         }
     }
+}
+
+/// A number from the environment.
+pub fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

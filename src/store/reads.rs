@@ -1,0 +1,327 @@
+//! What a change relies on: the keys and key ranges that were read for it.
+//!
+//! A [`Recording`] is a snapshot that remembers what is read through it: each GET as one key, each walk as
+//! the range from where it began to where it stopped. The [`Reads`] go into the
+//! [`WriteBatch`](super::WriteBatch) made of them, and the store refuses the batch when a later commit wrote
+//! into one of them. So a batch lands only where its reads would give the same again, and transactions are
+//! serializable in the order of their commits: no lost update, no write skew, no phantom.
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Included, Unbounded};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Cursor, Direction, Entry, KeyspaceId, Reader, Snapshot};
+use crate::error::Result;
+use crate::key::{End, KeyRange, Rowkey};
+
+/// Ranges kept of one keyspace (count); beyond it neighbours are joined, gaps included.
+const RANGES_MAX: usize = 8192;
+
+/// Key ranges that nobody may have written into since `since`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Version of the snapshot they were read from.
+    since: u64,
+    /// Sorted, disjoint ranges by their start.
+    keyspaces: BTreeMap<KeyspaceId, BTreeMap<Rowkey, End>>,
+}
+
+impl Reads {
+    /// Nothing yet, of a snapshot of this version.
+    pub fn new(since: u64) -> Reads {
+        Reads { since, keyspaces: BTreeMap::new() }
+    }
+
+    /// Version of the snapshot they were read from.
+    pub fn since(&self) -> u64 {
+        self.since
+    }
+
+    /// Adds a range, joined with those it touches. Beyond a limit per keyspace ranges become coarser,
+    /// never fewer keys.
+    pub fn add(&mut self, keyspace: KeyspaceId, range: KeyRange) {
+        if range.is_empty() {
+            return;
+        }
+        let ranges = self.keyspaces.entry(keyspace).or_default();
+        let KeyRange { mut start, mut end } = range;
+        if let Some((first, reach)) = ranges.range::<[u8], _>((Unbounded, Included(&start[..]))).next_back()
+            && reaches(reach, &start)
+        {
+            if *reach >= end {
+                return;
+            }
+            start = first.clone();
+        }
+        while let Some((next, reach)) = ranges.range::<[u8], _>((Included(&start[..]), Unbounded)).next()
+            && reaches(&end, next)
+        {
+            end = end.max(reach.clone());
+            let next = next.clone();
+            ranges.remove(&next);
+        }
+        ranges.insert(start, end);
+        if ranges.len() > RANGES_MAX {
+            halve(ranges);
+        }
+    }
+
+    /// `key` was read, or something around it.
+    pub fn contains(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
+        let Some(ranges) = self.keyspaces.get(&keyspace) else { return false };
+        match ranges.range::<[u8], _>((Unbounded, Included(key))).next_back() {
+            Some((_, End::Before(end))) => *key < **end,
+            Some((_, End::Open)) => true,
+            None => false,
+        }
+    }
+
+    /// Keyspaces that something was read of.
+    pub fn keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
+        self.keyspaces.keys().copied()
+    }
+}
+
+/// A range that ends there touches one that starts at `key`.
+fn reaches(end: &End, key: &Rowkey) -> bool {
+    match end {
+        End::Before(end) => end >= key,
+        End::Open => true,
+    }
+}
+
+/// Joins every second range with the one before it.
+fn halve(ranges: &mut BTreeMap<Rowkey, End>) {
+    let all: Vec<(Rowkey, End)> = std::mem::take(ranges).into_iter().collect();
+    for pair in all.chunks(2) {
+        ranges.insert(pair[0].0.clone(), pair[pair.len() - 1].1.clone());
+    }
+}
+
+/// A snapshot that remembers what is read through it.
+pub struct Recording {
+    base: Arc<dyn Snapshot>,
+    reads: Mutex<Reads>,
+}
+
+impl Recording {
+    /// Records what is read of `base` from now on.
+    pub fn new(base: Arc<dyn Snapshot>) -> Recording {
+        let reads = Mutex::new(Reads::new(base.version()));
+        Recording { base, reads }
+    }
+
+    /// Counts a key as read.
+    pub fn rely_on(&self, keyspace: KeyspaceId, key: &[u8]) {
+        lock(&self.reads).add(keyspace, KeyRange::point(key));
+    }
+
+    /// What was read so far.
+    pub fn reads(&self) -> Reads {
+        lock(&self.reads).clone()
+    }
+}
+
+/// Every change of the reads leaves them whole, so a panic elsewhere cannot have spoilt them.
+fn lock(reads: &Mutex<Reads>) -> MutexGuard<'_, Reads> {
+    reads.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Snapshot for Recording {
+    fn reader(&self) -> Result<Box<dyn Reader + '_>> {
+        Ok(Box::new(RecordingReader { base: self.base.reader()?, reads: &self.reads }))
+    }
+
+    fn unrecorded(&self) -> Result<Box<dyn Reader + '_>> {
+        self.base.unrecorded()
+    }
+
+    fn version(&self) -> u64 {
+        self.base.version()
+    }
+}
+
+struct RecordingReader<'s> {
+    base: Box<dyn Reader + 's>,
+    reads: &'s Mutex<Reads>,
+}
+
+impl Reader for RecordingReader<'_> {
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>> {
+        lock(self.reads).add(keyspace, KeyRange::point(key));
+        self.base.get(keyspace, key)
+    }
+
+    fn cursor<'a>(
+        &'a self,
+        keyspace: KeyspaceId,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<Box<dyn Cursor + 'a>> {
+        let base = self.base.cursor(keyspace, range, direction)?;
+        let (range, walked, last) = (range.clone(), Walked::Nothing, Vec::new());
+        Ok(Box::new(RecordingCursor { base, reads: self.reads, keyspace, range, direction, walked, last }))
+    }
+
+    /// An estimate for plans, which no answer depends on.
+    fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
+        self.base.entries(keyspace)
+    }
+
+    /// An answer that every key has a part in.
+    fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
+        let count = self.base.count(keyspace)?;
+        if count.is_some() {
+            lock(self.reads).add(keyspace, KeyRange::all());
+        }
+        Ok(count)
+    }
+}
+
+/// How far a cursor came.
+enum Walked {
+    Nothing,
+    /// Up to the last key, that included.
+    ToLast,
+    /// To the end of its range, or into an error.
+    ToEnd,
+}
+
+/// Remembers where it stopped, and tells when it is dropped.
+struct RecordingCursor<'a> {
+    base: Box<dyn Cursor + 'a>,
+    reads: &'a Mutex<Reads>,
+    keyspace: KeyspaceId,
+    range: KeyRange,
+    direction: Direction,
+    walked: Walked,
+    last: Vec<u8>,
+}
+
+impl Cursor for RecordingCursor<'_> {
+    fn next(&mut self) -> Result<Option<Entry<'_>>> {
+        self.walked = Walked::ToEnd;
+        let entry = self.base.next()?;
+        if let Some((key, _)) = entry {
+            self.walked = Walked::ToLast;
+            self.last.clear();
+            self.last.extend_from_slice(key);
+        }
+        Ok(entry)
+    }
+}
+
+impl Drop for RecordingCursor<'_> {
+    fn drop(&mut self) {
+        let mut range = self.range.clone();
+        match (&self.walked, self.direction) {
+            (Walked::Nothing, _) => return,
+            (Walked::ToLast, Direction::Forward) => {
+                range.end = End::Before(Rowkey::from(&self.last[..]).successor());
+            }
+            (Walked::ToLast, Direction::Reverse) => range.start = Rowkey::from(&self.last[..]),
+            (Walked::ToEnd, _) => {}
+        }
+        lock(self.reads).add(self.keyspace, range);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{MemoryStore, Store, WriteBatch};
+    use proptest::prelude::*;
+
+    const T: KeyspaceId = KeyspaceId(1);
+
+    /// A recording of the keys a to e.
+    fn recording() -> Recording {
+        let store = MemoryStore::new();
+        let mut batch = WriteBatch::default();
+        ["a", "b", "c", "d", "e"].iter().for_each(|key| batch.put(T, *key, Vec::new()));
+        store.commit(batch).unwrap();
+        Recording::new(store.snapshot().unwrap())
+    }
+
+    fn walk(recording: &Recording, range: KeyRange, direction: Direction, steps: usize) {
+        let reader = recording.reader().unwrap();
+        let mut cursor = reader.cursor(T, &range, direction).unwrap();
+        for _ in 0..steps {
+            cursor.next().unwrap();
+        }
+    }
+
+    fn shown(recording: &Recording) -> String {
+        let reads = recording.reads();
+        let ranges = reads.keyspaces.get(&T).into_iter().flatten();
+        let shown = ranges.map(|(start, end)| KeyRange { start: start.clone(), end: end.clone() });
+        shown.map(|range| format!("{range:?}")).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_walk_is_recorded_as_far_as_it_went() {
+        let cases = [
+            (KeyRange::new("a", "e"), Direction::Forward, 0, ""),
+            (KeyRange::new("a", "e"), Direction::Forward, 2, r"['a' .. 'b\x00')"),
+            (KeyRange::new("a", "e"), Direction::Forward, 5, "['a' .. 'e')"),
+            (KeyRange::new("0", "e"), Direction::Reverse, 2, "['c' .. 'e')"),
+            (KeyRange::all(), Direction::Reverse, 9, "['' ..)"),
+            (KeyRange::new("x", "y"), Direction::Forward, 1, "['x' .. 'y')"),
+            (KeyRange::new("y", "x"), Direction::Forward, 1, ""),
+        ];
+        for (range, direction, steps, expected) in cases {
+            let recording = recording();
+            walk(&recording, range, direction, steps);
+            assert_eq!(shown(&recording), expected);
+        }
+    }
+
+    #[test]
+    fn a_walk_that_goes_on_is_one_range_and_gets_are_points() {
+        let recording = recording();
+        walk(&recording, KeyRange::from("a"), Direction::Forward, 2);
+        walk(&recording, KeyRange::from(Rowkey::from("b").successor()), Direction::Forward, 1);
+        let reader = recording.reader().unwrap();
+        reader.get(T, b"e").unwrap();
+        reader.get(T, b"nothing here").unwrap();
+        assert_eq!(
+            shown(&recording),
+            r"['a' .. 'c\x00') ['e' .. 'e\x00') ['nothing here' .. 'nothing here\x00')"
+        );
+    }
+
+    #[test]
+    fn many_reads_become_coarser_and_lose_no_key() {
+        let mut reads = Reads::new(1);
+        let key = |n: usize| format!("{n:08}");
+        (0..5 * RANGES_MAX).for_each(|n| reads.add(T, KeyRange::point(&*key(n))));
+        assert!(reads.keyspaces[&T].len() <= RANGES_MAX);
+        assert!((0..5 * RANGES_MAX).all(|n| reads.contains(T, key(n).as_bytes())));
+        assert!(!reads.contains(T, b"1") && !reads.contains(T, b"/"));
+    }
+
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(prop::sample::select(vec![0u8, 7, 0xFF]), 0..3)
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_added_is_contained_and_nothing_else(
+            ranges in prop::collection::vec((key(), prop::option::of(key())), 0..8),
+            keys in prop::collection::vec(key(), 20),
+        ) {
+            let mut reads = Reads::new(1);
+            let ranges: Vec<KeyRange> = ranges
+                .into_iter()
+                .map(|(start, end)| end.map_or_else(|| KeyRange::from(start.clone()), |end| KeyRange::new(start.clone(), end)))
+                .collect();
+            ranges.iter().for_each(|range| reads.add(T, range.clone()));
+            for key in keys {
+                prop_assert_eq!(reads.contains(T, &key), ranges.iter().any(|range| range.contains(&key)));
+                prop_assert!(!reads.contains(KeyspaceId(2), &key));
+            }
+            let kept: Vec<_> = reads.keyspaces.get(&T).into_iter().flatten().collect();
+            prop_assert!(kept.windows(2).all(|pair| !reaches(pair[0].1, pair[1].0)), "disjoint, not touching");
+        }
+    }
+}

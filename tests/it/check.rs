@@ -1,0 +1,189 @@
+//! CHECK and REPAIR: damage done by hand is found, named as exactly what it is, and mended.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use rowkeydb::Database;
+use rowkeydb::key::KeyRange;
+use rowkeydb::store::{Direction, FailingStore, KeyspaceId, MemoryStore, Store, WriteBatch};
+
+/// Keyspaces are given out in order: the table, then its indexes.
+const TABLE: KeyspaceId = KeyspaceId(1);
+const BY_V: KeyspaceId = KeyspaceId(2);
+const BY_NOTE: KeyspaceId = KeyspaceId(3);
+
+fn database() -> (Arc<MemoryStore>, Database) {
+    let store = Arc::new(MemoryStore::new());
+    let db = Database::over_store(Box::new(FailingStore::new(Arc::clone(&store)).0)).unwrap();
+    for sql in [
+        "CREATE TABLE t (id INT, v INT, note TEXT, PRIMARY KEY (lpad(id, 4)))",
+        "CREATE INDEX by_v ON t (lpad(v, 3)) INCLUDE (note)",
+        "CREATE UNIQUE INDEX by_note ON t (note)",
+        "INSERT INTO t VALUES (1, 10, 'one'), (2, 20, 'two'), (3, 30, 'three'), (4, 40, NULL)",
+    ] {
+        db.execute(sql).unwrap();
+    }
+    (store, db)
+}
+
+/// Key and value of each entry of a keyspace.
+fn entries(store: &MemoryStore, keyspace: KeyspaceId) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let snapshot = store.snapshot().unwrap();
+    let reader = snapshot.reader().unwrap();
+    let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward).unwrap();
+    let mut entries = Vec::new();
+    while let Some((key, value)) = cursor.next().unwrap() {
+        entries.push((key.to_vec(), value.to_vec()));
+    }
+    entries
+}
+
+fn change(store: &MemoryStore, change: impl FnOnce(&mut WriteBatch)) {
+    let mut batch = WriteBatch::default();
+    change(&mut batch);
+    store.commit(batch).unwrap();
+}
+
+/// The findings of a CHECK but for the words, without the summary.
+fn findings(db: &Database, sql: &str) -> Vec<String> {
+    let rows = db.query(sql).unwrap().map(Result::unwrap);
+    let columns = ["problem", "index", "primary_key", "index_key", "column", "table_value", "index_value"];
+    let row = |row: rowkeydb::Row| columns.map(|column| row.get::<String>(column).unwrap()).join("|");
+    let mut rows: Vec<String> = rows.map(row).collect();
+    assert_eq!(rows.pop().as_deref(), Some("summary||||||"));
+    rows
+}
+
+type Damage = fn(&MemoryStore);
+
+const DAMAGES: [(Damage, &[&str]); 6] = [
+    (
+        |store| change(store, |batch| batch.delete(BY_V, entries(store, BY_V).swap_remove(1).0)),
+        &["missing_index_entry|by_v|0002|020|||"],
+    ),
+    (
+        |store| {
+            let (mut key, value) = entries(store, BY_V).swap_remove(1);
+            key[..3].copy_from_slice(b"025");
+            change(store, |batch| batch.put(BY_V, key, value));
+        },
+        &["dangling_index_entry|by_v|0002|025|||"],
+    ),
+    (
+        |store| {
+            let entries = entries(store, BY_V);
+            change(store, |batch| batch.put(BY_V, entries[0].0.clone(), entries[1].1.clone()));
+        },
+        &["index_value_differs|by_v|0001|010|note|'one'|'two'"],
+    ),
+    (
+        |store| {
+            let entries = entries(store, BY_NOTE);
+            let at =
+                |key: &[u8]| entries.iter().position(|(k, _)| k.windows(3).any(|part| part == key)).unwrap();
+            let (one, two) = (at(b"one"), at(b"two"));
+            change(store, |batch| batch.put(BY_NOTE, entries[one].0.clone(), entries[two].1.clone()));
+        },
+        &["index_value_differs|by_note|0001|'one'|primary_rowkey|0001|0002"],
+    ),
+    (
+        |store| change(store, |batch| batch.put(BY_V, entries(store, BY_V).swap_remove(2).0, vec![])),
+        &["bad_index_encoding|by_v|0003|030|||"],
+    ),
+    (
+        |store| change(store, |batch| batch.clear(BY_V)),
+        &[
+            "missing_index_entry|by_v|0001|010|||",
+            "missing_index_entry|by_v|0002|020|||",
+            "missing_index_entry|by_v|0003|030|||",
+            "missing_index_entry|by_v|0004|040|||",
+        ],
+    ),
+];
+
+#[test]
+fn damage_is_named_as_what_it_is_and_mended() {
+    for (damage, expected) in DAMAGES {
+        let (store, db) = database();
+        damage(&store);
+        for depth in ["", "FULL", "FAST"] {
+            assert_eq!(findings(&db, &format!("CHECK TABLE t {depth}")), expected, "{depth}");
+            assert_eq!(findings(&db, &format!("CHECK DATABASE {depth}")), expected, "{depth}");
+        }
+        let (hurt, whole) = match expected[0].contains("|by_v|") {
+            true => ("by_v", "by_note"),
+            false => ("by_note", "by_v"),
+        };
+        assert_eq!(findings(&db, &format!("CHECK INDEX {hurt}")), expected);
+        assert_eq!(findings(&db, &format!("CHECK INDEX {whole} FAST")), [""; 0]);
+        assert_eq!(findings(&db, &format!("REPAIR INDEX {hurt} DRY RUN")), expected, "nothing is mended yet");
+        for _ in 0..2 {
+            db.execute(&format!("REPAIR INDEX {hurt}")).unwrap();
+            assert_eq!(findings(&db, "CHECK DATABASE"), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn a_row_that_cannot_be_read_is_named() {
+    let (store, db) = database();
+    change(&store, |batch| batch.put(TABLE, "0002", vec![0xFF; 9]));
+    for depth in ["FULL", "FAST"] {
+        let found = findings(&db, &format!("CHECK TABLE t {depth}"));
+        assert_eq!(found, ["bad_row_encoding||0002||||"], "{depth}");
+    }
+}
+
+#[test]
+fn a_limit_ends_the_check_and_the_summary_says_so() {
+    let (store, db) = database();
+    change(&store, |batch| batch.clear(BY_V));
+    assert_eq!(findings(&db, "CHECK TABLE t LIMIT 2").len(), 2);
+    let last = db.query("CHECK TABLE t LIMIT 2").unwrap().last().unwrap().unwrap();
+    let detail = last.get::<String>("detail").unwrap();
+    assert!(detail.starts_with("2 problems") && detail.ends_with("stopped at the limit"), "{detail}");
+}
+
+#[test]
+fn rows_that_a_unique_index_cannot_hold_are_listed_until_they_are_changed() {
+    let (_, db) = database();
+    db.execute("CREATE TABLE u (id INT PRIMARY KEY, email TEXT)").unwrap();
+    db.execute("INSERT INTO u VALUES (1, 'a'), (2, 'b'), (3, 'a'), (4, NULL), (5, NULL), (6, 'a')").unwrap();
+    let error = db.execute("CREATE UNIQUE INDEX once ON u (email)").unwrap_err();
+    assert_eq!(
+        (error.sqlstate(), error.reason()),
+        ("23505", Some("'a' in rows 1 and 3, 'a' in rows 1 and 6"))
+    );
+    assert_eq!(
+        findings(&db, "CHECK INDEX once"),
+        [
+            "index_not_ready|once|||||",
+            "duplicate_unique_value|once|3|'a'|primary_rowkey|3|1",
+            "duplicate_unique_value|once|6|'a'|primary_rowkey|6|1",
+        ]
+    );
+    // The table is as it was, by whatever path, and can be changed.
+    assert_eq!(db.query("SELECT id FROM u WHERE email = 'a'").unwrap().count(), 3);
+    db.execute("REPAIR INDEX once").unwrap_err();
+    db.execute("DELETE FROM u WHERE id IN (3, 6)").unwrap();
+    db.execute("REPAIR INDEX once").unwrap();
+    assert_eq!(findings(&db, "CHECK DATABASE"), [""; 0]);
+    assert_eq!(db.execute("INSERT INTO u VALUES (7, 'b')").unwrap_err().sqlstate(), "23505");
+}
+
+#[test]
+fn the_exit_status_tells_whether_something_was_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |sql: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rowkeydb"));
+        command.args(["run", "--db"]).arg(directory.path()).args(["-c", sql]).output().unwrap().status.code()
+    };
+    assert_eq!(
+        run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1), (2, 1)"),
+        Some(0)
+    );
+    assert_eq!(run("CHECK DATABASE"), Some(0));
+    assert_eq!(run("CREATE UNIQUE INDEX once ON t (v)"), Some(1));
+    assert_eq!(run("CHECK DATABASE FAST"), Some(1));
+    assert_eq!(run("DROP INDEX once; CHECK DATABASE"), Some(0));
+}
