@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 /// Sorted, upper case.
 pub const KEYWORDS: &[&str] = &[
     "ADD",
+    "ADVISE",
     "ALL",
     "ALTER",
     "ALWAYS",
@@ -73,9 +74,11 @@ pub const KEYWORDS: &[&str] = &[
     "JSON",
     "KEY",
     "LAST",
+    "LAYOUT",
     "LEFT",
     "LIKE",
     "LIMIT",
+    "LINT",
     "NOT",
     "NOTHING",
     "NULL",
@@ -92,6 +95,7 @@ pub const KEYWORDS: &[&str] = &[
     "PRIMARY",
     "REAL",
     "RECURSIVE",
+    "REGIONS",
     "RENAME",
     "REPAIR",
     "RESET",
@@ -102,7 +106,9 @@ pub const KEYWORDS: &[&str] = &[
     "SELECT",
     "SET",
     "SHOW",
+    "SIMULATE",
     "SMALLINT",
+    "SPLIT",
     "TABLE",
     "TABLES",
     "TEXT",
@@ -112,6 +118,7 @@ pub const KEYWORDS: &[&str] = &[
     "TO",
     "TRUE",
     "TRUNCATE",
+    "UNDER",
     "UNION",
     "UNIQUE",
     "UPDATE",
@@ -125,9 +132,11 @@ pub const KEYWORDS: &[&str] = &[
     "VERSIONS",
     "VIEW",
     "VIEWS",
+    "WHATIF",
     "WHEN",
     "WHERE",
     "WITH",
+    "WRITES",
 ];
 
 /// Is one of [`KEYWORDS`], in any case.
