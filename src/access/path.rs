@@ -111,7 +111,7 @@ impl Method {
     }
 
     /// Ranges (count) that are walked.
-    pub(super) fn range_count(&self) -> usize {
+    pub fn range_count(&self) -> usize {
         match self {
             Method::Empty | Method::Get(_) => 0,
             Method::Scan { ranges, .. } => ranges.as_slice().len(),
@@ -147,13 +147,17 @@ pub struct Access {
 }
 
 impl Access {
+    /// Itself, or the accesses whose rowkeys it puts together.
+    pub fn walks(&self) -> &[Access] {
+        match &self.method {
+            Method::Gather { branches, .. } => branches,
+            Method::Empty | Method::Get(_) | Method::Scan { .. } => std::slice::from_ref(self),
+        }
+    }
+
     /// Every index it reads.
     pub fn indexes(&self) -> impl Iterator<Item = IndexId> {
-        let branches = match &self.method {
-            Method::Gather { branches, .. } => &branches[..],
-            Method::Empty | Method::Get(_) | Method::Scan { .. } => std::slice::from_ref(self),
-        };
-        branches.iter().filter_map(|access| match access.path {
+        self.walks().iter().filter_map(|access| match access.path {
             Path::Primary => None,
             Path::IndexOnly(id) | Path::IndexFetch(id) => Some(id),
         })

@@ -119,7 +119,6 @@ pub fn explain_json(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool
     Ok(json!({ "accesses": all, "operators": above }).to_string())
 }
 
-/// What a scan did, by the names of its counters.
 /// What the accesses of a plan that has run have read, all together.
 pub fn reads(plan: &Arc<dyn ExecutionPlan>) -> Reads {
     let mut found = Vec::new();
@@ -149,6 +148,7 @@ pub struct Reads {
     pub fetched: u64,
 }
 
+/// What a scan did, by the names of its counters.
 fn counted(c: &Counters) -> [(&'static str, u64); 6] {
     let n = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     [

@@ -1,4 +1,5 @@
 //! ANALYZE: a look at every so-many-th row of a table, and at where the prefixes of its keys change.
+//! It is repeated when a table has doubled or halved, by the statement that did it.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,8 @@ use crate::value::{ColumnType, Value};
 const SAMPLE_ROWS: u64 = 30_000;
 /// Common values kept of a column, at the most.
 const COMMON_MAX: usize = 50;
+/// Fewer rows count as so many, when it comes to whether a table has grown or shrunk.
+const REFRESH_ROWS_MIN: u64 = 1000;
 /// Parts of a histogram.
 const PARTS: usize = 100;
 /// Bytes of a text that is kept; a bound is cut, which moves it a little.
@@ -41,6 +44,25 @@ pub fn look(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tab
         found.prefixes.push((keyspace, prefixes(reader, keyspace, layout, &table.name, watch)?));
     }
     Ok((found, sample))
+}
+
+/// Collects the statistics anew of tables that have them, and twice or half as many rows as then. Between that,
+/// what they say as shares of all rows is taken to hold. What fails here waits for the next time, or for ANALYZE.
+pub fn refresh(db: &Database, watch: &Watch) {
+    let catalog = db.catalog();
+    let mut analyzed = catalog.tables().filter_map(|t| Some((t, catalog.statistics(t.id)?))).peekable();
+    if analyzed.peek().is_none() {
+        return;
+    }
+    let Ok(snapshot) = db.store().snapshot() else { return };
+    let rows_of = |table: &TableDef| snapshot.reader().and_then(|reader| reader.entries(table.rows()));
+    for (table, statistics) in analyzed {
+        let Ok(rows) = rows_of(table) else { continue };
+        let (now, then) = (rows.max(REFRESH_ROWS_MIN), statistics.rows.max(REFRESH_ROWS_MIN));
+        if (now >= 2 * then || 2 * now <= then) && analyze(db, table, watch).is_ok() {
+            db.plans().forget();
+        }
+    }
 }
 
 fn label(table: &str) -> String {

@@ -242,11 +242,15 @@ impl Session {
         match statement {
             Statement::Query(query) => self.run_query(query, params, tag).await,
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
-                self.write(statement, params).await
+                let written = self.write(statement, params).await?;
+                Ok(self.settled(written))
             }
             Statement::Explain(explain) => self.explain(explain, params).await,
             Statement::Begin { read_only } => self.begin(*read_only),
-            Statement::Commit => self.commit(),
+            Statement::Commit => {
+                let committed = self.commit()?;
+                Ok(self.settled(committed))
+            }
             Statement::Rollback { to: None } => self.rollback(),
             Statement::Rollback { to: Some(name) } => self.rollback_to(name),
             Statement::Savepoint { name } => self.savepoint(name),
@@ -279,7 +283,10 @@ impl Session {
                 }
                 Ok(self.done(tag))
             }
-            Statement::Copy(copy) => copy::run(self, copy, params).await,
+            Statement::Copy(copy) => {
+                let copied = copy::run(self, copy, params).await?;
+                Ok(self.settled(copied))
+            }
             Statement::Set { name, value } => {
                 self.settings.set(name, value)?;
                 Ok(self.done(tag))
@@ -413,6 +420,14 @@ impl Session {
             self.db.0.turns.wait();
         }
         self.db.0.store.commit(batch)
+    }
+
+    /// What is to be done when rows have changed for good.
+    fn settled(&self, outcome: Outcome) -> Outcome {
+        if self.open.is_none() {
+            analyze::refresh(&self.db, &self.watch);
+        }
+        outcome
     }
 
     async fn write_once(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
