@@ -274,6 +274,6 @@ async fn layout(
 fn anew(table: &TableDef, layout: KeyLayout) -> String {
     let name = format!("{}_new", table.name);
     let other = TableDef { name: name.clone(), key: layout, splits: Vec::new(), ..table.clone() };
-    let create = create_table_sql(&other).split_whitespace().collect::<Vec<_>>().join(" ");
+    let create = create_table_sql(&other).replace("(\n  ", "(").replace("\n  ", " ").replace("\n)", ")");
     format!("{create}; INSERT INTO {} SELECT * FROM {}", name_sql(&name), name_sql(&table.name))
 }
