@@ -3,7 +3,7 @@
 use super::facts::{DELIMITERS, is_made_by_hand};
 use super::{Finding, Growth, ROWS_ENOUGH, Rule, Severity, Subject, percent};
 use crate::design::grouped;
-use crate::key::{Concern, KeyOrder};
+use crate::key::Concern;
 use crate::sql::name_sql;
 
 /// Buckets to spread writes with, where there were none.
@@ -52,9 +52,7 @@ fn hotspot(s: &Subject<'_>) -> Vec<Finding> {
     let is_number = s.table.column(*column).ty.is_integer();
     let width = facts.map_or(0, |facts| facts.chars_max) + 2;
     let bucket = format!("md5_bucket({sql}, {BUCKETS})");
-    let direction = if part.facts().order == Some(KeyOrder::Descending) { " DESC" } else { "" };
-    let same =
-        if part.is_descending() { format!("{}{direction}", part.sql()) } else { part.sql().to_owned() };
+    let same = format!("{}{}", part.sql(), if part.is_descending() { " DESC" } else { "" });
     let better = match is_number && s.index.is_none() && layout.parts().len() == 1 && facts.is_some() {
         true => format!("reverse(lpad({sql}, {width}))"),
         false => format!("{bucket}, {same}"),
