@@ -16,7 +16,6 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use serde_json::{Value, json};
 
 use super::scan::ScanExec;
-use super::table::Binding;
 use crate::access::{NO_ROW, Need};
 use crate::error::{Error, Result};
 use crate::exec::scan::{Counters, ScanSpec};
@@ -109,12 +108,12 @@ pub fn reads(plan: &Arc<dyn ExecutionPlan>) -> Reads {
     Reads { gets: sum(|c| &c.gets), entries: sum(|c| &c.entries), fetched: sum(|c| &c.fetched) }
 }
 
-/// What the accesses of a plan want, with the table or index each takes.
-pub fn needs(plan: &Arc<dyn ExecutionPlan>, binding: &Binding) -> Vec<(Need, Arc<ScanSpec>)> {
+/// What the accesses of a plan want, and how they reach it.
+pub fn needs(plan: &Arc<dyn ExecutionPlan>) -> Vec<(Need, Arc<ScanSpec>)> {
     let mut found = Vec::new();
     accesses(plan, &mut found);
-    let need = |scan: &ScanExec| Some((scan.request.need(binding)?, Arc::clone(&scan.bound().ok()?.spec)));
-    found.into_iter().filter_map(need).collect()
+    let bound = found.iter().filter_map(|scan| scan.bound().ok());
+    bound.map(|bound| (bound.need.clone(), Arc::clone(&bound.spec))).collect()
 }
 
 /// Work of a plan's accesses.

@@ -87,10 +87,10 @@ impl Plan {
         let mut paths = Vec::new();
         each_leaf(&self.root, &mut |leaf| {
             if let Some(scan) = leaf.downcast_ref::<ScanExec>()
-                && let Some(need) = scan.request.need(binding)
-                && let Some(bound) = scan.bind(binding)?
+                && let Some(scan) = scan.bind(binding)?
             {
-                paths.push((need, Arc::clone(&bound.bound()?.spec)));
+                let bound = scan.bound()?;
+                paths.push((bound.need.clone(), Arc::clone(&bound.spec)));
             }
             Ok(Leaf::Same)
         })?;

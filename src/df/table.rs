@@ -220,7 +220,8 @@ pub struct Request {
 pub struct Bound {
     /// What is read, and how.
     pub spec: Arc<ScanSpec>,
-    need: Need,
+    /// What is wanted.
+    pub need: Need,
     /// Rows (count) that are expected.
     pub rows: f64,
     /// Of what, and how much of it at the most.
@@ -240,25 +241,25 @@ impl Request {
         Request { output, schema: Arc::clone(schema), ..self.clone() }
     }
 
-    /// What is wanted. `None` if a parameter does not suit its filter.
-    pub fn need(&self, binding: &Binding) -> Option<Need> {
-        let fill = |filter: &Template| filter.fill(&self.relation.names, &binding.params);
-        let predicates: Vec<Predicate> = self.filters.iter().map(fill).collect::<Option<_>>()?;
-        Some(Need {
-            predicate: Predicate::and(predicates),
-            output: self.output.clone(),
-            order: self.order.clone(),
-            limit: self.limit,
-            hints: self.relation.advice.hints.clone(),
-            each: self.each.clone(),
-        })
-    }
-
     /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
     /// filter, which then has to be planned with the value in it.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
         let relation = &self.relation;
-        let Some(need) = self.need(binding) else { return Ok(None) };
+        let mut predicates = Vec::with_capacity(self.filters.len());
+        for filter in &self.filters {
+            match filter.fill(&relation.names, &binding.params) {
+                Some(predicate) => predicates.push(predicate),
+                None => return Ok(None),
+            }
+        }
+        let need = Need {
+            predicate: Predicate::and(predicates),
+            output: self.output.clone(),
+            order: self.order.clone(),
+            limit: self.limit,
+            hints: relation.advice.hints.clone(),
+            each: self.each.clone(),
+        };
         let stats = self.statistics(binding);
         let again = self.path.and_then(|path| choose_again(relation.source(), &need, path, &stats));
         let choice = match again {
