@@ -395,6 +395,16 @@ impl KeyPart {
         }
     }
 
+    /// The start of a text that is not NULL, as far as `bytes` hold it; `None` if the part is something else.
+    pub(super) fn begun<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
+        let is_text = matches!(self.form.shape(), Shape::Variable) && !self.descending;
+        match (is_text, self.null) {
+            (true, NullMark::Presence) if bytes.first() != Some(&self.null_byte()) => bytes.get(1..),
+            (true, NullMark::Never) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// The content in bytes that are not inverted; `Some(None)` for NULL.
     pub(super) fn content<'b>(&self, bytes: &'b [u8]) -> Option<Option<Cow<'b, [u8]>>> {
         let bytes = match self.null {

@@ -30,14 +30,14 @@ impl KeyLayout {
     /// The last key before `end`, for people, where `end` cuts a part in two and says nothing itself:
     /// the end of a prefix, such as every time up to one.
     pub fn show_before(&self, end: &[u8]) -> Option<String> {
-        if self.is_text() || self.whole_parts(end).1 == end.len() {
+        if self.is_text() || self.whole_parts(end).len == end.len() {
             return None;
         }
         let mut last = end.to_vec();
         let byte = last.last_mut()?;
         *byte = byte.checked_sub(1)?;
         for _ in 0..=PART_BYTES_MAX {
-            let (shown, len) = self.whole_parts(&last);
+            let Whole { shown, len, .. } = self.whole_parts(&last);
             if len == last.len() {
                 return Some(shown);
             }
@@ -47,25 +47,39 @@ impl KeyLayout {
     }
 
     fn show_parts(&self, bytes: &[u8]) -> String {
-        let (mut out, at) = self.whole_parts(bytes);
-        if at < bytes.len() {
-            push(&mut out, &show_rest(&bytes[at..]));
+        let Whole { shown: mut out, count, len } = self.whole_parts(bytes);
+        if len < bytes.len() {
+            // What says that a text is not NULL is no part of it.
+            let rest = &bytes[len..];
+            let text = self.parts().get(count).and_then(|part| part.begun(rest));
+            push(&mut out, &show_rest(text.unwrap_or(rest)));
         }
         out
     }
 
-    /// As many whole parts as there are, and their length in bytes.
-    fn whole_parts(&self, bytes: &[u8]) -> (String, usize) {
-        let (mut out, mut at) = (String::new(), 0);
+    /// As many whole parts as there are.
+    fn whole_parts(&self, bytes: &[u8]) -> Whole {
+        let mut whole = Whole { shown: String::new(), count: 0, len: 0 };
         for part in self.parts() {
             // An empty last text is a part; an empty rest is none.
+            let at = whole.len;
             let Some(end) = part.end_in(bytes, at).filter(|_| at < bytes.len()) else { break };
             let Some(shown) = show_part(part, &bytes[at..end]) else { break };
-            push(&mut out, &shown);
-            at = end;
+            push(&mut whole.shown, &shown);
+            whole.count += 1;
+            whole.len = end;
         }
-        (out, at)
+        whole
     }
+}
+
+/// The whole parts at the start of a key.
+struct Whole {
+    shown: String,
+    /// Parts.
+    count: usize,
+    /// Bytes.
+    len: usize,
 }
 
 fn push(out: &mut String, shown: &str) {
