@@ -12,6 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::errors::to_df;
 use super::expr::FieldNames;
+use super::point::Point;
 use super::scan::ScanExec;
 use super::template::Template;
 use crate::access::{
@@ -178,6 +179,7 @@ impl TableSource {
             relation: Arc::clone(relation),
             filters: filters.iter().map(|filter| Template::new(filter, &relation.names)).collect(),
             path: None,
+            point: None,
             output: projection.iter().map(|i| relation.fields[*i]).collect(),
             schema,
             limit: if order.is_empty() { limit } else { wanted_limit },
@@ -189,6 +191,7 @@ impl TableSource {
         let bound = bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))?;
         let access = &bound.spec.access;
         request.path = (!matches!(access.method, Method::Gather { .. })).then_some(access.path);
+        request.point = Point::new(&relation.table, &request.filters, access);
         Ok(ScanExec::new(Arc::new(request), Arc::new(bound), limit))
     }
 }
@@ -200,6 +203,8 @@ pub struct Request {
     filters: Vec<Template>,
     /// The path of the first run, if it was one.
     path: Option<Path>,
+    /// Every run is a GET of the one key that its parameters make.
+    point: Option<Point>,
     output: Vec<Field>,
     /// Columns of the scan.
     pub schema: SchemaRef,
@@ -264,6 +269,14 @@ impl Request {
         Ok(Some(self.bound(need, choice, binding.clone())))
     }
 
+    /// What is read for these parameters, if that is one key whatever they are.
+    pub fn point(&self, binding: &Binding) -> Option<ScanSpec> {
+        let relation = &self.relation;
+        let point = self.point.as_ref().filter(|_| binding.guards == Guards::default())?;
+        let access = point.access(&relation.table, &binding.params)?;
+        Some(self.spec(access, self.output.clone()))
+    }
+
     /// Chooses the path once more, for those rows only that pass one more condition.
     pub fn narrow(&self, bound: &Bound, condition: Predicate) -> Result<Bound> {
         let predicate = Predicate::and([bound.need.predicate.clone(), condition]);
@@ -300,18 +313,22 @@ impl Request {
     }
 
     fn bound(&self, need: Need, choice: Choice, binding: Binding) -> Bound {
-        let relation = &self.relation;
         let Choice { access, chosen, rejected, note } = choice;
-        let spec = ScanSpec {
-            table: Arc::clone(&relation.table),
-            index: access.index(relation.source()).cloned(),
-            as_table: relation.index.is_some(),
-            access,
-            output: need.output.clone(),
-            schema: Arc::clone(&self.schema),
-        };
+        let spec = self.spec(access, need.output.clone());
         let rows = rows_of(&self.statistics(&binding), &spec.access);
         Bound { spec: Arc::new(spec), need, rows, binding, chosen, rejected, note }
+    }
+
+    fn spec(&self, access: Access, output: Vec<Field>) -> ScanSpec {
+        let relation = &self.relation;
+        ScanSpec {
+            table: Arc::clone(&relation.table),
+            index: access.index(relation.source()).map(|index| index.id),
+            as_table: relation.index.is_some(),
+            access,
+            output,
+            schema: Arc::clone(&self.schema),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ pub const KEYWORDS: &[&str] = &[
     "AND",
     "AS",
     "ASC",
+    "BACKUP",
     "BEGIN",
     "BETWEEN",
     "BIGINT",

@@ -97,7 +97,7 @@ fn queries(view: &View, table: &TableDef) -> Result<Vec<QueryFacts>> {
         };
         for access in accesses {
             let index = match access.path {
-                Path::Primary if spec.as_table => spec.index.as_ref().map(|index| index.id),
+                Path::Primary if spec.as_table => spec.index,
                 Path::Primary => None,
                 Path::IndexOnly(id) | Path::IndexFetch(id) => Some(id),
             };
