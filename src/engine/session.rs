@@ -67,7 +67,7 @@ pub struct Session {
     prepared: HashMap<String, Statement>,
     settings: Settings,
     watch: Watch,
-    /// While this session has lost too often.
+    /// While the transaction that this session is for has lost too often.
     turn: Option<Turn>,
 }
 
@@ -394,34 +394,31 @@ impl Session {
                 .state("25006"));
         }
         if self.open.is_some() {
-            return self.write_once(statement, params).await;
+            return self.write_once(statement, params, None).await;
         }
-        let mut retries = 0;
+        let (mut retries, mut turn) = (0, None);
         loop {
-            match self.write_once(statement, params).await {
+            match self.write_once(statement, params, turn.as_ref()).await {
                 Err(e) if e.kind() == Kind::Conflict && retries < RETRIES => retries += 1,
-                written => {
-                    self.turn = None;
-                    return written;
-                }
+                written => return written,
             }
             if retries == RETRIES_BESIDE {
-                self.take_turn();
+                turn = Some(self.db.0.turns.take());
             }
         }
     }
 
-    /// Keeps others from committing until this session has, or is dropped.
+    /// Keeps others from committing until this session is dropped.
     pub(super) fn take_turn(&mut self) {
         self.turn = Some(self.db.0.turns.take());
     }
 
     /// Commits what a statement or transaction wrote, when it is nobody else's turn.
-    fn commit_batch(&self, batch: WriteBatch) -> Result<()> {
+    fn commit_batch(&self, batch: WriteBatch, turn: Option<&Turn>) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
-        if self.turn.is_none() {
+        if turn.is_none() {
             self.db.0.turns.wait();
         }
         self.db.0.store.commit(batch)
@@ -435,7 +432,12 @@ impl Session {
         outcome
     }
 
-    async fn write_once(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
+    async fn write_once(
+        &mut self,
+        statement: &Statement,
+        params: &[Value],
+        turn: Option<&Turn>,
+    ) -> Result<Outcome> {
         let view = self.writing_view()?;
         let alone = self.open.is_none();
         let Written { mut batch, affected, returning } = match statement {
@@ -450,7 +452,7 @@ impl Session {
         drop(view);
         match &mut self.open {
             Some(open) => open.transaction.apply(batch),
-            None => self.commit_batch(batch)?,
+            None => self.commit_batch(batch, turn)?,
         }
         let outcome = match returning {
             Some(batch) => self.table_outcome(statement.kind_name(), batch)?,
@@ -485,7 +487,7 @@ impl Session {
         if let Some(open) = self.open.take()
             && !open.transaction.is_empty()
         {
-            self.commit_batch(open.transaction.into_batch())?;
+            self.commit_batch(open.transaction.into_batch(), self.turn.as_ref())?;
         }
         Ok(self.done("COMMIT"))
     }
