@@ -4,6 +4,7 @@
 //! `ORDERS=1000000 cargo bench` changes the size. Ours and theirs take turns, so that whatever else the
 //! machine does hits both; every answer is compared.
 
+mod lifecycle;
 mod market;
 mod point_get;
 mod race;
@@ -17,10 +18,18 @@ use race::Race;
 type Section = fn(&Market, &Race);
 
 /// The sections, in order.
-const SECTIONS: [(&str, Section); 3] =
-    [("write_indexed", write_indexed::run), ("point_get", point_get::run), ("range_scan", range_scan::run)];
+const SECTIONS: [(&str, Section); 5] = [
+    ("write_indexed", write_indexed::run),
+    ("point_get", point_get::run),
+    ("range_scan", range_scan::run),
+    ("changes", write_indexed::changes),
+    ("lifecycle", lifecycle::run),
+];
 
 fn main() {
+    if lifecycle::answer_as_peer() {
+        return;
+    }
     let args: Vec<String> = std::env::args().skip(1).collect();
     // `cargo test --all-targets` starts benches too, without this flag: then a small run must do.
     let default = if args.iter().any(|arg| arg == "--bench") { 100_000 } else { 1_000 };

@@ -110,9 +110,9 @@ impl Market {
         }
     }
 
-    /// A buyer who has ordered, another one for each `n`.
-    pub fn buyer(&self, n: usize) -> i64 {
-        self.order(Random(n as u64).below(self.orders)).buyer
+    /// An order to ask about, another one for each `n`.
+    pub fn asked(&self, n: usize) -> Order {
+        self.order(Random(n as u64).below(self.orders))
     }
 
     /// An order that is there, another one for each `n`.
@@ -131,13 +131,26 @@ impl Market {
             let (ours, theirs) = (self.our_empty("full", 3), self.their_empty("full", 3));
             self.our_load(&ours).expect("ours loads");
             self.their_load(&theirs).expect("theirs loads");
+            let buyers = self.buyers;
+            let all = format!("SELECT value, 'buyer ' || value FROM generate_series(1, {buyers})");
+            ours.execute("CREATE TABLE buyers (buyer BIGINT PRIMARY KEY, name VARCHAR)").expect("our buyers");
+            ours.execute(&format!("INSERT INTO buyers {all}")).expect("all of them");
+            let all = format!(
+                "WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < {buyers})
+                 SELECT value, 'buyer ' || value FROM n"
+            );
+            theirs
+                .execute_batch(&format!(
+                    "CREATE TABLE buyers (buyer INTEGER PRIMARY KEY, name TEXT); INSERT INTO buyers {all}"
+                ))
+                .expect("their buyers");
             (ours, theirs)
         })
     }
 
     /// A database of ours on disk, with the first `indexes` index tables.
     pub fn our_empty(&self, name: &str, indexes: usize) -> Database {
-        let db = Database::open(self.directory.path().join(name)).expect("a new database");
+        let db = Database::open(self.path(name, "")).expect("a new database");
         let table = "CREATE TABLE orders (order_id BIGINT, buyer BIGINT NOT NULL, seller BIGINT NOT NULL, \
                      order_time TIMESTAMP NOT NULL, status VARCHAR NOT NULL, amount DECIMAL(12, 2) NOT NULL, \
                      item VARCHAR, PRIMARY KEY (reverse(lpad(order_id, 12))))";
@@ -147,12 +160,11 @@ impl Market {
         db
     }
 
-    /// A database of SQLite's on disk, as safe as ours: a commit is on the disk when it returns.
+    /// A database of SQLite's on disk, the same.
     pub fn their_empty(&self, name: &str, indexes: usize) -> Connection {
-        let db = Connection::open(self.directory.path().join(format!("{name}.sqlite"))).expect("a new file");
+        let db = their_open(&self.path(name, ".sqlite"));
         db.execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -262144;
-             CREATE TABLE orders (order_id INTEGER PRIMARY KEY, buyer INTEGER NOT NULL,
+            "CREATE TABLE orders (order_id INTEGER PRIMARY KEY, buyer INTEGER NOT NULL,
                 seller INTEGER NOT NULL, order_time INTEGER NOT NULL, status TEXT NOT NULL,
                 amount REAL NOT NULL, item TEXT)",
         )
@@ -203,14 +215,30 @@ impl Market {
         Ok(rows)
     }
 
+    /// Where a database of this name lies: ours without a suffix, SQLite's files with theirs.
+    pub fn path(&self, name: &str, suffix: &str) -> PathBuf {
+        self.directory.path().join(format!("{name}{suffix}"))
+    }
+
     /// Removes a database made by [`Market::our_empty`] and its counterpart; both are closed.
     pub fn remove(&self, name: &str) {
-        let path = |suffix: &str| self.directory.path().join(format!("{name}{suffix}"));
-        let _ = std::fs::remove_dir_all(path(""));
-        for suffix in [".sqlite", ".sqlite-wal", ".sqlite-shm"] {
-            let _ = std::fs::remove_file::<&Path>(&path(suffix));
+        let _ = std::fs::remove_dir_all(self.path(name, ""));
+        for suffix in THEIR_FILES {
+            let _ = std::fs::remove_file(self.path(name, suffix));
         }
     }
+}
+
+/// Suffixes of the files of a database of SQLite's.
+pub const THEIR_FILES: [&str; 3] = [".sqlite", ".sqlite-wal", ".sqlite-shm"];
+
+/// Opens a database of SQLite's, as safe as ours: a commit is on the disk when it returns.
+pub fn their_open(path: &Path) -> Connection {
+    let db = Connection::open(path).expect("a file of theirs");
+    db.busy_timeout(std::time::Duration::from_secs(60)).expect("patience");
+    db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -262144")
+        .expect("their settings");
+    db
 }
 
 /// SQLite's INSERT of one order.

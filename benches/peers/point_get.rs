@@ -1,7 +1,7 @@
 //! One order by its number.
 
 use rowkeydb::{Row, Value};
-use rusqlite::Statement;
+use rusqlite::{Params, Statement};
 
 use super::market::{FIRST_ORDER, Market};
 use super::race::{Race, Unit, their_turn, turn};
@@ -21,13 +21,20 @@ pub fn run(market: &Market, race: &Race) {
         "one order by number, prepared SQL",
         Unit::Each(GETS),
         |n| turn(|| sum(there(n), &mut prepared)),
-        |n| their_turn(|| sum(there(n), |id| their_buyer(&mut their_query, id))),
+        |n| their_turn(|| sum(there(n), |id| their_buyer(&mut their_query, [id]))),
     );
     race.run(
         "one order that is not there, prepared SQL",
         Unit::Each(GETS),
         |n| turn(|| sum(missing(n), &mut prepared)),
-        |n| their_turn(|| sum(missing(n), |id| their_buyer(&mut their_query, id))),
+        |n| their_turn(|| sum(missing(n), |id| their_buyer(&mut their_query, [id]))),
+    );
+
+    race.run(
+        "one order by number, SQL text with the number in it",
+        Unit::Each(GETS),
+        |n| turn(|| sum(there(n), |id| buyer(ours.query(&by_id(id))?.next().transpose()?))),
+        |n| their_turn(|| sum(there(n), |id| their_buyer(&mut theirs.prepare(&by_id(id))?, ()))),
     );
 
     let table = ours.table("orders").expect("our table");
@@ -39,8 +46,12 @@ pub fn run(market: &Market, race: &Race) {
         "one order by key, without SQL (SQLite: prepared)",
         Unit::Each(GETS),
         |n| turn(|| sum(there(n), native)),
-        |n| their_turn(|| sum(there(n), |id| their_buyer(&mut their_query, id))),
+        |n| their_turn(|| sum(there(n), |id| their_buyer(&mut their_query, [id]))),
     );
+}
+
+fn by_id(id: i64) -> String {
+    format!("SELECT * FROM orders WHERE order_id = {id}")
 }
 
 /// Numbers of the orders to get in turn `n`.
@@ -60,6 +71,6 @@ fn buyer(row: Option<Row>) -> rowkeydb::Result<i64> {
     row.map_or(Ok(-1), |row| row.get("buyer"))
 }
 
-fn their_buyer(query: &mut Statement<'_>, id: i64) -> rusqlite::Result<i64> {
-    query.query([id])?.next()?.map_or(Ok(-1), |row| row.get("buyer"))
+fn their_buyer(query: &mut Statement<'_>, params: impl Params) -> rusqlite::Result<i64> {
+    query.query(params)?.next()?.map_or(Ok(-1), |row| row.get("buyer"))
 }

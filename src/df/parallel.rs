@@ -1,16 +1,23 @@
 //! Tells a table source when nobody can tell in which order its rows come: several threads may read them then.
 //!
 //! That is so under an aggregate whose result is the same in every order. Elsewhere rows keep the order of the
-//! keys, even where a statement does not ask for it.
+//! keys, even where a statement does not ask for it. A plan that reads little is left to one thread.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 
+use super::scan::ScanExec;
 use super::table::TableSource;
+use crate::exec::scan::PARALLEL_ENTRIES;
 
 /// Aggregates of a set: what they give does not depend on which row comes first.
 const UNORDERED: [&str; 5] = ["count", "sum", "min", "max", "avg"];
@@ -28,6 +35,19 @@ pub fn advise(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         Ok(Transformed::yes(LogicalPlan::Aggregate(aggregate)))
     })?;
     Ok(advised.data)
+}
+
+/// The plan reads much, or something of which we do not know how much it is.
+pub fn is_long(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let children = plan.children();
+    if !children.is_empty() {
+        return children.into_iter().any(is_long);
+    }
+    let any: &dyn Any = &**plan;
+    match any.downcast_ref::<ScanExec>() {
+        Some(scan) => scan.bound().map_or(true, |bound| bound.spec.access.entries >= PARALLEL_ENTRIES),
+        None => !(any.is::<EmptyExec>() || any.is::<PlaceholderRowExec>() || any.is::<DataSourceExec>()),
+    }
 }
 
 fn is_unordered(expr: &Expr) -> bool {

@@ -21,6 +21,7 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::errors::df_error;
@@ -66,8 +67,12 @@ impl Plan {
         else {
             return Ok(None);
         };
+        if holds(&root, &|node| node.is::<ScalarSubqueryExec>()) {
+            // All runs of such a plan would share one place for what the subquery gives.
+            return Ok(None);
+        }
         let schema = output_schema(&root.schema());
-        let joins = has_join(&root).then(|| Arc::clone(options));
+        let joins = holds(&root, &|node| node.is::<HashJoinExec>()).then(|| Arc::clone(options));
         Ok((scans > 0).then(|| Plan { single: single(&root, &schema), schema, joins, root }))
     }
 
@@ -82,10 +87,10 @@ impl Plan {
         let mut paths = Vec::new();
         each_leaf(&self.root, &mut |leaf| {
             if let Some(scan) = leaf.downcast_ref::<ScanExec>()
-                && let Some(need) = scan.request.need(binding)
-                && let Some(bound) = scan.bind(binding)?
+                && let Some(scan) = scan.bind(binding)?
             {
-                paths.push((need, Arc::clone(&bound.bound()?.spec)));
+                let bound = scan.bound()?;
+                paths.push((bound.need.clone(), Arc::clone(&bound.spec)));
             }
             Ok(Leaf::Same)
         })?;
@@ -95,8 +100,7 @@ impl Plan {
     /// Ready to run; `None` if the plan does not hold for these parameters.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
         if let Some(scan) = &self.single {
-            let bound = scan.bind(binding)?;
-            return bound.map(|scan| scan.start(0).map(Run::Scan)).transpose();
+            return Ok(scan.run(binding)?.map(Run::Scan));
         }
         let bound = each_leaf(&self.root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
             None => Ok(Leaf::Same),
@@ -113,9 +117,9 @@ impl Plan {
     }
 }
 
-fn has_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let any: &dyn Any = &**plan;
-    any.is::<HashJoinExec>() || plan.children().into_iter().any(has_join)
+/// The plan has such an operator.
+fn holds(plan: &Arc<dyn ExecutionPlan>, is_it: &dyn Fn(&dyn Any) -> bool) -> bool {
+    is_it(&**plan) || plan.children().into_iter().any(|child| holds(child, is_it))
 }
 
 enum Leaf {

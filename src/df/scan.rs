@@ -41,7 +41,7 @@ pub struct ScanExec {
     pub limit: Option<u64>,
     /// What it did so far.
     pub counters: Arc<Counters>,
-    /// Conditions that joins above learn while the plan runs.
+    /// Conditions that say more when the plan runs.
     learned: Vec<Arc<dyn PhysicalExpr>>,
     /// How it is reached after all, when they were learned.
     narrowed: Arc<OnceLock<Option<Bound>>>,
@@ -102,8 +102,11 @@ impl ScanExec {
     /// The same scan for other parameters and another snapshot. `None` if the plan around it does not hold
     /// for them: a parameter does not suit, or the order does not come for free any more.
     pub fn bind(&self, binding: &Binding) -> Result<Option<ScanExec>> {
-        let bound = self.request.bind(binding)?.filter(|b| b.spec.access.ordered || !self.ordered);
-        Ok(bound.map(|bound| self.anew(Some(Arc::new(bound)))))
+        Ok(self.rebound(binding)?.map(|bound| self.anew(Some(Arc::new(bound)))))
+    }
+
+    fn rebound(&self, binding: &Binding) -> Result<Option<Bound>> {
+        Ok(self.request.bind(binding)?.filter(|bound| bound.spec.access.ordered || !self.ordered))
     }
 
     /// The path; when the scan has started, the one it took.
@@ -120,15 +123,26 @@ impl ScanExec {
     /// Starts reading one of its parts, by what the joins above have learned. Errors: LIMIT, if it would read more
     /// than is allowed.
     pub fn start(&self, part: usize) -> Result<Scan> {
-        // The part that starts first settles it for all, which read along one path.
-        if self.narrowed.get().is_none() {
-            let narrowed = self.narrow()?;
-            self.narrowed.get_or_init(|| narrowed);
+        if !self.learned.is_empty() && self.narrowed.get().is_none() {
+            // The first part decides, and whoever was as fast takes its decision: they cut the same ranges.
+            let _ = self.narrowed.set(self.narrow()?);
         }
-        let bound = self.bound()?;
+        self.scan(self.bound()?, Arc::clone(&self.counters), part)
+    }
+
+    /// Reads for other parameters and another snapshot, on its own. `None`: as [`ScanExec::bind`].
+    pub fn run(&self, binding: &Binding) -> Result<Option<Scan>> {
+        if let Some(spec) = self.request.point(binding) {
+            let snapshot = Arc::clone(&binding.snapshot);
+            return Ok(Some(Scan::new(Arc::new(spec), snapshot, self.limit, Arc::default())));
+        }
+        self.rebound(binding)?.map(|bound| self.scan(&bound, Arc::default(), 0)).transpose()
+    }
+
+    fn scan(&self, bound: &Bound, counters: Arc<Counters>, part: usize) -> Result<Scan> {
         self.request.check(bound)?;
         let (spec, snapshot) = (Arc::clone(&bound.spec), Arc::clone(&bound.binding.snapshot));
-        let scan = Scan::new(spec, snapshot, self.limit, Arc::clone(&self.counters));
+        let scan = Scan::new(spec, snapshot, self.limit, counters);
         Ok(scan.with_gets_max(bound.binding.guards.gets).of_parts(part, self.parts))
     }
 
@@ -145,11 +159,19 @@ impl ScanExec {
         Ok(serves.then_some(narrowed))
     }
 
-    /// Columns whose values a join above narrows, if that can lead to a better path.
+    /// What narrows it when the plan runs, in words, as far as it can lead to a better path.
     pub fn narrowed_by(&self) -> Vec<String> {
-        let mut columns = learned::columns(&self.learned, &self.request.schema);
-        columns.retain(|column| self.request.leads(column));
-        columns
+        let mut all = Vec::new();
+        for filter in &self.learned {
+            let mut columns = learned::columns(filter, &self.request.schema);
+            columns.retain(|column| self.request.leads(column));
+            let by = match learned::is_joins(filter) {
+                true => "IN (what the join finds)",
+                false => "compared with what the subquery gives",
+            };
+            all.extend(columns.into_iter().map(|column| format!("{column} {by}")));
+        }
+        all
     }
 
     /// The access in EXPLAIN's words.
@@ -273,18 +295,18 @@ impl ExecutionPlan for ScanExec {
 
     fn handle_child_pushdown_result(
         &self,
-        phase: FilterPushdownPhase,
+        _: FilterPushdownPhase,
         pushed: ChildPushdownResult,
         _: &ConfigOptions,
     ) -> DfResult<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         let filters = pushed.parent_filters.iter().map(|parent| &parent.filter);
-        let learned: Vec<_> = filters.filter(|filter| learned::is_dynamic(filter)).cloned().collect();
-        // Whoever counts rows counts them before the join does.
-        let takes = phase == FilterPushdownPhase::Post && self.limit.is_none() && !learned.is_empty();
+        let late: Vec<_> = filters.filter(|filter| learned::is_late(filter)).cloned().collect();
         let answer = FilterPushdownPropagation::all_unsupported(pushed);
-        if !takes {
+        // Rows that are counted here are counted before the join sees them.
+        if late.is_empty() || self.limit.is_some() {
             return Ok(answer);
         }
+        let learned = [&self.learned[..], &late].concat();
         Ok(answer.with_updated_node(Arc::new(ScanExec { learned, ..self.clone() })))
     }
 

@@ -12,6 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::errors::to_df;
 use super::expr::FieldNames;
+use super::point::Point;
 use super::scan::ScanExec;
 use super::template::Template;
 use crate::access::{
@@ -178,6 +179,7 @@ impl TableSource {
             relation: Arc::clone(relation),
             filters: filters.iter().map(|filter| Template::new(filter, &relation.names)).collect(),
             path: None,
+            point: None,
             output: projection.iter().map(|i| relation.fields[*i]).collect(),
             schema,
             limit: if order.is_empty() { limit } else { wanted_limit },
@@ -189,6 +191,7 @@ impl TableSource {
         let bound = bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))?;
         let access = &bound.spec.access;
         request.path = (!matches!(access.method, Method::Gather { .. })).then_some(access.path);
+        request.point = Point::new(&relation.table, &request.filters, access);
         Ok(ScanExec::new(Arc::new(request), Arc::new(bound), limit))
     }
 }
@@ -200,6 +203,8 @@ pub struct Request {
     filters: Vec<Template>,
     /// The path of the first run, if it was one.
     path: Option<Path>,
+    /// Every run is a GET of the one key that its parameters make.
+    point: Option<Point>,
     output: Vec<Field>,
     /// Columns of the scan.
     pub schema: SchemaRef,
@@ -215,7 +220,8 @@ pub struct Request {
 pub struct Bound {
     /// What is read, and how.
     pub spec: Arc<ScanSpec>,
-    need: Need,
+    /// What is wanted.
+    pub need: Need,
     /// Rows (count) that are expected.
     pub rows: f64,
     /// Of what, and how much of it at the most.
@@ -235,25 +241,25 @@ impl Request {
         Request { output, schema: Arc::clone(schema), ..self.clone() }
     }
 
-    /// What is wanted. `None` if a parameter does not suit its filter.
-    pub fn need(&self, binding: &Binding) -> Option<Need> {
-        let fill = |filter: &Template| filter.fill(&self.relation.names, &binding.params);
-        let predicates: Vec<Predicate> = self.filters.iter().map(fill).collect::<Option<_>>()?;
-        Some(Need {
-            predicate: Predicate::and(predicates),
-            output: self.output.clone(),
-            order: self.order.clone(),
-            limit: self.limit,
-            hints: self.relation.advice.hints.clone(),
-            each: self.each.clone(),
-        })
-    }
-
     /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
     /// filter, which then has to be planned with the value in it.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
         let relation = &self.relation;
-        let Some(need) = self.need(binding) else { return Ok(None) };
+        let mut predicates = Vec::with_capacity(self.filters.len());
+        for filter in &self.filters {
+            match filter.fill(&relation.names, &binding.params) {
+                Some(predicate) => predicates.push(predicate),
+                None => return Ok(None),
+            }
+        }
+        let need = Need {
+            predicate: Predicate::and(predicates),
+            output: self.output.clone(),
+            order: self.order.clone(),
+            limit: self.limit,
+            hints: relation.advice.hints.clone(),
+            each: self.each.clone(),
+        };
         let stats = self.statistics(binding);
         let again = self.path.and_then(|path| choose_again(relation.source(), &need, path, &stats));
         let choice = match again {
@@ -261,6 +267,14 @@ impl Request {
             None => choose(relation.source(), &need, &stats)?,
         };
         Ok(Some(self.bound(need, choice, binding.clone())))
+    }
+
+    /// What is read for these parameters, if that is one key whatever they are.
+    pub fn point(&self, binding: &Binding) -> Option<ScanSpec> {
+        let relation = &self.relation;
+        let point = self.point.as_ref().filter(|_| binding.guards == Guards::default())?;
+        let access = point.access(&relation.table, &binding.params)?;
+        Some(self.spec(access, self.output.clone()))
     }
 
     /// Chooses the path once more, for those rows only that pass one more condition.
@@ -299,18 +313,22 @@ impl Request {
     }
 
     fn bound(&self, need: Need, choice: Choice, binding: Binding) -> Bound {
-        let relation = &self.relation;
         let Choice { access, chosen, rejected, note } = choice;
-        let spec = ScanSpec {
-            table: Arc::clone(&relation.table),
-            index: access.index(relation.source()).cloned(),
-            as_table: relation.index.is_some(),
-            access,
-            output: need.output.clone(),
-            schema: Arc::clone(&self.schema),
-        };
+        let spec = self.spec(access, need.output.clone());
         let rows = rows_of(&self.statistics(&binding), &spec.access);
         Bound { spec: Arc::new(spec), need, rows, binding, chosen, rejected, note }
+    }
+
+    fn spec(&self, access: Access, output: Vec<Field>) -> ScanSpec {
+        let relation = &self.relation;
+        ScanSpec {
+            table: Arc::clone(&relation.table),
+            index: access.index(relation.source()).map(|index| index.id),
+            as_table: relation.index.is_some(),
+            access,
+            output,
+            schema: Arc::clone(&self.schema),
+        }
     }
 }
 

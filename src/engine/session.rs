@@ -45,6 +45,13 @@ struct Open {
     savepoints: Vec<(String, Savepoint)>,
 }
 
+/// A statement behind PREPARE.
+struct Prepared {
+    statement: Statement,
+    /// Its text, if it is a query: EXECUTE runs by the plan that is kept for it.
+    lifted: Option<Lifted>,
+}
+
 /// A statement to run.
 enum Text<'a> {
     Sql(&'a str),
@@ -64,7 +71,7 @@ enum Start<'l> {
 pub struct Session {
     db: Database,
     open: Option<Open>,
-    prepared: HashMap<String, Statement>,
+    prepared: HashMap<String, Arc<Prepared>>,
     settings: Settings,
     watch: Watch,
     /// While the transaction that this session is for has lost too often.
@@ -134,9 +141,15 @@ impl Session {
 
     /// Runs a query by its plan, if that is kept; remembers the query, if not.
     fn start<'l>(&mut self, lifted: Option<&'l Lifted>, params: &[Value]) -> Result<Start<'l>> {
+        if lifted.is_some() {
+            self.watch.cancel.start(self.settings.statement_timeout);
+        }
+        self.by_plan(lifted, params)
+    }
+
+    fn by_plan<'l>(&self, lifted: Option<&'l Lifted>, params: &[Value]) -> Result<Start<'l>> {
         let keyed = lifted.and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params)?)));
         let Some((lifted, query)) = keyed else { return Ok(Start::Plan(None)) };
-        self.watch.cancel.start(self.settings.statement_timeout);
         let view = self.view()?;
         Ok(match view.known(&query) {
             Some(Known::Plan(kept)) => match self.run_kept(&kept, &view, &query)? {
@@ -257,11 +270,14 @@ impl Session {
             Statement::Savepoint { name } => self.savepoint(name),
             Statement::Release { name } => self.release(name),
             Statement::Prepare(prepare) => {
-                self.prepared.insert(name_of(&prepare.name), (*prepare.statement).clone());
+                let statement = (*prepare.statement).clone();
+                let text = matches!(statement, Statement::Query(_)).then(|| statement.to_string());
+                let lifted = text.and_then(|text| sql::lift(&text));
+                self.prepared.insert(name_of(&prepare.name), Arc::new(Prepared { statement, lifted }));
                 Ok(self.done(tag))
             }
             Statement::Execute { name, args } => {
-                let Some(statement) = self.prepared.get(&name_of(name)).cloned() else {
+                let Some(prepared) = self.prepared.get(&name_of(name)).cloned() else {
                     let error =
                         Error::invalid(format!("there is no prepared statement \"{}\"", name_of(name)));
                     return Err(error.hint("PREPARE it first").state("26000").at(span_of_name(name)));
@@ -275,7 +291,13 @@ impl Session {
                             .at(span_of(arg))
                     })?);
                 }
-                Box::pin(self.run(&statement, &values)).await
+                match self.by_plan(prepared.lifted.as_ref(), &values)? {
+                    Start::Ran(outcome) => Ok(outcome),
+                    Start::Plan(again) => {
+                        let text = Text::Parsed(&prepared.statement);
+                        Box::pin(self.run_source(text, again, &values)).await
+                    }
+                }
             }
             Statement::Deallocate { name } => {
                 match name {

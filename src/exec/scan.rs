@@ -22,7 +22,7 @@ use crate::index::open_entry;
 use crate::key::{Rowkey, hex};
 use crate::plan::{Field, Predicate, RowView};
 use crate::row::{self, ColumnBuilder, PackedRow};
-use crate::schema::{FamilyId, IndexDef, TableDef};
+use crate::schema::{FamilyId, IndexDef, IndexId, TableDef};
 use crate::store::{Reader, Snapshot};
 use crate::value::Value;
 
@@ -65,7 +65,7 @@ pub struct ScanSpec {
     /// The table.
     pub table: Arc<TableDef>,
     /// The index table that is walked, or read as a table of its own.
-    pub index: Option<IndexDef>,
+    pub index: Option<IndexId>,
     /// The index table is what the statement reads: its `rowkey` is its own.
     pub as_table: bool,
     /// How to reach the rows.
@@ -77,9 +77,14 @@ pub struct ScanSpec {
 }
 
 impl ScanSpec {
+    /// Its definition.
+    pub fn index(&self) -> Option<&IndexDef> {
+        self.index.and_then(|id| self.table.index_by_id(id))
+    }
+
     /// What is read.
     pub fn source(&self) -> Source<'_> {
-        match &self.index {
+        match self.index() {
             Some(index) if self.as_table => Source::Index(&self.table, index),
             _ => Source::Table(&self.table),
         }
@@ -134,9 +139,8 @@ impl Scan {
                 Some(row_fields)
             }
         };
-        let entry_sources =
-            entry_sources.map(|fields| Sources::new(&spec.table, spec.index.as_ref(), &fields));
-        let keyspace = spec.index.as_ref().map_or(spec.table.rows(), |index| index.keyspace);
+        let entry_sources = entry_sources.map(|fields| Sources::new(&spec.table, spec.index(), &fields));
+        let keyspace = spec.index().map_or(spec.table.rows(), |index| index.keyspace);
         let position = match &spec.access.method {
             Method::Empty | Method::Get(_) => Position::Keys(0),
             method @ Method::Scan { .. } => Position::Walk(Box::new(Walk::new(method, keyspace))),
@@ -402,7 +406,7 @@ impl<'a> Pull<'a> {
     }
 
     fn index(&self) -> Result<(&'a IndexDef, &'a Sources)> {
-        let found = self.spec.index.as_ref().zip(self.entry_sources);
+        let found = self.spec.index().zip(self.entry_sources);
         found.ok_or_else(|| Error::internal("an index path without its index"))
     }
 
@@ -493,7 +497,7 @@ struct Columns {
 
 impl Columns {
     fn new(spec: &ScanSpec, rows_max: usize, rows_expected: usize) -> Columns {
-        let index = spec.index.as_ref().filter(|_| spec.as_table);
+        let index = spec.index().filter(|_| spec.as_table);
         let types = spec.output.iter().map(|f| field_type(&spec.table, index, *f));
         let capacity = rows_max.min(rows_expected);
         Columns { builders: types.map(|ty| ColumnBuilder::new(ty, capacity)).collect(), rows: 0, rows_max }

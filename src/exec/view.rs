@@ -5,6 +5,7 @@
 
 use super::scan::ScanSpec;
 use super::stored::bad_rowkey;
+use crate::access::Source;
 use crate::error::{Error, Result};
 use crate::index::EntryParts;
 use crate::key::{ColumnId, hex};
@@ -36,56 +37,50 @@ pub struct Sources {
 impl Sources {
     /// Where `fields` are found, which may be named twice: in the row, or in the entry of an index.
     pub fn new(table: &TableDef, entry: Option<&IndexDef>, fields: &[Field]) -> Sources {
-        let mut slots = Vec::with_capacity(table.columns.len());
-        for id in (0..table.columns.len()).map(|at| ColumnId(at as u16)) {
-            let in_key = table.key.undoable().contains(&id);
-            let slot = match entry {
-                Some(index) if index.include.contains(&id) => Slot::Packed,
-                Some(index) if in_key || index.layout.undoable().contains(&id) => Slot::Key,
-                _ if in_key => Slot::Key,
-                _ if table.column(id).family == FamilyId::DEFAULT => Slot::Packed,
-                _ => Slot::Other(0),
-            };
-            slots.push(slot);
-        }
-        let columns: Vec<ColumnId> = fields
-            .iter()
-            .filter_map(|f| match f {
-                Field::Column(id) => Some(*id),
-                Field::Rowkey | Field::PrimaryRowkey => None,
-            })
-            .collect();
-        let mut families: Vec<FamilyId> = columns
-            .iter()
-            .filter_map(|id| match slots[usize::from(id.0)] {
-                Slot::Packed | Slot::Other(_) if entry.is_none() => Some(table.column(*id).family),
-                _ => None,
-            })
-            .collect();
-        families.sort_unstable();
-        families.dedup();
-        for id in &columns {
-            if let Slot::Other(place) = &mut slots[usize::from(id.0)] {
-                let before = families.iter().take_while(|family| **family != table.column(*id).family);
-                *place = before.filter(|family| **family != FamilyId::DEFAULT).count();
+        let mut sources = Sources {
+            slots: vec![Slot::Packed; table.columns.len()],
+            families: Vec::new(),
+            decode_layout: false,
+            decode_pointer: false,
+        };
+        for field in fields {
+            if let Field::Column(id) = field {
+                sources.add(table, entry, *id);
             }
         }
-        let keyed = |id: &&ColumnId| slots[usize::from(id.0)] == Slot::Key;
-        let mut from_key = columns.iter().filter(keyed);
-        let (mut decode_layout, mut decode_pointer) = (false, false);
+        sources.families.sort_unstable();
+        for (slot, column) in sources.slots.iter_mut().zip(&table.columns) {
+            if let Slot::Other(place) = slot {
+                let others = sources.families.iter().filter(|family| **family != FamilyId::DEFAULT);
+                *place = others.take_while(|family| **family != column.family).count();
+            }
+        }
+        sources
+    }
+
+    fn add(&mut self, table: &TableDef, entry: Option<&IndexDef>, id: ColumnId) {
+        let slot = &mut self.slots[usize::from(id.0)];
         match entry {
-            Some(index) => {
-                for id in from_key {
-                    if index.layout.undoable().contains(id) {
-                        decode_layout = true;
-                    } else {
-                        decode_pointer = true;
-                    }
+            Some(index) if index.include.contains(&id) => {}
+            Some(index) if index.layout.undoable().contains(&id) => {
+                *slot = Slot::Key;
+                self.decode_layout = true;
+            }
+            _ if table.key.undoable().contains(&id) => {
+                *slot = Slot::Key;
+                self.decode_pointer = true;
+            }
+            Some(_) => {}
+            None => {
+                let family = table.column(id).family;
+                if family != FamilyId::DEFAULT {
+                    *slot = Slot::Other(0);
+                }
+                if !self.families.contains(&family) {
+                    self.families.push(family);
                 }
             }
-            None => decode_pointer = from_key.next().is_some(),
         }
-        Sources { slots, families, decode_layout, decode_pointer }
     }
 }
 
@@ -149,12 +144,11 @@ impl View<'_> {
     }
 
     fn rowkey(&self, field: Field) -> Result<ValueRef<'_>> {
-        let ScanSpec { table, index, as_table, .. } = self.spec;
-        match index {
-            Some(index) if *as_table && field == Field::Rowkey => {
+        match self.spec.source() {
+            Source::Index(_, index) if field == Field::Rowkey => {
                 key_value(self.rowkey, index.layout.is_text())
             }
-            _ => key_value(self.pointer, table.key.is_text()),
+            _ => key_value(self.pointer, self.spec.table.key.is_text()),
         }
     }
 }

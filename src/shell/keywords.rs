@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 /// Sorted, upper case.
 pub const KEYWORDS: &[&str] = &[
     "ADD",
+    "ADVISE",
     "ALL",
     "ALTER",
     "ALWAYS",
@@ -74,9 +75,11 @@ pub const KEYWORDS: &[&str] = &[
     "JSON",
     "KEY",
     "LAST",
+    "LAYOUT",
     "LEFT",
     "LIKE",
     "LIMIT",
+    "LINT",
     "NOT",
     "NOTHING",
     "NULL",
@@ -93,6 +96,7 @@ pub const KEYWORDS: &[&str] = &[
     "PRIMARY",
     "REAL",
     "RECURSIVE",
+    "REGIONS",
     "RENAME",
     "REPAIR",
     "RESET",
@@ -103,7 +107,9 @@ pub const KEYWORDS: &[&str] = &[
     "SELECT",
     "SET",
     "SHOW",
+    "SIMULATE",
     "SMALLINT",
+    "SPLIT",
     "TABLE",
     "TABLES",
     "TEXT",
@@ -113,6 +119,7 @@ pub const KEYWORDS: &[&str] = &[
     "TO",
     "TRUE",
     "TRUNCATE",
+    "UNDER",
     "UNION",
     "UNIQUE",
     "UPDATE",
@@ -126,9 +133,11 @@ pub const KEYWORDS: &[&str] = &[
     "VERSIONS",
     "VIEW",
     "VIEWS",
+    "WHATIF",
     "WHEN",
     "WHERE",
     "WITH",
+    "WRITES",
 ];
 
 /// Is one of [`KEYWORDS`], in any case.

@@ -299,6 +299,9 @@ fn keydump() {
     let (status, out, err) = dump(&["by_name", "--limit", "1"]);
     assert_eq!((status, &out[..]), (0, "01416e6e000180000001  'Ann' -> 1\n"));
     assert_eq!(err, "-- more entries follow: --limit N prints more, --prefix only some\n");
+    let sql = "INSERT INTO t VALUES (3, NULL, repeat('long', 1000))";
+    assert_eq!(cli.run(&["shop", "-c", sql]).0, 0);
+    assert!(dump(&["t.d", "--prefix", "0x80000003"]).1.ends_with("… (2009 bytes more)\n"));
     assert!(dump(&["catalog"]).1.contains("  table/t {\"id\":"));
     assert!(cli.error(&["keydump", "shop", "tt"]).contains("there is no table \"tt\""));
     assert!(cli.error(&["keydump", "shop", "t.x"]).contains("hint: its families: default, d"));

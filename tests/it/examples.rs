@@ -58,3 +58,8 @@ fn timeseries() {
 fn hotspots() {
     check("hotspots");
 }
+
+#[test]
+fn design() {
+    check("design");
+}

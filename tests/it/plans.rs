@@ -51,6 +51,30 @@ fn rand() -> u64 {
 }
 
 #[test]
+fn one_key_from_parameters() {
+    let db = Database::in_memory().unwrap();
+    let numbers = ["7", "-7", "0", "70000", "7.0", "7.5", "'7'", "NULL", "99999999999999999999"];
+    let keys = ["id", "id DESC", "lpad(id, 3)", "lpad(999 - id, 3)", "left(md5(id), 2), id", "id % 4, id"];
+    for (n, key) in keys.into_iter().enumerate() {
+        for ty in ["SMALLINT", "BIGINT"] {
+            let t = format!("t{n}_{ty}");
+            db.execute(&format!("CREATE TABLE {t} (id {ty}, note TEXT, PRIMARY KEY ({key}))")).unwrap();
+            db.execute(&format!("INSERT INTO {t} VALUES (0, 'none'), (7, 'seven'), (9, 'nine')")).unwrap();
+            same(&db, &format!("SELECT * FROM {t} WHERE id = {{}}"), &numbers);
+            same(&db, &format!("SELECT note FROM {t} WHERE {{}} = id AND note > 'o'"), &numbers);
+        }
+    }
+    db.execute("CREATE TABLE two (a INT, b SMALLINT, PRIMARY KEY (b, '_', lpad(a, 4)))").unwrap();
+    db.execute("INSERT INTO two VALUES (1, 2), (2, 1), (2, 2)").unwrap();
+    same(&db, "SELECT * FROM two WHERE a = {} AND b = 2", &["1", "2", "3", "70000"]);
+    same(&db, "SELECT * FROM two WHERE b = {} AND a = 2", &["1", "2", "3", "70000"]);
+    let changed = "SELECT * FROM two WHERE a = 5 AND b = 5";
+    assert_eq!(rows(&db, changed, &[]).unwrap().len(), 0);
+    db.execute("INSERT INTO two VALUES (5, 5)").unwrap();
+    assert_eq!(rows(&db, changed, &[]).unwrap().len(), 1);
+}
+
+#[test]
 fn other_literals_of_any_kind() {
     let db = market();
     let numbers = ["7", "8", "-1", "7.0", "7.5", "1e1", "99999999999", "'7'", "NULL", "'x'"];
@@ -216,5 +240,35 @@ fn many_threads_share_a_plan() {
                 }
             });
         }
+    });
+}
+
+#[test]
+fn what_a_join_learned_is_forgotten_with_the_run() {
+    let db = market();
+    let pairs =
+        "SELECT max(p.price) AS greatest, count(*) AS n FROM orders o JOIN orders p ON p.id = o.id WHERE";
+    same(&db, &format!("{pairs} o.buyer = {{}}"), &["1", "6", "3", "99", "0"]);
+    same(&db, &format!("{pairs} o.id = {{}} AND p.price < 200"), &["150", "1", "77", "1000"]);
+    let top = "SELECT p.id FROM orders o JOIN orders p ON p.buyer = o.buyer WHERE o.id = {} ORDER BY p.id DESC LIMIT 2";
+    same(&db, top, &["199", "3", "20"]);
+}
+
+#[test]
+fn what_subqueries_give_stays_with_the_run() {
+    let db = market();
+    let ask = |buyer: i64| {
+        let sql =
+            format!("SELECT id FROM orders WHERE id = (SELECT max(id) FROM orders WHERE buyer = {buyer})");
+        rows(&db, &sql, &[]).unwrap()
+    };
+    let expected: Vec<Vec<String>> = (0..7).map(ask).collect();
+    let ask_all = || {
+        for _ in 0..40 {
+            (0..7).for_each(|buyer| assert_eq!(ask(buyer), expected[buyer as usize]));
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..3).for_each(|_| drop(scope.spawn(ask_all)));
     });
 }

@@ -1,6 +1,6 @@
 //! What is measured of a table before it is judged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::key::{ColumnId, KeyLayout, Rowkey};
 use crate::schema::{IndexId, TableDef, TableStatistics};
@@ -95,6 +95,11 @@ impl Facts {
     /// Of one keyspace.
     pub fn keyspace(&self, id: KeyspaceId) -> Option<&KeyspaceFacts> {
         self.keyspaces.iter().find(|(k, _)| *k == id).map(|(_, facts)| facts)
+    }
+
+    /// Known queries, counted once however often each reads the table.
+    pub fn known_queries(&self) -> usize {
+        self.queries.iter().map(|query| &query.sql).collect::<BTreeSet<_>>().len()
     }
 
     /// Rows of the table.

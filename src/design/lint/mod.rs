@@ -7,6 +7,7 @@
 mod facts;
 mod layouts;
 mod tables;
+mod values;
 
 pub use facts::{ColumnFacts, Facts, Growth, KeyspaceFacts, QueryFacts, growth};
 
@@ -214,8 +215,11 @@ impl<'a> Subject<'a> {
 pub fn lint(table: &TableDef, facts: &Facts) -> Vec<Finding> {
     let whole = Subject { table, index: None, facts };
     let indexes = table.indexes.iter().map(|index| Subject { index: Some(index), ..whole });
-    let mut found: Vec<Finding> =
-        std::iter::once(whole).chain(indexes).flat_map(|subject| layouts::judge(&subject)).collect();
+    let mut found: Vec<Finding> = Vec::new();
+    for subject in std::iter::once(whole).chain(indexes) {
+        found.extend(layouts::judge(&subject));
+        found.extend(values::judge(&subject));
+    }
     found.extend(tables::judge(&whole));
     found.sort_by(|a, b| (a.severity, a.rule, &a.index).cmp(&(b.severity, b.rule, &b.index)));
     found

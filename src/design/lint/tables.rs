@@ -79,7 +79,7 @@ fn part_names(layout: &crate::key::KeyLayout) -> Vec<String> {
 /// Indexes that none of the known queries reads.
 fn unused_indexes(s: &Subject<'_>) -> Vec<Finding> {
     let queries = &s.facts.queries;
-    if queries.len() < QUERIES_ENOUGH {
+    if s.facts.known_queries() < QUERIES_ENOUGH {
         return Vec::new();
     }
     let unused = s
@@ -90,8 +90,11 @@ fn unused_indexes(s: &Subject<'_>) -> Vec<Finding> {
     let finding = |index: &IndexDef| {
         let counted = s.facts.keyspace(index.keyspace);
         let size = counted.map_or(0, |counted| counted.key_bytes + counted.value_bytes);
-        let seen =
-            format!("none of {} known queries reads it; it takes {}", queries.len(), bytes(size as f64));
+        let seen = format!(
+            "none of {} known queries reads it; it takes {}",
+            s.facts.known_queries(),
+            bytes(size as f64)
+        );
         let why = "every write of a row writes its entry too";
         let subject = Subject { index: Some(index), ..*s };
         subject.finding(Rule::UnusedIndex, seen, why, drop_index(index))

@@ -88,8 +88,9 @@ fn wanted(view: &View, queries: &[Query]) -> Result<Vec<Wanted>> {
 async fn reads(view: &View, scratch: &Scratch, wanted: &[Wanted]) -> Result<Vec<u64>> {
     let mut all = Vec::with_capacity(wanted.len());
     for w in wanted {
-        let reads = scratch.run(view, &w.query, &w.params).await?.reads;
-        all.push(scratch.scaled(reads.entries + reads.gets + reads.fetched));
+        let tried = scratch.run(view, &w.query, &w.params).await?;
+        let reads = tried.reads;
+        all.push(scratch.scaled(&tried, reads.entries + reads.gets + reads.fetched));
     }
     Ok(all)
 }
@@ -273,6 +274,6 @@ async fn layout(
 fn anew(table: &TableDef, layout: KeyLayout) -> String {
     let name = format!("{}_new", table.name);
     let other = TableDef { name: name.clone(), key: layout, splits: Vec::new(), ..table.clone() };
-    let create = create_table_sql(&other).split_whitespace().collect::<Vec<_>>().join(" ");
+    let create = create_table_sql(&other).replace("(\n  ", "(").replace("\n  ", " ").replace("\n)", ")");
     format!("{create}; INSERT INTO {} SELECT * FROM {}", name_sql(&name), name_sql(&table.name))
 }

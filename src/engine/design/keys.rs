@@ -9,11 +9,14 @@ use crate::engine::show::{Cells, rows_of, text};
 use crate::engine::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::trace;
-use crate::key::{KeyLayout, KeyRange, Rowkey, hex};
+use crate::key::{KeyLayout, KeyRange, hex};
 use crate::schema::TableDef;
 use crate::sql::{name_of, span_of_name};
 use crate::store::{Direction, KeyspaceId};
 use crate::value::{ColumnType, Value};
+
+/// Characters of an entry that a dump shows.
+const SHOWN_CHARS: usize = 2_000;
 
 /// A keyspace by name, and how its keys are made.
 struct Keyspace<'t> {
@@ -185,10 +188,20 @@ impl Database {
             left -= 1;
             let shown = trace::show_entry(&tables, id, key, value)
                 .unwrap_or_else(|e| format!("cannot be decoded: {}", e.what()));
-            line(format!("{}  {shown}", Rowkey::from(key).hex()))?;
+            line(format!("{}  {}", hex(key), shortened(shown)))?;
         }
         Ok(false)
     }
+}
+
+/// As much of an entry as anyone reads.
+fn shortened(mut shown: String) -> String {
+    if let Some((end, _)) = shown.char_indices().nth(SHOWN_CHARS) {
+        let more = shown.len() - end;
+        shown.truncate(end);
+        shown.push_str(&format!("… ({more} bytes more)"));
+    }
+    shown
 }
 
 fn keyspace_named(catalog: &Catalog, name: &str) -> Result<KeyspaceId> {

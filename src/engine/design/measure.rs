@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::access::{Access, Guards, Method};
+use crate::access::{Access, Method};
 use crate::design::lint::{ColumnFacts, Facts, KeyspaceFacts, QueryFacts, growth};
-use crate::df::table::Binding;
 use crate::engine::analyze::{self, Sample};
 use crate::engine::view::View;
 use crate::error::Result;
@@ -78,8 +77,7 @@ pub struct KnownScan {
 pub fn known_scans(view: &View, table: &TableDef) -> Result<Vec<KnownScan>> {
     let mut found = Vec::new();
     for (sql, kept) in view.db.plans().kept(view.catalog.version()) {
-        // What a guard would refuse can be looked at.
-        let binding = Binding { guards: Guards::default(), ..view.binding(kept.params.clone()) };
+        let binding = view.binding(kept.params.clone());
         let scans = kept.plan.paths(&binding)?.into_iter().filter(|(_, spec)| spec.table.id == table.id);
         found.extend(scans.map(|(need, spec)| KnownScan {
             sql: sql.clone(),
@@ -91,18 +89,16 @@ pub fn known_scans(view: &View, table: &TableDef) -> Result<Vec<KnownScan>> {
 }
 
 fn queries(view: &View, table: &TableDef) -> Result<Vec<QueryFacts>> {
-    let fact = |sql: &str, spec: &ScanSpec, access: &Access| {
-        let index = access.index(spec.source());
-        let (ranges, fans_out) = match &access.method {
-            Method::Empty => (0, false),
-            Method::Get(keys) => (keys.len(), false),
-            method => {
-                let layout = index.map_or(&table.key, |index| &index.layout);
-                let buckets = layout.parts().first().is_some_and(KeyPart::has_buckets);
-                let n = method.range_count();
-                (n, buckets && n > 1)
-            }
+    let fact = |sql: &str, spec: &ScanSpec, walk: &Access| {
+        let index = walk.index(spec.source());
+        let layout = index.map_or(&table.key, |index| &index.layout);
+        let has_buckets = layout.parts().first().is_some_and(KeyPart::has_buckets);
+        let is_walk = matches!(walk.method, Method::Scan { .. });
+        let ranges = match &walk.method {
+            Method::Get(keys) => keys.len(),
+            method => method.range_count(),
         };
+        let fans_out = is_walk && has_buckets && ranges > 1;
         QueryFacts { sql: sql.to_owned(), index: index.map(|index| index.id), ranges, fans_out }
     };
     let scans = known_scans(view, table)?;

@@ -116,13 +116,18 @@ impl Scratch {
         Ok(Tried {
             lines: explain::explain(&plan, true, false),
             reads: explain::reads(&plan),
-            scans: explain::needs(&plan, &here.binding(Arc::from(params))),
+            scans: explain::needs(&plan),
         })
     }
 
-    /// As many as there would be in the whole table.
-    pub fn scaled(&self, n: u64) -> u64 {
-        n * self.every
+    /// What a query reads, all together, as much as it would in the whole tables.
+    pub fn scaled(&self, tried: &Tried, n: u64) -> u64 {
+        // What stops at a limit stops there among more rows too.
+        let stops = tried
+            .scans
+            .iter()
+            .all(|(need, spec)| need.limit.is_some() && (need.order.is_empty() || spec.access.ordered));
+        if stops { n } else { n * self.every }
     }
 }
 

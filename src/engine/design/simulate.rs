@@ -172,6 +172,11 @@ async fn source(
                 .state(sqlstate::LIMIT));
         }
     }
+    if rows.is_empty() {
+        return Err(Error::invalid("there are no writes to replay")
+            .hint("load rows first, or FROM (SELECT value AS id FROM generate_series(1, 100000) ORDER BY 1)")
+            .state(sqlstate::OBJECT_STATE));
+    }
     Ok(rows)
 }
 

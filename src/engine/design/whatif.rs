@@ -40,13 +40,13 @@ pub async fn rows(view: &View, change: &Change, query: &Query) -> Result<RecordB
     lines.push(format!("with {change}: {}", said(&then, &after)));
     lines.extend(after.lines.iter().map(|line| format!("  {line}")));
     if then.every > 1 {
-        lines.push(format!("estimated from every {}th row: the plans count those", grouped(then.every)));
+        lines.push(format!("estimated from one row in {}: the plans count those", grouped(then.every)));
     }
     rows_of(vec![("plan", text(lines))])
 }
 
 fn said(scratch: &Scratch, tried: &Tried) -> String {
-    let n = |n: u64| grouped(scratch.scaled(n));
+    let n = |n: u64| grouped(scratch.scaled(tried, n));
     let about = if scratch.every > 1 { "about " } else { "" };
     let reads = tried.reads;
     format!("{about}{} entries, {} GETs", n(reads.entries), n(reads.gets + reads.fetched))

@@ -1,0 +1,138 @@
+//! Instructions that the hot paths take, counted by callgrind over the store in memory: numbers that do not
+//! depend on what else the machine does.
+//!
+//! `cargo bench --bench instructions` counts them and compares with `recorded.txt` beside this file; a path that
+//! takes 5 % more than recorded is a failure. `UPDATE_EXPECT=1` records anew: then read the diff. Without
+//! valgrind there is a note and nothing to compare.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use rowkeydb::{Database, Value};
+
+/// Orders in the table, each buyer having [`ORDERS_PER_BUYER`].
+const ORDERS: i64 = 4_000;
+const ORDERS_PER_BUYER: i64 = 20;
+
+/// Times (count) a path runs in the two runs whose difference is counted: what comes before it is in both.
+const TIMES: (i64, i64) = (100, 300);
+
+/// More than this share of what is recorded is too much.
+const TOLERANCE: f64 = 1.05;
+
+/// Runs a path so many times.
+type Run = fn(&Database, i64) -> rowkeydb::Result<()>;
+
+/// The paths by name.
+const PATHS: [(&str, Run); 8] = [
+    ("get_prepared", |db, times| {
+        each(db, times, "SELECT * FROM orders WHERE order_id = $1", |n| vec![Value::Int(n)])
+    }),
+    ("get_missing_prepared", |db, times| {
+        each(db, times, "SELECT * FROM orders WHERE order_id = $1", |n| vec![Value::Int(n + ORDERS)])
+    }),
+    ("get_text", |db, times| {
+        (0..times).try_for_each(|n| rows(db.query(&format!("SELECT * FROM orders WHERE order_id = {n}"))?))
+    }),
+    ("get_native", |db, times| {
+        let table = db.table("orders")?;
+        (0..times).try_for_each(|n| table.get(format!("{n:06}").as_str()).map(|row| assert!(row.is_some())))
+    }),
+    ("last_ten", |db, times| {
+        let sql = "SELECT * FROM orders WHERE buyer = $1 ORDER BY order_time DESC LIMIT 10";
+        each(db, times, sql, |n| vec![Value::Int(n % (ORDERS / ORDERS_PER_BUYER))])
+    }),
+    ("covered_1000", |db, times| {
+        let sql = "SELECT order_time, amount FROM orders WHERE order_time >= $1 AND order_time < $2";
+        each(db, times, sql, |n| [n, n + 1_000].map(|n| Value::Timestamp(n * 1_000_000)).into())
+    }),
+    ("grouped_4000", |db, times| {
+        each(db, times, "SELECT status, sum(amount) FROM orders GROUP BY status", |_| Vec::new())
+    }),
+    ("upsert_one", |db, times| {
+        let mut upsert = db.prepare("UPSERT INTO orders VALUES ($1, $2, $3, $4, $5)")?;
+        (0..times).try_for_each(|n| upsert.execute(&order(n, n % 7)).map(|rows| assert_eq!(rows, 1)))
+    }),
+];
+
+fn order(n: i64, buyer: i64) -> Vec<Value> {
+    let status = ["open", "shipped", "done"][(n % 3) as usize];
+    let (time, amount) = (Value::Timestamp(n * 1_000_000), Value::Decimal((n % 500).into(), 2));
+    vec![Value::Int(n), Value::Int(buyer), time, Value::Text(status.into()), amount]
+}
+
+fn filled() -> rowkeydb::Result<Database> {
+    let db = Database::in_memory()?;
+    db.execute(
+        "CREATE TABLE orders (order_id BIGINT, buyer BIGINT, order_time TIMESTAMP, status VARCHAR,
+                              amount DECIMAL(12, 2), PRIMARY KEY (lpad(order_id, 6)))",
+    )?;
+    db.execute("CREATE INDEX orders_by_buyer ON orders (buyer, order_time DESC)")?;
+    db.execute("CREATE INDEX orders_by_time ON orders (order_time) INCLUDE (amount)")?;
+    db.table("orders")?.load((0..ORDERS).map(|n| order(n, n / ORDERS_PER_BUYER)))?;
+    Ok(db)
+}
+
+fn each(db: &Database, times: i64, sql: &str, params: fn(i64) -> Vec<Value>) -> rowkeydb::Result<()> {
+    let mut query = db.prepare(sql)?;
+    (0..times).try_for_each(|n| rows(query.query(&params(n))?))
+}
+
+fn rows(rows: rowkeydb::Rows) -> rowkeydb::Result<()> {
+    rows.into_iter().try_for_each(|row| row.map(drop))
+}
+
+/// Instructions of this program running a path so many times; `None` without valgrind.
+fn counted(path: &str, times: i64) -> Option<i64> {
+    let this = std::env::current_exe().expect("this program");
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(this)
+        .args(["run", path, &times.to_string()])
+        .output()
+        .ok()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{path}: {said}");
+    let collected = said.split("Collected :").nth(1).and_then(|rest| rest.split_whitespace().next());
+    Some(collected.and_then(|n| n.parse().ok()).expect("a number of instructions"))
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [run, path, times] = &args[..]
+        && run == "run"
+    {
+        let (_, work) = PATHS.iter().find(|(name, _)| name == path).expect("a path");
+        let db = filled().expect("a full table");
+        work(&db, times.parse().expect("a number")).expect("it runs");
+        return ExitCode::SUCCESS;
+    }
+    if !args.iter().any(|arg| arg == "--bench") {
+        // `cargo test --all-targets`: that the paths run is all there is to see.
+        let db = filled().expect("a full table");
+        PATHS.iter().for_each(|(name, work)| work(&db, 3).unwrap_or_else(|e| panic!("{name}: {e}")));
+        return ExitCode::SUCCESS;
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/instructions/recorded.txt");
+    let recorded = std::fs::read_to_string(&file).unwrap_or_default();
+    let (mut now, mut is_worse) = (String::new(), false);
+    for (path, _) in PATHS {
+        let Some((few, many)) = counted(path, TIMES.0).zip(counted(path, TIMES.1)) else {
+            println!("valgrind is not there: no instructions were counted");
+            return ExitCode::SUCCESS;
+        };
+        let each = (many - few) / (TIMES.1 - TIMES.0);
+        let before = recorded.lines().find_map(|line| line.strip_prefix(path)?.trim().parse::<i64>().ok());
+        let share = before.map_or(1.0, |before| each as f64 / before as f64);
+        println!("{path:24} {each:>10}  {share:.2} of what is recorded");
+        is_worse |= share > TOLERANCE;
+        // Writing to a string cannot fail.
+        let _ = writeln!(now, "{path:24} {each:>10}");
+    }
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(&file, now).expect("the record can be written");
+        return ExitCode::SUCCESS;
+    }
+    if is_worse { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

@@ -1,0 +1,135 @@
+//! What happens around the questions: an index for a full table, bytes on the disk, opening, starting.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rowkeydb::Database;
+use rusqlite::Connection;
+
+use super::market::{FIRST_ORDER, Market, THEIR_FILES, their_open};
+use super::race::{Race, Unit, their_turn, turn};
+
+/// Set for a process of ours that answers in SQLite's place: the path of its database.
+const PEER: &str = "PEER_SQLITE";
+
+pub fn run(market: &Market, race: &Race) {
+    create_index(market, race);
+    bytes(market, race);
+    reopen(market, race);
+    start(market, race);
+}
+
+fn create_index(market: &Market, race: &Race) {
+    let (ours, theirs) = market.full();
+    let create = "CREATE INDEX orders_by_amount ON orders (amount, status)";
+    race.run(
+        "CREATE INDEX on the full table",
+        Unit::Time,
+        |_| {
+            let turn = turn(|| Ok(ours.execute(create)? as f64));
+            ours.execute("DROP INDEX orders_by_amount").expect("ours is dropped");
+            turn
+        },
+        |_| {
+            let turn = their_turn(|| theirs.execute_batch(create).map(|()| 0.0));
+            theirs.execute_batch("DROP INDEX orders_by_amount").expect("theirs is dropped");
+            turn
+        },
+    );
+}
+
+/// Bytes of freshly loaded databases, all of their files.
+fn bytes(market: &Market, race: &Race) {
+    let (ours, theirs) = (market.our_empty("bytes", 3), market.their_empty("bytes", 3));
+    market.our_load(&ours).expect("ours loads");
+    market.their_load(&theirs).expect("theirs loads");
+    drop((ours, theirs));
+    let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+    let ours = size(&market.path("bytes", "").join("data.mdb"));
+    let theirs: u64 = THEIR_FILES.iter().map(|suffix| size(&market.path("bytes", suffix))).sum();
+    market.remove("bytes");
+    let each = |bytes: u64| format!("{} bytes", bytes / market.orders as u64);
+    let what = "size on disk of an order, 3 index tables";
+    race.line(what, &each(ours), &each(theirs), ours as f64 / theirs as f64);
+}
+
+/// Copies the files of the open databases, as a kill would leave them, to `copy`.
+fn copy(market: &Market) {
+    market.remove("copy");
+    fs::create_dir(market.path("copy", "")).expect("a directory");
+    for file in ["FORMAT", "data.mdb"] {
+        let (from, to) = (market.path("full", "").join(file), market.path("copy", "").join(file));
+        fs::copy(from, to).expect("our files");
+    }
+    // Without the -shm file, which a kill of the machine leaves worthless, too.
+    for suffix in &THEIR_FILES[..2] {
+        let _ = fs::copy(market.path("full", suffix), market.path("copy", suffix));
+    }
+}
+
+fn our_first_answer(market: &Market) -> rowkeydb::Result<f64> {
+    let db = Database::open(market.path("copy", ""))?;
+    let row = db.query(&first_question())?.next().transpose()?;
+    row.map_or(Ok(-1.0), |row| row.get("amount"))
+}
+
+fn their_first_answer(db: &Connection) -> rusqlite::Result<f64> {
+    db.query_row(&first_question(), [], |row| row.get("amount"))
+}
+
+fn first_question() -> String {
+    format!("SELECT CAST(count(*) AS DOUBLE) AS amount FROM orders WHERE order_id = {}", FIRST_ORDER + 7)
+}
+
+fn reopen(market: &Market, race: &Race) {
+    let _ = market.full();
+    let reopened = |what: &str, prepare: &dyn Fn()| {
+        race.run(
+            what,
+            Unit::Time,
+            |_| {
+                prepare();
+                turn(|| our_first_answer(market))
+            },
+            |_| their_turn(|| their_first_answer(&their_open(&market.path("copy", ".sqlite")))),
+        );
+    };
+    reopened("open after a kill and a first answer", &|| copy(market));
+    reopened("open after a clean close and a first answer", &|| ());
+}
+
+/// From the start of a process to its end, with a first answer in between.
+fn start(market: &Market, race: &Race) {
+    let answered = |command: &mut Command| {
+        let output = command.stdin(Stdio::null()).output().expect("a process");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .last()
+            .map_or(-1.0, |line| line.parse().unwrap_or(-1.0))
+    };
+    race.run(
+        "process, from its start to the end of a first answer",
+        Unit::Time,
+        |_| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_rowkeydb"));
+            command.arg(market.path("copy", "")).args(["--format", "csv", "-c", &first_question()]);
+            turn(|| Ok(answered(&mut command)))
+        },
+        |_| {
+            let mut command = Command::new(std::env::current_exe().expect("this program"));
+            command.env(PEER, market.path("copy", ".sqlite"));
+            their_turn(|| Ok(answered(&mut command)))
+        },
+    );
+    market.remove("copy");
+}
+
+/// Answers in SQLite's place, if this process was started for that.
+pub fn answer_as_peer() -> bool {
+    let Some(path) = std::env::var_os(PEER) else { return false };
+    let answer = their_first_answer(&their_open(Path::new(&path))).expect("theirs answers");
+    println!("{answer}");
+    true
+}
