@@ -1,0 +1,184 @@
+//! Writes, and the transactions around them.
+
+use std::sync::Arc;
+
+use sqlparser::ast::Ident;
+
+use super::{Open, RETRIES, RETRIES_BESIDE, Session};
+use crate::catalog;
+use crate::engine::analyze;
+use crate::engine::outcome::Outcome;
+use crate::engine::turns::Turn;
+use crate::engine::view::View;
+use crate::engine::write::{self, Written};
+use crate::error::{Error, Kind, Result};
+use crate::sql::{Statement, name_of, span_of_name};
+use crate::store::{Recording, Snapshot, WriteBatch};
+use crate::txn::Transaction;
+use crate::value::Value;
+
+impl Session {
+    /// What a statement sees that writes; by itself, it has to remember what it reads.
+    fn writing_view(&self) -> Result<View> {
+        let view = self.view()?;
+        if self.open.is_some() {
+            return Ok(view);
+        }
+        let recording = Arc::new(recording(view.snapshot));
+        Ok(View { snapshot: recording.clone(), recording: Some(recording), ..view })
+    }
+
+    pub(super) async fn write(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
+        if self.open.as_ref().is_some_and(|open| open.transaction.is_read_only()) {
+            return Err(Error::invalid("the transaction is READ ONLY")
+                .hint("ROLLBACK and begin one that may write")
+                .state("25006"));
+        }
+        if self.open.is_some() {
+            return self.write_once(statement, params, None).await;
+        }
+        let (mut retries, mut turn) = (0, None);
+        loop {
+            match self.write_once(statement, params, turn.as_ref()).await {
+                Err(e) if e.kind() == Kind::Conflict && retries < RETRIES => retries += 1,
+                written => return written,
+            }
+            if retries == RETRIES_BESIDE {
+                turn = Some(self.db.0.turns.take());
+            }
+        }
+    }
+
+    /// Keeps others from committing until this session is dropped.
+    pub(in crate::engine) fn take_turn(&mut self) {
+        self.turn = Some(self.db.0.turns.take());
+    }
+
+    /// Commits what a statement or transaction wrote, when it is nobody else's turn.
+    fn commit_batch(&self, batch: WriteBatch, turn: Option<&Turn>) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        if turn.is_none() {
+            self.db.0.turns.wait();
+        }
+        self.db.0.store.commit(batch)
+    }
+
+    /// What is to be done when rows have changed for good.
+    pub(super) fn settled(&self, outcome: Outcome) -> Outcome {
+        if self.open.is_none() {
+            analyze::refresh(&self.db, &self.watch);
+        }
+        outcome
+    }
+
+    async fn write_once(
+        &mut self,
+        statement: &Statement,
+        params: &[Value],
+        turn: Option<&Turn>,
+    ) -> Result<Outcome> {
+        let view = self.writing_view()?;
+        let alone = self.open.is_none();
+        let Written { mut batch, affected, returning } = match statement {
+            Statement::Insert(insert) => write::insert(&view, insert, params, alone).await?,
+            Statement::Update(update) => write::update(&view, update, params).await?,
+            Statement::Delete(delete) => write::delete(&view, delete, params).await?,
+            _ => return Err(Error::internal("not a write")),
+        };
+        if let Some(recording) = &view.recording {
+            batch.reads = recording.reads();
+        }
+        drop(view);
+        match &mut self.open {
+            Some(open) => open.transaction.apply(batch),
+            None => self.commit_batch(batch, turn)?,
+        }
+        let outcome = match returning {
+            Some(batch) => self.table_outcome(statement.kind_name(), batch)?,
+            None => self.done(statement.kind_name()),
+        };
+        Ok(Outcome { affected: Some(affected), ..outcome })
+    }
+
+    pub(super) fn begin(&mut self, read_only: bool) -> Result<Outcome> {
+        if self.open.is_some() {
+            return Err(Error::invalid("a transaction is open already")
+                .hint("COMMIT or ROLLBACK it first; SAVEPOINT nests")
+                .state("25001"));
+        }
+        let (catalog, snapshot) = self.db.view()?;
+        let transaction = match read_only {
+            true => Transaction::read_only(snapshot),
+            false => Transaction::new(recording(snapshot)),
+        };
+        self.open = Some(Open { catalog, transaction, savepoints: Vec::new() });
+        Ok(self.done("BEGIN"))
+    }
+
+    fn open(&mut self) -> Result<&mut Open> {
+        self.open
+            .as_mut()
+            .ok_or_else(|| Error::invalid("no transaction is open").hint("BEGIN starts one").state("25P01"))
+    }
+
+    pub(super) fn commit(&mut self) -> Result<Outcome> {
+        self.open()?;
+        if let Some(open) = self.open.take()
+            && !open.transaction.is_empty()
+        {
+            self.commit_batch(open.transaction.into_batch(), self.turn.as_ref())?;
+        }
+        Ok(self.done("COMMIT"))
+    }
+
+    pub(super) fn rollback(&mut self) -> Result<Outcome> {
+        self.open()?;
+        self.abandon();
+        Ok(self.done("ROLLBACK"))
+    }
+
+    /// Rolls back whatever is open.
+    pub(in crate::engine) fn abandon(&mut self) {
+        self.open = None;
+    }
+
+    pub(super) fn savepoint(&mut self, name: &Ident) -> Result<Outcome> {
+        let open = self.open()?;
+        open.savepoints.push((name_of(name), open.transaction.savepoint()));
+        Ok(self.done("SAVEPOINT"))
+    }
+
+    fn find_savepoint(&mut self, name: &Ident) -> Result<usize> {
+        let wanted = name_of(name);
+        let found = self.open()?.savepoints.iter().rposition(|(n, _)| *n == wanted);
+        found.ok_or_else(|| {
+            Error::invalid(format!("there is no savepoint \"{wanted}\""))
+                .state("3B001")
+                .at(span_of_name(name))
+        })
+    }
+
+    pub(super) fn rollback_to(&mut self, name: &Ident) -> Result<Outcome> {
+        let at = self.find_savepoint(name)?;
+        let open = self.open()?;
+        open.transaction.rollback_to(&open.savepoints[at].1);
+        open.savepoints.truncate(at + 1);
+        Ok(self.done("ROLLBACK"))
+    }
+
+    pub(super) fn release(&mut self, name: &Ident) -> Result<Outcome> {
+        let at = self.find_savepoint(name)?;
+        self.open()?.savepoints.truncate(at);
+        Ok(self.done("RELEASE"))
+    }
+}
+
+/// A snapshot for whoever writes: refused at the commit is what others have changed of all that was read, the
+/// definitions among it.
+fn recording(snapshot: Arc<dyn Snapshot>) -> Recording {
+    let recording = Recording::new(snapshot);
+    catalog::rely_on(&recording);
+    recording
+}
