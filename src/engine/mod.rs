@@ -124,7 +124,7 @@ impl Database {
             turns: Arc::default(),
             path,
         }));
-        build::resume(&db)?;
+        build::resume(&db);
         Ok(db)
     }
 

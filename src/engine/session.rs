@@ -75,7 +75,7 @@ pub struct Session {
     prepared: HashMap<String, Arc<Prepared>>,
     settings: Settings,
     watch: Watch,
-    /// While this session has lost too often.
+    /// While the transaction that this session is for has lost too often.
     turn: Option<Turn>,
 }
 

@@ -113,6 +113,7 @@ pub enum Value {
     /// Of any integer type.
     Int(i64),
     /// Of `REAL` (rounded to 32 bits when stored) and `DOUBLE`.
+    #[serde(with = "json_double")]
     Double(f64),
     /// Of a `DECIMAL`: `unscaled * 10^-scale`.
     Decimal(i128, u8),
@@ -393,6 +394,24 @@ impl fmt::Display for Literal<'_> {
     }
 }
 
+/// A DOUBLE in JSON, which has no number for NaN and the infinities: those are text.
+mod json_double {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(d: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        if d.is_finite() { serializer.serialize_f64(*d) } else { serializer.serialize_str(&d.to_string()) }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        let found = serde_json::Value::deserialize(deserializer)?;
+        let double = match &found {
+            serde_json::Value::String(text) => text.parse().ok(),
+            number => number.as_f64(),
+        };
+        double.ok_or_else(|| D::Error::custom(format!("{found} is no DOUBLE")))
+    }
+}
+
 struct IsoDate(NaiveDate);
 
 impl fmt::Display for IsoDate {
@@ -449,6 +468,15 @@ fn write_decimal(f: &mut fmt::Formatter<'_>, d: i128, scale: u8) -> fmt::Result 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_double_comes_back_from_json() {
+        for d in [0.1, -0.0, 5e-324, f64::MAX, 7.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let json = serde_json::to_string(&Value::Double(d)).unwrap();
+            let Value::Double(back) = serde_json::from_str(&json).unwrap() else { panic!("{json}") };
+            assert!(back.to_bits() == d.to_bits() || back.is_nan() && d.is_nan(), "{json}");
+        }
+    }
 
     #[test]
     fn text_forms() {

@@ -8,6 +8,7 @@ use super::{Open, RETRIES, RETRIES_BESIDE, Session};
 use crate::catalog;
 use crate::engine::analyze;
 use crate::engine::outcome::Outcome;
+use crate::engine::turns::Turn;
 use crate::engine::view::View;
 use crate::engine::write::{self, Written};
 use crate::error::{Error, Kind, Result};
@@ -34,34 +35,31 @@ impl Session {
                 .state("25006"));
         }
         if self.open.is_some() {
-            return self.write_once(statement, params).await;
+            return self.write_once(statement, params, None).await;
         }
-        let mut retries = 0;
+        let (mut retries, mut turn) = (0, None);
         loop {
-            match self.write_once(statement, params).await {
+            match self.write_once(statement, params, turn.as_ref()).await {
                 Err(e) if e.kind() == Kind::Conflict && retries < RETRIES => retries += 1,
-                written => {
-                    self.turn = None;
-                    return written;
-                }
+                written => return written,
             }
             if retries == RETRIES_BESIDE {
-                self.take_turn();
+                turn = Some(self.db.0.turns.take());
             }
         }
     }
 
-    /// Keeps others from committing until this session has, or is dropped.
+    /// Keeps others from committing until this session is dropped.
     pub(in crate::engine) fn take_turn(&mut self) {
         self.turn = Some(self.db.0.turns.take());
     }
 
     /// Commits what a statement or transaction wrote, when it is nobody else's turn.
-    fn commit_batch(&self, batch: WriteBatch) -> Result<()> {
+    fn commit_batch(&self, batch: WriteBatch, turn: Option<&Turn>) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
-        if self.turn.is_none() {
+        if turn.is_none() {
             self.db.0.turns.wait();
         }
         self.db.0.store.commit(batch)
@@ -75,7 +73,12 @@ impl Session {
         outcome
     }
 
-    async fn write_once(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
+    async fn write_once(
+        &mut self,
+        statement: &Statement,
+        params: &[Value],
+        turn: Option<&Turn>,
+    ) -> Result<Outcome> {
         let view = self.writing_view()?;
         let alone = self.open.is_none();
         let Written { mut batch, affected, returning } = match statement {
@@ -90,7 +93,7 @@ impl Session {
         drop(view);
         match &mut self.open {
             Some(open) => open.transaction.apply(batch),
-            None => self.commit_batch(batch)?,
+            None => self.commit_batch(batch, turn)?,
         }
         let outcome = match returning {
             Some(batch) => self.table_outcome(statement.kind_name(), batch)?,
@@ -125,7 +128,7 @@ impl Session {
         if let Some(open) = self.open.take()
             && !open.transaction.is_empty()
         {
-            self.commit_batch(open.transaction.into_batch())?;
+            self.commit_batch(open.transaction.into_batch(), self.turn.as_ref())?;
         }
         Ok(self.done("COMMIT"))
     }

@@ -430,8 +430,9 @@ impl Run {
             (Err(e), false) if e.sqlstate() == UNIQUE => {}
             (Err(e), _) => return Err(format!("{create}\n{e}")),
         }
-        self.model.indexes.pop();
-        Ok(())
+        // One that found keys taken stays, Broken.
+        let built = self.model.indexes.pop();
+        built.map_or(Ok(()), |built| self.must(&format!("DROP INDEX IF EXISTS {}", built.name)).map(drop))
     }
 
     /// The table, with the rowkey as one more column; its rows must be the model's.
