@@ -77,6 +77,18 @@ enum Command {
         #[command(flatten)]
         options: Options,
     },
+    /// Write a database as an SQL script to standard output
+    Dump {
+        /// Folder of the database
+        db: PathBuf,
+    },
+    /// Make a database of a backup that BACKUP TO 'folder' wrote
+    Restore {
+        /// Folder of the backup
+        backup: PathBuf,
+        /// Folder of the new database, which must not exist yet
+        db: PathBuf,
+    },
     /// Print the entries of a table, index, family or the catalog: key in hex, then decoded
     Keydump {
         /// Folder of the database
@@ -127,6 +139,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match cli.command {
         Some(Command::Run { files, options }) => run(options.db_option.clone(), &options, &files),
+        Some(Command::Dump { db }) => dump(&db),
+        Some(Command::Restore { backup, db }) => restore(&backup, &db),
         Some(Command::Keydump { db, keyspace, prefix, limit }) => keydump(&db, &keyspace, &prefix, limit),
         Some(Command::Heatmap { db, statement, setup, out }) => heatmap(db, &setup, &statement, &out),
         Some(Command::Demo { orders, db }) => run_demo(db, orders),
@@ -174,6 +188,26 @@ fn run_demo(db: Option<PathBuf>, orders: u64) -> Result<ExitCode> {
         let mut console = console(database, &Options::default())?;
         prompt(&mut console, &name)?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn dump(db: &Path) -> Result<ExitCode> {
+    match open_existing(db)?.dump(&mut BufWriter::new(io::stdout().lock())) {
+        // Whoever read it has seen enough, as in `| head`.
+        Err(e) if is_broken_pipe(&e) => Ok(ExitCode::SUCCESS),
+        ended => ended.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn is_broken_pipe(error: &Error) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    source.is_some_and(|source| source.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Copies a backup, which is a database, and checks it on the way.
+fn restore(backup: &Path, db: &Path) -> Result<ExitCode> {
+    let entries = open_existing(backup)?.backup(db)?;
+    println!("restored {entries} entries to {}", db.display());
     Ok(ExitCode::SUCCESS)
 }
 

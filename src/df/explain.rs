@@ -8,7 +8,6 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
@@ -22,29 +21,14 @@ use crate::access::{NO_ROW, Need};
 use crate::error::{Error, Result};
 use crate::exec::scan::{Counters, ScanSpec};
 
-/// An access of a plan.
-struct Seen<'p> {
-    scan: &'p ScanExec,
-    /// A join tells it what it can match.
-    joined: bool,
-}
-
-impl Seen<'_> {
-    /// Columns that take the values of a join's other side, when the plan runs.
-    fn narrowed_by(&self) -> Vec<String> {
-        if self.joined { self.scan.narrowed_by() } else { Vec::new() }
-    }
-}
-
 /// The accesses of a plan, in the order it reads them.
-fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, joined: bool, found: &mut Vec<Seen<'p>>) {
+fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, found: &mut Vec<&'p ScanExec>) {
     let any: &dyn std::any::Any = &**plan;
     if let Some(scan) = any.downcast_ref::<ScanExec>() {
-        found.push(Seen { scan, joined });
+        found.push(scan);
     }
-    let tells = any.is::<HashJoinExec>() && !plan.dynamic_expressions_produced().is_empty();
-    for (i, child) in plan.children().into_iter().enumerate() {
-        accesses(child, joined || tells && i == 1, found);
+    for child in plan.children() {
+        accesses(child, found);
     }
 }
 
@@ -52,10 +36,9 @@ fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, joined: bool, found: &mut Vec<
 /// bytes, and estimates.
 pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> Vec<String> {
     let mut found = Vec::new();
-    accesses(plan, false, &mut found);
+    accesses(plan, &mut found);
     let mut lines = Vec::new();
-    for seen in &found {
-        let scan = seen.scan;
+    for scan in &found {
         let (Ok(bound), Some(described)) = (scan.bound(), scan.described(verbose)) else { continue };
         let mut described = described.lines();
         let mut line = described.remove(0);
@@ -68,10 +51,7 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
         lines.push(line);
         lines.extend(described);
         lines.push(format!("  chosen: {}", bound.chosen));
-        let narrowed = seen.narrowed_by();
-        if !narrowed.is_empty() {
-            lines.push(format!("  at run time: {} IN (what the join finds)", narrowed.join(", ")));
-        }
+        lines.extend(scan.narrowed_by().iter().map(|how| format!("  at run time: {how}")));
         lines.extend(bound.rejected.iter().map(|(index, why)| format!("  rejected: {index}: {why}")));
         lines.extend(bound.note.iter().map(|note| format!("  note: {note}")));
     }
@@ -90,10 +70,9 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
 /// rows. Errors: internal, if it cannot be written.
 pub fn explain_json(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> Result<String> {
     let mut found = Vec::new();
-    accesses(plan, false, &mut found);
+    accesses(plan, &mut found);
     let mut all = Vec::new();
-    for seen in found {
-        let scan = seen.scan;
+    for scan in found {
         let bound = scan.bound()?;
         let mut access = serde_json::to_value(scan.described(verbose))
             .map_err(|e| Error::internal("a plan cannot be written as JSON").caused_by(e))?;
@@ -106,9 +85,9 @@ pub fn explain_json(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool
         fields.insert("chosen".into(), json!(bound.chosen));
         let rejected = bound.rejected.iter().map(|(index, why)| json!({ "index": index, "reason": why }));
         fields.insert("rejected".into(), rejected.collect());
-        let narrowed = seen.narrowed_by();
+        let narrowed = scan.narrowed_by();
         if !narrowed.is_empty() {
-            fields.insert("narrowed_by_join".into(), json!(narrowed));
+            fields.insert("at_run_time".into(), json!(narrowed));
         }
         if let Some(note) = &bound.note {
             fields.insert("note".into(), json!(note));
@@ -123,9 +102,9 @@ pub fn explain_json(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool
 /// What the accesses of a plan that has run have read, all together.
 pub fn reads(plan: &Arc<dyn ExecutionPlan>) -> Reads {
     let mut found = Vec::new();
-    accesses(plan, false, &mut found);
+    accesses(plan, &mut found);
     let sum = |of: fn(&Counters) -> &AtomicU64| {
-        found.iter().map(|seen| of(&seen.scan.counters).load(Ordering::Relaxed)).sum()
+        found.iter().map(|scan| of(&scan.counters).load(Ordering::Relaxed)).sum()
     };
     Reads { gets: sum(|c| &c.gets), entries: sum(|c| &c.entries), fetched: sum(|c| &c.fetched) }
 }
@@ -133,11 +112,8 @@ pub fn reads(plan: &Arc<dyn ExecutionPlan>) -> Reads {
 /// What the accesses of a plan want, with the table or index each takes.
 pub fn needs(plan: &Arc<dyn ExecutionPlan>, binding: &Binding) -> Vec<(Need, Arc<ScanSpec>)> {
     let mut found = Vec::new();
-    accesses(plan, false, &mut found);
-    let need = |seen: Seen<'_>| {
-        let scan = seen.scan;
-        Some((scan.request.need(binding)?, Arc::clone(&scan.bound().ok()?.spec)))
-    };
+    accesses(plan, &mut found);
+    let need = |scan: &ScanExec| Some((scan.request.need(binding)?, Arc::clone(&scan.bound().ok()?.spec)));
     found.into_iter().filter_map(need).collect()
 }
 

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
 
+use super::inverse;
 use crate::error::Result;
 use crate::plan::{CmpOp, Field, LikePattern, Predicate};
 use crate::row::any_value_at;
@@ -37,9 +38,9 @@ fn keeps_order(from: ColumnType, to: &arrow::datatypes::DataType) -> bool {
         Decimal128, Float32, Float64, Int16, Int32, Int64, LargeUtf8, Utf8, Utf8View,
     };
     match from {
-        ColumnType::SmallInt => matches!(to, Int16 | Int32 | Int64 | Float32 | Float64),
-        ColumnType::Integer => matches!(to, Int32 | Int64 | Float64),
-        ColumnType::BigInt => matches!(to, Int64) || matches!(to, Decimal128(p, 0) if *p >= 19),
+        ColumnType::SmallInt => matches!(to, Int16 | Int32 | Int64 | Float32 | Float64) || holds(to, 5),
+        ColumnType::Integer => matches!(to, Int32 | Int64 | Float64) || holds(to, 10),
+        ColumnType::BigInt => matches!(to, Int64) || holds(to, 19),
         ColumnType::Real => matches!(to, Float32 | Float64),
         ColumnType::Double => matches!(to, Float64),
         ColumnType::Varchar | ColumnType::Uuid | ColumnType::Json => {
@@ -50,6 +51,12 @@ fn keeps_order(from: ColumnType, to: &arrow::datatypes::DataType) -> bool {
         }
         _ => false,
     }
+}
+
+/// A decimal type with room for integers of so many digits.
+fn holds(ty: &arrow::datatypes::DataType, digits: u8) -> bool {
+    use arrow::datatypes::DataType::Decimal128;
+    matches!(ty, Decimal128(precision, scale) if *scale >= 0 && precision.saturating_sub(*scale as u8) >= digits)
 }
 
 /// The predicate of a filter expression.
@@ -71,6 +78,12 @@ fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
         }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
             Some(Predicate::or(vec![predicate(left, names), predicate(right, names)]))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::IsNotDistinctFrom, right }) => {
+            same(left, right, names).or_else(|| same(right, left, names))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::IsDistinctFrom, right }) => {
+            Some(same(left, right, names).or_else(|| same(right, left, names))?.not())
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let op = comparison(*op)?;
@@ -109,6 +122,17 @@ fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
     }
 }
 
+/// `left IS NOT DISTINCT FROM right`: never unknown.
+fn same(left: &Expr, right: &Expr, names: &FieldNames) -> Option<Predicate> {
+    let (field, ty) = names.of(left)?;
+    let value = literal(right)?;
+    if value.is_null() {
+        return Some(Predicate::is_null(field));
+    }
+    let equal = compare_value(field, ty, CmpOp::Eq, value)?;
+    Some(Predicate::and([equal, Predicate::is_null(field).not()]))
+}
+
 fn known_like(like: &Like, names: &FieldNames) -> Option<Predicate> {
     let (field, ty) = names.of(&like.expr)?;
     if !ty.is_text() {
@@ -134,8 +158,10 @@ pub(super) fn comparison(op: Operator) -> Option<CmpOp> {
 }
 
 fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<Predicate> {
-    let (field, ty) = names.of(left)?;
     let value = literal(right)?;
+    let Some((field, ty)) = names.of(left) else {
+        return if value.is_null() { None } else { inverse::compare(left, op, &value, names) };
+    };
     if value.is_null() {
         return Some(Predicate::Unknown);
     }
@@ -186,10 +212,7 @@ fn between_values(field: Field, ty: ColumnType, op: CmpOp, value: &Value) -> Opt
         Value::Decimal(d, scale) => d.div_euclid(10i128.pow((*scale).into())),
         _ => return None,
     };
-    // True for every value, unknown for NULL.
-    let every = || Predicate::Or(vec![Predicate::is_null(field).not(), Predicate::Unknown]);
-    // False for every value, unknown for NULL.
-    let none = || every().not();
+    let (every, none) = (|| never(field).not(), || never(field));
     let clamp = |floor: i128| -> Option<i64> {
         if floor < i128::from(min) || floor > i128::from(max) { None } else { i64::try_from(floor).ok() }
     };
@@ -208,6 +231,11 @@ fn between_values(field: Field, ty: ColumnType, op: CmpOp, value: &Value) -> Opt
             None => none(),
         },
     })
+}
+
+/// False for every value, unknown for NULL.
+pub(super) fn never(field: Field) -> Predicate {
+    Predicate::Or(vec![Predicate::is_null(field).not(), Predicate::Unknown]).not()
 }
 
 /// The operator with its sides exchanged.

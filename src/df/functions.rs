@@ -9,12 +9,14 @@ use arrow::datatypes::DataType;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
+use datafusion::functions_aggregate::min_max::{Max, Min};
 use datafusion::logical_expr::{
     AggregateUDF, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::errors::to_df;
 use super::integers::ExactSum;
+use super::min_max::OfGroups;
 use crate::error::{Error, Result};
 use crate::key::{TimeFormat, md5_bucket, md5_digits};
 use crate::row::any_value_at;
@@ -25,7 +27,13 @@ const PADDED_CHARS_MAX: usize = 1 << 20;
 
 /// Adds the functions to a session.
 pub fn register(state: &mut SessionState) {
-    let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(ExactSum::default())));
+    for aggregate in [
+        AggregateUDF::new_from_impl(ExactSum::default()),
+        AggregateUDF::new_from_impl(OfGroups(Min::new())),
+        AggregateUDF::new_from_impl(OfGroups(Max::new())),
+    ] {
+        let _ = state.register_udaf(Arc::new(aggregate));
+    }
     let functions: [(&'static str, Body, DataType); 8] = [
         ("to_char", to_char, DataType::Utf8),
         ("md5_bucket", bucket, DataType::Utf8),

@@ -1,18 +1,22 @@
-//! What a join learns of its smaller side, as a condition on the scan of the larger.
+//! What is known only when a plan runs, as a condition on a scan.
 //!
 //! DataFusion's hash join reads one side first and then knows which keys the other can match: a list of values, if
-//! they are few, and their bounds. A scan that starts after that reads only those, by GETs or key ranges.
+//! they are few, and their bounds. A subquery that gives one value is run before the rows that are compared with it.
+//! A scan that starts after that reads only what can match, by GETs or key ranges.
 
 use std::any::Any;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Cast, Expr, Operator, binary_expr, lit};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::logical_expr::{Cast, ColumnarValue, Expr, Operator, binary_expr, lit};
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CaseExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, Literal,
 };
+use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use super::expr::{FieldNames, predicate};
@@ -26,26 +30,26 @@ pub fn learned(filter: &Arc<dyn PhysicalExpr>, schema: &Schema, names: &FieldNam
     Predicate::and(said.into_iter().filter(|term| !term.has_opaque()))
 }
 
-/// The filter comes from an operator that narrows it while the plan runs.
-pub fn is_dynamic(filter: &Arc<dyn PhysicalExpr>) -> bool {
-    filter.exists(|expr| Ok(as_any(expr).is::<DynamicFilterPhysicalExpr>())).unwrap_or(false)
+/// The filter says more when the plan runs than when it is made.
+pub fn is_late(filter: &Arc<dyn PhysicalExpr>) -> bool {
+    is_joins(filter) || holds(filter, &|expr| expr.is::<ScalarSubqueryExpr>())
 }
 
-/// Names of the columns that filters are about, each once.
-pub fn columns(filters: &[Arc<dyn PhysicalExpr>], schema: &Schema) -> Vec<String> {
-    let mut names = Vec::new();
-    for filter in filters {
-        // Only a filter that cannot be read has no names to show.
-        let _ = filter.apply(|expr| {
-            if let Some(column) = as_any(expr).downcast_ref::<Column>()
-                && let Some(field) = schema.fields().get(column.index())
-                && !names.contains(field.name())
-            {
-                names.push(field.name().clone());
-            }
-            Ok(TreeNodeRecursion::Continue)
-        });
-    }
+/// The filter is what a join has learned.
+pub fn is_joins(filter: &Arc<dyn PhysicalExpr>) -> bool {
+    holds(filter, &|expr| expr.is::<DynamicFilterPhysicalExpr>())
+}
+
+fn holds(filter: &Arc<dyn PhysicalExpr>, is_it: &dyn Fn(&dyn Any) -> bool) -> bool {
+    filter.exists(|expr| Ok(is_it(as_any(expr)))).unwrap_or(false)
+}
+
+/// Names of the columns that a filter is about.
+pub fn columns(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Vec<String> {
+    let columns = collect_columns(filter).into_iter();
+    let mut names: Vec<String> =
+        columns.filter_map(|c| Some(schema.fields().get(c.index())?.name().clone())).collect();
+    names.sort();
     names
 }
 
@@ -78,6 +82,12 @@ fn logical(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expr> {
         let branches = case.when_then_expr().iter().map(|(_, then)| then).chain(case.else_expr());
         let branches = branches.map(|then| logical(then, schema)).collect::<Option<Vec<_>>>()?;
         return any_of(branches);
+    }
+    if any.is::<ScalarSubqueryExpr>() {
+        // It is an error as long as the subquery has not run.
+        let value = filter.evaluate(&RecordBatch::new_empty(Arc::new(schema.clone()))).ok()?;
+        let ColumnarValue::Scalar(value) = value else { return None };
+        return Some(lit(value));
     }
     let binary = any.downcast_ref::<BinaryExpr>()?;
     let (left, right) = (logical(binary.left(), schema), logical(binary.right(), schema));

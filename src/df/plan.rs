@@ -21,6 +21,7 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::errors::df_error;
@@ -66,8 +67,12 @@ impl Plan {
         else {
             return Ok(None);
         };
+        if holds(&root, &|node| node.is::<ScalarSubqueryExec>()) {
+            // All runs of such a plan would share one place for what the subquery gives.
+            return Ok(None);
+        }
         let schema = output_schema(&root.schema());
-        let joins = has_join(&root).then(|| Arc::clone(options));
+        let joins = holds(&root, &|node| node.is::<HashJoinExec>()).then(|| Arc::clone(options));
         Ok((scans > 0).then(|| Plan { single: single(&root, &schema), schema, joins, root }))
     }
 
@@ -112,9 +117,9 @@ impl Plan {
     }
 }
 
-fn has_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let any: &dyn Any = &**plan;
-    any.is::<HashJoinExec>() || plan.children().into_iter().any(has_join)
+/// The plan has such an operator.
+fn holds(plan: &Arc<dyn ExecutionPlan>, is_it: &dyn Fn(&dyn Any) -> bool) -> bool {
+    is_it(&**plan) || plan.children().into_iter().any(|child| holds(child, is_it))
 }
 
 enum Leaf {

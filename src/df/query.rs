@@ -86,6 +86,9 @@ impl Default for Planner {
         // What a join's smaller side holds narrows the scan of the larger.
         options.optimizer.hash_join_inlist_pushdown_max_distinct_values = LEARNED_VALUES;
         options.optimizer.hash_join_inlist_pushdown_max_size = LEARNED_BYTES;
+        // A scan asks once what is known above it, before any of these have learned something.
+        options.optimizer.enable_topk_dynamic_filter_pushdown = false;
+        options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
         // NULLs are smallest, as in SQLite and in our keys: an index gives ORDER BY for free.
         options.sql_parser.default_null_ordering = "nulls_min".to_owned();
         let mut state = SessionStateBuilder::new()

@@ -41,7 +41,7 @@ pub struct ScanExec {
     pub limit: Option<u64>,
     /// What it did so far.
     pub counters: Arc<Counters>,
-    /// Conditions that joins above learn while the plan runs.
+    /// Conditions that say more when the plan runs.
     learned: Vec<Arc<dyn PhysicalExpr>>,
     /// How it is reached after all, when they were learned.
     narrowed: Arc<OnceLock<Option<Bound>>>,
@@ -159,11 +159,19 @@ impl ScanExec {
         Ok(serves.then_some(narrowed))
     }
 
-    /// Columns whose values a join above narrows, if that can lead to a better path.
+    /// What narrows it when the plan runs, in words, as far as it can lead to a better path.
     pub fn narrowed_by(&self) -> Vec<String> {
-        let mut columns = learned::columns(&self.learned, &self.request.schema);
-        columns.retain(|column| self.request.leads(column));
-        columns
+        let mut all = Vec::new();
+        for filter in &self.learned {
+            let mut columns = learned::columns(filter, &self.request.schema);
+            columns.retain(|column| self.request.leads(column));
+            let by = match learned::is_joins(filter) {
+                true => "IN (what the join finds)",
+                false => "compared with what the subquery gives",
+            };
+            all.extend(columns.into_iter().map(|column| format!("{column} {by}")));
+        }
+        all
     }
 
     /// The access in EXPLAIN's words.
@@ -287,18 +295,18 @@ impl ExecutionPlan for ScanExec {
 
     fn handle_child_pushdown_result(
         &self,
-        phase: FilterPushdownPhase,
+        _: FilterPushdownPhase,
         pushed: ChildPushdownResult,
         _: &ConfigOptions,
     ) -> DfResult<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         let filters = pushed.parent_filters.iter().map(|parent| &parent.filter);
-        let learned: Vec<_> = filters.filter(|filter| learned::is_dynamic(filter)).cloned().collect();
-        // Whoever counts rows counts them before the join does.
-        let takes = phase == FilterPushdownPhase::Post && self.limit.is_none() && !learned.is_empty();
+        let late: Vec<_> = filters.filter(|filter| learned::is_late(filter)).cloned().collect();
         let answer = FilterPushdownPropagation::all_unsupported(pushed);
-        if !takes {
+        // Rows that are counted here are counted before the join sees them.
+        if late.is_empty() || self.limit.is_some() {
             return Ok(answer);
         }
+        let learned = [&self.learned[..], &late].concat();
         Ok(answer.with_updated_node(Arc::new(ScanExec { learned, ..self.clone() })))
     }
 

@@ -296,6 +296,11 @@ impl Row {
         .state(sqlstate::DATATYPE_MISMATCH))
     }
 
+    /// Every value, in the order of the columns.
+    pub fn values(&self) -> Result<Vec<Value>> {
+        (0..self.schema().fields().len()).map(|column| self.value_at(column)).collect()
+    }
+
     /// The value of a column.
     pub fn value(&self, column: &str) -> Result<Value> {
         let at = self.schema().index_of(column).map_err(|_| {

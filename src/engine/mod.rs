@@ -6,11 +6,13 @@
 
 mod analyze;
 mod api;
+mod backup;
 mod build;
 mod bulk;
 mod copy;
 mod ddl;
 mod design;
+mod dump;
 mod native;
 mod outcome;
 mod plans;
@@ -24,6 +26,7 @@ mod vet;
 mod view;
 mod write;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
@@ -39,6 +42,7 @@ use crate::catalog::Catalog;
 use crate::df::query::Planner;
 use crate::error::{Error, Result};
 use crate::exec::trace::show_mutation;
+use crate::exec::watch::Watch;
 use crate::store::{EmbeddedOptions, EmbeddedStore, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
 use plans::Plans;
 use runtime::Runtime;
@@ -122,6 +126,20 @@ impl Database {
         }));
         build::resume(&db)?;
         Ok(db)
+    }
+
+    /// Copies everything committed now into a new directory, which is then a database; gives the number of
+    /// entries. Readers and writers go on meanwhile.
+    ///
+    /// Errors: there is something at `to` already; the disk refuses; `Corrupt`, naming the entry, when this
+    /// database is damaged. Nothing is at `to` then.
+    pub fn backup(&self, to: impl AsRef<Path>) -> Result<u64> {
+        backup::backup(self, to.as_ref(), &Watch::default())
+    }
+
+    /// Writes an SQL script that makes this database again: tables, rows, index tables and views of one moment.
+    pub fn dump(&self, out: &mut dyn Write) -> Result<()> {
+        dump::dump(self, out)
     }
 
     /// Where it lies; `None` in memory.

@@ -1,6 +1,7 @@
 //! One connection: a statement goes in, an outcome comes out.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, StringArray};
@@ -15,7 +16,7 @@ use super::settings::Settings;
 use super::turns::Turn;
 use super::view::View;
 use super::write::{self, Written};
-use super::{Database, analyze, build, copy, ddl, design, show};
+use super::{Database, analyze, backup, build, copy, ddl, design, show};
 use crate::catalog::{self, Catalog};
 use crate::df::explain;
 use crate::df::plan::Run;
@@ -341,6 +342,10 @@ impl Session {
                 self.outside_transaction(tag)?;
                 let warnings = build::create_index(&self.db, create, &self.watch)?;
                 Ok(Outcome { warnings, ..self.done(tag) })
+            }
+            Statement::Backup { path } => {
+                let entries = backup::backup(&self.db, Path::new(path), &self.watch)?;
+                Ok(Outcome { affected: Some(entries), ..self.done(tag) })
             }
             Statement::Repair { index, dry_run: true } => {
                 let target = CheckTarget::Index(index.clone());

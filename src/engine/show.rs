@@ -13,7 +13,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{Checker, Depth, Problem};
 use crate::key::KeyRange;
 use crate::row::{Compression, field};
-use crate::schema::{Column, FamilyId, IndexDef, TableDef};
+use crate::schema::{Column, FamilyId, IndexDef, TableDef, ViewDef};
 use crate::sql::{Check, CheckTarget, Show, name_of, name_sql, span_of_name};
 use crate::store::Direction;
 use crate::value::ColumnType;
@@ -51,7 +51,7 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
                     Some(index) => create_index_sql(&table, index),
                     None => return Err(Error::internal("an index without its definition")),
                 },
-                Some(Relation::View(v)) => format!("CREATE VIEW {} AS {}", name_sql(&v.name), v.sql),
+                Some(Relation::View(view)) => create_view_sql(&view),
                 None => return Err(catalog.unknown(&name_of(name)).at(span_of_name(name))),
             };
             rows_of(vec![("name", text(vec![name_of(name)])), ("sql", text(vec![sql]))])
@@ -342,6 +342,13 @@ pub fn create_table_sql(table: &TableDef) -> String {
         let _ = write!(out, " SPLIT ON ({})", points.join(", "));
     }
     out
+}
+
+/// The statement that makes this view.
+pub fn create_view_sql(view: &ViewDef) -> String {
+    let columns: Vec<String> = view.columns.iter().map(|name| name_sql(name)).collect();
+    let columns = if columns.is_empty() { String::new() } else { format!(" ({})", columns.join(", ")) };
+    format!("CREATE VIEW {}{columns} AS {}", name_sql(&view.name), view.sql)
 }
 
 /// The statement that makes this index table.

@@ -200,6 +200,28 @@ impl TimeFormat {
         if rest.is_empty() { seen.time() } else { None }
     }
 
+    /// The first time (microseconds since 1970) that is shown so; `None` if none is, or the text says too little.
+    pub fn micros_of(&self, text: &str) -> Option<i64> {
+        let time = self.parse_time(text)?;
+        let mut shown = Vec::with_capacity(text.len());
+        self.put(time, &mut shown);
+        (shown == text.as_bytes()).then(|| time.and_utc().timestamp_micros())
+    }
+
+    /// The unit that times are rounded down to, as [`unit_around`](crate::value::unit_around) names it.
+    pub fn unit(&self) -> Option<&'static str> {
+        Some(match self.precision? {
+            Precision::Year => "year",
+            Precision::Month => "month",
+            Precision::Day => "day",
+            Precision::Hour => "hour",
+            Precision::Minute => "minute",
+            Precision::Second => "second",
+            Precision::Milli => "millisecond",
+            Precision::Micro => "microsecond",
+        })
+    }
+
     /// The latest time not after `time` that the format shows in full. Without a known precision, `time`
     /// itself.
     pub fn floor(&self, time: NaiveDateTime) -> NaiveDateTime {

@@ -13,6 +13,7 @@ pub const KEYWORDS: &[&str] = &[
     "AND",
     "AS",
     "ASC",
+    "BACKUP",
     "BEGIN",
     "BETWEEN",
     "BIGINT",

@@ -70,6 +70,8 @@ pub enum Statement {
     Design(Box<Design>),
     /// `CHECK TABLE t`
     Check(Check),
+    /// `BACKUP TO 'directory'`
+    Backup { path: String },
     /// `REPAIR INDEX i [DRY RUN]`
     Repair { index: Ident, dry_run: bool },
     /// `SET name = value`; NULL for DEFAULT
@@ -518,6 +520,7 @@ impl Statement {
             Statement::Describe { .. } => "DESCRIBE",
             Statement::Design(design) => design.kind_name(),
             Statement::Check(_) => "CHECK",
+            Statement::Backup { .. } => "BACKUP",
             Statement::Repair { .. } => "REPAIR",
             Statement::Set { .. } => "SET",
         }
@@ -555,6 +558,7 @@ impl Statement {
             | Statement::Describe { .. }
             | Statement::Design(_)
             | Statement::Check(_)
+            | Statement::Backup { .. }
             | Statement::Set { .. } => true,
         }
     }

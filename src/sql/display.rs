@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use sqlparser::ast::{Ident, OptimizerHint, SelectItem};
 
 use super::ast::*;
-use crate::value::{Literal, Value};
+use crate::value::{Literal, Value, ValueRef};
 
 /// Items between commas.
 struct List<'a, T>(&'a [T]);
@@ -114,6 +114,7 @@ impl Display for Statement {
             Statement::Describe { name } => write!(f, "DESCRIBE {name}"),
             Statement::Design(design) => design.fmt(f),
             Statement::Check(check) => check.fmt(f),
+            Statement::Backup { path } => write!(f, "BACKUP TO {}", Literal(ValueRef::Text(path))),
             Statement::Repair { index, dry_run } => {
                 write!(f, "REPAIR INDEX {index}{}", when(*dry_run, " DRY RUN"))
             }

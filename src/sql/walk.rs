@@ -92,6 +92,7 @@ macro_rules! walk {
                         | Statement::Show(_)
                         | Statement::Describe { .. }
                         | Statement::Check(_)
+                        | Statement::Backup { .. }
                         | Statement::Repair { .. }
                         | Statement::Set { .. } => ControlFlow::Continue(()),
                     }

@@ -263,7 +263,7 @@ fn reads_are_guarded(store: &impl Store) {
     }
     store.commit(made_of(&old, KeyspaceId(99), KeyRange::all())).unwrap();
     store.commit(made_of(&store.snapshot().unwrap(), A, KeyRange::all())).unwrap();
-    // Whoever clears or loads a keyspace is taken to have written all of it.
+    // Whoever clears a keyspace, or loads much into it, is taken to have written all of it.
     let before = store.snapshot().unwrap();
     store.commit(batch(|b| b.clear(A))).unwrap();
     assert!(store.commit(made_of(&before, A, KeyRange::point("z"))).is_err());
@@ -272,6 +272,11 @@ fn reads_are_guarded(store: &impl Store) {
     bulk.put(A, b"a", b"1").unwrap();
     bulk.check(&made_of(&before, A, KeyRange::all()).reads).unwrap();
     assert!(bulk.check(&made_of(&old, A, KeyRange::point("k")).reads).is_err());
+    bulk.commit().unwrap();
+    assert!(store.commit(made_of(&before, A, KeyRange::point("a"))).is_err());
+    store.commit(made_of(&before, A, KeyRange::point("z"))).unwrap();
+    let mut bulk = store.bulk().unwrap();
+    (0..100).for_each(|n| bulk.put(A, &[n], b"1").unwrap());
     bulk.commit().unwrap();
     assert!(store.commit(made_of(&before, A, KeyRange::point("z"))).is_err());
     // What came to nothing is in nobody's way.

@@ -15,6 +15,7 @@ mod time;
 
 pub use cast::{CastError, CastFault, canonical_double, decimal_to_double, rescale};
 pub use parse::from_hex;
+pub use time::{US_PER_DAY, unit_around};
 
 /// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -3,12 +3,12 @@
 //! `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.fraction]]`, then optionally a zone:
 //! `Z`, ` UTC`, `±HH`, `±HHMM` or `±HH:MM`. Fractions round to the microsecond.
 
-use chrono::{Datelike, NaiveDate};
+use chrono::{DateTime, Datelike, NaiveDate};
 
 use super::cast::CastFault;
 
 /// Microseconds of a day.
-pub(super) const US_PER_DAY: i64 = 86_400_000_000;
+pub const US_PER_DAY: i64 = 86_400_000_000;
 
 /// 0001-01-01 and 9999-12-31, in days since 1970-01-01.
 const DAYS: std::ops::RangeInclusive<i32> = -719_162..=2_932_896;
@@ -62,6 +62,42 @@ impl Moment {
             }
         }
     }
+}
+
+/// The start of the unit of time around `us`, and of the next one, as `date_trunc` has them: `microsecond` to `year`,
+/// weeks from Monday on. `None` for another unit, and outside the years that times can have.
+pub fn unit_around(unit: &str, us: i64) -> Option<(i64, i64)> {
+    let length = match unit {
+        "microsecond" => 1,
+        "millisecond" => 1_000,
+        "second" => 1_000_000,
+        "minute" => 60_000_000,
+        "hour" => 3_600_000_000,
+        "day" => US_PER_DAY,
+        "week" => 7 * US_PER_DAY,
+        _ => return months_around(unit, us),
+    };
+    // 1970-01-01 was a Thursday.
+    let shift = if unit == "week" { 3 * US_PER_DAY } else { 0 };
+    let start = (us + shift).div_euclid(length) * length - shift;
+    timestamp_in_range(us).then_some((start, start + length))
+}
+
+fn months_around(unit: &str, us: i64) -> Option<(i64, i64)> {
+    let months = match unit {
+        "month" => 1,
+        "quarter" => 3,
+        "year" => 12,
+        _ => return None,
+    };
+    let date = DateTime::from_timestamp_micros(us).filter(|_| timestamp_in_range(us))?.date_naive();
+    let month0 = date.year() * 12 + date.month0() as i32;
+    let first = |month0: i32| {
+        let date = NaiveDate::from_ymd_opt(month0.div_euclid(12), month0.rem_euclid(12) as u32 + 1, 1)?;
+        Some(date.and_hms_opt(0, 0, 0)?.and_utc().timestamp_micros())
+    };
+    let start = month0.div_euclid(months) * months;
+    Some((first(start)?, first(start + months)?))
 }
 
 fn in_range(us: i64) -> Result<i64, CastFault> {

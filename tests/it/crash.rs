@@ -49,11 +49,14 @@ fn shown(db: &Database) -> Vec<String> {
             lines.push(values.collect::<Vec<_>>().join(" "));
         }
     }
-    for row in db.query("SHOW INDEXES").unwrap() {
-        let row = row.unwrap();
-        lines.push(["index", "table", "state"].map(|column| row.get::<String>(column).unwrap()).join(" "));
-    }
+    lines.extend(shown_indexes(db));
     lines
+}
+
+fn shown_indexes(db: &Database) -> Vec<String> {
+    let row =
+        |row: Row| ["index", "table", "state"].map(|column| row.get::<String>(column).unwrap()).join(" ");
+    db.query("SHOW INDEXES").unwrap().map(|found| row(found.unwrap())).collect()
 }
 
 /// What CHECK finds, but for indexes that say themselves that they are not ready.
@@ -288,8 +291,95 @@ fn killed_at_any_moment_it_has_done_what_it_acknowledged_and_nothing_by_halves()
             assert_eq!(differing, None, "kill {kill}, seed {seed}, during {under_way}");
             assert_eq!(found.len(), expected.len(), "kill {kill}, seed {seed}, during {under_way}");
         }
+        if kill % 500 == 499 {
+            println!("{} kills, {acknowledged} statements acknowledged", kill + 1);
+        }
     }
     println!(
         "{kills} kills, {acknowledged} statements acknowledged, {unacknowledged} done but not yet; seed {seed}"
     );
+}
+
+/// Where [`a_builder_to_be_killed`] works; the test of that name does nothing without it.
+const BUILD_IN: &str = "ROWKEYDB_BUILD_IN";
+
+/// Not a test, but a process of one: an index is built while a writer changes half of the rows, and tells of each.
+#[test]
+fn a_builder_to_be_killed() {
+    let Some(path) = std::env::var_os(BUILD_IN) else { return };
+    let db = Database::open(path).unwrap();
+    println!("opened");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for id in (1..=10_000).step_by(100) {
+                let sql = format!("UPDATE t SET v = v + 100000 WHERE id BETWEEN {id} AND {}", id + 49);
+                db.execute(&sql).unwrap();
+                println!("changed {id}");
+            }
+        });
+        db.execute("CREATE INDEX by_v ON t (v DESC) INCLUDE (note)").unwrap();
+        println!("built");
+    });
+}
+
+#[test]
+fn an_index_that_is_built_under_a_writer_survives_kills() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db");
+    {
+        let db = Database::open(&path).unwrap();
+        db.execute("CREATE TABLE t (id INT, v INT, note TEXT, PRIMARY KEY (reverse(lpad(id, 6))))").unwrap();
+        db.execute("INSERT INTO t SELECT value, value, 'note ' || value FROM generate_series(1, 10000)")
+            .unwrap();
+    }
+    let mut dice = Dice::new(setting("CRASH_SEED", 1), 1 << 20);
+    let mut changed = vec![0; 10_001];
+    for round in 0..4 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "crash::a_builder_to_be_killed", "--nocapture"])
+            .env(BUILD_IN, &path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains("opened")));
+        // The last one may come to its end.
+        if round < 3 {
+            std::thread::sleep(Duration::from_millis(dice.below(400) as u64));
+            child.kill().unwrap();
+        }
+        let mut sure = vec![false; 10_001];
+        for line in lines {
+            if let Some(id) = line.strip_prefix("changed ") {
+                let id: usize = id.parse().unwrap();
+                (id..id + 50).for_each(|id| sure[id] = true);
+            }
+        }
+        child.wait().unwrap();
+        let db = Database::open(&path).unwrap();
+        assert_eq!(problems(&db), [""; 0], "round {round}");
+        let mut surprises = 0;
+        for row in db.query("SELECT /*+ FULL */ id, v FROM t").unwrap() {
+            let row = row.unwrap();
+            let (id, v) = (row.get::<i64>("id").unwrap() as usize, row.get::<i64>("v").unwrap());
+            let times = (v - id as i64) / 100_000;
+            assert!(times >= changed[id] + i64::from(sure[id]), "round {round}: row {id} lost its change");
+            surprises += i64::from(times > changed[id] + i64::from(sure[id]));
+            changed[id] = times;
+        }
+        assert!(
+            surprises == 0 || surprises == 10,
+            "round {round}: a statement by halves, {surprises} rows of 10"
+        );
+        if shown_indexes(&db).is_empty() {
+            continue;
+        }
+        assert_eq!(shown_indexes(&db), ["by_v t Ready"], "round {round}");
+        let through = db.query("SELECT /*+ INDEX(by_v) */ sum(v) AS v FROM t WHERE v >= 0").unwrap();
+        let through: i64 = through.map(|row| row.unwrap().get::<i64>("v").unwrap()).sum();
+        let expected: i64 = (1..=10_000).map(|id| id as i64 + changed[id as usize] * 100_000).sum();
+        assert_eq!(through, expected, "round {round}");
+        db.execute("DROP INDEX by_v").unwrap();
+    }
+    assert_eq!(changed.iter().filter(|times| **times > 0).count(), 5_000);
 }

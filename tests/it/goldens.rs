@@ -125,6 +125,11 @@ fn firsts() {
 }
 
 #[test]
+fn functions() {
+    script("functions");
+}
+
+#[test]
 fn groups() {
     script("groups");
 }

@@ -1,11 +1,13 @@
 //! Integration tests, one binary.
 
+mod backup;
 mod bulk;
 mod carets;
 mod check;
 mod cli;
 mod concurrent;
 mod crash;
+mod damage;
 mod dice;
 mod examples;
 mod goldens;

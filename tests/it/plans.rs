@@ -242,3 +242,33 @@ fn many_threads_share_a_plan() {
         }
     });
 }
+
+#[test]
+fn what_a_join_learned_is_forgotten_with_the_run() {
+    let db = market();
+    let pairs =
+        "SELECT max(p.price) AS greatest, count(*) AS n FROM orders o JOIN orders p ON p.id = o.id WHERE";
+    same(&db, &format!("{pairs} o.buyer = {{}}"), &["1", "6", "3", "99", "0"]);
+    same(&db, &format!("{pairs} o.id = {{}} AND p.price < 200"), &["150", "1", "77", "1000"]);
+    let top = "SELECT p.id FROM orders o JOIN orders p ON p.buyer = o.buyer WHERE o.id = {} ORDER BY p.id DESC LIMIT 2";
+    same(&db, top, &["199", "3", "20"]);
+}
+
+#[test]
+fn what_subqueries_give_stays_with_the_run() {
+    let db = market();
+    let ask = |buyer: i64| {
+        let sql =
+            format!("SELECT id FROM orders WHERE id = (SELECT max(id) FROM orders WHERE buyer = {buyer})");
+        rows(&db, &sql, &[]).unwrap()
+    };
+    let expected: Vec<Vec<String>> = (0..7).map(ask).collect();
+    let ask_all = || {
+        for _ in 0..40 {
+            (0..7).for_each(|buyer| assert_eq!(ask(buyer), expected[buyer as usize]));
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..3).for_each(|_| drop(scope.spawn(ask_all)));
+    });
+}

@@ -1,4 +1,4 @@
-//! EXPLAIN, ANALYZE, transactions, prepared statements, SHOW, DESCRIBE, CHECK, REPAIR, SET, RESET.
+//! EXPLAIN, ANALYZE, transactions, prepared statements, SHOW, DESCRIBE, CHECK, REPAIR, BACKUP, SET, RESET.
 
 use sqlparser::tokenizer::Token;
 
@@ -275,6 +275,12 @@ impl Parser<'_> {
         u64::try_from(self.integer(what)?).map_err(|_| {
             self.error_at("this cannot be negative", self.span_since(from)).state(sqlstate::OUT_OF_RANGE)
         })
+    }
+
+    pub(super) fn backup(&mut self) -> Result<Statement> {
+        self.expect_word("BACKUP")?;
+        self.expect_word("TO")?;
+        Ok(Statement::Backup { path: self.text("the path of a directory, in quotes")? })
     }
 
     pub(super) fn repair(&mut self) -> Result<Statement> {

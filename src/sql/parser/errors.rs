@@ -14,6 +14,7 @@ const STATEMENTS: &[&str] = &[
     "ADVISE",
     "ALTER",
     "ANALYZE",
+    "BACKUP",
     "BEGIN",
     "CHECK",
     "COMMIT",

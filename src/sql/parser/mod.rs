@@ -134,6 +134,7 @@ impl Parser<'_> {
             "SHOW" => self.show(),
             "DESCRIBE" | "DESC" => self.describe(),
             "CHECK" => self.check(),
+            "BACKUP" => self.backup(),
             "LINT" => self.lint(),
             "SIMULATE" => self.simulate(),
             "ADVISE" => self.advise(),

@@ -173,6 +173,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("CHECK TABLE t", "="),
     ("CHECK INDEX i FAST LIMIT 10", "="),
     ("CHECK DATABASE FULL", "CHECK DATABASE"),
+    ("BACKUP TO 'it''s here'", "="),
     ("REPAIR INDEX i DRY RUN", "="),
     ("SET a.B TO 'x'", "SET a.b = 'x'"),
     ("SET time zone 'UTC'", "SET time_zone = 'UTC'"),

@@ -7,6 +7,7 @@
 //! LMDB lets one thread at a time into a transaction. Several threads that read one snapshot get a transaction
 //! each, as long as nothing newer is committed; after that they take turns with those there are.
 
+use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use heed::types::Bytes;
@@ -17,8 +18,8 @@ use super::{Keyspace, Keyspaces, Shared};
 
 /// Most read transactions kept for later: about as many as there are threads that read.
 const IDLE_MAX: usize = 16;
-use crate::error::Result;
-use crate::key::KeyRange;
+use crate::error::{Error, Result};
+use crate::key::{KeyRange, hex};
 use crate::store::rules::bounds;
 use crate::store::{Cursor, Direction, Entry, KeyspaceId, Reader, Snapshot};
 
@@ -181,16 +182,18 @@ impl Reader for EmbeddedReader<'_> {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<Box<dyn Cursor + 'a>> {
+        let (start, end) = bounds(range);
+        // The far end is ours to find: see `EmbeddedCursor::next`.
         let steps = match (self.keyspace(keyspace), direction) {
             (Some((database, txn)), Direction::Forward) if !range.is_empty() => {
-                Steps::Forward(database.range(txn, &bounds(range))?)
+                Steps::Forward(database.range(txn, &(start, Bound::Unbounded))?)
             }
             (Some((database, txn)), Direction::Reverse) if !range.is_empty() => {
-                Steps::Reverse(database.rev_range(txn, &bounds(range))?)
+                Steps::Reverse(database.rev_range(txn, &(Bound::Unbounded, end))?)
             }
             _ => Steps::Done,
         };
-        Ok(Box::new(EmbeddedCursor { keyspace, steps }))
+        Ok(Box::new(EmbeddedCursor { keyspace, range: range.clone(), last: None, steps }))
     }
 
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
@@ -208,6 +211,9 @@ impl Reader for EmbeddedReader<'_> {
 
 struct EmbeddedCursor<'a> {
     keyspace: KeyspaceId,
+    range: KeyRange,
+    /// The key before, which stays mapped as long as the transaction.
+    last: Option<&'a [u8]>,
     steps: Steps<'a>,
 }
 
@@ -219,17 +225,41 @@ enum Steps<'a> {
 }
 
 impl Cursor for EmbeddedCursor<'_> {
+    /// A damaged key may look as if the range ended before it, and a damaged page may lead astray. So the
+    /// entry that ends the range is checked like one inside, and keys must follow each other.
     fn next(&mut self) -> Result<Option<Entry<'_>>> {
-        let step = match &mut self.steps {
-            Steps::Forward(range) => range.next(),
-            Steps::Reverse(range) => range.next(),
-            Steps::Done => None,
+        let (step, forward) = match &mut self.steps {
+            Steps::Forward(range) => (range.next(), true),
+            Steps::Reverse(range) => (range.next(), false),
+            Steps::Done => (None, true),
         };
         let Some(entry) = step else {
             self.steps = Steps::Done;
             return Ok(None);
         };
         let (key, stored) = entry?;
-        Ok(Some((key, unseal(self.keyspace, key, stored)?)))
+        let value = unseal(self.keyspace, key, stored)?;
+        let (follows, ended) = match forward {
+            true => (self.last.map_or(*key >= *self.range.start, |last| key > last), self.range.is_past(key)),
+            false => {
+                (self.last.map_or(!self.range.is_past(key), |last| key < last), *key < *self.range.start)
+            }
+        };
+        if !follows {
+            return Err(misplaced(self.keyspace, key));
+        }
+        if ended {
+            self.steps = Steps::Done;
+            return Ok(None);
+        }
+        self.last = Some(key);
+        Ok(Some((key, value)))
     }
+}
+
+#[cold]
+fn misplaced(keyspace: KeyspaceId, key: &[u8]) -> Error {
+    Error::corrupt(format!("entry {} of keyspace {} is out of its place", hex(key), keyspace.0))
+        .why("keys of one keyspace follow each other in order")
+        .hint("restore the database from a backup; check the disk")
 }

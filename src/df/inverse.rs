@@ -1,0 +1,124 @@
+//! Functions of a column compared with a literal, as conditions on the column itself.
+//!
+//! `date_trunc('day', ts) = '2017-01-01'` is `ts >= '2017-01-01' AND ts < '2017-01-02'`, and `left(name, 3) = 'ann'`
+//! is `name LIKE 'ann%'`: said so, they become key ranges. Each is true, false and unknown where the function's
+//! comparison is.
+
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{Expr, expr::ScalarFunction};
+
+use super::expr::{FieldNames, never, value_of};
+use crate::key::{TimeFormat, text_successor};
+use crate::plan::{CmpOp, Field, Predicate};
+use crate::value::{ColumnType, US_PER_DAY, Value, unit_around};
+
+/// The condition that `expr op value` is; `None` if `expr` is no such function.
+pub fn compare(expr: &Expr, op: CmpOp, value: &Value, names: &FieldNames) -> Option<Predicate> {
+    match expr {
+        Expr::Alias(alias) => compare(&alias.expr, op, value, names),
+        Expr::Cast(cast) => {
+            let Value::Date(days) = value else { return None };
+            let stepped = Stepped::of(&cast.expr, names)?;
+            stepped.compare(op, i64::from(*days) * US_PER_DAY, "day")
+        }
+        Expr::ScalarFunction(call) => function(call, op, value, names),
+        _ => None,
+    }
+}
+
+fn function(call: &ScalarFunction, op: CmpOp, value: &Value, names: &FieldNames) -> Option<Predicate> {
+    match (call.name(), &call.args[..], value) {
+        ("date_trunc", [unit, of], Value::Timestamp(us) | Value::TimestampTz(us)) => {
+            Stepped::of(of, names)?.compare(op, *us, text(unit)?)
+        }
+        ("to_char", [of, format], Value::Text(shown)) => {
+            let format = TimeFormat::parse(text(format)?).ok().filter(TimeFormat::undoable)?;
+            let stepped = Stepped::of(of, names)?;
+            let us = format.micros_of(shown);
+            match (us, format.unit(), op) {
+                (Some(us), Some(unit), CmpOp::Eq | CmpOp::Ne) => stepped.compare(op, us, unit),
+                (Some(us), Some(unit), _) if format.sorts() => stepped.compare(op, us, unit),
+                (None, _, CmpOp::Eq) => Some(never(stepped.field)),
+                (None, _, CmpOp::Ne) => Some(never(stepped.field).not()),
+                _ => None,
+            }
+        }
+        ("left", [of, count], Value::Text(start)) => starts(of, number(count)?, op, start, names),
+        ("substr" | "substring", [of, from, count], Value::Text(start)) if number(from)? == 1 => {
+            starts(of, number(count)?, op, start, names)
+        }
+        _ => None,
+    }
+}
+
+/// A time that is rounded down to some unit.
+struct Stepped {
+    field: Field,
+    ty: ColumnType,
+}
+
+impl Stepped {
+    fn of(expr: &Expr, names: &FieldNames) -> Option<Stepped> {
+        let Expr::Column(_) = expr else { return None };
+        let (field, ty) = names.of(expr)?;
+        matches!(ty, ColumnType::Timestamp | ColumnType::TimestampTz).then_some(Stepped { field, ty })
+    }
+
+    /// The time, rounded down to a unit, compared with `us`.
+    fn compare(&self, op: CmpOp, us: i64, unit: &str) -> Option<Predicate> {
+        let (start, next) = unit_around(unit, us)?;
+        let at = |op: CmpOp, us: i64| {
+            let value = match self.ty {
+                ColumnType::TimestampTz => Value::TimestampTz(us),
+                _ => Value::Timestamp(us),
+            };
+            Predicate::compare(self.field, op, value)
+        };
+        // The first time that is rounded down to `us` or later.
+        let reached = if start == us { us } else { next };
+        Some(match op {
+            CmpOp::Eq if start == us => Predicate::and([at(CmpOp::Ge, start), at(CmpOp::Lt, next)]),
+            CmpOp::Eq => never(self.field),
+            CmpOp::Ne => self.compare(CmpOp::Eq, us, unit)?.not(),
+            CmpOp::Lt => at(CmpOp::Lt, reached),
+            CmpOp::Ge => at(CmpOp::Ge, reached),
+            CmpOp::Le => at(CmpOp::Lt, next),
+            CmpOp::Gt => at(CmpOp::Ge, next),
+        })
+    }
+}
+
+/// The first `count` characters of a text equal `start`, or differ.
+fn starts(of: &Expr, count: i64, op: CmpOp, start: &str, names: &FieldNames) -> Option<Predicate> {
+    let (field, ColumnType::Varchar) = names.of(of)? else { return None };
+    let count = usize::try_from(count).ok().filter(|count| *count > 0)?;
+    let equal = match start.chars().count() {
+        n if n > count => never(field),
+        n if n < count => Predicate::compare(field, CmpOp::Eq, Value::Text(start.to_owned())),
+        _ => {
+            let from = Predicate::compare(field, CmpOp::Ge, Value::Text(start.to_owned()));
+            let to = text_successor(start).map(|to| Predicate::compare(field, CmpOp::Lt, Value::Text(to)));
+            Predicate::and(std::iter::once(from).chain(to))
+        }
+    };
+    match op {
+        CmpOp::Eq => Some(equal),
+        CmpOp::Ne => Some(equal.not()),
+        _ => None,
+    }
+}
+
+fn text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)), _) => Some(text),
+        _ => None,
+    }
+}
+
+fn number(expr: &Expr) -> Option<i64> {
+    let Expr::Literal(scalar, _) = expr else { return None };
+    match value_of(scalar).ok()? {
+        Value::Int(n) => Some(n),
+        _ => None,
+    }
+}

@@ -1,0 +1,79 @@
+//! MIN and MAX of groups of floats.
+//!
+//! DataFusion 55.2 begins a group's minimum at the greatest finite number, so that a group of nothing but infinities
+//! has that for its minimum, and the like for its maximum. Floats are gathered group by group instead.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, SetMonotonicity, Signature,
+    StatisticsArgs,
+};
+
+/// `min` or `max`, but for the way through groups of floats.
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
+pub struct OfGroups<F>(pub F);
+
+impl<F: AggregateUDFImpl + Debug + PartialEq + Eq + Hash + 'static> AggregateUDFImpl for OfGroups<F> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.0.signature()
+    }
+
+    fn return_type(&self, args: &[DataType]) -> DfResult<DataType> {
+        self.0.return_type(args)
+    }
+
+    fn coerce_types(&self, args: &[DataType]) -> DfResult<Vec<DataType>> {
+        self.0.coerce_types(args)
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
+        self.0.accumulator(args)
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
+        self.0.create_sliding_accumulator(args)
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        !args.return_field.data_type().is_floating() && self.0.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn GroupsAccumulator>> {
+        self.0.create_groups_accumulator(args)
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
+        self.0.state_fields(args)
+    }
+
+    fn is_descending(&self) -> Option<bool> {
+        self.0.is_descending()
+    }
+
+    fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
+        self.0.value_from_stats(args)
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.0.order_sensitivity()
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        self.0.reverse_expr()
+    }
+
+    fn set_monotonicity(&self, ty: &DataType) -> SetMonotonicity {
+        self.0.set_monotonicity(ty)
+    }
+}

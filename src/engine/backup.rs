@@ -1,0 +1,91 @@
+//! BACKUP: everything committed at one moment, copied into a database of its own.
+//!
+//! The entries of one snapshot are read, which verifies their checksums, and appended to a new store in one
+//! atomic step; readers and writers go on meanwhile. The copy takes shape under another name and is renamed
+//! when it is whole, so that a directory of the wanted name is a whole backup. Any store can be backed up, one
+//! in memory too; and to restore is to back up the backup.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Database;
+use crate::catalog::CATALOG_KEYSPACE;
+use crate::error::{Error, Result};
+use crate::exec::watch::Watch;
+use crate::key::KeyRange;
+use crate::store::{Direction, EmbeddedOptions, EmbeddedStore, Store};
+
+/// Copies `db` into the directory `to`; gives the number of entries.
+///
+/// Errors: `Invalid` if there is something already; `Unavailable` if the disk refuses; `Corrupt`, naming the
+/// entry, if the database is damaged. No backup is there then.
+pub fn backup(db: &Database, to: &Path, watch: &Watch) -> Result<u64> {
+    if to.exists() {
+        return Err(Error::invalid(format!("{} exists already", to.display()))
+            .why("a backup never writes over anything")
+            .hint("name a directory that does not exist yet"));
+    }
+    let unfinished = unfinished(to)?;
+    if unfinished.exists() {
+        return Err(Error::invalid(format!("{} exists already", unfinished.display()))
+            .why("it is left of a backup that was interrupted, or being made right now")
+            .hint("remove it if nobody is at work on it"));
+    }
+    let copied = copy(db, &unfinished, watch);
+    let renamed = copied.and_then(|entries| {
+        fs::rename(&unfinished, to).and_then(|()| sync_parent(to)).map_err(Error::from)?;
+        Ok(entries)
+    });
+    if renamed.is_err() {
+        // If it cannot be removed, the next try will say so.
+        let _ = fs::remove_dir_all(&unfinished);
+    }
+    renamed
+}
+
+fn copy(db: &Database, to: &Path, watch: &Watch) -> Result<u64> {
+    let (catalog, snapshot) = db.view()?;
+    let reader = snapshot.reader()?;
+    let target = EmbeddedStore::open(to, EmbeddedOptions::default())?;
+    let mut writer = target.bulk()?;
+    let tables = catalog.tables().flat_map(|table| table.keyspaces());
+    let keyspaces: Vec<_> = std::iter::once(CATALOG_KEYSPACE).chain(tables).collect();
+    let mut total = 0;
+    for keyspace in &keyspaces {
+        total += reader.entries(*keyspace)?;
+    }
+    let label = format!("copying to {}", to.display());
+    let mut entries = 0;
+    for keyspace in keyspaces {
+        let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
+        while let Some((key, value)) = cursor.next()? {
+            writer.put(keyspace, key, value)?;
+            entries += 1;
+            if entries % 8192 == 0 {
+                watch.step(&label, entries, Some(total), "entries")?;
+            }
+        }
+    }
+    writer.commit()?;
+    watch.finish(&label, entries, "entries");
+    Ok(entries)
+}
+
+/// Where a backup takes shape: beside its place, on the same disk.
+fn unfinished(to: &Path) -> Result<PathBuf> {
+    let Some(name) = to.file_name() else {
+        return Err(Error::invalid(format!("{} names no directory", to.display()))
+            .hint("name a directory that does not exist yet"));
+    };
+    let mut name = name.to_owned();
+    name.push(".unfinished");
+    Ok(to.with_file_name(name))
+}
+
+/// Makes the name survive a crash of the machine.
+fn sync_parent(to: &Path) -> std::io::Result<()> {
+    match to.canonicalize()?.parent() {
+        Some(parent) if cfg!(unix) => fs::File::open(parent)?.sync_all(),
+        _ => Ok(()),
+    }
+}
