@@ -269,9 +269,14 @@ fn explain(e: &heed::Error) -> Error {
         heed::Error::Mdb(MdbError::Panic) => unavailable("an earlier write failed half-way")
             .why("the disk refused to take a commit or take it back")
             .hint("check the disk and open the database again"),
+        // What went wrong on a page spoils the transaction and makes a cursor too deep.
         heed::Error::Mdb(
-            e
-            @ (MdbError::Corrupted | MdbError::PageNotFound | MdbError::Invalid | MdbError::VersionMismatch),
+            e @ (MdbError::Corrupted
+            | MdbError::PageNotFound
+            | MdbError::Invalid
+            | MdbError::VersionMismatch
+            | MdbError::BadTxn
+            | MdbError::CursorFull),
         ) => Error::corrupt("the data file is damaged").why(e.to_string()).hint("restore it from a backup"),
         e => Error::internal(format!("the embedded store failed: {e}")),
     }

@@ -15,13 +15,13 @@ use heed::{RoRange, RoRevRange, RoTxn, WithoutTls};
 
 use super::seal::unseal;
 use super::{Keyspace, Keyspaces, Shared};
-
-/// Most read transactions kept for later: about as many as there are threads that read.
-const IDLE_MAX: usize = 16;
 use crate::error::{Error, Result};
 use crate::key::{KeyRange, hex};
 use crate::store::rules::bounds;
 use crate::store::{Cursor, Direction, Entry, KeyspaceId, Reader, Snapshot};
+
+/// Most read transactions kept for later: about as many as there are threads that read.
+const IDLE_MAX: usize = 16;
 
 /// A stable view. The fields drop in order: the transaction ends before the map may close.
 pub(super) struct EmbeddedSnapshot {
