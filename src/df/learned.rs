@@ -23,9 +23,14 @@ use super::expr::{FieldNames, predicate};
 use crate::plan::Predicate;
 
 /// The condition that a filter sets now: true for every row that passes the filter, perhaps for others.
-/// `schema`: the columns that the filter is about.
-pub fn learned(filter: &Arc<dyn PhysicalExpr>, schema: &Schema, names: &FieldNames) -> Predicate {
-    let Some(expr) = logical(filter, schema) else { return Predicate::True };
+/// `schema`: the columns that the filter is about; `values_max`: values (count) that are worth looking up.
+pub fn learned(
+    filter: &Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+    names: &FieldNames,
+    values_max: usize,
+) -> Predicate {
+    let Some(expr) = (Reader { schema, values_max }).condition(filter) else { return Predicate::True };
     let said = predicate(&expr, names).conjuncts();
     Predicate::and(said.into_iter().filter(|term| !term.has_opaque()))
 }
@@ -57,65 +62,89 @@ fn as_any(expr: &Arc<dyn PhysicalExpr>) -> &dyn Any {
     &**expr
 }
 
-/// The filter as an expression over the columns' names; `None` for what it cannot say.
-fn logical(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expr> {
-    let any = as_any(filter);
-    if let Some(dynamic) = any.downcast_ref::<DynamicFilterPhysicalExpr>() {
-        return logical(&dynamic.current().ok()?, schema);
-    }
-    if let Some(column) = any.downcast_ref::<Column>() {
-        let name = schema.fields().get(column.index())?.name();
-        return Some(Expr::Column(datafusion::common::Column::new_unqualified(name)));
-    }
-    if let Some(literal) = any.downcast_ref::<Literal>() {
-        return Some(lit(literal.value().clone()));
-    }
-    if let Some(cast) = any.downcast_ref::<CastExpr>() {
-        let inner = logical(cast.expr(), schema)?;
-        return Some(Expr::Cast(Cast::new(Box::new(inner), cast.cast_type().clone())));
-    }
-    if let Some(list) = any.downcast_ref::<InListExpr>() {
-        return if list.negated() { None } else { listed(list, schema) };
-    }
-    if let Some(case) = any.downcast_ref::<CaseExpr>() {
-        // Which keys are in which partition of the join: all of them together are what it can match.
-        let branches = case.when_then_expr().iter().map(|(_, then)| then).chain(case.else_expr());
-        let branches = branches.map(|then| logical(then, schema)).collect::<Option<Vec<_>>>()?;
-        return any_of(branches);
-    }
-    if any.is::<ScalarSubqueryExpr>() {
-        // It is an error as long as the subquery has not run.
-        let value = filter.evaluate(&RecordBatch::new_empty(Arc::new(schema.clone()))).ok()?;
-        let ColumnarValue::Scalar(value) = value else { return None };
-        return Some(lit(value));
-    }
-    let binary = any.downcast_ref::<BinaryExpr>()?;
-    let (left, right) = (logical(binary.left(), schema), logical(binary.right(), schema));
-    match (binary.op(), left, right) {
-        (op, Some(left), Some(right)) => Some(binary_expr(left, *op, right)),
-        // Of an AND, either half is a condition by itself.
-        (Operator::And, left, right) => left.or(right),
-        _ => None,
-    }
+/// Reads filters.
+struct Reader<'a> {
+    schema: &'a Schema,
+    values_max: usize,
 }
 
-/// `key IN (values)`; of several keys the values come as structs.
-fn listed(list: &InListExpr, schema: &Schema) -> Option<Expr> {
-    let values = list.list().iter().map(|value| Some(as_any(value).downcast_ref::<Literal>()?.value()));
-    let Some(tuple) = as_any(list.expr()).downcast_ref::<ScalarFunctionExpr>() else {
-        let values = values.map(|value| value.cloned().map(lit)).collect::<Option<_>>()?;
-        return Some(logical(list.expr(), schema)?.in_list(values, false));
-    };
-    let keys = tuple.args().iter().map(|key| logical(key, schema)).collect::<Option<Vec<_>>>()?;
-    let equal = |value: Option<&ScalarValue>| {
-        let ScalarValue::Struct(row) = value? else { return None };
-        let fields = row.columns().iter().zip(&keys).map(|(column, key)| {
-            let value = ScalarValue::try_from_array(column, 0).ok()?;
-            Some(key.clone().eq(lit(value)))
-        });
-        fields.collect::<Option<Vec<_>>>()?.into_iter().reduce(Expr::and)
-    };
-    any_of(values.map(equal).collect::<Option<_>>()?)
+impl Reader<'_> {
+    /// What must hold for the filter to be true; `None` if nothing is known of that.
+    fn condition(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<Expr> {
+        let any = as_any(filter);
+        if let Some(dynamic) = any.downcast_ref::<DynamicFilterPhysicalExpr>() {
+            return self.condition(&dynamic.current().ok()?);
+        }
+        if let Some(case) = any.downcast_ref::<CaseExpr>() {
+            // Which keys are in which partition of the join: all of them together are what it can match.
+            let branches = case.when_then_expr().iter().map(|(_, then)| then).chain(case.else_expr());
+            return any_of(branches.map(|then| self.condition(then)).collect::<Option<_>>()?);
+        }
+        if let Some(binary) = any.downcast_ref::<BinaryExpr>() {
+            let both = || (self.condition(binary.left()), self.condition(binary.right()));
+            match binary.op() {
+                Operator::And => {
+                    return match both() {
+                        (Some(left), Some(right)) => Some(left.and(right)),
+                        (left, right) => left.or(right),
+                    };
+                }
+                Operator::Or => {
+                    let (left, right) = both();
+                    return Some(left?.or(right?));
+                }
+                _ => {}
+            }
+        }
+        self.exact(filter)
+    }
+
+    /// The same expression over the columns' names.
+    fn exact(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<Expr> {
+        let any = as_any(filter);
+        if let Some(column) = any.downcast_ref::<Column>() {
+            let name = self.schema.fields().get(column.index())?.name();
+            return Some(Expr::Column(datafusion::common::Column::new_unqualified(name)));
+        }
+        if let Some(literal) = any.downcast_ref::<Literal>() {
+            return Some(lit(literal.value().clone()));
+        }
+        if let Some(cast) = any.downcast_ref::<CastExpr>() {
+            let inner = self.exact(cast.expr())?;
+            return Some(Expr::Cast(Cast::new(Box::new(inner), cast.cast_type().clone())));
+        }
+        if let Some(list) = any.downcast_ref::<InListExpr>() {
+            let serves = !list.negated() && list.len() <= self.values_max;
+            return if serves { self.listed(list) } else { None };
+        }
+        if any.is::<ScalarSubqueryExpr>() {
+            // It is an error as long as the subquery has not run.
+            let value = filter.evaluate(&RecordBatch::new_empty(Arc::new(self.schema.clone()))).ok()?;
+            let ColumnarValue::Scalar(value) = value else { return None };
+            return Some(lit(value));
+        }
+        let binary = any.downcast_ref::<BinaryExpr>()?;
+        Some(binary_expr(self.exact(binary.left())?, *binary.op(), self.exact(binary.right())?))
+    }
+
+    /// `key IN (values)`; of several keys the values come as structs.
+    fn listed(&self, list: &InListExpr) -> Option<Expr> {
+        let values = list.list().iter().map(|value| Some(as_any(value).downcast_ref::<Literal>()?.value()));
+        let Some(tuple) = as_any(list.expr()).downcast_ref::<ScalarFunctionExpr>() else {
+            let values = values.map(|value| value.cloned().map(lit)).collect::<Option<_>>()?;
+            return Some(self.exact(list.expr())?.in_list(values, false));
+        };
+        let keys = tuple.args().iter().map(|key| self.exact(key)).collect::<Option<Vec<_>>>()?;
+        let equal = |value: Option<&ScalarValue>| {
+            let ScalarValue::Struct(row) = value? else { return None };
+            let fields = row.columns().iter().zip(&keys).map(|(column, key)| {
+                let value = ScalarValue::try_from_array(column, 0).ok()?;
+                Some(key.clone().eq(lit(value)))
+            });
+            fields.collect::<Option<Vec<_>>>()?.into_iter().reduce(Expr::and)
+        };
+        any_of(values.map(equal).collect::<Option<_>>()?)
+    }
 }
 
 /// Any of the conditions, as a tree that is not deeper than it must be.

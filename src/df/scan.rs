@@ -25,7 +25,7 @@ use datafusion::physical_plan::{
 use super::errors::to_df;
 use super::learned::{self, learned};
 use super::table::{Binding, Bound, Request};
-use crate::access::{Described, OrderBy, describe};
+use crate::access::{COST, Described, OrderBy, describe};
 use crate::error::{Error, Result};
 use crate::exec::scan::{Counters, PARALLEL_ENTRIES, PIECES, Scan, ScanSpec};
 use crate::plan::Predicate;
@@ -148,8 +148,14 @@ impl ScanExec {
 
     /// The path for what was learned, if there is one that does not read everything.
     fn narrow(&self) -> Result<Option<Bound>> {
+        if self.learned.is_empty() {
+            return Ok(None);
+        }
         let (schema, names) = (&self.request.schema, self.request.names());
-        let learned = Predicate::and(self.learned.iter().map(|filter| learned(filter, schema, names)));
+        // More keys than that cost more than what they save.
+        let values_max = (self.bound()?.spec.access.entries / COST.get) as usize;
+        let learned = self.learned.iter().map(|filter| learned(filter, schema, names, values_max));
+        let learned = Predicate::and(learned);
         if learned.is_true() {
             return Ok(None);
         }
