@@ -62,14 +62,7 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
     let hints = &need.hints;
     let found = key_ranges(need, &table.key, Target::Primary);
     let (found_none, settled) = (found.ranges.is_empty(), found.points);
-    let gathered = match found_none || settled {
-        true => None,
-        false => several(table, need, &found, stats),
-    };
     let mut paths: Vec<(Option<&IndexDef>, Access)> = Vec::new();
-    if hints.allows_table() || found_none {
-        paths.push((None, candidate(Sorted::table(table), found, need, stats)));
-    }
     let mut rejected = Vec::new();
     for index in &table.indexes {
         let access = if found_none {
@@ -85,6 +78,14 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
             Err(why) => rejected.push((index.name.clone(), why)),
             Ok(access) => paths.push((Some(index), access)),
         }
+    }
+    let bounded = paths.iter().filter(|(_, access)| !access.method.is_whole()).count();
+    let gathered = match found_none || settled {
+        true => None,
+        false => several(table, need, (&found, bounded), stats),
+    };
+    if hints.allows_table() || found_none {
+        paths.insert(0, (None, candidate(Sorted::table(table), found, need, stats)));
     }
     paths.extend(gathered.map(|gathered| (None, gathered)));
     // Of equals, the first: the table before its indexes, one path before several.

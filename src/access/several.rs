@@ -13,18 +13,20 @@ use crate::store::Direction;
 /// Accesses put together at the most.
 const BRANCHES_MAX: usize = 32;
 
-/// The best way to put together the rowkeys of several accesses; `found`: the ranges in the table itself.
+/// The best way to put together the rowkeys of several accesses. `found`: the ranges in the table itself;
+/// `bounded`: how many indexes the predicate bounds by itself.
 pub(super) fn several(
     table: &TableDef,
     need: &Need,
-    found: &Ranges,
+    (found, bounded): (&Ranges, usize),
     stats: &dyn Statistics,
 ) -> Option<Access> {
     if need.hints.full || table.indexes.is_empty() {
         return None;
     }
     let gather = Gather { table, need, found, stats };
-    let ways = gather.unions().into_iter().chain(gather.intersection());
+    let intersection = if bounded > 1 { gather.intersection() } else { None };
+    let ways = gather.unions().into_iter().chain(intersection);
     ways.min_by(|a, b| a.cost.total_cmp(&b.cost))
 }
 

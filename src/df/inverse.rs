@@ -19,7 +19,7 @@ pub fn compare(expr: &Expr, op: CmpOp, value: &Value, names: &FieldNames) -> Opt
         Expr::Cast(cast) => {
             let Value::Date(days) = value else { return None };
             let stepped = Stepped::of(&cast.expr, names)?;
-            stepped.compare(op, i64::from(*days) * US_PER_DAY, "day")
+            stepped.compare(op, i64::from(*days).checked_mul(US_PER_DAY)?, "day")
         }
         Expr::ScalarFunction(call) => function(call, op, value, names),
         _ => None,

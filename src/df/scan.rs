@@ -134,7 +134,8 @@ impl ScanExec {
     pub fn run(&self, binding: &Binding) -> Result<Option<Scan>> {
         if let Some(spec) = self.request.point(binding) {
             let snapshot = Arc::clone(&binding.snapshot);
-            return Ok(Some(Scan::new(Arc::new(spec), snapshot, self.limit, Arc::default())));
+            let scan = Scan::new(Arc::new(spec), snapshot, self.limit, Arc::default());
+            return Ok(Some(scan.with_gets_max(binding.guards.gets)));
         }
         self.rebound(binding)?.map(|bound| self.scan(&bound, Arc::default(), 0)).transpose()
     }
@@ -148,9 +149,6 @@ impl ScanExec {
 
     /// The path for what was learned, if there is one that does not read everything.
     fn narrow(&self) -> Result<Option<Bound>> {
-        if self.learned.is_empty() {
-            return Ok(None);
-        }
         let (schema, names) = (&self.request.schema, self.request.names());
         // More keys than that cost more than what they save.
         let values_max = (self.bound()?.spec.access.entries / COST.get) as usize;

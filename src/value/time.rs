@@ -67,6 +67,9 @@ impl Moment {
 /// The start of the unit of time around `us`, and of the next one, as `date_trunc` has them: `microsecond` to `year`,
 /// weeks from Monday on. `None` for another unit, and outside the years that times can have.
 pub fn unit_around(unit: &str, us: i64) -> Option<(i64, i64)> {
+    if !timestamp_in_range(us) {
+        return None;
+    }
     let length = match unit {
         "microsecond" => 1,
         "millisecond" => 1_000,
@@ -80,7 +83,7 @@ pub fn unit_around(unit: &str, us: i64) -> Option<(i64, i64)> {
     // 1970-01-01 was a Thursday.
     let shift = if unit == "week" { 3 * US_PER_DAY } else { 0 };
     let start = (us + shift).div_euclid(length) * length - shift;
-    timestamp_in_range(us).then_some((start, start + length))
+    Some((start, start + length))
 }
 
 fn months_around(unit: &str, us: i64) -> Option<(i64, i64)> {
@@ -90,7 +93,7 @@ fn months_around(unit: &str, us: i64) -> Option<(i64, i64)> {
         "year" => 12,
         _ => return None,
     };
-    let date = DateTime::from_timestamp_micros(us).filter(|_| timestamp_in_range(us))?.date_naive();
+    let date = DateTime::from_timestamp_micros(us)?.date_naive();
     let month0 = date.year() * 12 + date.month0() as i32;
     let first = |month0: i32| {
         let date = NaiveDate::from_ymd_opt(month0.div_euclid(12), month0.rem_euclid(12) as u32 + 1, 1)?;
