@@ -156,7 +156,7 @@ impl Catalog {
 
     /// The index with this identity, with its table.
     pub fn index_by_id(&self, id: IndexId) -> Option<(&Arc<TableDef>, &IndexDef)> {
-        self.tables.values().find_map(|t| t.indexes.iter().find(|i| i.id == id).map(|index| (t, index)))
+        self.tables.values().find_map(|table| Some((table, table.index_by_id(id)?)))
     }
 
     /// The index table called `name`, with its table.

@@ -164,17 +164,20 @@ pub fn rowkey_of(table: &TableDef, values: &[Value]) -> Result<Rowkey> {
     Ok(key.into())
 }
 
-/// Entropy for `random(n)` parts: a counter through a mixer (splitmix64, Steele et al. 2014), seeded
-/// by the clock.
+/// Entropy for `random(n)` parts: [`drawn`] from where the clock stands.
 pub fn entropy() -> u64 {
     static STATE: AtomicU64 = AtomicU64::new(0);
-    const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
     if STATE.load(Ordering::Relaxed) == 0 {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let seed = now.map_or(1, |d| d.as_nanos() as u64) | 1;
         let _ = STATE.compare_exchange(0, seed, Ordering::Relaxed, Ordering::Relaxed);
     }
-    let mut z = STATE.fetch_add(STEP, Ordering::Relaxed);
+    drawn(STATE.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Number `n` of those that look random (splitmix64, Steele et al. 2014).
+pub fn drawn(n: u64) -> u64 {
+    let mut z = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)

@@ -64,7 +64,7 @@ pub fn describe(view: &View, key: Option<&Value>, of: &Ident) -> Result<RecordBa
     let relation = view.catalog.find(&name);
     let (table, keyspace) = match &relation {
         Some(Relation::Table(table)) => (table, Keyspace::of_table(table)),
-        Some(Relation::Index(table, id)) => match table.indexes.iter().find(|index| index.id == *id) {
+        Some(Relation::Index(table, id)) => match table.index_by_id(*id) {
             Some(index) => {
                 let pointer = Some((&table.name[..], &table.key));
                 (table, Keyspace { id: index.keyspace, layout: (&index.name, &index.layout), pointer })
@@ -220,7 +220,7 @@ fn keyspace_named(catalog: &Catalog, name: &str) -> Result<KeyspaceId> {
     }
     match catalog.find(name) {
         Some(Relation::Table(table)) => Ok(table.rows()),
-        Some(Relation::Index(table, id)) => match table.indexes.iter().find(|index| index.id == id) {
+        Some(Relation::Index(table, id)) => match table.index_by_id(id) {
             Some(index) => Ok(index.keyspace),
             None => Err(Error::internal("an index without its definition")),
         },

@@ -10,6 +10,7 @@ use futures::TryStreamExt;
 use sqlparser::ast::{Query, visit_relations};
 
 use crate::access::Need;
+use crate::catalog::Relation;
 use crate::df::explain::{self, Reads};
 use crate::engine::view::View;
 use crate::engine::{Database, analyze};
@@ -19,7 +20,7 @@ use crate::exec::scan::ScanSpec;
 use crate::exec::stored;
 use crate::key::{KeyLayout, KeyRange};
 use crate::schema::{IndexDef, IndexState, TableDef};
-use crate::sql::table_name_of;
+use crate::sql::{parse_query, table_name_of};
 use crate::store::Direction;
 use crate::value::Value;
 
@@ -51,13 +52,9 @@ pub fn tables_of(view: &View, queries: &[&Query]) -> Vec<Arc<TableDef>> {
         let _: ControlFlow<()> = visit_relations(*query, |name| {
             if let Ok(name) = table_name_of(name) {
                 match view.catalog.find(&name) {
-                    Some(
-                        crate::catalog::Relation::Table(table) | crate::catalog::Relation::Index(table, _),
-                    ) => {
-                        found.push(table);
-                    }
-                    Some(crate::catalog::Relation::View(v)) => {
-                        let inside = crate::sql::parse_query(&v.sql).ok();
+                    Some(Relation::Table(table) | Relation::Index(table, _)) => found.push(table),
+                    Some(Relation::View(v)) => {
+                        let inside = parse_query(&v.sql).ok();
                         found.extend(inside.iter().flat_map(|query| tables_of(view, &[query])));
                     }
                     None => {}

@@ -4,7 +4,6 @@ use arrow::array::RecordBatch;
 use futures::TryStreamExt;
 
 use super::measure::{KnownScan, known_scans};
-use crate::access::Path;
 use crate::design::grouped;
 use crate::design::heatmap::Panel;
 use crate::design::simulate::{Setup, Simulation, replay};
@@ -15,6 +14,7 @@ use crate::engine::rows::{assign, quote, values_of};
 use crate::engine::show::{Cells, numbers, rows_of, text};
 use crate::engine::view::View;
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::dml::drawn;
 use crate::key::{ColumnId, KeyLayout, Rowkey};
 use crate::plan::{Limits, Target, ranges};
 use crate::schema::TableDef;
@@ -197,7 +197,8 @@ fn arrival(table: &TableDef) -> Result<ColumnId> {
 fn keys(table: &TableDef, layout: &KeyLayout, rows: &[Vec<Value>]) -> Result<Vec<Rowkey>> {
     let key = |(n, row): (usize, &Vec<Value>)| {
         let mut key = Vec::with_capacity(32);
-        layout.encode(row, &|id| table.column_name(id), drawn(n as u64), &mut key).map_err(|e| {
+        // Chance is the same in every run.
+        layout.encode(row, &|id| table.column_name(id), drawn(n as u64 + 1), &mut key).map_err(|e| {
             let error = Error::from(e);
             let why = error.reason().map_or_else(String::new, |why| format!(": {why}"));
             error.why(format!("in row {} under LAYOUT ({}){why}", n + 1, layout.sql()))
@@ -207,17 +208,10 @@ fn keys(table: &TableDef, layout: &KeyLayout, rows: &[Vec<Value>]) -> Result<Vec
     rows.iter().enumerate().map(key).collect()
 }
 
-/// What stands for chance: the same in every run (splitmix64).
-fn drawn(n: u64) -> u64 {
-    let mut z = n.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
 /// Regions that the known queries which read the table itself would ask under `layout`, on average.
 fn read_fan_out(layout: &KeyLayout, known: &[KnownScan], simulation: &Simulation) -> Option<f64> {
-    let asked = known.iter().filter(|scan| scan.spec.access.path == Path::Primary && !scan.spec.as_table);
+    let reads_table = |scan: &&KnownScan| scan.spec.access.indexes().next().is_none() && !scan.spec.as_table;
+    let asked = known.iter().filter(reads_table);
     let asked = asked.map(|scan| {
         let found = ranges(&scan.predicate, layout, Target::Primary, Limits::default());
         simulation.regions_asked(&found.ranges) as f64
