@@ -224,6 +224,10 @@ pub enum AlterTableOp {
     RenameTable { to: Ident },
     /// `SPLIT AT (points)`, `SPLIT INTO n`
     Split(Split),
+    /// `REKEY (layout)`
+    Rekey { keys: Vec<KeyExpr> },
+    /// `REKEY CANCEL`
+    CancelRekey,
 }
 
 /// `CREATE [UNIQUE] INDEX [name] ON table (keys) [INCLUDE (columns)] [WHERE filter]`

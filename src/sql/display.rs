@@ -217,6 +217,8 @@ impl Display for AlterTable {
             AlterTableOp::RenameTable { to } => write!(f, "RENAME TO {to}"),
             AlterTableOp::Split(points @ Split::At(_)) => write!(f, "SPLIT AT {points}"),
             AlterTableOp::Split(into) => write!(f, "SPLIT {into}"),
+            AlterTableOp::Rekey { keys } => write!(f, "REKEY ({})", List(keys)),
+            AlterTableOp::CancelRekey => f.write_str("REKEY CANCEL"),
         }
     }
 }

@@ -57,6 +57,8 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("ALTER TABLE t RENAME TO u", "="),
     ("ALTER TABLE t SPLIT AT ('4000', X'80', (7, 'x'))", "="),
     ("ALTER TABLE t SPLIT INTO 4 REGIONS FROM DATA", "ALTER TABLE t SPLIT INTO 4 FROM DATA"),
+    ("ALTER TABLE t REKEY (md5_bucket(a, 4), b DESC)", "="),
+    ("ALTER TABLE IF EXISTS t REKEY CANCEL", "="),
     ("CREATE TABLE t (a INTEGER, PRIMARY KEY (a)) SPLIT ON (1, 2)", "="),
     ("CREATE TABLE t (a VARCHAR, PRIMARY KEY (a)) SPLIT INTO 10 UNIFORM FROM '00' TO 'ff'", "="),
     ("CREATE TABLE t (a VARCHAR, PRIMARY KEY (md5(a))) SPLIT INTO 10 HEX", "="),
