@@ -12,7 +12,9 @@ use crate::error::{Error, Result, Span, sqlstate};
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyLayout, LayoutError, Tail};
 use crate::row::Compression;
-use crate::schema::{Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, TableDef, ViewDef};
+use crate::schema::{
+    Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, TableDef, Traffic, ViewDef,
+};
 use crate::sql::{
     AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
     Statement, key_specs, name_of, span_of_name,
@@ -152,10 +154,11 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         options: table_options(&create.options)?,
         splits: Vec::new(),
         rekey: None,
+        traffic: Traffic::default(),
     };
     let mut warnings = layout_warnings(&table, &table.key);
     if let Some(split) = &create.split {
-        table.splits = regions::cuts(&table, split, None)?;
+        table.split_at(regions::cuts(&table, split, None)?);
         warnings.extend(regions::warnings(&table));
     }
     for unique in &create.uniques {
@@ -415,7 +418,7 @@ fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<
     match &alter.op {
         AlterTableOp::Split(split) => {
             let snapshot = db.store().snapshot()?;
-            table.splits = regions::cuts(&table, split, Some(&*snapshot.reader()?))?;
+            table.split_at(regions::cuts(&table, split, Some(&*snapshot.reader()?))?);
             warnings = regions::warnings(&table);
         }
         AlterTableOp::AddColumn { if_not_exists, column: def, family } => {

@@ -95,7 +95,8 @@ fn plan(edit: &mut CatalogEdit, table: &TableDef, layout: KeyLayout) -> Result<R
             .hint(format!("REPAIR INDEX {0}, or DROP INDEX {0}, then REKEY", name_sql(&index.name)))
             .state(sqlstate::OBJECT_STATE));
     }
-    let mut next = TableDef { key: layout.clone(), splits: Vec::new(), rekey: None, ..table.clone() };
+    let mut next = TableDef { key: layout.clone(), rekey: None, ..table.clone() };
+    next.split_at(Vec::new());
     for id in layout.columns() {
         next.columns[usize::from(id.0)].nullable = false;
     }

@@ -61,6 +61,7 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
         Show::Settings => view.settings.show_all(),
         Show::Setting { name } => view.settings.show(name),
         Show::Regions { name } => super::design::regions::show(view, name),
+        Show::Traffic { name } => super::design::traffic::show(view, name),
     }
 }
 

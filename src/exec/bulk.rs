@@ -11,7 +11,7 @@ use super::watch::Watch;
 use crate::error::{Error, Result};
 use crate::index::{entry_of, open_entry};
 use crate::key::{KeyRange, Rowkey};
-use crate::schema::{IndexDef, TableDef};
+use crate::schema::{Access, IndexDef, TableDef};
 use crate::store::{BulkWriter, Direction, KeyspaceId, Reader};
 use crate::value::Value;
 
@@ -41,6 +41,7 @@ impl<'a> Loader<'a> {
     /// Adds a row. Errors: a value its key part cannot hold.
     pub fn add(&mut self, row: &[Value]) -> Result<()> {
         let rowkey = rowkey_of(self.table, row)?;
+        self.table.touched(Access::Write, &rowkey);
         let gathered = &mut self.gathered;
         let mut gather = |keyspace, key: &Rowkey, value: &[u8]| {
             gathered.entry(keyspace).or_default().push(key, value);

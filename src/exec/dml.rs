@@ -12,7 +12,7 @@ use super::stored::{self, StoredRow};
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{entry_of, index_changes, open_entry};
 use crate::key::Rowkey;
-use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
+use crate::schema::{Access, IndexDef, IndexId, IndexState, TableDef};
 use crate::store::{KeyspaceId, Reader, WriteBatch};
 use crate::value::Value;
 
@@ -130,6 +130,7 @@ impl<'a> RowWriter<'a> {
             if change.old.is_none() && new.is_none() {
                 continue;
             }
+            self.table.touched(Access::Write, rowkey);
             stored::write_row(self.table, rowkey, change.old.as_ref(), new, batch)?;
             let old = change.old.as_ref().map(|row| &row.values[..]);
             for index in self.table.kept() {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::index::{IndexDef, IndexId};
 use super::rekey::Rekey;
+use super::traffic::{Access, Traffic};
 use crate::key::{ColumnId, ColumnInfo, KeyLayout, Rowkey};
 pub use crate::row::Compression;
 use crate::store::KeyspaceId;
@@ -112,6 +113,9 @@ pub struct TableDef {
     /// Where it is going, while ALTER TABLE REKEY is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey: Option<Box<Rekey>>,
+    /// What goes on in its regions.
+    #[serde(skip)]
+    pub traffic: Traffic,
 }
 
 impl TableDef {
@@ -138,6 +142,19 @@ impl TableDef {
     /// What a key layout needs to know of a column.
     pub fn column_info(&self, id: ColumnId) -> ColumnInfo<'_> {
         self.column(id).info()
+    }
+
+    /// Cuts the table into regions at these keys, in order.
+    pub fn split_at(&mut self, splits: Vec<Rowkey>) {
+        (self.splits, self.traffic) = (splits, Traffic::default());
+    }
+
+    /// A row was read or written: counted where there is more than one region.
+    pub fn touched(&self, access: Access, rowkey: &[u8]) {
+        if !self.splits.is_empty() {
+            let region = self.splits.partition_point(|cut| cut[..] <= *rowkey);
+            self.traffic.count(access, region, self.splits.len() + 1);
+        }
     }
 
     /// A family by id.

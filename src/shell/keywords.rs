@@ -119,6 +119,7 @@ pub const KEYWORDS: &[&str] = &[
     "TIMESTAMP",
     "TIMESTAMPTZ",
     "TO",
+    "TRAFFIC",
     "TRUE",
     "TRUNCATE",
     "UNDER",

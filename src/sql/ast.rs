@@ -454,6 +454,8 @@ pub enum Show {
     CreateTable { name: Ident },
     /// `SHOW REGIONS [FROM] name`
     Regions { name: Ident },
+    /// `SHOW TRAFFIC FROM name`
+    Traffic { name: Ident },
     /// `SHOW COLUMNS FROM name`
     Columns { name: Ident },
     /// `SHOW STATISTICS FROM name`

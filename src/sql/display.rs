@@ -326,6 +326,7 @@ impl Display for Show {
             Show::Views => f.write_str("SHOW VIEWS"),
             Show::CreateTable { name } => write!(f, "SHOW CREATE TABLE {name}"),
             Show::Regions { name } => write!(f, "SHOW REGIONS FROM {name}"),
+            Show::Traffic { name } => write!(f, "SHOW TRAFFIC FROM {name}"),
             Show::Columns { name } => write!(f, "SHOW COLUMNS FROM {name}"),
             Show::Statistics { name } => write!(f, "SHOW STATISTICS FROM {name}"),
             Show::Settings => f.write_str("SHOW SETTINGS"),

@@ -149,6 +149,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("SHOW VIEWS", "="),
     ("SHOW CREATE TABLE t", "="),
     ("SHOW REGIONS t", "SHOW REGIONS FROM t"),
+    ("SHOW TRAFFIC FROM t", "="),
     ("SHOW COLUMNS FROM t", "="),
     ("SHOW ALL", "SHOW SETTINGS"),
     ("SHOW STATISTICS FOR t", "SHOW STATISTICS FROM t"),
