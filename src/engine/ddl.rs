@@ -8,6 +8,7 @@ use super::design::regions;
 use super::outcome::Warning;
 use super::{Database, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
+use crate::design::lint::Rule;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyLayout, LayoutError, Tail};
@@ -196,7 +197,8 @@ fn layout(
 /// What the user should know of a layout although it works.
 pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
     let warnings = layout.warnings(&|id| table.column_info(id)).into_iter();
-    warnings.map(|w| Warning { what: w.what, why: w.why, hint: w.hint }).collect()
+    let code = |concern| Some(Rule::from(concern).code());
+    warnings.map(|w| Warning { code: code(w.concern), what: w.what, why: w.why, hint: w.hint }).collect()
 }
 
 /// A layout for an index of `table`.

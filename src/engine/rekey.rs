@@ -142,6 +142,7 @@ fn run(db: &Database, id: IndexId, watch: &Watch) -> Result<Vec<Warning>> {
     if !table.splits.is_empty() {
         let name = name_sql(&table.name);
         warnings.push(Warning {
+            code: None,
             what: format!("the {} regions of {name} are one again", table.splits.len() + 1),
             why: "split points are keys of the old layout".into(),
             hint: format!("ALTER TABLE {name} SPLIT INTO {} FROM DATA", table.splits.len() + 1),
