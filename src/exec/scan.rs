@@ -22,7 +22,7 @@ use crate::index::open_entry;
 use crate::key::{Rowkey, hex};
 use crate::plan::{Field, Predicate, RowView};
 use crate::row::{self, ColumnBuilder, PackedRow};
-use crate::schema::{FamilyId, IndexDef, IndexId, TableDef};
+use crate::schema::{self, FamilyId, IndexDef, IndexId, TableDef};
 use crate::store::{Reader, Snapshot};
 use crate::value::Value;
 
@@ -445,6 +445,7 @@ impl<'a> Pull<'a> {
         out: &mut impl Sink,
     ) -> Result<()> {
         let sources = self.row_sources;
+        self.spec.table.touched(schema::Access::Read, key);
         scratch.decode_rowkey(self.spec, sources, key)?;
         let default = if sources.families.first() == Some(&FamilyId::DEFAULT) {
             Some(row::open(default)?)

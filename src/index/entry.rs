@@ -11,7 +11,7 @@
 //! primary key needs no second copy in the key.
 
 use crate::error::{Error, Result};
-use crate::key::{KeyError, Rowkey};
+use crate::key::{KeyError, Rowkey, Rule};
 use crate::plan::{Field, RowView};
 use crate::row::{PackedRow, pack};
 use crate::schema::{IndexDef, TableDef};
@@ -59,7 +59,7 @@ pub fn entry_of(
     index
         .layout
         .encode(row, &|id| table.column_name(id), 0, &mut key)
-        .map_err(|e| refused(&index.name, e))?;
+        .map_err(|e| refused(table, index, e))?;
     let has_null = index.layout.columns().iter().any(|id| row[usize::from(id.0)].is_null());
     let mut value = Vec::with_capacity(16);
     if index.pointer_in_value(has_null) {
@@ -74,11 +74,24 @@ pub fn entry_of(
             index.include.iter().map(|&id| (id, table.column(id).ty, row[usize::from(id.0)].as_ref()));
         pack(columns, &mut value)?;
     }
+    if key.is_empty() {
+        return Err(Error::invalid(format!("a key of \"{}\" would be empty", index.name))
+            .why("every part of the key is the empty string"));
+    }
     Ok(Some(IndexEntry { key: key.into(), value }))
 }
 
-fn refused(index: &str, e: KeyError) -> Error {
-    Error::from(e).hint(format!("the part belongs to index \"{index}\": change the value, or drop the index"))
+fn refused(table: &TableDef, index: &IndexDef, e: KeyError) -> Error {
+    if !table.is_next_key(index) {
+        let hint =
+            format!("the part belongs to index \"{}\": change the value, or drop the index", index.name);
+        return Error::from(e).hint(hint);
+    }
+    let (null, name) = (e.rule == Rule::Null, &table.name);
+    let error = Error::from(e).hint(format!(
+        "the part belongs to the next layout of \"{name}\": change the value, or ALTER TABLE {name} REKEY CANCEL"
+    ));
+    if null { error.why("a rowkey has no place for NULL") } else { error }
 }
 
 /// An entry taken apart.

@@ -185,6 +185,11 @@ fn regions() {
 }
 
 #[test]
+fn rekey() {
+    script("rekey");
+}
+
+#[test]
 fn simulations() {
     script("simulations");
 }
