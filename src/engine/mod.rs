@@ -13,6 +13,7 @@ mod copy;
 mod ddl;
 mod design;
 mod dump;
+mod moments;
 mod native;
 mod outcome;
 mod plans;
@@ -31,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
 pub use api::{FromValue, Prepared, Row, Rows};
+pub use moments::ReadView;
 pub use native::{TableHandle, TableScan};
 pub use outcome::{Outcome, OutputColumn, RowStream, Warning};
 pub use session::Session;
@@ -44,6 +46,7 @@ use crate::error::{Error, Result};
 use crate::exec::trace::show_mutation;
 use crate::exec::watch::Watch;
 use crate::store::{EmbeddedOptions, EmbeddedStore, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
+use moments::Held;
 use plans::Plans;
 use runtime::Runtime;
 use turns::Turns;
@@ -67,6 +70,7 @@ struct Shared {
     plans: Plans,
     runtime: Runtime,
     turns: Arc<Turns>,
+    held: Held,
     path: Option<PathBuf>,
 }
 
@@ -122,6 +126,7 @@ impl Database {
             plans: Plans::default(),
             runtime: Runtime::start()?,
             turns: Arc::default(),
+            held: Held::default(),
             path,
         }));
         build::resume(&db);

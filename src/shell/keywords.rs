@@ -109,6 +109,7 @@ pub const KEYWORDS: &[&str] = &[
     "SHOW",
     "SIMULATE",
     "SMALLINT",
+    "SNAPSHOT",
     "SPLIT",
     "TABLE",
     "TABLES",
