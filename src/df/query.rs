@@ -43,7 +43,7 @@ use super::rewrite::{ExpressionRule, lazy_functions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
-use super::{extremes, functions, order, parallel, tpch};
+use super::{explain, extremes, functions, order, parallel, tpch};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result, sqlstate};
 use crate::plan::Predicate;
@@ -201,7 +201,11 @@ impl Planner {
     pub fn run(&self, plan: Arc<dyn ExecutionPlan>, memory: Option<u64>) -> Result<(BatchStream, SchemaRef)> {
         let inner = plan.schema();
         let schema = output_schema(&inner);
-        let batches = execute_stream(plan, self.context(memory)?).map_err(df_error)?.map_err(df_error);
+        let batches =
+            execute_stream(Arc::clone(&plan), self.context(memory)?).map_err(df_error)?.map_err(move |e| {
+                let e = df_error(e);
+                if e.sqlstate() == sqlstate::OUT_OF_MEMORY { with_plan(e, &plan) } else { e }
+            });
         if Arc::ptr_eq(&schema, &inner) {
             return Ok((Box::pin(batches), schema));
         }
@@ -244,6 +248,15 @@ impl Planner {
         arrow::compute::concat_batches(&schema, &batches)
             .map_err(|e| Error::internal("batches of one query differ").caused_by(e))
     }
+}
+
+/// An error that all of a plan is to blame for, with what it reads.
+fn with_plan(e: Error, plan: &Arc<dyn ExecutionPlan>) -> Error {
+    let lines = explain::explain(plan, false, false);
+    let accesses: Vec<String> =
+        lines.into_iter().filter(|line| !line.starts_with(' ') && line != "then:").collect();
+    let why = format!("{}; it reads {}", e.reason().unwrap_or_default(), accesses.join(", "));
+    e.why(why)
 }
 
 /// What a plan filters its one table by.

@@ -17,6 +17,7 @@ mod hostile;
 mod indexes;
 mod isolation;
 mod layers;
+mod limits;
 mod plans;
 mod reopen;
 mod slt;
