@@ -272,7 +272,15 @@ fn open_existing(path: &Path) -> Result<Database> {
         return Err(Error::invalid(format!("there is no database in {}", path.display()))
             .hint("give the folder of one"));
     }
-    Database::open(path)
+    open_showing(path)
+}
+
+/// Opens a database, showing how far it is with what was under way when it was left.
+fn open_showing(path: &Path) -> Result<Database> {
+    let progress = ProgressLine::default();
+    let db = Database::open_watched(path, rowkeydb::Options::default(), progress.observer());
+    progress.clear();
+    db
 }
 
 /// What the shell calls the database.
@@ -289,7 +297,7 @@ fn prompt(console: &mut Console, name: &str) -> Result<()> {
 }
 
 fn open(db: Option<PathBuf>) -> Result<Database> {
-    db.map_or_else(Database::in_memory, Database::open)
+    db.map_or_else(Database::in_memory, |path| open_showing(&path))
 }
 
 fn console(db: Database, options: &Options) -> Result<Console> {

@@ -97,20 +97,31 @@ impl Database {
 
     /// Opens the database in the directory `path` with options.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Database> {
+        Database::open_watched(path, options, Arc::new(|_| {}))
+    }
+
+    /// [`Database::open_with`], which may take long where an index was being built, or a table was being re-keyed,
+    /// when the database was left: that comes to its end first, and tells `on_progress` how far it is.
+    pub fn open_watched(
+        path: impl AsRef<Path>,
+        options: Options,
+        on_progress: OnProgress,
+    ) -> Result<Database> {
         let path = path.as_ref();
         let store = EmbeddedStore::open(path, EmbeddedOptions { durability: options.durability })?;
-        Database::over(Box::new(store), Some(path.to_owned()))
+        let watch = Watch { on_progress: Some(on_progress), ..Watch::default() };
+        Database::over(Box::new(store), Some(path.to_owned()), &watch)
     }
 
     /// A new database in memory, gone with its last clone.
     pub fn in_memory() -> Result<Database> {
-        Database::over(Box::new(MemoryStore::new()), None)
+        Database::over(Box::new(MemoryStore::new()), None, &Watch::default())
     }
 
     /// A database over any store, for tests.
     #[doc(hidden)]
     pub fn over_store(store: Box<dyn Store>) -> Result<Database> {
-        Database::over(store, None)
+        Database::over(store, None, &Watch::default())
     }
 
     /// What was written to its store, a line each, for tests. Errors: bytes that are none of ours.
@@ -120,7 +131,7 @@ impl Database {
         mutations.iter().map(|mutation| show_mutation(&tables, mutation)).collect()
     }
 
-    fn over(store: Box<dyn Store>, path: Option<PathBuf>) -> Result<Database> {
+    fn over(store: Box<dyn Store>, path: Option<PathBuf>, watch: &Watch) -> Result<Database> {
         let catalog = Catalog::load(&*store.snapshot()?.reader()?)?;
         let db = Database(Arc::new(Shared {
             store,
@@ -133,8 +144,8 @@ impl Database {
             held: Held::default(),
             path,
         }));
-        build::resume(&db);
-        rekey::resume(&db);
+        build::resume(&db, watch);
+        rekey::resume(&db, watch);
         Ok(db)
     }
 
