@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use rowkeydb::demo;
 use rowkeydb::design;
-use rowkeydb::engine::Database;
+use rowkeydb::engine::{self, Database};
 use rowkeydb::error::{Error, Result};
 use rowkeydb::shell::script::{self, Input, Source};
 use rowkeydb::shell::{self, Console, Format, Halt, ProgressLine, Settings, Step, Variables};
@@ -278,7 +278,7 @@ fn open_existing(path: &Path) -> Result<Database> {
 /// Opens a database, showing how far it is with what was under way when it was left.
 fn open_showing(path: &Path) -> Result<Database> {
     let progress = ProgressLine::default();
-    let db = Database::open_watched(path, rowkeydb::Options::default(), progress.observer());
+    let db = Database::open_watched(path, engine::Options::default(), progress.observer());
     progress.clear();
     db
 }

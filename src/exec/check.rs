@@ -286,10 +286,10 @@ impl<'a> Checker<'a> {
     fn entries(&mut self, table: &TableDef, index: &IndexDef) -> Result<()> {
         self.walk(table, Some(index), index.keyspace, &mut |check, key, value| {
             check.report.entries += 1;
-            let index_key = shown_key(index, key);
             let parts = match open_entry(index, key, value) {
                 Ok(parts) => parts,
                 Err(e) => {
+                    let index_key = shown_key(index, key);
                     // Unless the row that should have the entry has said it.
                     let said_before =
                         |p: &Problem| p.problem == "bad_index_encoding" && p.index_key == index_key;
@@ -312,7 +312,7 @@ impl<'a> Checker<'a> {
                 Ok(expected) => expected,
             };
             if expected.is_none_or(|entry| entry.key[..] != *key) {
-                let pointer = table.key.show(parts.pointer);
+                let (index_key, pointer) = (shown_key(index, key), table.key.show(parts.pointer));
                 let said_before = |p: &Problem| p.index_key == index_key && p.index_value == pointer;
                 if check.report.problems.iter().any(|p| p.index == index.name && said_before(p)) {
                     return Ok(());
