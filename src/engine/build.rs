@@ -22,7 +22,7 @@ use super::rekey;
 use super::rows::quote;
 use crate::access::Guards;
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, CatalogEdit, build_key};
-use crate::df::query::Scope;
+use crate::df::query::{Moments, Scope};
 use crate::df::table::Binding;
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::bulk::{Taken, build_step, fill_step};
@@ -79,7 +79,8 @@ fn condition(db: &Database, catalog: &Catalog, table: &TableDef, filter: &Expr) 
     }
     let binding =
         Binding { snapshot: db.store().snapshot()?, params: Arc::from([]), guards: Guards::default() };
-    let scope = Scope { catalog, binding, rowkeys: Vec::new(), rows: Vec::new() };
+    let moments = &Moments::new();
+    let scope = Scope { catalog, moments, binding, rowkeys: Vec::new(), rows: Vec::new() };
     db.planner().condition(query, &scope).map_err(|e| e.at(span_of(filter)))
 }
 
