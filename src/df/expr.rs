@@ -7,21 +7,40 @@ use std::collections::HashMap;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
 
+use super::formula::formula;
 use super::inverse;
 use crate::error::Result;
-use crate::plan::{CmpOp, Field, LikePattern, Predicate};
+use crate::plan::{CmpOp, Field, Formula, LikePattern, Predicate};
 use crate::row::any_value_at;
 use crate::value::{ColumnType, Value};
 
-/// Fields of one relation by the name queries use.
+/// Fields of one relation as queries name them.
 #[derive(Clone, Debug, Default)]
-pub struct FieldNames(pub HashMap<String, (Field, ColumnType)>);
+pub struct FieldNames {
+    /// Columns by name.
+    pub columns: HashMap<String, (Field, ColumnType)>,
+    /// What its indexes compute.
+    pub formulas: Vec<(Formula, Field, ColumnType)>,
+}
 
 impl FieldNames {
     /// The field that an expression is, and its own type.
     pub fn of(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
+        self.of_formula(expr).or_else(|| self.of_column(expr))
+    }
+
+    fn of_formula(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
+        if self.formulas.is_empty() || matches!(expr, Expr::Column(_)) {
+            return None;
+        }
+        let (wanted, _) = formula(expr, self)?;
+        let (_, field, ty) = self.formulas.iter().find(|(known, ..)| *known == wanted)?;
+        Some((*field, *ty))
+    }
+
+    fn of_column(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
         match expr {
-            Expr::Column(column) => self.0.get(&column.name).copied(),
+            Expr::Column(column) => self.columns.get(&column.name).copied(),
             // A cast that keeps every value apart and in order changes nothing for a comparison with
             // a literal of the wider type.
             Expr::Cast(cast) => {
@@ -159,13 +178,19 @@ pub(super) fn comparison(op: Operator) -> Option<CmpOp> {
 
 fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<Predicate> {
     let value = literal(right)?;
-    let Some((field, ty)) = names.of(left) else {
-        return if value.is_null() { None } else { inverse::compare(left, op, &value, names) };
-    };
     if value.is_null() {
-        return Some(Predicate::Unknown);
+        return names.of(left).map(|_| Predicate::Unknown);
     }
-    compare_value(field, ty, op, value)
+    let inverse = || inverse::compare(left, op, &value, names);
+    if let Some((field, ty)) = names.of_formula(left) {
+        // What it says about the columns inside may be of use, too.
+        let computed = compare_value(field, ty, op, value.clone())?;
+        return Some(Predicate::and(std::iter::once(computed).chain(inverse())));
+    }
+    match names.of_column(left) {
+        Some((field, ty)) => compare_value(field, ty, op, value),
+        None => inverse(),
+    }
 }
 
 /// A comparison with a literal of any type, exact in the column's own type.

@@ -11,6 +11,7 @@ mod errors;
 pub mod explain;
 mod expr;
 mod extremes;
+mod formula;
 mod functions;
 mod hints;
 mod integers;

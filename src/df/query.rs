@@ -21,7 +21,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{
-    AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource as DfTableSource, WindowUDF,
+    AggregateUDF, Expr, Filter, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource as DfTableSource, WindowUDF,
 };
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
@@ -34,6 +34,7 @@ use sqlparser::ast::{self, Query};
 
 use super::doubles::doubles_win;
 use super::errors::{df_error, to_df};
+use super::formula::{formula, formulas_in};
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
 use super::membership::NullAwareIn;
@@ -45,8 +46,8 @@ use super::three_valued::ThreeValued;
 use super::{extremes, functions, order, parallel, tpch};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result};
-use crate::plan::Predicate;
-use crate::value::Value;
+use crate::plan::{Formula, Predicate};
+use crate::value::{ColumnType, Value};
 
 /// Keys (count) and bytes of them that a join's smaller side tells the scan of the larger one, at the most.
 const LEARNED_VALUES: usize = 10_000;
@@ -194,20 +195,27 @@ impl Planner {
         Ok((Box::pin(batches), schema))
     }
 
-    /// The condition of a query over one table, in our own algebra: for the WHERE of an index.
-    ///
-    /// Errors: it is not simple enough to be decided for one row by itself.
-    pub fn condition(&self, query: Query, scope: &Scope<'_>) -> Result<Predicate> {
+    /// The condition of a query over one table: for the WHERE of an index.
+    pub fn condition(&self, query: Query, scope: &Scope<'_>) -> Result<Condition> {
         let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
-        let mut found = Vec::new();
-        conditions(&plan, &mut found).map_err(df_error)?;
-        let predicate = Predicate::and(found);
-        if predicate.has_opaque() {
-            return Err(Error::unsupported("this WHERE is too much for an index")
-                .why("an entry must be decided from one row's columns and literals alone")
-                .hint("use =, <, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT on columns and literals"));
-        }
-        Ok(predicate)
+        let (mut found, mut formulas) = (Vec::new(), Vec::new());
+        let source = source_of(&plan)?;
+        conditions(&plan, source.as_ref(), &mut |predicate, expr| {
+            found.push(predicate);
+            if let (Some(source), Some(expr)) = (&source, expr) {
+                formulas.extend(formulas_in(expr, source.names()));
+            }
+        });
+        Ok(Condition { predicate: Predicate::and(found), formulas })
+    }
+
+    /// The formula that the one output of a query over one table is, and its type; `None` if it is no formula.
+    pub fn formula(&self, query: Query, scope: &Scope<'_>) -> Result<Option<(Formula, ColumnType)>> {
+        let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
+        let LogicalPlan::Projection(projection) = &plan else { return Ok(None) };
+        let (Some(source), [expr]) = (source_of(&plan)?, &projection.expr[..]) else { return Ok(None) };
+        let found = formula(expr, source.names());
+        Ok(found.filter(|(formula, _)| matches!(formula, Formula::Call { .. })))
     }
 
     /// All rows of a query in one batch: for the small ones a statement needs on the way.
@@ -227,22 +235,49 @@ impl Planner {
     }
 }
 
-/// What a plan filters its one table by.
-fn conditions(plan: &LogicalPlan, found: &mut Vec<Predicate>) -> DfResult<()> {
-    match plan {
-        LogicalPlan::TableScan(scan) => {
-            let provider = source_as_provider(&scan.source)?;
-            let any: &dyn std::any::Any = &*provider;
-            match any.downcast_ref::<TableSource>() {
-                Some(source) => found.extend(scan.filters.iter().map(|f| source.predicate(f))),
-                None => found.push(Predicate::Opaque(scan.table_name.to_string())),
-            }
+/// The WHERE of an index.
+pub struct Condition {
+    /// In our own algebra.
+    pub predicate: Predicate,
+    /// What it computes, with its types.
+    pub formulas: Vec<(Formula, ColumnType)>,
+}
+
+/// The table that a plan reads first.
+fn source_of(plan: &LogicalPlan) -> Result<Option<TableSource>> {
+    if let LogicalPlan::TableScan(scan) = plan {
+        let provider = source_as_provider(&scan.source).map_err(df_error)?;
+        let any: &dyn std::any::Any = &*provider;
+        return Ok(any.downcast_ref::<TableSource>().cloned());
+    }
+    plan.inputs().first().map_or(Ok(None), |input| source_of(input))
+}
+
+/// What a plan filters its one table by, in our algebra and as DataFusion has it.
+fn conditions(
+    plan: &LogicalPlan,
+    source: Option<&TableSource>,
+    see: &mut dyn FnMut(Predicate, Option<&Expr>),
+) {
+    match (plan, source) {
+        (LogicalPlan::TableScan(scan), Some(source)) => {
+            scan.filters.iter().for_each(|filter| see(source.predicate(filter), Some(filter)));
         }
-        LogicalPlan::EmptyRelation(_) => found.push(Predicate::False),
-        LogicalPlan::Filter(filter) => found.push(Predicate::Opaque(filter.predicate.to_string())),
+        (LogicalPlan::TableScan(scan), None) => see(Predicate::Opaque(scan.table_name.to_string()), None),
+        (LogicalPlan::EmptyRelation(_), _) => see(Predicate::False, None),
+        (LogicalPlan::Filter(Filter { predicate, .. }), _) => {
+            see(Predicate::Opaque(predicate.to_string()), Some(predicate));
+        }
         _ => {}
     }
-    plan.inputs().into_iter().try_for_each(|input| conditions(input, found))
+    plan.inputs().into_iter().for_each(|input| conditions(input, source, see));
+}
+
+/// Errors with it: a condition of an index that our algebra cannot say.
+pub fn too_much_for_an_index() -> Error {
+    Error::unsupported("this WHERE is too much for an index")
+        .why("an entry must be decided from one row's columns and literals alone")
+        .hint("use =, <, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT on columns, formulas and literals")
 }
 
 /// Resolves the names of one statement.

@@ -90,9 +90,14 @@ impl Relation {
         let mut arrow_fields = Vec::new();
         for (name, f, nullable) in columns {
             let ty = field_type(&table, index.as_ref(), f);
-            names.0.insert(name.clone(), (f, ty));
+            names.columns.insert(name.clone(), (f, ty));
             arrow_fields.push(field(&name, ty, nullable));
             fields.push(f);
+        }
+        if index.is_none() {
+            let formulas = table.formulas();
+            names.formulas =
+                formulas.map(|(id, f)| (f.clone(), Field::Column(id), table.column(id).ty)).collect();
         }
         Relation { table, index, fields, names, schema: Arc::new(Schema::new(arrow_fields)), advice }
     }
@@ -133,9 +138,14 @@ impl TableSource {
 
     /// The field behind a column of the schema, and whether it may be NULL.
     pub fn field(&self, name: &str) -> Option<(Field, bool)> {
-        let (field, _) = self.relation.names.0.get(name)?;
+        let (field, _) = self.relation.names.columns.get(name)?;
         let nullable = self.relation.schema.field_with_name(name).map_or(true, |f| f.is_nullable());
         Some((*field, nullable))
+    }
+
+    /// Its fields as the query names them.
+    pub fn names(&self) -> &FieldNames {
+        &self.relation.names
     }
 
     /// A filter of this table in our own algebra; opaque if a parameter does not suit it.
@@ -294,7 +304,7 @@ impl Request {
     /// The column is the first thing that some rowkey or index key says.
     pub fn leads(&self, column: &str) -> bool {
         let Relation { table, names, advice, .. } = &*self.relation;
-        let Some((Field::Column(id), _)) = names.0.get(column).filter(|_| !advice.hints.full) else {
+        let Some((Field::Column(id), _)) = names.columns.get(column).filter(|_| !advice.hints.full) else {
             return false;
         };
         let layouts = std::iter::once(&table.key).chain(table.indexes.iter().map(|index| &index.layout));

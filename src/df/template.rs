@@ -56,8 +56,8 @@ fn compared(filter: &Expr, names: &FieldNames) -> Option<Template> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = filter else { return None };
     let op = comparison(*op)?;
     let (column, op, placeholder) = match (&**left, &**right) {
-        (column @ Expr::Column(_), Expr::Placeholder(placeholder)) => (column, op, placeholder),
-        (Expr::Placeholder(placeholder), column @ Expr::Column(_)) => (column, flipped(op), placeholder),
+        (column, Expr::Placeholder(placeholder)) => (column, op, placeholder),
+        (Expr::Placeholder(placeholder), column) => (column, flipped(op), placeholder),
         _ => return None,
     };
     let (field, ty) = names.of(column)?;

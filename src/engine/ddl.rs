@@ -9,7 +9,7 @@ use super::outcome::Warning;
 use super::{Database, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::error::{Error, Result, Span, sqlstate};
-use crate::key::{ColumnId, KeyLayout, LayoutError, Tail};
+use crate::key::{ColumnId, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
 use crate::schema::{Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, TableDef, ViewDef};
 use crate::sql::{
@@ -21,7 +21,7 @@ use crate::value::Value;
 /// Column families of a table at the most (seed: MapR-DB's limit).
 const FAMILIES_MAX: usize = 64;
 /// Columns of a table at the most.
-const COLUMNS_MAX: usize = 4096;
+pub const COLUMNS_MAX: usize = 4096;
 /// Bytes of a name at the most.
 const NAME_BYTES_MAX: usize = 128;
 
@@ -157,7 +157,9 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
             None => free_name(catalog, &table, &unique.keys),
         };
         catalog.check_free(&index_name)?;
-        let index = new_index(&mut edit, &table, index_name, true, &unique.keys, &[], None)?;
+        let formulas = vec![None; unique.keys.len()];
+        let layout = index_layout(&table, &unique.keys, &formulas)?;
+        let index = new_index(&mut edit, &table, index_name, true, layout, &[], None);
         warnings.extend(layout_warnings(&table, &index.layout));
         table.indexes.push(IndexDef { state: IndexState::Ready, ..index });
     }
@@ -167,7 +169,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
 
 /// What key expressions can name.
 fn key_columns(columns: &[Column]) -> Vec<KeyColumn<'_>> {
-    let live = columns.iter().enumerate().filter(|(_, c)| !c.dropped);
+    let live = columns.iter().enumerate().filter(|(_, c)| !c.dropped && c.formula.is_none());
     live.map(|(i, c)| (c.name.as_str(), ColumnId(i as u16), c.ty)).collect()
 }
 
@@ -189,9 +191,24 @@ pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
     warnings.map(|w| Warning { what: w.what, why: w.why, hint: w.hint }).collect()
 }
 
-/// A layout for an index of `table`.
-pub fn index_layout(table: &TableDef, keys: &[KeyExpr]) -> Result<KeyLayout> {
-    let specs = key_specs(keys, &key_columns(&table.columns))?;
+/// A layout for an index of `table`. `formulas`: the hidden columns behind keys that are none of the forms.
+pub fn index_layout(
+    table: &TableDef,
+    keys: &[KeyExpr],
+    formulas: &[Option<ColumnId>],
+) -> Result<KeyLayout> {
+    let columns = key_columns(&table.columns);
+    let mut specs = Vec::with_capacity(keys.len());
+    for (key, formula) in keys.iter().zip(formulas) {
+        match formula {
+            Some(id) => specs.push(PartSpec {
+                transform: Transform::Column(*id),
+                descending: key.descending,
+                sql: table.column_name(*id).to_owned(),
+            }),
+            None => specs.extend(key_specs(std::slice::from_ref(key), &columns)?),
+        }
+    }
     layout(specs, keys, &table.columns, Tail::Pointer)
 }
 
@@ -211,17 +228,16 @@ pub fn new_index(
     table: &TableDef,
     name: String,
     unique: bool,
-    keys: &[KeyExpr],
+    layout: KeyLayout,
     include: &[ColumnId],
     filter: Option<(crate::plan::Predicate, String)>,
-) -> Result<IndexDef> {
-    let layout = index_layout(table, keys)?;
+) -> IndexDef {
     let mut include: Vec<ColumnId> = include.to_vec();
     include.retain(|id| !layout.undoable().contains(id) && !table.key.undoable().contains(id));
     include.sort_unstable();
     include.dedup();
     let (filter, filter_sql) = filter.unzip();
-    Ok(IndexDef {
+    IndexDef {
         id: edit.new_index_id(),
         name,
         unique,
@@ -232,7 +248,7 @@ pub fn new_index(
         filter_sql,
         state: IndexState::Building,
         keyspace: edit.new_keyspace(),
-    })
+    }
 }
 
 /// `table_column_key`, with a number behind it if that is taken.
@@ -381,6 +397,7 @@ fn column(def: &ColumnDef, family: FamilyId) -> Result<Column> {
         identity: def.identity.map(|i| Identity { always: i.always, start: i.start, increment: i.increment }),
         family,
         dropped: false,
+        formula: None,
     })
 }
 
@@ -502,11 +519,11 @@ fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
     } else if !table.checks.is_empty() {
         Some(format!("perhaps check \"{}\"", table.checks[0].name))
     } else {
-        let uses = |i: &&IndexDef| {
-            let filter =
-                i.filter.as_ref().is_some_and(|f| f.fields().contains(&crate::plan::Field::Column(id)));
-            i.layout.columns().contains(&id) || i.include.contains(&id) || filter
+        let of = |used: ColumnId| {
+            let formula = table.column(used).formula.as_ref();
+            used == id || formula.is_some_and(|formula| formula.columns().contains(&id))
         };
+        let uses = |i: &&IndexDef| i.inputs().any(of) || i.include.contains(&id);
         table.indexes.iter().find(uses).map(|i| format!("index \"{}\"", i.name))
     };
     match user {

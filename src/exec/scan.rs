@@ -436,6 +436,7 @@ impl<'a> Pull<'a> {
         for bytes in &opened {
             view.others.push(bytes.as_deref().map(PackedRow::new).transpose()?);
         }
+        view.compute()?;
         if passes(&self.spec.access.filter, &view)? {
             out.append(self.spec, &view)?;
         }

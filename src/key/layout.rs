@@ -67,10 +67,21 @@ impl KeyLayout {
         entropy: u64,
         out: &mut Vec<u8>,
     ) -> Result<(), KeyError> {
-        let start = out.len();
         let value = |c: ColumnId| row.get(usize::from(c.0)).map_or(ValueRef::Null, Value::as_ref);
+        self.encode_values(&value, names, entropy, out)
+    }
+
+    /// Like [`KeyLayout::encode`], the value of each column coming from `value`.
+    pub fn encode_values<'v, 'n>(
+        &self,
+        value: &dyn Fn(ColumnId) -> ValueRef<'v>,
+        names: &dyn Fn(ColumnId) -> &'n str,
+        entropy: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), KeyError> {
+        let start = out.len();
         for part in &self.parts {
-            if let Err(error) = part.put(&value, Some(entropy), out) {
+            if let Err(error) = part.put(value, Some(entropy), out) {
                 out.truncate(start);
                 let name = error.column.map_or(error.name, |c| names(c).to_owned());
                 return Err(KeyError { name, ..error });
