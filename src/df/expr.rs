@@ -20,7 +20,20 @@ pub struct FieldNames {
     /// Columns by name.
     pub columns: HashMap<String, (Field, ColumnType)>,
     /// What its indexes compute.
-    pub formulas: Vec<(Formula, Field, ColumnType)>,
+    pub formulas: Vec<Computed>,
+}
+
+/// A formula, and the field that is its value.
+#[derive(Clone, Debug)]
+pub struct Computed {
+    /// It.
+    pub formula: Formula,
+    /// Its hidden column.
+    pub field: Field,
+    /// Of which type.
+    pub ty: ColumnType,
+    /// An index of all rows begins with it.
+    pub leads: bool,
 }
 
 impl FieldNames {
@@ -29,13 +42,17 @@ impl FieldNames {
         self.of_formula(expr).or_else(|| self.of_column(expr))
     }
 
-    fn of_formula(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
+    /// The field of the formula that an expression is, and its type.
+    pub fn of_formula(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
+        self.computed(expr).map(|computed| (computed.field, computed.ty))
+    }
+
+    fn computed(&self, expr: &Expr) -> Option<&Computed> {
         if self.formulas.is_empty() || matches!(expr, Expr::Column(_)) {
             return None;
         }
         let (wanted, _) = formula(expr, self)?;
-        let (_, field, ty) = self.formulas.iter().find(|(known, ..)| *known == wanted)?;
-        Some((*field, *ty))
+        self.formulas.iter().find(|known| known.formula == wanted)
     }
 
     fn of_column(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
@@ -182,10 +199,11 @@ fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<P
         return names.of(left).map(|_| Predicate::Unknown);
     }
     let inverse = || inverse::compare(left, op, &value, names);
-    if let Some((field, ty)) = names.of_formula(left) {
-        // What it says about the columns inside may be of use, too.
-        let computed = compare_value(field, ty, op, value.clone())?;
-        return Some(Predicate::and(std::iter::once(computed).chain(inverse())));
+    if let Some(Computed { field, ty, leads, .. }) = names.computed(left) {
+        let computed = compare_value(*field, *ty, op, value.clone())?;
+        // Without a key of its own, what it says about the columns inside may be of use.
+        let inside = if *leads { None } else { inverse() };
+        return Some(Predicate::and(std::iter::once(computed).chain(inside)));
     }
     match names.of_column(left) {
         Some((field, ty)) => compare_value(field, ty, op, value),

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use super::expr::{FieldNames, value_of};
 use crate::plan::{Field, Formula, Function};
-use crate::row::column_type_of;
+use crate::row::{arrow_type, column_type_of};
 use crate::value::{ColumnType, Value};
 
 /// Digits of a decimal at the most.
@@ -25,7 +25,11 @@ pub fn formula(expr: &Expr, names: &FieldNames) -> Option<(Formula, ColumnType)>
             _ => None,
         },
         Expr::Literal(scalar, _) => literal(scalar),
-        Expr::Cast(cast) => widened(formula(&cast.expr, names)?, column_type_of(&cast.field)?),
+        Expr::Cast(cast) => {
+            let to = column_type_of(&cast.field)?;
+            let is_ours = arrow_type(to) == *cast.field.data_type();
+            widened(formula(&cast.expr, names)?, to).filter(|_| is_ours)
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let function = match op {
                 Operator::Plus => Function::Add,
@@ -98,9 +102,10 @@ fn function_of(name: &str) -> Option<Function> {
 
 /// A call with these arguments, if it takes them.
 fn call(function: Function, args: Vec<(Formula, ColumnType)>) -> Option<(Formula, ColumnType)> {
-    use ColumnType::{BigInt, Date, Double, Timestamp, TimestampTz, Varchar};
-    let (formulas, types): (Vec<Formula>, Vec<ColumnType>) = args.into_iter().unzip();
-    let at_least = |formula: &Formula, least: i64| matches!(formula, Formula::Literal(Value::Int(n)) if *n >= least);
+    use ColumnType::{BigInt, Double, Timestamp, TimestampTz, Varchar};
+    let (mut formulas, types): (Vec<Formula>, Vec<ColumnType>) = args.into_iter().unzip();
+    let at_least =
+        |formula: &Formula, least: i64| matches!(formula, Formula::Literal(Value::Int(n)) if *n >= least);
     let ty = match (function, &types[..], &formulas[..]) {
         (Function::Upper | Function::Lower, [Varchar], _)
         | (Function::Trim | Function::TrimStart | Function::TrimEnd, [Varchar], _)
@@ -110,16 +115,25 @@ fn call(function: Function, args: Vec<(Formula, ColumnType)>) -> Option<(Formula
         (Function::Left | Function::Right, [Varchar, _], [_, n]) if at_least(n, 0) => Varchar,
         (Function::Substr, [Varchar, _], [_, from]) if at_least(from, 1) => Varchar,
         (Function::Substr, [Varchar, ..], [_, from, n]) if at_least(from, 1) && at_least(n, 0) => Varchar,
-        (Function::Abs, [ty], _) if ty.is_integer() || matches!(ty, Double | ColumnType::Decimal { .. }) => *ty,
-        (Function::Add | Function::Subtract | Function::Multiply, [a, b], _) => sum(function, *a, *b)?,
-        (Function::DateTrunc, [Varchar, ty @ (Timestamp | TimestampTz)], [Formula::Literal(Value::Text(unit)), _])
-            if crate::value::unit_around(unit, 0).is_some() =>
-        {
+        (Function::Abs, [ty], _) if ty.is_integer() || matches!(ty, Double | ColumnType::Decimal { .. }) => {
             *ty
         }
-        (Function::Cast, [Date], _) => Timestamp,
+        (Function::Add | Function::Subtract | Function::Multiply, [a, b], _) => sum(function, *a, *b)?,
+        (
+            Function::DateTrunc,
+            [Varchar, ty @ (Timestamp | TimestampTz)],
+            [Formula::Literal(Value::Text(unit)), _],
+        ) if crate::value::unit_around(unit, 0).is_some() => *ty,
         _ => return None,
     };
+    if matches!(function, Function::Add | Function::Multiply) {
+        // 2 * amount is amount * 2.
+        formulas.sort_by_key(|formula| match formula {
+            Formula::Call { .. } => (0, 0),
+            Formula::Column(id) => (1, id.0),
+            Formula::Literal(_) => (2, 0),
+        });
+    }
     Some((Formula::Call { function, args: formulas, ty }, ty))
 }
 

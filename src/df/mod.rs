@@ -6,6 +6,7 @@
 //! becomes a [`scan::ScanExec`].
 
 mod cast_error;
+mod date_trunc;
 mod doubles;
 mod errors;
 pub mod explain;

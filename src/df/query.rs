@@ -21,7 +21,8 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{
-    AggregateUDF, Expr, Filter, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource as DfTableSource, WindowUDF,
+    AggregateUDF, Expr, Filter, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource as DfTableSource,
+    WindowUDF,
 };
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
@@ -39,7 +40,7 @@ use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
 use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
-use super::rewrite::{ExpressionRule, lazy_functions, plain_numbers};
+use super::rewrite::{ExpressionRule, below, lazy_functions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
@@ -214,7 +215,12 @@ impl Planner {
         let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
         let LogicalPlan::Projection(projection) = &plan else { return Ok(None) };
         let (Some(source), [expr]) = (source_of(&plan)?, &projection.expr[..]) else { return Ok(None) };
-        let found = formula(expr, source.names());
+        let (mut expr, mut input) = (expr.clone(), &projection.input);
+        while let LogicalPlan::Projection(projection) = &**input {
+            let Some(inside) = below(&expr, projection) else { return Ok(None) };
+            (expr, input) = (inside, &projection.input);
+        }
+        let found = formula(&expr, source.names());
         Ok(found.filter(|(formula, _)| matches!(formula, Formula::Call { .. })))
     }
 

@@ -14,7 +14,7 @@ use crate::row::Compression;
 use crate::schema::{Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, TableDef, ViewDef};
 use crate::sql::{
     AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
-    Statement, key_specs, name_of, span_of_name,
+    Statement, key_specs, name_of, rename_column, span_of_name,
 };
 use crate::value::Value;
 
@@ -192,11 +192,7 @@ pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
 }
 
 /// A layout for an index of `table`. `formulas`: the hidden columns behind keys that are none of the forms.
-pub fn index_layout(
-    table: &TableDef,
-    keys: &[KeyExpr],
-    formulas: &[Option<ColumnId>],
-) -> Result<KeyLayout> {
+pub fn index_layout(table: &TableDef, keys: &[KeyExpr], formulas: &[Option<ColumnId>]) -> Result<KeyLayout> {
     let columns = key_columns(&table.columns);
     let mut specs = Vec::with_capacity(keys.len());
     for (key, formula) in keys.iter().zip(formulas) {
@@ -494,6 +490,7 @@ fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<
                 )
                 .at(span_of_name(from)));
             }
+            rewrite(&mut table, |sql| rename_column(sql, &name_of(from), &to_name))?;
             table.columns[usize::from(id.0)].name = to_name;
         }
         AlterTableOp::RenameTable { to } => {
@@ -505,6 +502,22 @@ fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<
     }
     edit.put_table(table)?;
     finish(edit, warnings)
+}
+
+/// Changes every expression that a table keeps as it was written.
+fn rewrite(table: &mut TableDef, sql: impl Fn(&str) -> Result<String>) -> Result<()> {
+    table.key.rewrite(&sql)?;
+    for index in &mut table.indexes {
+        index.layout.rewrite(&sql)?;
+        if let Some(filter) = &mut index.filter_sql {
+            *filter = sql(filter)?;
+        }
+    }
+    let formulas = table.columns.iter_mut().filter(|c| c.formula.is_some() && !c.dropped);
+    for column in formulas {
+        column.name = sql(&column.name)?;
+    }
+    Ok(())
 }
 
 fn no_column(table: &TableDef, name: &Ident) -> Error {

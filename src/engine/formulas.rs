@@ -85,7 +85,8 @@ impl Formulas<'_> {
         let sql = formula.sql(&|id| name_sql(self.table.column_name(id)));
         let id = self.table.formula_column(formula, ty, sql);
         if self.table.columns.len() > COLUMNS_MAX {
-            let what = format!("a table has {COLUMNS_MAX} columns at the most, those that indexes compute included");
+            let what =
+                format!("a table has {COLUMNS_MAX} columns at the most, those that indexes compute included");
             return Err(Error::invalid(what).state(sqlstate::LIMIT));
         }
         Ok(id)

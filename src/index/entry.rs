@@ -91,8 +91,7 @@ pub fn entry_of(
         value.push(0);
     }
     if !index.include.is_empty() {
-        let columns =
-            index.include.iter().map(|&id| (id, table.column(id).ty, row.get(id)));
+        let columns = index.include.iter().map(|&id| (id, table.column(id).ty, row.get(id)));
         pack(columns, &mut value)?;
     }
     Ok(Some(IndexEntry { key: key.into(), value }))

@@ -151,6 +151,14 @@ impl KeyLayout {
         all
     }
 
+    /// Changes how the parts are written, when a column gets another name.
+    pub fn rewrite<E>(&mut self, mut sql: impl FnMut(&str) -> Result<String, E>) -> Result<(), E> {
+        for part in &mut self.parts {
+            part.sql = sql(&part.sql)?;
+        }
+        Ok(())
+    }
+
     /// The layout as it was written: `lpad(id, 6), ts DESC`.
     pub fn sql(&self) -> String {
         self.sql_with(usize::MAX, "")

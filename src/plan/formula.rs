@@ -157,7 +157,9 @@ impl Formula {
             }
             Formula::Call { function, args, .. } => {
                 let shown = args.iter().map(|arg| match arg {
-                    Formula::Call { function: inner, .. } if function.is_operator() && inner.is_operator() => {
+                    Formula::Call { function: inner, .. }
+                        if function.is_operator() && inner.is_operator() =>
+                    {
                         format!("({})", arg.sql(name))
                     }
                     arg => arg.sql(name),
@@ -202,9 +204,7 @@ fn apply(function: Function, args: &[&Value], ty: ColumnType) -> Option<Value> {
         (Function::Abs, [Value::Int(i)]) => Some(Value::Int(i.checked_abs()?)),
         (Function::Abs, [Value::Double(d)]) => Some(Value::Double(d.abs())),
         (Function::Abs, [Value::Decimal(d, scale)]) => Some(Value::Decimal(d.checked_abs()?, *scale)),
-        (Function::Add | Function::Subtract | Function::Multiply, [a, b]) => {
-            arithmetic(function, a, b, ty)
-        }
+        (Function::Add | Function::Subtract | Function::Multiply, [a, b]) => arithmetic(function, a, b, ty),
         (Function::DateTrunc, [Value::Text(unit), Value::Timestamp(us)]) => {
             Some(Value::Timestamp(unit_around(unit, *us)?.0))
         }

@@ -57,9 +57,8 @@ pub fn key_specs(keys: &[KeyExpr], columns: &[KeyColumn]) -> Result<Vec<PartSpec
 
 /// The expression is one of the key forms, or a mistaken one: no other expression would begin like that.
 pub fn is_key_form(expr: &Expr) -> bool {
-    let is_md5 = |text: &Expr| {
-        matches!(bare(text), Expr::Function(f) if function_name(f).as_deref() == Some("md5"))
-    };
+    let is_md5 =
+        |text: &Expr| matches!(bare(text), Expr::Function(f) if function_name(f).as_deref() == Some("md5"));
     match bare(expr) {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) => true,
         Expr::Cast { data_type, .. } if is_text_type(data_type) => {

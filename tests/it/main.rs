@@ -10,6 +10,7 @@ mod crash;
 mod damage;
 mod dice;
 mod examples;
+mod formulas;
 mod goldens;
 mod hostile;
 mod indexes;
