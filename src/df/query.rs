@@ -13,7 +13,7 @@ use arrow::datatypes::{DataType, Field as ArrowField, FieldRef, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{ParamValues, ScalarValue, TableReference};
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source, source_as_provider};
-use datafusion::error::Result as DfResult;
+use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::memory_pool::FairSpillPool;
@@ -44,9 +44,10 @@ use super::rewrite::{ExpressionRule, below, lazy_functions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
-use super::{extremes, functions, order, parallel, tpch};
+use super::{explain, extremes, functions, order, parallel, tpch};
 use crate::catalog::{Catalog, Relation};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::watch::CancelHandle;
 use crate::plan::{Formula, Predicate};
 use crate::value::{ColumnType, Value};
 
@@ -69,6 +70,38 @@ pub struct Scope<'a> {
     pub rowkeys: Vec<&'a str>,
     /// Rows that are in no table, by name; they hide tables of the same name.
     pub rows: Vec<(String, RecordBatch)>,
+}
+
+/// What a run may take.
+pub struct Limits<'a> {
+    /// Bytes of sorts, joins and groups; then they go to disk.
+    pub memory: Option<u64>,
+    /// Time, and whoever stops it.
+    pub cancel: &'a CancelHandle,
+}
+
+impl Limits<'_> {
+    /// Makes the errors of the limits tell the plan that ran into them.
+    fn follow(&self, plan: &Arc<dyn ExecutionPlan>) -> impl Fn(DataFusionError) -> Error + use<> {
+        self.cancel.plan(|| {
+            // The words only: the plan would keep its snapshot from going.
+            let brief = explain::brief(plan);
+            Arc::new(move || brief.clone())
+        });
+        let running = Arc::clone(plan);
+        move |e| {
+            let error = df_error(e);
+            if error.sqlstate() != sqlstate::OUT_OF_MEMORY {
+                return error;
+            }
+            let (plan, note) = explain::brief(&running);
+            let why = format!("{}; the plan is {plan}", error.reason().unwrap_or_default());
+            match note {
+                Some(note) => error.why(why).hint(format!("{note}; or raise memory_limit")),
+                None => error.why(why),
+            }
+        }
+    }
 }
 
 /// Plans and runs queries.
@@ -181,10 +214,11 @@ impl Planner {
     }
 
     /// Starts running a plan; gives its batches and their columns.
-    pub fn run(&self, plan: Arc<dyn ExecutionPlan>, memory: Option<u64>) -> Result<(BatchStream, SchemaRef)> {
+    pub fn run(&self, plan: Arc<dyn ExecutionPlan>, limits: &Limits<'_>) -> Result<(BatchStream, SchemaRef)> {
         let inner = plan.schema();
         let schema = output_schema(&inner);
-        let batches = execute_stream(plan, self.context(memory)?).map_err(df_error)?.map_err(df_error);
+        let failed = limits.follow(&plan);
+        let batches = execute_stream(plan, self.context(limits.memory)?).map_err(df_error)?.map_err(failed);
         if Arc::ptr_eq(&schema, &inner) {
             return Ok((Box::pin(batches), schema));
         }
@@ -215,12 +249,8 @@ impl Planner {
         let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
         let LogicalPlan::Projection(projection) = &plan else { return Ok(None) };
         let (Some(source), [expr]) = (source_of(&plan)?, &projection.expr[..]) else { return Ok(None) };
-        let (mut expr, mut input) = (expr.clone(), &projection.input);
-        while let LogicalPlan::Projection(projection) = &**input {
-            let Some(inside) = below(&expr, projection) else { return Ok(None) };
-            (expr, input) = (inside, &projection.input);
-        }
-        let found = formula(&expr, source.names());
+        let expr = at_scan(expr.clone(), &projection.input);
+        let found = expr.and_then(|expr| formula(&expr, source.names()));
         Ok(found.filter(|(formula, _)| matches!(formula, Formula::Call { .. })))
     }
 
@@ -230,12 +260,13 @@ impl Planner {
         query: Query,
         scope: &Scope<'_>,
         params: &[Value],
-        memory: Option<u64>,
+        limits: &Limits<'_>,
     ) -> Result<RecordBatch> {
         let plan = self.physical(self.plan(query, scope, params)?).await?;
         let schema = plan.schema();
-        let context = self.context(memory)?;
-        let batches = datafusion::physical_plan::collect(plan, context).await.map_err(df_error)?;
+        let context = self.context(limits.memory)?;
+        let failed = limits.follow(&plan);
+        let batches = datafusion::physical_plan::collect(plan, context).await.map_err(failed)?;
         arrow::compute::concat_batches(&schema, &batches)
             .map_err(|e| Error::internal("batches of one query differ").caused_by(e))
     }
@@ -259,6 +290,14 @@ fn source_of(plan: &LogicalPlan) -> Result<Option<TableSource>> {
     plan.inputs().first().map_or(Ok(None), |input| source_of(input))
 }
 
+/// An expression over the output of `input`, without the projections that common parts were moved to.
+fn at_scan(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
+    match input {
+        LogicalPlan::Projection(projection) => at_scan(below(&expr, projection)?, &projection.input),
+        _ => Some(expr),
+    }
+}
+
 /// What a plan filters its one table by, in our algebra and as DataFusion has it.
 fn conditions(
     plan: &LogicalPlan,
@@ -271,8 +310,8 @@ fn conditions(
         }
         (LogicalPlan::TableScan(scan), None) => see(Predicate::Opaque(scan.table_name.to_string()), None),
         (LogicalPlan::EmptyRelation(_), _) => see(Predicate::False, None),
-        (LogicalPlan::Filter(Filter { predicate, .. }), _) => {
-            see(Predicate::Opaque(predicate.to_string()), Some(predicate));
+        (LogicalPlan::Filter(Filter { predicate, input, .. }), _) => {
+            see(Predicate::Opaque(predicate.to_string()), at_scan(predicate.clone(), input).as_ref());
         }
         _ => {}
     }

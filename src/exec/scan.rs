@@ -16,6 +16,7 @@ pub use super::pieces::PIECES;
 use super::view::{Found, Scratch, Sources, View, entry_view};
 pub use super::view::{field_type, key_value};
 use super::walk::{Side, Visited, Walk};
+use super::watch::PlanText;
 use crate::access::{Access, Method, Path, Source, describe, refused};
 use crate::error::{Error, Result};
 use crate::index::open_entry;
@@ -195,13 +196,19 @@ impl Scan {
         Ok(part == 0)
     }
 
+    /// Its line of EXPLAIN, when it is asked for.
+    pub fn plan_text(&self) -> PlanText {
+        let spec = Arc::clone(&self.spec);
+        Arc::new(move || (describe(spec.source(), &spec.access, None, false).to_string(), None))
+    }
+
     fn check_gets(&self) -> Result<()> {
         let Some(max) = self.gets_max else { return Ok(()) };
         let done = self.counters.gets.load(Ordering::Relaxed) + self.counters.fetched.load(Ordering::Relaxed);
         if done <= max {
             return Ok(());
         }
-        let plan = describe(self.spec.source(), &self.spec.access, None, false).to_string();
+        let (plan, _) = self.plan_text()();
         let error = refused(&format!("the statement made {done} GETs"), "max_gets", max, &plan);
         Err(error.hint("include the wanted columns in the index, narrow the WHERE, or RESET max_gets"))
     }
