@@ -230,7 +230,11 @@ fn seen_from(index: &IndexDef, need: &Need) -> Need {
 /// Fields that an index entry gives without a fetch, or that are computed from such, as the table's queries name
 /// them.
 pub(super) fn held_fields(table: &TableDef, index: &IndexDef) -> BTreeSet<Field> {
-    let columns: BTreeSet<ColumnId> = index.columns().chain(table.key.undoable().iter().copied()).collect();
+    fields_of(table, index.columns().chain(table.key.undoable().iter().copied()).collect())
+}
+
+/// Fields that these columns and the rowkey give.
+pub(super) fn fields_of(table: &TableDef, columns: BTreeSet<ColumnId>) -> BTreeSet<Field> {
     let computed = table.formulas().filter(|(_, formula)| formula.columns().is_subset(&columns));
     let computed: Vec<ColumnId> = computed.map(|(id, _)| id).collect();
     let fields = columns.into_iter().chain(computed).map(Field::Column);

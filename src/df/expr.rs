@@ -170,14 +170,14 @@ fn same(left: &Expr, right: &Expr, names: &FieldNames) -> Option<Predicate> {
 }
 
 fn known_like(like: &Like, names: &FieldNames) -> Option<Predicate> {
-    let (field, ty) = names.of(&like.expr)?;
-    if !ty.is_text() {
-        return None;
-    }
     let Value::Text(pattern) = literal(&like.pattern)? else { return None };
     let escape = like.escape_char.or(Some('\\'));
     let pattern = LikePattern::new(pattern, escape).ok()?;
-    let matched = Predicate::like(field, pattern, like.case_insensitive);
+    let matched = match names.of(&like.expr) {
+        Some((field, ty)) if ty.is_text() => Predicate::like(field, pattern, like.case_insensitive),
+        None if !like.case_insensitive => inverse::like(&like.expr, &pattern, names)?,
+        _ => return None,
+    };
     Some(if like.negated { matched.not() } else { matched })
 }
 

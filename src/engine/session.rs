@@ -378,7 +378,11 @@ impl Session {
     async fn explain(&mut self, stmt: &sql::Explain, params: &[Value]) -> Result<Outcome> {
         let view = self.view()?;
         let Some(query) = write::explained_query(&view, &stmt.statement)? else {
-            return self.text_outcome("EXPLAIN", "plan", vec![format!("Put {}", stmt.sql)]);
+            return self.text_outcome(
+                "EXPLAIN",
+                "plan",
+                vec![write::explained_rows(&view, &stmt.statement)?],
+            );
         };
         let (query, mut rowkeys) = view.prepare(query)?;
         if matches!(*stmt.statement, Statement::Update(_) | Statement::Delete(_)) {

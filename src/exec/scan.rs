@@ -145,8 +145,8 @@ impl Scan {
         let position = match &spec.access.method {
             Method::Empty | Method::Get(_) => Position::Keys(0),
             method @ Method::Scan { .. } => Position::Walk(Box::new(Walk::new(method, keyspace))),
-            Method::Gather { set, branches, direction } => {
-                Position::Gather(Box::new(Gather::new(&spec, *set, branches, *direction)))
+            Method::Gather { set, branches, direction, covering } => {
+                Position::Gather(Box::new(Gather::new(&spec, *set, branches, *direction, *covering)))
             }
         };
         Scan {
