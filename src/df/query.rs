@@ -418,6 +418,9 @@ impl ContextProvider for Names<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        if name == functions::ROWKEY_EXPLAIN {
+            return Some(functions::rowkey_explain(self.scope.catalog));
+        }
         self.planner.state.scalar_functions().get(name).cloned()
     }
 

@@ -132,7 +132,7 @@ impl ScanExec {
 
     /// Reads for other parameters and another snapshot, on its own. `None`: as [`ScanExec::bind`].
     pub fn run(&self, binding: &Binding) -> Result<Option<Scan>> {
-        if let Some(spec) = self.request.point(binding) {
+        if let Some(spec) = self.request.known(binding) {
             let snapshot = Arc::clone(&binding.snapshot);
             let scan = Scan::new(Arc::new(spec), snapshot, self.limit, Arc::default());
             return Ok(Some(scan.with_gets_max(binding.guards.gets)));

@@ -19,8 +19,8 @@ use super::point::Point;
 use super::scan::ScanExec;
 use super::template::Template;
 use crate::access::{
-    Access, Choice, Each, Guards, Hints, Jumps, Method, Need, OrderBy, Path, Source, Statistics, choose,
-    choose_again, probe_jumps, rows_of,
+    Access, Choice, Each, Guards, Hints, Jumps, Method, Need, OrderBy, Path, Source, Statistics, Stretch,
+    choose, choose_again, probe_jumps, rows_of,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanSpec, field_type};
@@ -227,6 +227,7 @@ impl TableSource {
             filters: filters.iter().map(|filter| Template::new(filter, &relation.names)).collect(),
             path: None,
             point: None,
+            stretch: None,
             output: projection.iter().map(|i| relation.fields[*i]).collect(),
             schema,
             limit: if order.is_empty() { limit } else { wanted_limit },
@@ -240,6 +241,9 @@ impl TableSource {
         let access = &bound.spec.access;
         request.path = (!matches!(access.method, Method::Gather { .. })).then_some(access.path);
         request.point = Point::new(&relation.table, &request.filters, access);
+        let compares = |filter: &Template| matches!(filter, Template::Compare { .. });
+        request.stretch = Stretch::of(relation.source(), &bound.need, access)
+            .filter(|_| request.filters.iter().all(compares));
         Ok(ScanExec::new(Arc::new(request), Arc::new(bound), limit))
     }
 
@@ -272,6 +276,8 @@ pub struct Request {
     path: Option<Path>,
     /// Every run is a GET of the one key that its parameters make.
     point: Option<Point>,
+    /// Every run reads one range of keys, along the same path.
+    stretch: Option<Stretch>,
     output: Vec<Field>,
     /// Columns of the scan.
     pub schema: SchemaRef,
@@ -314,15 +320,9 @@ impl Request {
     /// filter, which then has to be planned with the value in it.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
         let relation = &self.relation;
-        let mut predicates = Vec::with_capacity(self.filters.len());
-        for filter in &self.filters {
-            match filter.fill(&relation.names, &binding.params) {
-                Some(predicate) => predicates.push(predicate),
-                None => return Ok(None),
-            }
-        }
+        let Some(predicate) = self.predicate(binding) else { return Ok(None) };
         let need = Need {
-            predicate: Predicate::and(predicates),
+            predicate,
             output: self.output.clone(),
             order: self.order.clone(),
             limit: self.limit,
@@ -330,7 +330,9 @@ impl Request {
             each: self.each.clone(),
         };
         let stats = self.statistics(binding);
-        let again = self.path.and_then(|path| choose_again(relation.source(), &need, path, &stats));
+        let again = self.along_stretch(&need.predicate, &stats);
+        let by_path = || choose_again(relation.source(), &need, self.path?, &stats);
+        let again = again.or_else(by_path);
         let choice = match again {
             Some(access) => Choice { access, chosen: String::new(), rejected: Vec::new(), note: None },
             None => choose(relation.source(), &need, &stats)?,
@@ -338,11 +340,28 @@ impl Request {
         Ok(Some(self.bound(need, choice, binding.clone())))
     }
 
-    /// What is read for these parameters, if that is one key whatever they are.
-    pub fn point(&self, binding: &Binding) -> Option<ScanSpec> {
-        let relation = &self.relation;
-        let point = self.point.as_ref().filter(|_| binding.guards == Guards::default())?;
-        let access = point.access(&relation.table, &binding.params)?;
+    /// The filters for these parameters; `None` as of [`Request::bind`].
+    fn predicate(&self, binding: &Binding) -> Option<Predicate> {
+        let filled = self.filters.iter().map(|filter| filter.fill(&self.relation.names, &binding.params));
+        Some(Predicate::and(filled.collect::<Option<Vec<_>>>()?))
+    }
+
+    fn along_stretch(&self, predicate: &Predicate, stats: &dyn Statistics) -> Option<Access> {
+        self.stretch?.access(self.relation.source(), predicate, self.limit, stats)
+    }
+
+    /// What is read for these parameters, if that is one key or one range of keys whatever they are.
+    pub fn known(&self, binding: &Binding) -> Option<ScanSpec> {
+        if binding.guards != Guards::default() {
+            return None;
+        }
+        let access = match &self.point {
+            Some(point) => point.access(&self.relation.table, &binding.params)?,
+            None => {
+                self.stretch?;
+                self.along_stretch(&self.predicate(binding)?, &self.statistics(binding))?
+            }
+        };
         Some(self.spec(access, self.output.clone()))
     }
 

@@ -105,6 +105,7 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let mut warnings = Vec::new();
     if skipped > 0 {
         warnings.push(Warning {
+            code: None,
             what: match skipped {
                 1 => format!("1 row of {} was skipped", copy.path),
                 n => format!("{n} rows of {} were skipped", copy.path),

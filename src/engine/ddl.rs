@@ -6,12 +6,16 @@ use sqlparser::ast::Ident;
 
 use super::design::regions;
 use super::outcome::Warning;
-use super::{Database, vet};
+use super::{Database, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
+use crate::design::lint::Rule;
 use crate::error::{Error, Result, Span, sqlstate};
+use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
-use crate::schema::{Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, TableDef, ViewDef};
+use crate::schema::{
+    Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, TableDef, Traffic, ViewDef,
+};
 use crate::sql::{
     AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
     Statement, key_specs, name_of, rename_column, span_of_name,
@@ -26,7 +30,7 @@ pub const COLUMNS_MAX: usize = 4096;
 const NAME_BYTES_MAX: usize = 128;
 
 /// Runs a definition statement; gives its warnings.
-pub async fn run(db: &Database, statement: &Statement) -> Result<Vec<Warning>> {
+pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<Vec<Warning>> {
     match statement {
         Statement::CreateTable(create) => {
             vet::vet(db, create, &columns(create)?).await?;
@@ -56,10 +60,15 @@ pub async fn run(db: &Database, statement: &Statement) -> Result<Vec<Warning>> {
             table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
             finish(edit, Vec::new())
         }),
-        Statement::AlterTable(alter) => db.change_catalog(|catalog| alter_table(db, catalog, alter)),
+        Statement::AlterTable(alter) => match &alter.op {
+            AlterTableOp::Rekey { keys } => rekey::rekey(db, alter, keys, watch),
+            AlterTableOp::CancelRekey => rekey::cancel(db, &alter.name).map(|()| Vec::new()),
+            _ => db.change_catalog(|catalog| alter_table(db, catalog, alter)),
+        },
         Statement::DropIndex { if_exists, name } => {
             db.change_catalog(|catalog| match catalog.index(&name_of(name)) {
                 Ok((table, index)) => {
+                    rekey::refuse(&table)?;
                     let mut edit = catalog.edit();
                     edit.drop_index(&table, &index)?;
                     finish(edit, Vec::new())
@@ -145,10 +154,12 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         indexes: Vec::new(),
         options: table_options(&create.options)?,
         splits: Vec::new(),
+        rekey: None,
+        traffic: Traffic::default(),
     };
     let mut warnings = layout_warnings(&table, &table.key);
     if let Some(split) = &create.split {
-        table.splits = regions::cuts(&table, split, None)?;
+        table.split_at(regions::cuts(&table, split, None)?);
         warnings.extend(regions::warnings(&table));
     }
     for unique in &create.uniques {
@@ -188,7 +199,8 @@ fn layout(
 /// What the user should know of a layout although it works.
 pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
     let warnings = layout.warnings(&|id| table.column_info(id)).into_iter();
-    warnings.map(|w| Warning { what: w.what, why: w.why, hint: w.hint }).collect()
+    let code = |concern| Some(Rule::from(concern).code());
+    warnings.map(|w| Warning { code: code(w.concern), what: w.what, why: w.why, hint: w.hint }).collect()
 }
 
 /// A layout for an index of `table`. `formulas`: the hidden columns behind keys that are none of the forms.
@@ -414,13 +426,14 @@ fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<
         Err(_) if alter.if_exists => return Ok((Vec::new(), None)),
         Err(e) => return Err(e.at(span_of_name(&alter.name))),
     };
+    rekey::refuse(&old)?;
     let mut edit = catalog.edit();
     let mut table = (*old).clone();
     let mut warnings = Vec::new();
     match &alter.op {
         AlterTableOp::Split(split) => {
             let snapshot = db.store().snapshot()?;
-            table.splits = regions::cuts(&table, split, Some(&*snapshot.reader()?))?;
+            table.split_at(regions::cuts(&table, split, Some(&*snapshot.reader()?))?);
             warnings = regions::warnings(&table);
         }
         AlterTableOp::AddColumn { if_not_exists, column: def, family } => {
@@ -498,6 +511,9 @@ fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<
             catalog.check_free(&name).map_err(|e| e.at(span_of_name(to)))?;
             edit.rename_table(&table.name);
             table.name = name;
+        }
+        AlterTableOp::Rekey { .. } | AlterTableOp::CancelRekey => {
+            return Err(Error::internal("a table is re-keyed in steps, not in one change of the catalog"));
         }
     }
     edit.put_table(table)?;

@@ -17,6 +17,7 @@ mod formulas;
 mod native;
 mod outcome;
 mod plans;
+mod rekey;
 mod rows;
 mod runtime;
 mod session;
@@ -29,7 +30,7 @@ mod write;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 pub use api::{FromValue, Prepared, Row, Rows};
 pub use native::{TableHandle, TableScan};
@@ -68,6 +69,8 @@ struct Shared {
     plans: Plans,
     runtime: Runtime,
     turns: Arc<Turns>,
+    /// Held by whoever re-keys a table.
+    rekeying: Mutex<()>,
     path: Option<PathBuf>,
 }
 
@@ -123,9 +126,11 @@ impl Database {
             plans: Plans::default(),
             runtime: Runtime::start()?,
             turns: Arc::default(),
+            rekeying: Mutex::default(),
             path,
         }));
         build::resume(&db);
+        rekey::resume(&db);
         Ok(db)
     }
 

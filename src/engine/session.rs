@@ -353,7 +353,7 @@ impl Session {
             }
             definition => {
                 self.outside_transaction(tag)?;
-                let warnings = ddl::run(&self.db, definition).await?;
+                let warnings = ddl::run(&self.db, definition, &self.watch).await?;
                 Ok(Outcome { warnings, ..self.done(tag) })
             }
         }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{Checker, Depth, Problem};
 use crate::key::KeyRange;
 use crate::row::{Compression, field};
-use crate::schema::{Column, FamilyId, IndexDef, TableDef, ViewDef};
+use crate::schema::{Column, FamilyId, IndexDef, IndexState, TableDef, ViewDef};
 use crate::sql::{Check, CheckTarget, Show, name_of, name_sql, span_of_name};
 use crate::store::Direction;
 use crate::value::ColumnType;
@@ -61,6 +61,7 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
         Show::Settings => view.settings.show_all(),
         Show::Setting { name } => view.settings.show(name),
         Show::Regions { name } => super::design::regions::show(view, name),
+        Show::Traffic { name } => super::design::traffic::show(view, name),
     }
 }
 
@@ -171,6 +172,9 @@ fn describe_table(view: &View, table: &TableDef) -> Result<RecordBatch> {
     rows.push("rowkey", &table.key.sql(), &format!("e.g. {sample}"), "layout");
     for index in &table.indexes {
         rows.push(&index.name, &index.layout.sql(), index.state.name(), "index");
+    }
+    if let Some(rekey) = &table.rekey {
+        rows.push("rowkey", &rekey.next.key.sql(), IndexState::Building.name(), "next layout");
     }
     rows.finish()
 }

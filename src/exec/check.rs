@@ -70,13 +70,13 @@ pub enum Depth {
 /// Two sets that differ by accident agree in one of 2^128 cases; nothing is promised against someone who
 /// writes entries in order to deceive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Digest {
+pub(super) struct Digest {
     entries: u64,
     sums: [u64; 2],
 }
 
 impl Digest {
-    fn add(&mut self, key: &[u8], value: &[u8]) {
+    pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
         self.entries += 1;
         for (salt, sum) in self.sums.iter_mut().enumerate() {
             let mut hasher = DefaultHasher::new();

@@ -1,10 +1,11 @@
 //! One row in the store: its rowkey, and one sealed packed value per family that has something.
 
 use crate::error::{Error, Result};
+use crate::index::entry_of;
 use crate::key::{ColumnId, Rowkey};
 use crate::row::{self, PackedRow};
 use crate::schema::{FamilyId, TableDef};
-use crate::store::{Reader, WriteBatch};
+use crate::store::{KeyspaceId, Reader, WriteBatch};
 use crate::value::Value;
 
 /// A row as read, with the bytes it was read from.
@@ -87,6 +88,28 @@ pub fn seal_family(table: &TableDef, family: FamilyId, values: &[Value]) -> Resu
     let mut packed = Vec::with_capacity(64);
     row::pack(columns, &mut packed)?;
     Ok(Some(row::seal(packed, table.family(family).compression)))
+}
+
+/// Calls `f` with everything that a row of `table` is: its families, and its entries in what writes keep.
+///
+/// Errors: a value that an index layout cannot hold.
+pub fn entries_of(
+    table: &TableDef,
+    row: &[Value],
+    rowkey: &Rowkey,
+    f: &mut dyn FnMut(KeyspaceId, &Rowkey, &[u8]),
+) -> Result<()> {
+    for id in table.family_ids() {
+        if let Some(value) = seal_family(table, id, row)? {
+            f(table.family(id).keyspace, rowkey, &value);
+        }
+    }
+    for index in table.kept() {
+        if let Some(entry) = entry_of(table, index, row, rowkey)? {
+            f(index.keyspace, &entry.key, &entry.value);
+        }
+    }
+    Ok(())
 }
 
 /// Writes the families of a row that differ from `old`.

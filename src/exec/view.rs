@@ -109,13 +109,14 @@ pub struct View<'a> {
     /// The default family, or what an index entry includes; if it is read.
     pub packed: Option<PackedRow<'a>>,
     /// The other families read, in the order of [`Sources::families`].
-    pub others: Vec<Option<PackedRow<'a>>>,
+    pub others: &'a [Option<PackedRow<'a>>],
     /// What [`Sources::formulas`] give.
     computed: Vec<Value>,
 }
 
 impl<'a> View<'a> {
     /// A row of the table without its packed values.
+    #[inline]
     pub fn of_row(
         spec: &'a ScanSpec,
         sources: &'a Sources,
@@ -129,7 +130,7 @@ impl<'a> View<'a> {
             pointer: rowkey,
             key_values: &scratch.key_values,
             packed: None,
-            others: Vec::new(),
+            others: &[],
             computed: Vec::new(),
         }
     }
@@ -223,6 +224,7 @@ impl Scratch {
     }
 
     /// Decodes the rowkey's columns, if any is wanted.
+    #[inline]
     pub fn decode_rowkey(&mut self, spec: &ScanSpec, sources: &Sources, rowkey: &[u8]) -> Result<()> {
         if sources.decode_pointer {
             let decoded = spec.table.key.decode(rowkey, &mut |id, value| self.set(id, value));
@@ -244,6 +246,7 @@ impl Scratch {
 }
 
 /// An index entry as a row.
+#[inline]
 pub fn entry_view<'a>(
     spec: &'a ScanSpec,
     sources: &'a Sources,

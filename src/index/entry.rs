@@ -11,7 +11,7 @@
 //! primary key needs no second copy in the key.
 
 use crate::error::{Error, Result};
-use crate::key::{ColumnId, Rowkey};
+use crate::key::{ColumnId, KeyError, Rowkey, Rule};
 use crate::plan::{Field, RowView, Values};
 use crate::row::{PackedRow, pack};
 use crate::schema::{IndexDef, TableDef};
@@ -71,16 +71,16 @@ pub fn entry_of(
 ) -> Result<Option<IndexEntry>> {
     let mut row = Computed { row: Values(row), values: Vec::new() };
     if let Some(filter) = &index.filter {
-        row.add(table, index.filter_inputs()).map_err(|e| refused(&index.name, e))?;
+        row.add(table, index.filter_inputs()).map_err(|e| uncomputed(index, e))?;
         if filter.eval(&row)? != Some(true) {
             return Ok(None);
         }
     }
     let columns = index.layout.columns();
-    row.add(table, columns.iter().copied()).map_err(|e| refused(&index.name, e))?;
+    row.add(table, columns.iter().copied()).map_err(|e| uncomputed(index, e))?;
     let mut key = Vec::with_capacity(64);
     let encoded = index.layout.encode_values(&|id| row.get(id), &|id| table.column_name(id), 0, &mut key);
-    encoded.map_err(|e| refused(&index.name, e.into()))?;
+    encoded.map_err(|e| refused(table, index, e))?;
     let has_null = columns.iter().any(|id| row.get(*id).is_null());
     let mut value = Vec::with_capacity(16);
     if index.pointer_in_value(has_null) {
@@ -94,11 +94,29 @@ pub fn entry_of(
         let columns = index.include.iter().map(|&id| (id, table.column(id).ty, row.get(id)));
         pack(columns, &mut value)?;
     }
+    if key.is_empty() {
+        return Err(Error::invalid(format!("a key of \"{}\" would be empty", index.name))
+            .why("every part of the key is the empty string"));
+    }
     Ok(Some(IndexEntry { key: key.into(), value }))
 }
 
-fn refused(index: &str, e: Error) -> Error {
-    e.hint(format!("the part belongs to index \"{index}\": change the value, or drop the index"))
+/// The error of a formula.
+fn uncomputed(index: &IndexDef, e: Error) -> Error {
+    e.hint(format!("index \"{}\" is made of it: change the value, or drop the index", index.name))
+}
+
+fn refused(table: &TableDef, index: &IndexDef, e: KeyError) -> Error {
+    if !table.is_next_key(index) {
+        let hint =
+            format!("the part belongs to index \"{}\": change the value, or drop the index", index.name);
+        return Error::from(e).hint(hint);
+    }
+    let (null, name) = (e.rule == Rule::Null, &table.name);
+    let error = Error::from(e).hint(format!(
+        "the part belongs to the next layout of \"{name}\": change the value, or ALTER TABLE {name} REKEY CANCEL"
+    ));
+    if null { error.why("a rowkey has no place for NULL") } else { error }
 }
 
 /// An entry taken apart.

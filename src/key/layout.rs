@@ -58,6 +58,12 @@ impl KeyLayout {
         &self.parts
     }
 
+    /// Makes the same keys as `other`, however the two are written.
+    pub fn does_as(&self, other: &KeyLayout) -> bool {
+        let mut pairs = self.parts.iter().zip(&other.parts);
+        self.parts.len() == other.parts.len() && pairs.all(|(a, b)| a.does_as(b))
+    }
+
     /// Appends the key of `row`, whose value of column `c` is `row[c.0]` (NULL if the row is shorter).
     /// `entropy` feeds `random(n)`; `names` is asked on errors only. On an error `out` is as before.
     pub fn encode<'n>(

@@ -35,4 +35,5 @@ pub use ordering::{FanOut, ordering, ordering_behind};
 pub use predicate::{CmpOp, Field, Predicate, RowView};
 pub use ranges::{Limits, Ranges, Target, ranges};
 pub use sets::ValueSet;
+pub use short::short_ranges;
 pub use skip::{EachOf, Skip, Skipping};

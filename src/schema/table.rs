@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::index::{IndexDef, IndexId};
+use super::rekey::Rekey;
+use super::traffic::{Access, Traffic};
 use crate::key::{ColumnId, ColumnInfo, KeyLayout, Rowkey};
 use crate::plan::Formula;
 pub use crate::row::Compression;
@@ -112,6 +114,12 @@ pub struct TableDef {
     /// Keys at which a region of the table ends and the next one begins, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<Rowkey>,
+    /// Where it is going, while ALTER TABLE REKEY is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rekey: Option<Box<Rekey>>,
+    /// What goes on in its regions.
+    #[serde(skip)]
+    pub traffic: Traffic,
 }
 
 impl TableDef {
@@ -187,6 +195,19 @@ impl TableDef {
         self.column(id).info()
     }
 
+    /// Cuts the table into regions at these keys, in order.
+    pub fn split_at(&mut self, splits: Vec<Rowkey>) {
+        (self.splits, self.traffic) = (splits, Traffic::default());
+    }
+
+    /// A row was read or written: counted where there is more than one region.
+    pub fn touched(&self, access: Access, rowkey: &[u8]) {
+        if !self.splits.is_empty() {
+            let region = self.splits.partition_point(|cut| cut[..] <= *rowkey);
+            self.traffic.count(access, region, self.splits.len() + 1);
+        }
+    }
+
     /// A family by id.
     pub fn family(&self, id: FamilyId) -> &Family {
         &self.families[usize::from(id.0)]
@@ -222,14 +243,32 @@ impl TableDef {
         self.indexes.iter().find(|i| i.name == name)
     }
 
-    /// An index table by id.
+    /// An index table by id, or the one that REKEY keeps.
     pub fn index_by_id(&self, id: IndexId) -> Option<&IndexDef> {
-        self.indexes.iter().find(|index| index.id == id)
+        self.kept().find(|index| index.id == id)
     }
 
-    /// Every keyspace of the table: families, then indexes.
+    /// What every write keeps: the index tables, and the one that REKEY has.
+    pub fn kept(&self) -> impl Iterator<Item = &IndexDef> {
+        self.indexes.iter().chain(self.rekey.as_deref().map(|rekey| &rekey.keys))
+    }
+
+    /// The index is not the user's, but that of the rowkeys under the next layout.
+    pub fn is_next_key(&self, index: &IndexDef) -> bool {
+        self.rekey.as_ref().is_some_and(|rekey| rekey.keys.id == index.id)
+    }
+
+    /// The table as it will be under its next layout, if writes have to go there, too.
+    pub fn followed(&self) -> Option<&TableDef> {
+        self.rekey.as_deref()?.followed()
+    }
+
+    /// Every keyspace of the table: families, then indexes, then those of the table it will be.
     pub fn keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
-        self.families.iter().map(|f| f.keyspace).chain(self.indexes.iter().map(|i| i.keyspace))
+        let next = self.rekey.as_deref().map(|rekey| &rekey.next);
+        let families = self.families.iter().chain(next.into_iter().flat_map(|next| &next.families));
+        let indexes = self.kept().chain(next.into_iter().flat_map(|next| &next.indexes));
+        families.map(|f| f.keyspace).chain(indexes.map(|i| i.keyspace))
     }
 }
 

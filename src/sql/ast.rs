@@ -224,6 +224,10 @@ pub enum AlterTableOp {
     RenameTable { to: Ident },
     /// `SPLIT AT (points)`, `SPLIT INTO n`
     Split(Split),
+    /// `REKEY (layout)`
+    Rekey { keys: Vec<KeyExpr> },
+    /// `REKEY CANCEL`
+    CancelRekey,
 }
 
 /// `CREATE [UNIQUE] INDEX [name] ON table (keys) [INCLUDE (columns)] [WHERE filter]`
@@ -448,6 +452,8 @@ pub enum Show {
     CreateTable { name: Ident },
     /// `SHOW REGIONS [FROM] name`
     Regions { name: Ident },
+    /// `SHOW TRAFFIC FROM name`
+    Traffic { name: Ident },
     /// `SHOW COLUMNS FROM name`
     Columns { name: Ident },
     /// `SHOW STATISTICS FROM name`

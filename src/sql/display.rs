@@ -217,6 +217,8 @@ impl Display for AlterTable {
             AlterTableOp::RenameTable { to } => write!(f, "RENAME TO {to}"),
             AlterTableOp::Split(points @ Split::At(_)) => write!(f, "SPLIT AT {points}"),
             AlterTableOp::Split(into) => write!(f, "SPLIT {into}"),
+            AlterTableOp::Rekey { keys } => write!(f, "REKEY ({})", List(keys)),
+            AlterTableOp::CancelRekey => f.write_str("REKEY CANCEL"),
         }
     }
 }
@@ -324,6 +326,7 @@ impl Display for Show {
             Show::Views => f.write_str("SHOW VIEWS"),
             Show::CreateTable { name } => write!(f, "SHOW CREATE TABLE {name}"),
             Show::Regions { name } => write!(f, "SHOW REGIONS FROM {name}"),
+            Show::Traffic { name } => write!(f, "SHOW TRAFFIC FROM {name}"),
             Show::Columns { name } => write!(f, "SHOW COLUMNS FROM {name}"),
             Show::Statistics { name } => write!(f, "SHOW STATISTICS FROM {name}"),
             Show::Settings => f.write_str("SHOW SETTINGS"),

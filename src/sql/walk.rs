@@ -33,6 +33,7 @@ macro_rules! walk {
                         Statement::AlterTable(alter) => match & $($mut)? alter.op {
                             AlterTableOp::AddColumn { column, .. } => column.default.visit(v),
                             AlterTableOp::Split(split) => split_of(split, v),
+                            AlterTableOp::Rekey { keys } => keys_of(keys, v),
                             _ => ControlFlow::Continue(()),
                         },
                         Statement::CreateIndex(index) => {

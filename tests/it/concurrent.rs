@@ -43,6 +43,30 @@ fn counters_are_atomic() {
 }
 
 #[test]
+fn traffic_is_counted_by_region() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT) SPLIT ON (100, 200)").unwrap();
+    thread::scope(|scope| {
+        for n in 0..THREADS {
+            let db = db.clone();
+            scope.spawn(move || {
+                for i in 0..ROUNDS {
+                    db.execute(&format!("INSERT INTO t VALUES ({}, 0)", n * ROUNDS + i)).unwrap();
+                    db.query(&format!("SELECT v FROM t WHERE id = {}", n * ROUNDS)).unwrap().for_each(drop);
+                }
+            });
+        }
+    });
+    let rows = db.query("SHOW TRAFFIC FROM t").unwrap().map(|row| row.unwrap());
+    let counted = rows.map(|row| {
+        let lately: String = row.get("writes_lately").unwrap();
+        (row.get("reads").unwrap(), row.get("writes").unwrap(), lately.contains('█'))
+    });
+    let counted: Vec<(i64, i64, bool)> = counted.collect();
+    assert_eq!(counted, [(100, 100, true), (100, 100, true), (0, 0, false)]);
+}
+
+#[test]
 fn a_unique_key_is_taken_once() {
     let db = Database::in_memory().unwrap();
     db.execute("CREATE TABLE t (id INT PRIMARY KEY, email TEXT)").unwrap();

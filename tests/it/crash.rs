@@ -102,6 +102,7 @@ fn a_statement_stopped_at_any_step_is_done_or_not() {
         "TRUNCATE TABLE orders",
         "DROP TABLE orders",
         "ALTER TABLE orders ADD COLUMN extra TEXT",
+        "ALTER TABLE orders REKEY (buyer DESC, id)",
     ];
     for sql in statements {
         let (_, db, _) = prepared(ROWS);
@@ -156,7 +157,8 @@ fn a_transaction_stopped_at_any_step_is_done_or_not() {
 fn an_index_build_stopped_anywhere_goes_on_when_the_database_is_opened() {
     const ROWS: &str = "INSERT INTO orders (id, buyer, code) SELECT value, value % 900, 'c' || value FROM generate_series(1, 9000)";
     let sql = "CREATE INDEX later ON orders (code DESC, buyer)";
-    for steps in [0, 1, 2, 3, 4000, 4098, 4099, 4100, 4101, 9005, 9006, 9007] {
+    // Steps of 512 rows, 1024, 2048, 4096 and the rest; with each a note of it and a commit.
+    for steps in [0, 1, 2, 3, 400, 514, 515, 516, 517, 1538, 1539, 1540, 1541, 9005, 9010, 9011, 9012] {
         let (store, db, fuse) = prepared(ROWS);
         fuse.set(steps);
         db.execute(sql).unwrap_err();
@@ -167,9 +169,41 @@ fn an_index_build_stopped_anywhere_goes_on_when_the_database_is_opened() {
         assert_eq!(problems(&db), [""; 0], "{steps} steps");
         let ready = shown(&db).contains(&"later orders Ready".to_owned());
         assert_eq!(ready, steps > 0, "{steps} steps");
-        let left = 9000 - if steps >= 4101 { 4096 } else { 0 };
-        assert!(steps == 0 || again.taken() <= left + 10, "{} steps after {steps}", again.taken());
+        let done = [(1543, 1536), (517, 512)].into_iter().find(|(enough, _)| steps >= *enough);
+        let left = 9000 - done.map_or(0, |(_, rows)| rows);
+        assert!(steps == 0 || again.taken() <= left + 20, "{} steps after {steps}", again.taken());
     }
+}
+
+/// The same of a table that gets another layout: twice as many steps, and whatever is found is whole.
+#[test]
+fn a_rekey_stopped_anywhere_goes_on_when_the_database_is_opened() {
+    const ROWS: &str = "INSERT INTO orders (id, buyer, code, note) SELECT value, value % 900, 'c' || value, 'n' || value FROM generate_series(1, 1500)";
+    let sql = "ALTER TABLE orders REKEY (md5_bucket(id, 4), buyer, id)";
+    let (_, db, _) = prepared(ROWS);
+    let before = shown(&db);
+    run(&db, sql);
+    let after = shown(&db);
+    let (mut dice, mut finished) = (Dice::new(setting("CRASH_SEED", 1), 1 << 21), false);
+    let mut steps = 0;
+    while !finished {
+        let (store, db, fuse) = prepared(ROWS);
+        fuse.set(steps);
+        finished = db.execute(sql).is_ok();
+        drop(db);
+        // It is stopped once more while it goes on, and then left alone.
+        let (failing, again) = FailingStore::new(Arc::clone(&store));
+        again.set(dice.below(9000) as u64);
+        drop(Database::over_store(Box::new(failing)));
+        let db = reopened(store);
+        assert_eq!(problems(&db), [""; 0], "{steps} steps");
+        let found = shown(&db);
+        assert!(found == after || steps == 0 && found == before, "{steps} steps");
+        run(&db, "ALTER TABLE orders ADD COLUMN extra TEXT");
+        // Each of the first steps, then about every hundredth.
+        steps += if steps < 8 { 1 } else { 1 + dice.below(900) as u64 };
+    }
+    assert!(steps > 9000, "{steps} steps");
 }
 
 /// A process that runs statements and answers each when it is done.
@@ -303,10 +337,13 @@ fn killed_at_any_moment_it_has_done_what_it_acknowledged_and_nothing_by_halves()
 /// Where [`a_builder_to_be_killed`] works; the test of that name does nothing without it.
 const BUILD_IN: &str = "ROWKEYDB_BUILD_IN";
 
-/// Not a test, but a process of one: an index is built while a writer changes half of the rows, and tells of each.
+/// The statement that it runs.
+const BUILD_BY: &str = "ROWKEYDB_BUILD_BY";
+
+/// Not a test, but a process of one: a statement runs while a writer changes half of the rows, and tells of each.
 #[test]
 fn a_builder_to_be_killed() {
-    let Some(path) = std::env::var_os(BUILD_IN) else { return };
+    let (Some(path), Ok(sql)) = (std::env::var_os(BUILD_IN), std::env::var(BUILD_BY)) else { return };
     let db = Database::open(path).unwrap();
     println!("opened");
     std::thread::scope(|scope| {
@@ -317,35 +354,48 @@ fn a_builder_to_be_killed() {
                 println!("changed {id}");
             }
         });
-        db.execute("CREATE INDEX by_v ON t (v DESC) INCLUDE (note)").unwrap();
+        db.execute(&sql).unwrap();
         println!("built");
     });
 }
 
-#[test]
-fn an_index_that_is_built_under_a_writer_survives_kills() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("db");
-    {
-        let db = Database::open(&path).unwrap();
+/// A table of which half is changed, again and again, by a process that is killed.
+struct Shop {
+    directory: tempfile::TempDir,
+    dice: Dice,
+    /// Times that the row of each number was changed, for all that is known.
+    changed: Vec<i64>,
+}
+
+impl Shop {
+    fn new(stream: u64) -> Shop {
+        let directory = tempfile::tempdir().unwrap();
+        let db = Database::open(directory.path().join("db")).unwrap();
         db.execute("CREATE TABLE t (id INT, v INT, note TEXT, PRIMARY KEY (reverse(lpad(id, 6))))").unwrap();
         db.execute("INSERT INTO t SELECT value, value, 'note ' || value FROM generate_series(1, 10000)")
             .unwrap();
+        Shop { directory, dice: Dice::new(setting("CRASH_SEED", 1), stream), changed: vec![0; 10_001] }
     }
-    let mut dice = Dice::new(setting("CRASH_SEED", 1), 1 << 20);
-    let mut changed = vec![0; 10_001];
-    for round in 0..4 {
+
+    fn open(&self) -> Database {
+        Database::open(self.directory.path().join("db")).unwrap()
+    }
+
+    /// Runs `sql` beside the writer, kills both within `kill_ms`, unless that is 0, and gives the database as it
+    /// is found: sound, and with every change that was told of.
+    fn round(&mut self, round: usize, sql: &str, kill_ms: usize) -> Database {
+        let path = self.directory.path().join("db");
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "crash::a_builder_to_be_killed", "--nocapture"])
             .env(BUILD_IN, &path)
+            .env(BUILD_BY, sql)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         assert!(lines.any(|line| line.contains("opened")));
-        // The last one may come to its end.
-        if round < 3 {
-            std::thread::sleep(Duration::from_millis(dice.below(400) as u64));
+        if kill_ms > 0 {
+            std::thread::sleep(Duration::from_millis(self.dice.below(kill_ms) as u64));
             child.kill().unwrap();
         }
         let mut sure = vec![false; 10_001];
@@ -355,31 +405,65 @@ fn an_index_that_is_built_under_a_writer_survives_kills() {
                 (id..id + 50).for_each(|id| sure[id] = true);
             }
         }
-        child.wait().unwrap();
-        let db = Database::open(&path).unwrap();
+        assert!(child.wait().unwrap().success() || kill_ms > 0);
+        let db = self.open();
         assert_eq!(problems(&db), [""; 0], "round {round}");
-        let mut surprises = 0;
+        let (mut surprises, mut rows) = (0, 0);
         for row in db.query("SELECT /*+ FULL */ id, v FROM t").unwrap() {
             let row = row.unwrap();
             let (id, v) = (row.get::<i64>("id").unwrap() as usize, row.get::<i64>("v").unwrap());
-            let times = (v - id as i64) / 100_000;
-            assert!(times >= changed[id] + i64::from(sure[id]), "round {round}: row {id} lost its change");
-            surprises += i64::from(times > changed[id] + i64::from(sure[id]));
-            changed[id] = times;
+            let (times, known) = ((v - id as i64) / 100_000, self.changed[id] + i64::from(sure[id]));
+            assert!(times >= known, "round {round}: row {id} lost its change");
+            surprises += i64::from(times > known);
+            self.changed[id] = times;
+            rows += 1;
         }
+        assert_eq!(rows, 10_000, "round {round}");
         assert!(
-            surprises == 0 || surprises == 10,
-            "round {round}: a statement by halves, {surprises} rows of 10"
+            surprises == 0 || surprises == 50,
+            "round {round}: a statement by halves, {surprises} rows of 50"
         );
+        db
+    }
+}
+
+#[test]
+fn an_index_that_is_built_under_a_writer_survives_kills() {
+    let mut shop = Shop::new(1 << 20);
+    for round in 0..4 {
+        // The last one may come to its end.
+        let kill_ms = if round < 3 { 400 } else { 0 };
+        let db = shop.round(round, "CREATE INDEX by_v ON t (v DESC) INCLUDE (note)", kill_ms);
         if shown_indexes(&db).is_empty() {
             continue;
         }
         assert_eq!(shown_indexes(&db), ["by_v t Ready"], "round {round}");
         let through = db.query("SELECT /*+ INDEX(by_v) */ sum(v) AS v FROM t WHERE v >= 0").unwrap();
         let through: i64 = through.map(|row| row.unwrap().get::<i64>("v").unwrap()).sum();
-        let expected: i64 = (1..=10_000).map(|id| id as i64 + changed[id as usize] * 100_000).sum();
+        let expected: i64 = (1..=10_000).map(|id| id as i64 + shop.changed[id as usize] * 100_000).sum();
         assert_eq!(through, expected, "round {round}");
         db.execute("DROP INDEX by_v").unwrap();
     }
-    assert_eq!(changed.iter().filter(|times| **times > 0).count(), 5_000);
+    assert_eq!(shop.changed.iter().filter(|times| **times > 0).count(), 5_000);
+}
+
+#[test]
+fn a_table_that_is_rekeyed_under_a_writer_survives_kills() {
+    let mut shop = Shop::new(1 << 22);
+    shop.open().execute("CREATE INDEX by_v ON t (v DESC) INCLUDE (note)").unwrap();
+    let layouts = ["lpad(id, 6)", "md5_bucket(id, 4), id", "random(3), id", "reverse(lpad(id, 6))"];
+    let mut switched = 0;
+    for round in 0..11 {
+        // Of the layout that it may or may not have got in the round before, another one.
+        let layout = layouts[round % layouts.len()];
+        let kill_ms = if round < 10 { 1500 } else { 0 };
+        let db = shop.round(round, &format!("ALTER TABLE t REKEY ({layout})"), kill_ms);
+        let described =
+            db.query("DESCRIBE t").unwrap().map(|row| row.unwrap().get::<String>("type").unwrap());
+        switched += usize::from(described.collect::<Vec<_>>().iter().any(|ty| ty == layout));
+        assert_eq!(shown_indexes(&db), ["by_v t Ready"], "round {round}");
+        db.execute("UPDATE t SET note = note WHERE id = 1").unwrap();
+    }
+    assert!(switched > 3, "{switched} of 11 came through");
+    assert_eq!(shop.changed.iter().filter(|times| **times > 0).count(), 5_000);
 }

@@ -190,6 +190,11 @@ fn regions() {
 }
 
 #[test]
+fn rekey() {
+    script("rekey");
+}
+
+#[test]
 fn simulations() {
     script("simulations");
 }

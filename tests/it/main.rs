@@ -17,6 +17,7 @@ mod indexes;
 mod isolation;
 mod layers;
 mod plans;
+mod rekey;
 mod reopen;
 mod slt;
 mod sqlite;

@@ -145,7 +145,8 @@ fn define(db: &Database, table: &TableDef, layout: Option<&KeyLayout>) -> Result
         let mut edit = catalog.edit();
         let mut copy = table.clone();
         copy.id = edit.new_table_id();
-        copy.splits.clear();
+        copy.split_at(Vec::new());
+        copy.rekey = None;
         copy.families.iter_mut().for_each(|family| family.keyspace = edit.new_keyspace());
         if let Some(layout) = layout {
             copy.key = layout.clone();

@@ -225,6 +225,8 @@ impl Parser<'_> {
         } else if self.word("REGIONS") {
             self.preposition();
             Ok(Show::Regions { name: self.object_name("the name of a table or an index")? })
+        } else if self.words(&["TRAFFIC", "FROM"]) {
+            Ok(Show::Traffic { name: self.object_name("the name of a table")? })
         } else if self.word("COLUMNS") {
             self.preposition();
             Ok(Show::Columns { name: self.object_name("the name of a table")? })

@@ -399,9 +399,15 @@ impl Parser<'_> {
         if self.word("SPLIT") {
             return Ok(AlterTableOp::Split(self.split("AT")?));
         }
+        if self.words(&["REKEY", "CANCEL"]) {
+            return Ok(AlterTableOp::CancelRekey);
+        }
+        if self.word("REKEY") {
+            return Ok(AlterTableOp::Rekey { keys: self.keys()? });
+        }
         Err(self
-            .expected("ADD, DROP, RENAME or SPLIT")
-            .hint("a column's type and the key layout cannot change"))
+            .expected("ADD, DROP, RENAME, REKEY or SPLIT")
+            .hint("a column's type cannot change; the key layout can: REKEY (...)"))
     }
 
     fn add_column(&mut self) -> Result<AlterTableOp> {

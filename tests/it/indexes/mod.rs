@@ -10,6 +10,8 @@ mod relation;
 mod values;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -82,6 +84,9 @@ enum Write {
     Transaction(Vec<Write>),
     /// Drops an index and builds it again.
     Rebuild(u8),
+    /// The same columns in the key in other forms, the other way round if this is odd; another session writes
+    /// meanwhile, after so many reports of progress.
+    Rekey([u8; 3], u8, Box<Write>),
 }
 
 type Rows = BTreeMap<Vec<Value>, Vec<Value>>;
@@ -234,7 +239,7 @@ impl Model {
                 rows.retain(|_, row| !self.matches(cond, row));
                 affected = (before - rows.len()) as u64;
             }
-            Write::RolledBack(_) | Write::Transaction(_) | Write::Rebuild(_) => {}
+            Write::RolledBack(_) | Write::Transaction(_) | Write::Rebuild(_) | Write::Rekey(..) => {}
         }
         self.settled(rows, affected)
     }
@@ -306,7 +311,7 @@ impl Model {
                 out.text = "DELETE FROM t WHERE ".into();
                 self.table.write(cond, &mut out);
             }
-            Write::RolledBack(_) | Write::Transaction(_) | Write::Rebuild(_) => {}
+            Write::RolledBack(_) | Write::Transaction(_) | Write::Rebuild(_) | Write::Rekey(..) => {}
         }
         out
     }
@@ -389,16 +394,61 @@ impl Run {
                 self.must(&drop_sql)?;
                 return self.must(&create).map(drop);
             }
+            Write::Rekey(..) if self.session.in_transaction() => return Ok(()),
+            Write::Rekey(forms, after, meanwhile) => return self.rekey(*forms, *after, meanwhile),
             _ => {}
         }
         let sql = self.model.write_sql(write);
+        let written = self.execute(&sql).map(|(_, affected, _)| affected);
+        self.written(write, &sql, written)
+    }
+
+    /// Gives the table another layout of the same columns.
+    fn rekey(&mut self, [first, second, order]: [u8; 3], after: u8, meanwhile: &Write) -> Check {
+        let columns = &self.model.table.columns[..self.model.key_columns];
+        let mut parts: Vec<String> = columns
+            .iter()
+            .zip([first, second])
+            .map(|((name, ty), form)| form_of(*ty, form, false).replace("{}", name))
+            .collect();
+        if order % 2 == 1 {
+            parts.reverse();
+        }
+        let sql = self.model.write_sql(meanwhile);
+        let (db, text, params) = (self.session.database().clone(), sql.text.clone(), sql.params.clone());
+        let (reports, written) = (AtomicU8::new(0), Arc::new(Mutex::new(None)));
+        let slot = Arc::clone(&written);
+        self.session.on_progress(Arc::new(move |_| {
+            if reports.fetch_add(1, Ordering::Relaxed) == after % 3 {
+                let outcome = db.session().execute(&text, &params);
+                *slot.lock().unwrap() = Some(outcome.map(|outcome| outcome.affected.unwrap_or(0)));
+            }
+        }));
+        let rekey = format!("ALTER TABLE t REKEY ({})", parts.join(", "));
+        let rekeyed = self.sql(&rekey);
+        self.session.on_progress(Arc::new(|_| {}));
+        let written = written.lock().unwrap().take();
+        if let Some(written) = written {
+            self.log.push(format!("-- meanwhile: {}; -- {:?}", sql.text, sql.params));
+            self.written(meanwhile, &sql, written)?;
+        }
+        match rekeyed {
+            Ok(_) => Ok(()),
+            // Not one that CREATE TABLE takes, or the one it has.
+            Err(e) if matches!(e.sqlstate(), "42P16" | "55000") || self.refused(&e) => Ok(()),
+            Err(e) => Err(format!("{rekey}\n{e}")),
+        }
+    }
+
+    /// What a write came to must be what the model says.
+    fn written(&mut self, write: &Write, sql: &Sql, written: Result<u64, Error>) -> Check {
         let expected = self.model.apply(write);
-        match (self.execute(&sql), expected) {
-            (Ok((_, affected, _)), Ok((rows, wanted))) if affected == wanted => {
+        match (written, expected) {
+            (Ok(affected), Ok((rows, wanted))) if affected == wanted => {
                 self.model.rows = rows;
                 Ok(())
             }
-            (Ok((_, affected, _)), expected) => {
+            (Ok(affected), expected) => {
                 Err(format!("{}\nwrote {affected} rows; expected {:?}", sql.text, expected.map(|(_, n)| n)))
             }
             (Err(e), _) if self.refused(&e) => Ok(()),
@@ -675,7 +725,7 @@ fn cond_without_in() -> impl Strategy<Value = Cond> {
 
 fn any_write() -> impl Strategy<Value = Write> {
     let seeds = any::<Seeds>;
-    let single = prop_oneof![
+    let plain = prop_oneof![
         prop::collection::vec(seeds(), 1..4).prop_map(Write::Insert),
         (seeds(), any::<u8>()).prop_map(|(s, given)| Write::Upsert(s, given)),
         prop::collection::vec(seeds(), 1..4).prop_map(Write::DoNothing),
@@ -683,7 +733,12 @@ fn any_write() -> impl Strategy<Value = Write> {
         (any::<u8>(), any::<u8>(), any_cond()).prop_map(|(c, v, cond)| Write::Update(c, v, cond)),
         (any::<u8>(), any::<u8>(), any_cond()).prop_map(|(a, b, cond)| Write::Copy(a, b, cond)),
         any_cond().prop_map(Write::Delete),
-        any::<u8>().prop_map(Write::Rebuild),
+    ];
+    let single = prop_oneof![
+        7 => plain.clone(),
+        1 => any::<u8>().prop_map(Write::Rebuild),
+        1 => (any::<[u8; 3]>(), any::<u8>(), plain)
+            .prop_map(|(forms, after, meanwhile)| Write::Rekey(forms, after, Box::new(meanwhile))),
     ];
     single
         .clone()
