@@ -93,10 +93,10 @@ pub mod sqlstate {
     pub const UNIQUE: &str = "23505";
     /// A CHECK constraint that does not hold.
     pub const CHECK: &str = "23514";
+    /// More memory than the statement may take.
+    pub const OUT_OF_MEMORY: &str = "53200";
     /// A limit of the store, such as the longest key.
     pub const LIMIT: &str = "54000";
-    /// A sort, join or group is larger than allowed.
-    pub const OUT_OF_MEMORY: &str = "53200";
     /// A file that cannot be read or written.
     pub const IO: &str = "58030";
     /// No such setting.

@@ -5,6 +5,7 @@
 //! [`Scope`], so plans of one statement see one catalog and one snapshot.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -49,6 +50,7 @@ use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
 use crate::plan::{Formula, Predicate};
+use crate::store::Snapshot;
 use crate::value::{ColumnType, Value};
 
 /// Keys (count) and bytes of them that a join's smaller side tells the scan of the larger one, at the most.
@@ -60,10 +62,24 @@ const VIEW_DEPTH: u32 = 32;
 /// The batches of a query, read as they are asked for.
 pub type BatchStream = Pin<Box<dyn Stream<Item = Result<RecordBatch>> + Send>>;
 
+/// Definitions and data of one moment.
+#[derive(Clone)]
+pub struct Moment {
+    /// Tables, index tables and views.
+    pub catalog: Arc<Catalog>,
+    /// What they hold.
+    pub snapshot: Arc<dyn Snapshot>,
+}
+
+/// Moments by their names.
+pub type Moments = BTreeMap<String, Moment>;
+
 /// What the names in one statement stand for.
 pub struct Scope<'a> {
     /// Tables, index tables and views.
     pub catalog: &'a Catalog,
+    /// The same as they were, behind the name of a snapshot and a period.
+    pub moments: &'a Moments,
     /// What they hold, and the parameters that the plan leaves open.
     pub binding: Binding,
     /// Names under which the rowkey is a column of every table; none unless the statement mentions it.
@@ -162,17 +178,19 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 impl Planner {
     /// The logical plan of `query`, its `$n` replaced by `params`.
     pub fn plan(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<LogicalPlan> {
-        let plan = self.resolved(query, scope)?;
+        let (plan, _) = self.resolved(query, scope)?;
         let values: Result<Vec<ScalarValue>> = params.iter().map(scalar_of).collect();
         plan.with_param_values(ParamValues::from(values?)).map_err(df_error)
     }
 
-    /// The plan as the names in it resolve. Errors: a name or a hint that names nothing.
-    fn resolved(&self, query: Query, scope: &Scope<'_>) -> Result<LogicalPlan> {
-        let names = Names { planner: self, scope, depth: Cell::new(0), hints: Hinted::default() };
+    /// The plan as the names in it resolve, and whether all of them mean what is there now. Errors: a name or a
+    /// hint that names nothing.
+    fn resolved(&self, query: Query, scope: &Scope<'_>) -> Result<(LogicalPlan, bool)> {
+        let (hints, is_now) = (Hinted::default(), Cell::new(true));
+        let names = Names { planner: self, scope, depth: Cell::new(0), hints: &hints, is_now: &is_now };
         let plan = names.to_plan(query).map_err(df_error)?;
-        names.hints.check(scope.catalog)?;
-        Ok(plan)
+        hints.check(scope.catalog)?;
+        Ok((plan, is_now.get()))
     }
 
     /// Optimises a logical plan and makes it executable.
@@ -196,8 +214,9 @@ impl Planner {
     /// Plans a query to be run many times, with the scope's parameters left open. `None` if it has to be
     /// planned each time.
     pub async fn keep(&self, query: Query, scope: &Scope<'_>) -> Result<Option<Plan>> {
-        let plan = self.resolved(query, scope)?;
-        if depends_on_time(&plan)? {
+        let (plan, is_now) = self.resolved(query, scope)?;
+        // A run brings one snapshot along, for all scans.
+        if !is_now || depends_on_time(&plan)? {
             Ok(None)
         } else {
             Plan::new(&self.physical(plan).await?, self.state.config_options())
@@ -330,7 +349,9 @@ struct Names<'a> {
     planner: &'a Planner,
     scope: &'a Scope<'a>,
     depth: Cell<u32>,
-    hints: Hinted,
+    hints: &'a Hinted,
+    /// No snapshot was named.
+    is_now: &'a Cell<bool>,
 }
 
 impl Names<'_> {
@@ -357,6 +378,27 @@ impl Names<'_> {
         let plan = rename(plan?, &view.columns)?;
         Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.sql.clone())))))
     }
+
+    /// What a name stood for in a snapshot.
+    fn as_of(&self, snapshot: &str, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
+        let Scope { moments, binding, rowkeys, .. } = self.scope;
+        let Some(moment) = moments.get(snapshot) else {
+            let error = Error::invalid(format!("there is no snapshot or schema \"{snapshot}\""))
+                .why("a database has one schema, public; snapshots end with the process that took them")
+                .hint(format!("write {name}, or SHOW SNAPSHOTS"))
+                .state(sqlstate::UNDEFINED_OBJECT);
+            return Err(to_df(error));
+        };
+        self.is_now.set(false);
+        let scope = &Scope {
+            catalog: &moment.catalog,
+            moments,
+            binding: Binding { snapshot: Arc::clone(&moment.snapshot), ..binding.clone() },
+            rowkeys: rowkeys.clone(),
+            rows: Vec::new(),
+        };
+        Names { scope, depth: self.depth.clone(), ..*self }.get_table_source(TableReference::bare(name))
+    }
 }
 
 /// The same plan with these output names.
@@ -373,7 +415,7 @@ fn rename(plan: LogicalPlan, names: &[String]) -> DfResult<LogicalPlan> {
 impl ContextProvider for Names<'_> {
     fn get_table_source(&self, name: TableReference) -> DfResult<Arc<dyn DfTableSource>> {
         if let Some(schema) = name.schema().filter(|schema| !crate::sql::is_our_schema(schema)) {
-            return Err(to_df(crate::sql::no_schema(schema, name.table())));
+            return self.as_of(schema, name.table());
         }
         let name = name.table();
         let scope = self.scope;

@@ -141,6 +141,7 @@ pub fn load(
         catalog: Arc::clone(&view.catalog),
         snapshot: view.db.store().snapshot()?,
         recording: None,
+        moments: Arc::clone(&view.moments),
         watch: view.watch.clone(),
         settings: view.settings.clone(),
     };

@@ -1,11 +1,13 @@
 //! Definitions: CREATE, DROP, ALTER and TRUNCATE. Each is one atomic change of the catalog.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use sqlparser::ast::Ident;
 
 use super::design::regions;
 use super::outcome::Warning;
+use super::view::View;
 use super::{Database, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::Rule;
@@ -574,7 +576,8 @@ fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
 async fn create_view(db: &Database, create: &CreateView) -> Result<Vec<Warning>> {
     let name = new_name(&create.name)?;
     // The query must plan now: a view that cannot be read is refused.
-    let view = db.session().view()?;
+    // A snapshot ends with the process, and a view does not.
+    let view = View { moments: Arc::default(), ..db.session().view()? };
     let columns = create.columns.iter().map(new_name).collect::<Result<Vec<_>>>()?;
     view.check_query((*create.query).clone(), columns.len())?;
     db.change_catalog(|catalog| {

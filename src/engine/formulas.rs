@@ -9,7 +9,7 @@ use super::ddl::COLUMNS_MAX;
 use super::rows::quote;
 use crate::access::Guards;
 use crate::catalog::Catalog;
-use crate::df::query::{Scope, too_much_for_an_index};
+use crate::df::query::{Moments, Scope, too_much_for_an_index};
 use crate::df::table::Binding;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::ColumnId;
@@ -78,7 +78,8 @@ impl Formulas<'_> {
     fn scope<'c>(&self, catalog: &'c Catalog) -> Result<Scope<'c>> {
         let snapshot = self.db.store().snapshot()?;
         let binding = Binding { snapshot, params: Arc::from([]), guards: Guards::default() };
-        Ok(Scope { catalog, binding, rowkeys: Vec::new(), rows: Vec::new() })
+        static NONE: Moments = Moments::new();
+        Ok(Scope { catalog, moments: &NONE, binding, rowkeys: Vec::new(), rows: Vec::new() })
     }
 
     fn column(&mut self, formula: Formula, ty: ColumnType) -> Result<ColumnId> {

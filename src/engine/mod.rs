@@ -14,6 +14,7 @@ mod ddl;
 mod design;
 mod dump;
 mod formulas;
+mod moments;
 mod native;
 mod outcome;
 mod plans;
@@ -33,6 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 
 pub use api::{FromValue, Prepared, Row, Rows};
+pub use moments::ReadView;
 pub use native::{TableHandle, TableScan};
 pub use outcome::{Outcome, OutputColumn, RowStream, Warning};
 pub use session::Session;
@@ -46,6 +48,7 @@ use crate::error::{Error, Result};
 use crate::exec::trace::show_mutation;
 use crate::exec::watch::Watch;
 use crate::store::{EmbeddedOptions, EmbeddedStore, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
+use moments::Held;
 use plans::Plans;
 use runtime::Runtime;
 use turns::Turns;
@@ -71,6 +74,7 @@ struct Shared {
     turns: Arc<Turns>,
     /// Held by whoever re-keys a table.
     rekeying: Mutex<()>,
+    held: Held,
     path: Option<PathBuf>,
 }
 
@@ -127,6 +131,7 @@ impl Database {
             runtime: Runtime::start()?,
             turns: Arc::default(),
             rekeying: Mutex::default(),
+            held: Held::default(),
             path,
         }));
         build::resume(&db);

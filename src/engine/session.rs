@@ -18,7 +18,7 @@ use super::settings::Settings;
 use super::turns::Turn;
 use super::view::View;
 use super::write;
-use super::{Database, analyze, backup, build, copy, ddl, design, show};
+use super::{Database, analyze, backup, build, copy, ddl, design, moments, show};
 use crate::catalog::Catalog;
 use crate::df::explain;
 use crate::df::plan::Run;
@@ -242,7 +242,8 @@ impl Session {
             None => self.db.view()?,
         };
         let (watch, settings) = (self.watch.clone(), self.settings.clone());
-        Ok(View { db: self.db.clone(), catalog, snapshot, recording: None, watch, settings })
+        let moments = self.db.0.held.now();
+        Ok(View { db: self.db.clone(), catalog, snapshot, recording: None, moments, watch, settings })
     }
 
     async fn run(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
@@ -336,6 +337,15 @@ impl Session {
                 self.outside_transaction(tag)?;
                 let warnings = build::create_index(&self.db, create, &self.watch)?;
                 Ok(Outcome { warnings, ..self.done(tag) })
+            }
+            Statement::CreateSnapshot { name } => {
+                self.outside_transaction(tag)?;
+                moments::create(&self.db, name)?;
+                Ok(self.done(tag))
+            }
+            Statement::DropSnapshot { if_exists, name } => {
+                moments::drop(&self.db, name, *if_exists)?;
+                Ok(self.done(tag))
             }
             Statement::Backup { path } => {
                 let entries = backup::backup(&self.db, Path::new(path), &self.watch)?;

@@ -43,6 +43,15 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
             let (names, queries) = catalog.views().map(|v| (v.name.clone(), v.sql.clone())).unzip();
             rows_of(vec![("view", text(names)), ("query", text(queries))])
         }
+        Show::Snapshots => {
+            let now = view.db.store().snapshot()?.version();
+            let (names, since) = view
+                .moments
+                .iter()
+                .map(|(name, moment)| (name.clone(), now.saturating_sub(moment.snapshot.version()) as i64))
+                .unzip();
+            rows_of(vec![("snapshot", text(names)), ("commits_since", numbers(since))])
+        }
         Show::Indexes { table } => indexes(view, table.as_ref()),
         Show::CreateTable { name } => {
             let sql = match catalog.find(&name_of(name)) {

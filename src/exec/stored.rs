@@ -43,6 +43,19 @@ pub fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]
     Ok(StoredRow { rowkey: rowkey.into(), values, sealed })
 }
 
+/// Every column of a row by [`ColumnId`]; its value in the default family is at hand.
+pub fn values_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) -> Result<Vec<Value>> {
+    let mut values = vec![Value::Null; table.columns.len()];
+    unpack_family(table, FamilyId::DEFAULT, value, &mut values)?;
+    for id in table.family_ids().skip(1) {
+        if let Some(sealed) = reader.get(table.family(id).keyspace, rowkey)? {
+            unpack_family(table, id, sealed, &mut values)?;
+        }
+    }
+    decode_key(table, rowkey, &mut values)?;
+    Ok(values)
+}
+
 /// Sets the columns that the rowkey gives back.
 pub fn decode_key(table: &TableDef, rowkey: &[u8], values: &mut [Value]) -> Result<()> {
     table

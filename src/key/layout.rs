@@ -96,6 +96,21 @@ impl KeyLayout {
         Ok(())
     }
 
+    /// `key` is the one that [`KeyLayout::encode`] makes of `row`, whatever `random(n)` drew.
+    pub fn is_key_of(&self, row: &[Value], key: &[u8]) -> bool {
+        let value = |c: ColumnId| row.get(usize::from(c.0)).map_or(ValueRef::Null, Value::as_ref);
+        let (mut at, mut bytes) = (0, Vec::with_capacity(key.len()));
+        for part in &self.parts {
+            let Some(end) = part.end_in(key, at) else { return false };
+            bytes.clear();
+            if !part.is_random() && (part.put(&value, None, &mut bytes).is_err() || bytes != key[at..end]) {
+                return false;
+            }
+            at = end;
+        }
+        at == key.len()
+    }
+
     /// End offset of each part in a key that starts with this layout's bytes.
     pub fn split(&self, key: &[u8]) -> Result<Vec<usize>, BadKey> {
         let mut at = 0;

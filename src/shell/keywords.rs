@@ -111,6 +111,7 @@ pub const KEYWORDS: &[&str] = &[
     "SHOW",
     "SIMULATE",
     "SMALLINT",
+    "SNAPSHOT",
     "SPLIT",
     "TABLE",
     "TABLES",

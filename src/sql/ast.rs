@@ -32,6 +32,10 @@ pub enum Statement {
     CreateView(Box<CreateView>),
     /// `DROP VIEW v`
     DropView { if_exists: bool, name: Ident },
+    /// `CREATE SNAPSHOT s`
+    CreateSnapshot { name: Ident },
+    /// `DROP SNAPSHOT s`
+    DropSnapshot { if_exists: bool, name: Ident },
     /// `INSERT INTO t ...`, `UPSERT INTO t ...`
     Insert(Box<Insert>),
     /// `UPDATE t SET ...`
@@ -448,6 +452,8 @@ pub enum Show {
     Indexes { table: Option<Ident> },
     /// `SHOW VIEWS`
     Views,
+    /// `SHOW SNAPSHOTS`
+    Snapshots,
     /// `SHOW CREATE TABLE name`
     CreateTable { name: Ident },
     /// `SHOW REGIONS [FROM] name`
@@ -504,6 +510,8 @@ impl Statement {
             Statement::DropIndex { .. } => "DROP INDEX",
             Statement::CreateView(_) => "CREATE VIEW",
             Statement::DropView { .. } => "DROP VIEW",
+            Statement::CreateSnapshot { .. } => "CREATE SNAPSHOT",
+            Statement::DropSnapshot { .. } => "DROP SNAPSHOT",
             Statement::Insert(insert) if insert.mode == InsertMode::Upsert => "UPSERT",
             Statement::Insert(_) => "INSERT",
             Statement::Update(_) => "UPDATE",
@@ -551,6 +559,8 @@ impl Statement {
             Statement::Copy(copy) => copy.to,
             Statement::Repair { dry_run, .. } => *dry_run,
             Statement::Query(_)
+            | Statement::CreateSnapshot { .. }
+            | Statement::DropSnapshot { .. }
             | Statement::Begin { .. }
             | Statement::Commit
             | Statement::Rollback { .. }

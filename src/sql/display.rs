@@ -85,6 +85,10 @@ impl Display for Statement {
             Statement::DropView { if_exists, name } => {
                 write!(f, "DROP VIEW {}{name}", when(*if_exists, "IF EXISTS "))
             }
+            Statement::CreateSnapshot { name } => write!(f, "CREATE SNAPSHOT {name}"),
+            Statement::DropSnapshot { if_exists, name } => {
+                write!(f, "DROP SNAPSHOT {}{name}", when(*if_exists, "IF EXISTS "))
+            }
             Statement::Insert(insert) => insert.fmt(f),
             Statement::Update(update) => update.fmt(f),
             Statement::Delete(delete) => delete.fmt(f),
@@ -324,6 +328,7 @@ impl Display for Show {
             Show::Tables => f.write_str("SHOW TABLES"),
             Show::Indexes { table } => write!(f, "SHOW INDEXES{}", Clause("FROM", table.as_ref())),
             Show::Views => f.write_str("SHOW VIEWS"),
+            Show::Snapshots => f.write_str("SHOW SNAPSHOTS"),
             Show::CreateTable { name } => write!(f, "SHOW CREATE TABLE {name}"),
             Show::Regions { name } => write!(f, "SHOW REGIONS FROM {name}"),
             Show::Traffic { name } => write!(f, "SHOW TRAFFIC FROM {name}"),

@@ -10,6 +10,7 @@
 //! Names are case-insensitive unless quoted, as in PostgreSQL: the tree keeps them as written,
 //! [`name_of`] and [`table_name_of`] fold them.
 
+mod as_of;
 pub mod ast;
 mod design;
 mod dialect;

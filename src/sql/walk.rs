@@ -83,6 +83,8 @@ macro_rules! walk {
                         | Statement::Truncate { .. }
                         | Statement::DropIndex { .. }
                         | Statement::DropView { .. }
+                        | Statement::CreateSnapshot { .. }
+                        | Statement::DropSnapshot { .. }
                         | Statement::Analyze { .. }
                         | Statement::Begin { .. }
                         | Statement::Commit

@@ -216,6 +216,8 @@ impl Parser<'_> {
             Ok(Show::Tables)
         } else if self.word("VIEWS") {
             Ok(Show::Views)
+        } else if self.word("SNAPSHOTS") {
+            Ok(Show::Snapshots)
         } else if self.word("INDEXES") || self.word("INDEX") || self.word("INDICES") {
             let of_table = self.preposition() || self.word("ON");
             let table = if of_table { Some(self.object_name("the name of a table")?) } else { None };

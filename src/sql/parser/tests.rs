@@ -66,6 +66,16 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("CREATE INDEX ON tab1 (x)", "="),
     ("CREATE OR REPLACE VIEW v (a, b) AS SELECT 1, 2", "="),
     ("DROP VIEW IF EXISTS v", "="),
+    ("CREATE SNAPSHOT before", "="),
+    ("DROP SNAPSHOT IF EXISTS before", "="),
+    (
+        "select t.a, o.a from t as of snapshot before, public.t AS OF SNAPSHOT \"My s\" o",
+        "SELECT t.a, o.a FROM before.t AS t, \"My s\".t o",
+    ),
+    (
+        "SELECT of.snapshot FROM t AS of, u AS before, v system_time",
+        "SELECT of.snapshot FROM t AS of, u AS before, v system_time",
+    ),
     // Writes
     (
         "INSERT INTO t VALUES (1, -2.5, 'it''s', NULL, DEFAULT, X'00ff', ?)",
@@ -147,6 +157,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("SHOW TABLES", "="),
     ("SHOW INDEXES ON t", "SHOW INDEXES FROM t"),
     ("SHOW VIEWS", "="),
+    ("SHOW SNAPSHOTS", "="),
     ("SHOW CREATE TABLE t", "="),
     ("SHOW REGIONS t", "SHOW REGIONS FROM t"),
     ("SHOW TRAFFIC FROM t", "="),
