@@ -285,6 +285,7 @@ impl CatalogEdit {
         self.batch.delete(CATALOG_KEYSPACE, build_key(index.id));
         let mut table = table.clone();
         table.indexes.retain(|other| other.id != index.id);
+        table.drop_formulas();
         self.put_table(table)
     }
 

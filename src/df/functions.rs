@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
     AggregateUDF, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::date_trunc::DateTrunc;
 use super::errors::to_df;
 use super::integers::ExactSum;
 use super::min_max::OfGroups;
@@ -37,6 +38,7 @@ pub fn register(state: &mut SessionState) {
     ] {
         let _ = state.register_udaf(Arc::new(aggregate));
     }
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateTrunc::default())));
     let functions: [(&'static str, Plain, DataType); 8] = [
         ("to_char", to_char, DataType::Utf8),
         ("md5_bucket", bucket, DataType::Utf8),

@@ -14,7 +14,7 @@ use arrow::datatypes::{DataType, Field as ArrowField, FieldRef, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{ParamValues, ScalarValue, TableReference};
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source, source_as_provider};
-use datafusion::error::Result as DfResult;
+use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::memory_pool::FairSpillPool;
@@ -22,7 +22,8 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{
-    AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource as DfTableSource, WindowUDF,
+    AggregateUDF, Expr, Filter, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource as DfTableSource,
+    WindowUDF,
 };
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
@@ -35,20 +36,22 @@ use sqlparser::ast::{self, Query};
 
 use super::doubles::doubles_win;
 use super::errors::{df_error, to_df};
+use super::formula::{formula, formulas_in};
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
 use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
-use super::rewrite::{ExpressionRule, lazy_functions, plain_numbers};
+use super::rewrite::{ExpressionRule, below, lazy_functions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
 use super::{explain, extremes, functions, order, parallel, tpch};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result, sqlstate};
-use crate::plan::Predicate;
+use crate::exec::watch::CancelHandle;
+use crate::plan::{Formula, Predicate};
 use crate::store::Snapshot;
-use crate::value::Value;
+use crate::value::{ColumnType, Value};
 
 /// Keys (count) and bytes of them that a join's smaller side tells the scan of the larger one, at the most.
 const LEARNED_VALUES: usize = 10_000;
@@ -83,6 +86,38 @@ pub struct Scope<'a> {
     pub rowkeys: Vec<&'a str>,
     /// Rows that are in no table, by name; they hide tables of the same name.
     pub rows: Vec<(String, RecordBatch)>,
+}
+
+/// What a run may take.
+pub struct Limits<'a> {
+    /// Bytes of sorts, joins and groups; then they go to disk.
+    pub memory: Option<u64>,
+    /// Time, and whoever stops it.
+    pub cancel: &'a CancelHandle,
+}
+
+impl Limits<'_> {
+    /// Makes the errors of the limits tell the plan that ran into them.
+    fn follow(&self, plan: &Arc<dyn ExecutionPlan>) -> impl Fn(DataFusionError) -> Error + use<> {
+        self.cancel.plan(|| {
+            // The words only: the plan would keep its snapshot from going.
+            let brief = explain::brief(plan);
+            Arc::new(move || brief.clone())
+        });
+        let running = Arc::clone(plan);
+        move |e| {
+            let error = df_error(e);
+            if error.sqlstate() != sqlstate::OUT_OF_MEMORY {
+                return error;
+            }
+            let (plan, note) = explain::brief(&running);
+            let why = format!("{}; the plan is {plan}", error.reason().unwrap_or_default());
+            match note {
+                Some(note) => error.why(why).hint(format!("{note}; or raise memory_limit")),
+                None => error.why(why),
+            }
+        }
+    }
 }
 
 /// Plans and runs queries.
@@ -198,14 +233,11 @@ impl Planner {
     }
 
     /// Starts running a plan; gives its batches and their columns.
-    pub fn run(&self, plan: Arc<dyn ExecutionPlan>, memory: Option<u64>) -> Result<(BatchStream, SchemaRef)> {
+    pub fn run(&self, plan: Arc<dyn ExecutionPlan>, limits: &Limits<'_>) -> Result<(BatchStream, SchemaRef)> {
         let inner = plan.schema();
         let schema = output_schema(&inner);
-        let batches =
-            execute_stream(Arc::clone(&plan), self.context(memory)?).map_err(df_error)?.map_err(move |e| {
-                let e = df_error(e);
-                if e.sqlstate() == sqlstate::OUT_OF_MEMORY { with_plan(e, &plan) } else { e }
-            });
+        let failed = limits.follow(&plan);
+        let batches = execute_stream(plan, self.context(limits.memory)?).map_err(df_error)?.map_err(failed);
         if Arc::ptr_eq(&schema, &inner) {
             return Ok((Box::pin(batches), schema));
         }
@@ -217,20 +249,28 @@ impl Planner {
         Ok((Box::pin(batches), schema))
     }
 
-    /// The condition of a query over one table, in our own algebra: for the WHERE of an index.
-    ///
-    /// Errors: it is not simple enough to be decided for one row by itself.
-    pub fn condition(&self, query: Query, scope: &Scope<'_>) -> Result<Predicate> {
+    /// The condition of a query over one table: for the WHERE of an index.
+    pub fn condition(&self, query: Query, scope: &Scope<'_>) -> Result<Condition> {
         let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
-        let mut found = Vec::new();
-        conditions(&plan, &mut found).map_err(df_error)?;
-        let predicate = Predicate::and(found);
-        if predicate.has_opaque() {
-            return Err(Error::unsupported("this WHERE is too much for an index")
-                .why("an entry must be decided from one row's columns and literals alone")
-                .hint("use =, <, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT on columns and literals"));
-        }
-        Ok(predicate)
+        let (mut found, mut formulas) = (Vec::new(), Vec::new());
+        let source = source_of(&plan)?;
+        conditions(&plan, source.as_ref(), &mut |predicate, expr| {
+            found.push(predicate);
+            if let (Some(source), Some(expr)) = (&source, expr) {
+                formulas.extend(formulas_in(expr, source.names()));
+            }
+        });
+        Ok(Condition { predicate: Predicate::and(found), formulas })
+    }
+
+    /// The formula that the one output of a query over one table is, and its type; `None` if it is no formula.
+    pub fn formula(&self, query: Query, scope: &Scope<'_>) -> Result<Option<(Formula, ColumnType)>> {
+        let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
+        let LogicalPlan::Projection(projection) = &plan else { return Ok(None) };
+        let (Some(source), [expr]) = (source_of(&plan)?, &projection.expr[..]) else { return Ok(None) };
+        let expr = at_scan(expr.clone(), &projection.input);
+        let found = expr.and_then(|expr| formula(&expr, source.names()));
+        Ok(found.filter(|(formula, _)| matches!(formula, Formula::Call { .. })))
     }
 
     /// All rows of a query in one batch: for the small ones a statement needs on the way.
@@ -239,42 +279,69 @@ impl Planner {
         query: Query,
         scope: &Scope<'_>,
         params: &[Value],
-        memory: Option<u64>,
+        limits: &Limits<'_>,
     ) -> Result<RecordBatch> {
         let plan = self.physical(self.plan(query, scope, params)?).await?;
         let schema = plan.schema();
-        let context = self.context(memory)?;
-        let batches = datafusion::physical_plan::collect(plan, context).await.map_err(df_error)?;
+        let context = self.context(limits.memory)?;
+        let failed = limits.follow(&plan);
+        let batches = datafusion::physical_plan::collect(plan, context).await.map_err(failed)?;
         arrow::compute::concat_batches(&schema, &batches)
             .map_err(|e| Error::internal("batches of one query differ").caused_by(e))
     }
 }
 
-/// An error that all of a plan is to blame for, with what it reads.
-fn with_plan(e: Error, plan: &Arc<dyn ExecutionPlan>) -> Error {
-    let lines = explain::explain(plan, false, false);
-    let accesses: Vec<String> =
-        lines.into_iter().filter(|line| !line.starts_with(' ') && line != "then:").collect();
-    let why = format!("{}; it reads {}", e.reason().unwrap_or_default(), accesses.join(", "));
-    e.why(why)
+/// The WHERE of an index.
+pub struct Condition {
+    /// In our own algebra.
+    pub predicate: Predicate,
+    /// What it computes, with its types.
+    pub formulas: Vec<(Formula, ColumnType)>,
 }
 
-/// What a plan filters its one table by.
-fn conditions(plan: &LogicalPlan, found: &mut Vec<Predicate>) -> DfResult<()> {
-    match plan {
-        LogicalPlan::TableScan(scan) => {
-            let provider = source_as_provider(&scan.source)?;
-            let any: &dyn std::any::Any = &*provider;
-            match any.downcast_ref::<TableSource>() {
-                Some(source) => found.extend(scan.filters.iter().map(|f| source.predicate(f))),
-                None => found.push(Predicate::Opaque(scan.table_name.to_string())),
-            }
+/// The table that a plan reads first.
+fn source_of(plan: &LogicalPlan) -> Result<Option<TableSource>> {
+    if let LogicalPlan::TableScan(scan) = plan {
+        let provider = source_as_provider(&scan.source).map_err(df_error)?;
+        let any: &dyn std::any::Any = &*provider;
+        return Ok(any.downcast_ref::<TableSource>().cloned());
+    }
+    plan.inputs().first().map_or(Ok(None), |input| source_of(input))
+}
+
+/// An expression over the output of `input`, without the projections that common parts were moved to.
+fn at_scan(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
+    match input {
+        LogicalPlan::Projection(projection) => at_scan(below(&expr, projection)?, &projection.input),
+        _ => Some(expr),
+    }
+}
+
+/// What a plan filters its one table by, in our algebra and as DataFusion has it.
+fn conditions(
+    plan: &LogicalPlan,
+    source: Option<&TableSource>,
+    see: &mut dyn FnMut(Predicate, Option<&Expr>),
+) {
+    match (plan, source) {
+        (LogicalPlan::TableScan(scan), Some(source)) => {
+            scan.filters.iter().for_each(|filter| see(source.predicate(filter), Some(filter)));
         }
-        LogicalPlan::EmptyRelation(_) => found.push(Predicate::False),
-        LogicalPlan::Filter(filter) => found.push(Predicate::Opaque(filter.predicate.to_string())),
+        (LogicalPlan::TableScan(scan), None) => see(Predicate::Opaque(scan.table_name.to_string()), None),
+        (LogicalPlan::EmptyRelation(_), _) => see(Predicate::False, None),
+        (LogicalPlan::Filter(Filter { predicate, input, .. }), _) => {
+            see(Predicate::Opaque(predicate.to_string()), at_scan(predicate.clone(), input).as_ref());
+        }
         _ => {}
     }
-    plan.inputs().into_iter().try_for_each(|input| conditions(input, found))
+    plan.inputs().into_iter().for_each(|input| conditions(input, source, see));
+}
+
+/// Errors with it: a condition of an index that our algebra cannot say.
+pub fn too_much_for_an_index() -> Error {
+    Error::unsupported("this WHERE is too much for an index")
+        .why("an entry must be decided from one row's columns and literals alone")
+        .hint("use =, <, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT on columns, formulas and literals")
 }
 
 /// Resolves the names of one statement.

@@ -66,7 +66,7 @@ fn compared(filter: &Expr, names: &FieldNames) -> Option<Template> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = filter else { return None };
     let op = comparison(*op)?;
     match (&**left, &**right) {
-        (column @ Expr::Column(_), param) => compare(column, op, param, names),
+        (column, param @ Expr::Placeholder(_)) => compare(column, op, param, names),
         (param, column) => compare(column, flipped(op), param, names),
     }
 }
@@ -79,7 +79,7 @@ fn listed(filter: &Expr, names: &FieldNames) -> Option<Template> {
 }
 
 fn compare(column: &Expr, op: CmpOp, param: &Expr, names: &FieldNames) -> Option<Template> {
-    let (Expr::Column(_), Expr::Placeholder(placeholder)) = (column, param) else { return None };
+    let Expr::Placeholder(placeholder) = param else { return None };
     let (field, ty) = names.of(column)?;
     let (param, wanted) = place(placeholder)?;
     let is_same = crate::row::arrow_type(ty) == crate::row::arrow_type(wanted);

@@ -10,27 +10,21 @@
 //! A build that is killed goes on from its last step when the database is opened again ([`resume`]). One that
 //! fails is undone, and the table is untouched.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
-use sqlparser::ast::{Expr, Ident, SetExpr};
+use sqlparser::ast::Ident;
 
 use super::Database;
-use super::ddl::{free_name, layout_warnings, new_index, new_name};
+use super::ddl::{free_name, index_layout, layout_warnings, new_index, new_name};
+use super::formulas::Formulas;
 use super::outcome::Warning;
 use super::rekey;
-use super::rows::quote;
-use crate::access::Guards;
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, CatalogEdit, build_key};
-use crate::df::query::{Moments, Scope};
-use crate::df::table::Binding;
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::bulk::{Taken, build_step, fill_step};
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyRange, Rowkey};
-use crate::plan::Predicate;
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
-use crate::sql::{CreateIndex, name_of, span_of, span_of_name};
+use crate::sql::{CreateIndex, name_of, span_of_name};
 
 /// Runs CREATE INDEX; gives its warnings.
 pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Result<Vec<Warning>> {
@@ -47,15 +41,18 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
         catalog.check_free(&name).map_err(|e| e.at(create.name.as_ref().and_then(span_of_name)))?;
         let include =
             create.include.iter().map(|ident| column(&table, ident)).collect::<Result<Vec<ColumnId>>>()?;
+        let mut table = (*table).clone();
+        let mut formulas = Formulas { db, catalog, table: &mut table };
+        let parts = formulas.of_keys(&create.keys)?;
         let filter = match (&create.filter, &create.filter_sql) {
-            (Some(filter), Some(sql)) => Some((condition(db, catalog, &table, filter)?, sql.clone())),
+            (Some(filter), Some(sql)) => Some((formulas.condition(filter)?, sql.clone())),
             _ => None,
         };
+        let layout = index_layout(&table, &create.keys, &parts)?;
         let mut edit = catalog.edit();
-        let index = new_index(&mut edit, &table, name, create.unique, &create.keys, &include, filter)?;
+        let index = new_index(&mut edit, &table, name, create.unique, layout, &include, filter);
         let warnings = layout_warnings(&table, &index.layout);
         let id = index.id;
-        let mut table = (*table).clone();
         table.indexes.push(index);
         edit.put_table(table)?;
         Ok((Some((id, warnings)), Some(edit.finish()?)))
@@ -69,19 +66,6 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
             Err(e)
         }
     }
-}
-
-/// The WHERE of an index as a predicate.
-fn condition(db: &Database, catalog: &Catalog, table: &TableDef, filter: &Expr) -> Result<Predicate> {
-    let mut query = crate::sql::parse_query(&format!("SELECT 1 FROM {}", quote(&table.name)))?;
-    if let SetExpr::Select(select) = &mut *query.body {
-        select.selection = Some(filter.clone());
-    }
-    let binding =
-        Binding { snapshot: db.store().snapshot()?, params: Arc::from([]), guards: Guards::default() };
-    let moments = &Moments::new();
-    let scope = Scope { catalog, moments, binding, rowkeys: Vec::new(), rows: Vec::new() };
-    db.planner().condition(query, &scope).map_err(|e| e.at(span_of(filter)))
 }
 
 fn column(table: &TableDef, ident: &Ident) -> Result<ColumnId> {

@@ -13,21 +13,21 @@ use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::Rule;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::exec::watch::Watch;
-use crate::key::{ColumnId, KeyLayout, LayoutError, Tail};
+use crate::key::{ColumnId, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
 use crate::schema::{
     Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, TableDef, Traffic, ViewDef,
 };
 use crate::sql::{
     AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
-    Statement, key_specs, name_of, span_of_name,
+    Statement, key_specs, name_of, rename_column, span_of_name,
 };
 use crate::value::Value;
 
 /// Column families of a table at the most (seed: MapR-DB's limit).
 const FAMILIES_MAX: usize = 64;
 /// Columns of a table at the most.
-const COLUMNS_MAX: usize = 4096;
+pub const COLUMNS_MAX: usize = 4096;
 /// Bytes of a name at the most.
 const NAME_BYTES_MAX: usize = 128;
 
@@ -170,7 +170,9 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
             None => free_name(catalog, &table, &unique.keys),
         };
         catalog.check_free(&index_name)?;
-        let index = new_index(&mut edit, &table, index_name, true, &unique.keys, &[], None)?;
+        let formulas = vec![None; unique.keys.len()];
+        let layout = index_layout(&table, &unique.keys, &formulas)?;
+        let index = new_index(&mut edit, &table, index_name, true, layout, &[], None);
         warnings.extend(layout_warnings(&table, &index.layout));
         table.indexes.push(IndexDef { state: IndexState::Ready, ..index });
     }
@@ -180,7 +182,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
 
 /// What key expressions can name.
 fn key_columns(columns: &[Column]) -> Vec<KeyColumn<'_>> {
-    let live = columns.iter().enumerate().filter(|(_, c)| !c.dropped);
+    let live = columns.iter().enumerate().filter(|(_, c)| !c.dropped && c.formula.is_none());
     live.map(|(i, c)| (c.name.as_str(), ColumnId(i as u16), c.ty)).collect()
 }
 
@@ -203,9 +205,20 @@ pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
     warnings.map(|w| Warning { code: code(w.concern), what: w.what, why: w.why, hint: w.hint }).collect()
 }
 
-/// A layout for an index of `table`.
-pub fn index_layout(table: &TableDef, keys: &[KeyExpr]) -> Result<KeyLayout> {
-    let specs = key_specs(keys, &key_columns(&table.columns))?;
+/// A layout for an index of `table`. `formulas`: the hidden columns behind keys that are none of the forms.
+pub fn index_layout(table: &TableDef, keys: &[KeyExpr], formulas: &[Option<ColumnId>]) -> Result<KeyLayout> {
+    let columns = key_columns(&table.columns);
+    let mut specs = Vec::with_capacity(keys.len());
+    for (key, formula) in keys.iter().zip(formulas) {
+        match formula {
+            Some(id) => specs.push(PartSpec {
+                transform: Transform::Column(*id),
+                descending: key.descending,
+                sql: table.column_name(*id).to_owned(),
+            }),
+            None => specs.extend(key_specs(std::slice::from_ref(key), &columns)?),
+        }
+    }
     layout(specs, keys, &table.columns, Tail::Pointer)
 }
 
@@ -225,17 +238,16 @@ pub fn new_index(
     table: &TableDef,
     name: String,
     unique: bool,
-    keys: &[KeyExpr],
+    layout: KeyLayout,
     include: &[ColumnId],
     filter: Option<(crate::plan::Predicate, String)>,
-) -> Result<IndexDef> {
-    let layout = index_layout(table, keys)?;
+) -> IndexDef {
     let mut include: Vec<ColumnId> = include.to_vec();
     include.retain(|id| !layout.undoable().contains(id) && !table.key.undoable().contains(id));
     include.sort_unstable();
     include.dedup();
     let (filter, filter_sql) = filter.unzip();
-    Ok(IndexDef {
+    IndexDef {
         id: edit.new_index_id(),
         name,
         unique,
@@ -246,7 +258,7 @@ pub fn new_index(
         filter_sql,
         state: IndexState::Building,
         keyspace: edit.new_keyspace(),
-    })
+    }
 }
 
 /// `table_column_key`, with a number behind it if that is taken.
@@ -395,6 +407,7 @@ fn column(def: &ColumnDef, family: FamilyId) -> Result<Column> {
         identity: def.identity.map(|i| Identity { always: i.always, start: i.start, increment: i.increment }),
         family,
         dropped: false,
+        formula: None,
     })
 }
 
@@ -492,6 +505,7 @@ fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<
                 )
                 .at(span_of_name(from)));
             }
+            rewrite(&mut table, |sql| rename_column(sql, &name_of(from), &to_name))?;
             table.columns[usize::from(id.0)].name = to_name;
         }
         AlterTableOp::RenameTable { to } => {
@@ -508,6 +522,22 @@ fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<
     finish(edit, warnings)
 }
 
+/// Changes every expression that a table keeps as it was written.
+fn rewrite(table: &mut TableDef, sql: impl Fn(&str) -> Result<String>) -> Result<()> {
+    table.key.rewrite(&sql)?;
+    for index in &mut table.indexes {
+        index.layout.rewrite(&sql)?;
+        if let Some(filter) = &mut index.filter_sql {
+            *filter = sql(filter)?;
+        }
+    }
+    let formulas = table.columns.iter_mut().filter(|c| c.formula.is_some() && !c.dropped);
+    for column in formulas {
+        column.name = sql(&column.name)?;
+    }
+    Ok(())
+}
+
 fn no_column(table: &TableDef, name: &Ident) -> Error {
     Error::invalid(format!("table \"{}\" has no column \"{}\"", table.name, name_of(name)))
         .state(sqlstate::UNDEFINED_COLUMN)
@@ -520,11 +550,11 @@ fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
     } else if !table.checks.is_empty() {
         Some(format!("perhaps check \"{}\"", table.checks[0].name))
     } else {
-        let uses = |i: &&IndexDef| {
-            let filter =
-                i.filter.as_ref().is_some_and(|f| f.fields().contains(&crate::plan::Field::Column(id)));
-            i.layout.columns().contains(&id) || i.include.contains(&id) || filter
+        let of = |used: ColumnId| {
+            let formula = table.column(used).formula.as_ref();
+            used == id || formula.is_some_and(|formula| formula.columns().contains(&id))
         };
+        let uses = |i: &&IndexDef| i.inputs().any(of) || i.include.contains(&id);
         table.indexes.iter().find(uses).map(|i| format!("index \"{}\"", i.name))
     };
     match user {

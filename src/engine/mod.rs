@@ -13,6 +13,7 @@ mod copy;
 mod ddl;
 mod design;
 mod dump;
+mod formulas;
 mod moments;
 mod native;
 mod outcome;

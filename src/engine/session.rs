@@ -166,10 +166,13 @@ impl Session {
     fn run_kept(&self, kept: &KeptPlan, view: &View, query: &Keyed) -> Result<Option<Outcome>> {
         let (schema, source) = match kept.plan.bind(&view.binding(Arc::clone(&query.params)))? {
             None => return Ok(None),
-            Some(Run::Scan(scan)) => (kept.plan.schema(), Source::Scan(scan)),
+            Some(Run::Scan(scan)) => {
+                self.watch.cancel.plan(|| scan.plan_text());
+                (kept.plan.schema(), Source::Scan(scan))
+            }
             Some(Run::Plan(plan)) => {
                 let _threads = self.db.0.runtime.enter();
-                let (batches, schema) = self.db.planner().run(plan, self.settings.memory_limit)?;
+                let (batches, schema) = self.db.planner().run(plan, &view.limits())?;
                 (schema, Source::Batches(batches))
             }
         };
@@ -385,7 +388,11 @@ impl Session {
     async fn explain(&mut self, stmt: &sql::Explain, params: &[Value]) -> Result<Outcome> {
         let view = self.view()?;
         let Some(query) = write::explained_query(&view, &stmt.statement)? else {
-            return self.text_outcome("EXPLAIN", "plan", vec![format!("Put {}", stmt.sql)]);
+            return self.text_outcome(
+                "EXPLAIN",
+                "plan",
+                vec![write::explained_rows(&view, &stmt.statement)?],
+            );
         };
         let (query, mut rowkeys) = view.prepare(query)?;
         if matches!(*stmt.statement, Statement::Update(_) | Statement::Delete(_)) {
@@ -400,7 +407,7 @@ impl Session {
                     .why("it would have to write")
                     .hint("EXPLAIN shows the plan without running it"));
             }
-            let (mut stream, _) = planner.run(Arc::clone(&plan), view.settings.memory_limit)?;
+            let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;
             while stream.try_next().await?.is_some() {}
         }
         let lines = match stmt.json {

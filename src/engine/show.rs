@@ -118,7 +118,7 @@ fn statistics(view: &View, name: &Ident) -> Result<RecordBatch> {
         |cells: [String; 5]| columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));
     push(["rows".into(), String::new(), found.rows.to_string(), String::new(), String::new()]);
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
-    for (id, column) in found.columns.iter().filter(|(id, _)| table.live_columns().any(|(c, _)| c == *id)) {
+    for (id, column) in found.columns.iter().filter(|(id, _)| !table.column(*id).dropped) {
         let common =
             column.common.iter().take(5).map(|(value, share)| format!("{value} ({})", percent(*share)));
         let bounds = match &column.bounds[..] {

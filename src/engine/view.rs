@@ -13,7 +13,7 @@ use super::plans::{KeptPlan, Keyed, Known};
 use super::settings::Settings;
 use crate::catalog::{Catalog, Relation};
 use crate::df::plan::{Plan, Run};
-use crate::df::query::{BatchStream, Moments, Scope};
+use crate::df::query::{BatchStream, Limits, Moments, Scope};
 use crate::df::table::Binding;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::Watch;
@@ -64,6 +64,11 @@ impl View {
         Scope { catalog: &self.catalog, moments, binding, rowkeys, rows }
     }
 
+    /// What a run may take.
+    pub fn limits(&self) -> Limits<'_> {
+        Limits { memory: self.settings.memory_limit, cancel: &self.watch.cancel }
+    }
+
     /// A query's rows, all at once.
     pub async fn select(&self, query: Query, params: &[Value]) -> Result<RecordBatch> {
         self.select_from(query, Vec::new(), params).await
@@ -78,7 +83,7 @@ impl View {
     ) -> Result<RecordBatch> {
         let (query, rowkeys) = self.prepare(query)?;
         let scope = self.scope(rowkeys, rows);
-        self.db.planner().collect(query, &scope, params, self.settings.memory_limit).await
+        self.db.planner().collect(query, &scope, params, &self.limits()).await
     }
 
     /// A query in which every table has its rowkey as a column of this name; its plan is kept, as those of
@@ -94,7 +99,7 @@ impl View {
         let (query, mut rowkeys) = self.prepare(query)?;
         rowkeys.push(name);
         let scope = self.scope(rowkeys, Vec::new());
-        self.db.planner().collect(query, &scope, params, self.settings.memory_limit).await
+        self.db.planner().collect(query, &scope, params, &self.limits()).await
     }
 
     /// The rows of a query by its plan, if one is kept that suits; remembers the query, if not.
@@ -112,7 +117,7 @@ impl View {
                 std::iter::from_fn(next).collect::<Result<_>>()?
             }
             Some(Run::Plan(plan)) => {
-                let (batches, _) = self.db.planner().run(plan, self.settings.memory_limit)?;
+                let (batches, _) = self.db.planner().run(plan, &self.limits())?;
                 batches.try_collect().await?
             }
         };
@@ -125,7 +130,7 @@ impl View {
         let (query, rowkeys) = self.prepare(query)?;
         let planner = self.db.planner();
         let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
-        planner.run(planner.physical(plan).await?, self.settings.memory_limit)
+        planner.run(planner.physical(plan).await?, &self.limits())
     }
 
     /// What is known of a query; of a new one, from now on, that it has been seen.

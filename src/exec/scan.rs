@@ -16,6 +16,7 @@ pub use super::pieces::PIECES;
 use super::view::{Found, Scratch, Sources, View, entry_view};
 pub use super::view::{field_type, key_value};
 use super::walk::{Side, Visited, Walk};
+use super::watch::PlanText;
 use crate::access::{Access, Method, Path, Source, describe, refused};
 use crate::error::{Error, Result};
 use crate::index::open_entry;
@@ -144,8 +145,8 @@ impl Scan {
         let position = match &spec.access.method {
             Method::Empty | Method::Get(_) => Position::Keys(0),
             method @ Method::Scan { .. } => Position::Walk(Box::new(Walk::new(method, keyspace))),
-            Method::Gather { set, branches, direction } => {
-                Position::Gather(Box::new(Gather::new(&spec, *set, branches, *direction)))
+            Method::Gather { set, branches, direction, covering } => {
+                Position::Gather(Box::new(Gather::new(&spec, *set, branches, *direction, *covering)))
             }
         };
         Scan {
@@ -195,13 +196,19 @@ impl Scan {
         Ok(part == 0)
     }
 
+    /// Its line of EXPLAIN, when it is asked for.
+    pub fn plan_text(&self) -> PlanText {
+        let spec = Arc::clone(&self.spec);
+        Arc::new(move || (describe(spec.source(), &spec.access, None, false).to_string(), None))
+    }
+
     fn check_gets(&self) -> Result<()> {
         let Some(max) = self.gets_max else { return Ok(()) };
         let done = self.counters.gets.load(Ordering::Relaxed) + self.counters.fetched.load(Ordering::Relaxed);
         if done <= max {
             return Ok(());
         }
-        let plan = describe(self.spec.source(), &self.spec.access, None, false).to_string();
+        let (plan, _) = self.plan_text()();
         let error = refused(&format!("the statement made {done} GETs"), "max_gets", max, &plan);
         Err(error.hint("include the wanted columns in the index, narrow the WHERE, or RESET max_gets"))
     }
@@ -461,6 +468,7 @@ impl<'a> Pull<'a> {
         let mut view = View::of_row(self.spec, sources, key, scratch);
         view.packed = default.as_deref().map(PackedRow::new).transpose()?;
         view.others = &others;
+        view.compute()?;
         if passes(&self.spec.access.filter, &view)? {
             out.append(self.spec, &view)?;
         }

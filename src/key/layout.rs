@@ -73,10 +73,21 @@ impl KeyLayout {
         entropy: u64,
         out: &mut Vec<u8>,
     ) -> Result<(), KeyError> {
-        let start = out.len();
         let value = |c: ColumnId| row.get(usize::from(c.0)).map_or(ValueRef::Null, Value::as_ref);
+        self.encode_values(&value, names, entropy, out)
+    }
+
+    /// Like [`KeyLayout::encode`], the value of each column coming from `value`.
+    pub fn encode_values<'v, 'n>(
+        &self,
+        value: &dyn Fn(ColumnId) -> ValueRef<'v>,
+        names: &dyn Fn(ColumnId) -> &'n str,
+        entropy: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), KeyError> {
+        let start = out.len();
         for part in &self.parts {
-            if let Err(error) = part.put(&value, Some(entropy), out) {
+            if let Err(error) = part.put(value, Some(entropy), out) {
                 out.truncate(start);
                 let name = error.column.map_or(error.name, |c| names(c).to_owned());
                 return Err(KeyError { name, ..error });
@@ -159,6 +170,14 @@ impl KeyLayout {
             }
         }
         all
+    }
+
+    /// Changes how the parts are written, when a column gets another name.
+    pub fn rewrite<E>(&mut self, mut sql: impl FnMut(&str) -> Result<String, E>) -> Result<(), E> {
+        for part in &mut self.parts {
+            part.sql = sql(&part.sql)?;
+        }
+        Ok(())
     }
 
     /// The layout as it was written: `lpad(id, 6), ts DESC`.

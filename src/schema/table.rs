@@ -6,6 +6,7 @@ use super::index::{IndexDef, IndexId};
 use super::rekey::Rekey;
 use super::traffic::{Access, Traffic};
 use crate::key::{ColumnId, ColumnInfo, KeyLayout, Rowkey};
+use crate::plan::Formula;
 pub use crate::row::Compression;
 use crate::store::KeyspaceId;
 use crate::value::ColumnType;
@@ -65,6 +66,9 @@ pub struct Column {
     pub family: FamilyId,
     /// Dropped: its id stays taken, nothing else of it shows.
     pub dropped: bool,
+    /// Hidden and not stored: what an index computes from the row. Its id is free again when it is dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub formula: Option<Formula>,
 }
 
 impl Column {
@@ -129,9 +133,56 @@ impl TableDef {
         self.live_columns().find(|(_, c)| c.name == name).map(|(id, _)| id)
     }
 
-    /// Columns that are not dropped, in order.
+    /// The table's own columns that are not dropped, in order.
     pub fn live_columns(&self) -> impl Iterator<Item = (ColumnId, &Column)> {
-        self.columns.iter().enumerate().filter(|(_, c)| !c.dropped).map(|(i, c)| (ColumnId(i as u16), c))
+        self.all_columns().filter(|(_, c)| !c.dropped && c.formula.is_none())
+    }
+
+    /// The hidden columns that its indexes compute, with their formulas.
+    pub fn formulas(&self) -> impl Iterator<Item = (ColumnId, &Formula)> {
+        let live = self.all_columns().filter(|(_, c)| !c.dropped);
+        live.filter_map(|(id, c)| Some((id, c.formula.as_ref()?)))
+    }
+
+    fn all_columns(&self) -> impl Iterator<Item = (ColumnId, &Column)> {
+        self.columns.iter().enumerate().map(|(i, c)| (ColumnId(i as u16), c))
+    }
+
+    /// The column that `formula`, of type `ty` and shown as `sql`, computes; a new one, if no index has it so far.
+    pub fn formula_column(&mut self, formula: Formula, ty: ColumnType, sql: String) -> ColumnId {
+        if let Some((id, _)) = self.formulas().find(|(_, known)| **known == formula) {
+            return id;
+        }
+        let column = Column {
+            name: sql,
+            ty,
+            nullable: true,
+            max_len: None,
+            default: None,
+            identity: None,
+            family: FamilyId::DEFAULT,
+            dropped: false,
+            formula: Some(formula),
+        };
+        let free = self.all_columns().find(|(_, c)| c.dropped && c.formula.is_some()).map(|(id, _)| id);
+        match free {
+            Some(id) => {
+                self.columns[usize::from(id.0)] = column;
+                id
+            }
+            None => {
+                self.columns.push(column);
+                ColumnId(self.columns.len() as u16 - 1)
+            }
+        }
+    }
+
+    /// Drops the formulas that no index has any more.
+    pub fn drop_formulas(&mut self) {
+        let used: Vec<ColumnId> = self.indexes.iter().flat_map(IndexDef::inputs).collect();
+        for (at, column) in self.columns.iter_mut().enumerate().filter(|(_, c)| c.formula.is_some()) {
+            column.dropped = !used.contains(&ColumnId(at as u16));
+        }
     }
 
     /// Name of a column.

@@ -385,8 +385,6 @@ pub struct Explain {
     pub json: bool,
     /// A query, INSERT, UPDATE, DELETE or EXECUTE.
     pub statement: Box<Statement>,
-    /// Text of `statement`, as written.
-    pub sql: String,
 }
 
 /// `PREPARE name [(types)] AS statement`

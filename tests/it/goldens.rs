@@ -125,6 +125,11 @@ fn firsts() {
 }
 
 #[test]
+fn formulas() {
+    script("formulas");
+}
+
+#[test]
 fn functions() {
     script("functions");
 }

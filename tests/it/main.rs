@@ -11,6 +11,7 @@ mod damage;
 mod dice;
 mod examples;
 mod faults;
+mod formulas;
 mod fuzz;
 mod goldens;
 mod hostile;

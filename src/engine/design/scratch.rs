@@ -106,7 +106,7 @@ impl Scratch {
         let scope = here.scope(rowkeys, Vec::new());
         let planner = self.db.planner();
         let plan = planner.physical(planner.plan(query, &scope, params)?).await?;
-        let (mut stream, _) = planner.run(Arc::clone(&plan), view.settings.memory_limit)?;
+        let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;
         while stream.try_next().await?.is_some() {
             view.watch.cancel.check()?;
         }

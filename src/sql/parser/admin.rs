@@ -31,8 +31,8 @@ impl Parser<'_> {
                 break;
             }
         }
-        let (statement, sql) = self.inner_statement("EXPLAIN")?;
-        Ok(Statement::Explain(Box::new(Explain { verbose, analyze, json, statement, sql })))
+        let (statement, _) = self.inner_statement("EXPLAIN")?;
+        Ok(Statement::Explain(Box::new(Explain { verbose, analyze, json, statement })))
     }
 
     /// `(ANALYZE, ...` and not `(SELECT ...`.

@@ -20,10 +20,13 @@ use rowkeydb::value::ColumnType;
 use rowkeydb::{Database, Error, Session, Value};
 
 use relation::{Cond, Query, Relation, Sql, same_rows};
-use values::{TYPES, forms, pool, tame};
+use values::{Compute, TYPES, forms, formulas, pool, tame};
 
 /// Columns of every table; the first one or two are its key.
 const COLUMNS: usize = 5;
+
+/// Columns behind those that are computed from them, at the most.
+const FORMULAS: usize = 2;
 
 /// A value for each column.
 type Seeds = [u8; COLUMNS];
@@ -33,6 +36,8 @@ struct Case {
     /// Type and form of each column; a form counts for key columns only.
     columns: [(u8, u8); COLUMNS],
     key_columns: usize,
+    /// Column and form of what queries and indexes compute.
+    formulas: [(u8, u8); FORMULAS],
     /// Columns behind the key that may be NULL, a bit for each.
     nullable: u8,
     /// Columns behind the key in a second family, a bit for each.
@@ -93,8 +98,10 @@ const UNIQUE: &str = "23505";
 
 /// The same database in plain vectors.
 struct Model {
-    /// Its rows are filled in for each question.
+    /// Its rows are filled in for each question. Formulas are columns behind the others.
     table: Relation,
+    /// The column each formula is computed from, and how.
+    formulas: Vec<(usize, Compute)>,
     key_columns: usize,
     nullable: u8,
     pools: Vec<Vec<Value>>,
@@ -113,7 +120,16 @@ struct Built {
 
 impl Model {
     fn row(&self, seeds: &Seeds) -> Vec<Value> {
-        (0..COLUMNS).map(|c| self.value(c, seeds[c])).collect()
+        let mut row: Vec<Value> = (0..COLUMNS).map(|c| self.value(c, seeds[c])).collect();
+        self.compute(&mut row);
+        row
+    }
+
+    /// Computes the formulas of a row.
+    fn compute(&self, row: &mut Vec<Value>) {
+        row.truncate(COLUMNS);
+        let computed: Vec<Value> = self.formulas.iter().map(|(of, compute)| compute(&row[*of])).collect();
+        row.extend(computed);
     }
 
     fn value(&self, column: usize, seed: u8) -> Value {
@@ -158,7 +174,8 @@ impl Model {
     }
 
     /// The rows as they are after a statement, if they may be so.
-    fn settled(&self, rows: Rows, affected: u64) -> Verdict {
+    fn settled(&self, mut rows: Rows, affected: u64) -> Verdict {
+        rows.values_mut().for_each(|row| self.compute(row));
         if rows.values().any(|row| self.rival(&rows, row).is_some()) {
             return Err(UNIQUE);
         }
@@ -446,12 +463,13 @@ impl Run {
         let mut parts = Vec::new();
         let mut columns = Vec::new();
         for (c, form) in &index.parts {
-            let c = usize::from(*c) % COLUMNS;
+            let c = usize::from(*c) % names.len();
             if columns.contains(&c) {
                 continue;
             }
             columns.push(c);
-            parts.push(form_of(self.model.table.columns[c].1, *form, index.unique).replace("{}", &names[c]));
+            let plain = index.unique || c >= COLUMNS;
+            parts.push(form_of(self.model.table.columns[c].1, *form, plain).replace("{}", &names[c]));
         }
         let name = format!("i{n}");
         let unique = if index.unique { "UNIQUE " } else { "" };
@@ -491,9 +509,11 @@ impl Run {
         let text = format!("SELECT {}, rowkey FROM t", names.join(", "));
         let (rows, _, columns) =
             self.execute(&Sql { text: text.clone(), params: vec![] }).map_err(|e| format!("{text}\n{e}"))?;
-        let plain: Vec<Vec<Value>> = rows.iter().map(|row| row[..COLUMNS].to_vec()).collect();
+        let plain: Vec<Vec<Value>> = rows.iter().map(|row| row[..names.len()].to_vec()).collect();
         let expected: Vec<Vec<Value>> = self.model.rows.values().cloned().collect();
         same_rows(&plain, &expected).map_err(|e| format!("the table: {e}"))?;
+        let types = columns.into_iter().map(|(_, ty)| ty);
+        let columns = names.into_iter().chain(["rowkey".to_owned()]).zip(types).collect();
         Ok(Relation { name: "t".into(), columns, rows })
     }
 
@@ -520,7 +540,12 @@ impl Run {
         if count != [[Value::Int(expected.len() as i64)]] {
             return Err(format!("count(*) of {name} is {count:?}, not {}", expected.len()));
         }
-        Ok(Relation { name, columns, rows })
+        // Here it is a name.
+        let quoted = |(column, ty): (String, ColumnType)| match column.contains(' ') || column.contains('(') {
+            true => (format!("\"{column}\""), ty),
+            false => (column, ty),
+        };
+        Ok(Relation { name, columns: columns.into_iter().map(quoted).collect(), rows })
     }
 
     /// Asks for the plan that is chosen, and by one that a hint wants, another one each time.
@@ -579,15 +604,11 @@ impl Run {
     }
 }
 
-/// A form for a column; a UNIQUE index takes the ones that keep values apart.
-fn form_of(ty: ColumnType, form: u8, unique: bool) -> &'static str {
+/// A form for a column; a `plain` one keeps values apart.
+fn form_of(ty: ColumnType, form: u8, plain: bool) -> &'static str {
     let (any, some) = forms(ty);
     let n = usize::from(form);
-    if unique {
-        any[n % 2]
-    } else {
-        any.iter().chain(some).nth(n % (any.len() + some.len())).unwrap_or(&"{}")
-    }
+    if plain { any[n % 2] } else { any.iter().chain(some).nth(n % (any.len() + some.len())).unwrap_or(&"{}") }
 }
 
 fn run(case: &Case) -> Check {
@@ -595,14 +616,27 @@ fn run(case: &Case) -> Check {
 }
 
 fn run_logged(case: &Case) -> Result<(), (Vec<String>, String)> {
-    let columns: Vec<(String, ColumnType)> = (0..COLUMNS)
+    let mut columns: Vec<(String, ColumnType)> = (0..COLUMNS)
         .map(|c| {
             let letter = if c < case.key_columns { "k" } else { "v" };
             (format!("{letter}{c}"), TYPES[usize::from(case.columns[c].0) % TYPES.len()])
         })
         .collect();
     let pools = columns.iter().map(|(_, ty)| if case.wild { pool(*ty) } else { tame(*ty) }).collect();
+    let mut computed = Vec::new();
+    for (of, form) in case.formulas {
+        let of = usize::from(of) % COLUMNS;
+        let known = formulas(columns[of].1);
+        if let Some((sql, ty, compute)) = known.get(usize::from(form) % known.len().max(1)) {
+            let sql = sql.replace("{}", &columns[of].0);
+            if columns.iter().all(|(name, _)| *name != sql) {
+                columns.push((sql, *ty));
+                computed.push((of, *compute));
+            }
+        }
+    }
     let model = Model {
+        formulas: computed,
         table: Relation { name: "t".into(), columns, rows: Vec::new() },
         key_columns: case.key_columns,
         nullable: case.nullable,
@@ -637,7 +671,7 @@ fn steps(case: &Case, run: &mut Run) -> Check {
 
 fn create_table(case: &Case, table: &Relation) -> String {
     let mut sql = "CREATE TABLE t (".to_owned();
-    for (c, (name, ty)) in table.columns.iter().enumerate() {
+    for (c, (name, ty)) in table.columns[..COLUMNS].iter().enumerate() {
         let null = if case.nullable >> c & 1 == 1 { "" } else { " NOT NULL" };
         sql.push_str(&format!("{name} {ty}{null}, "));
     }
@@ -781,14 +815,22 @@ fn any_query() -> impl Strategy<Value = Query> {
 
 fn any_case() -> impl Strategy<Value = Case> {
     (
-        (any::<[(u8, u8); COLUMNS]>(), 1usize..3, any::<u8>(), any::<u8>(), any::<bool>()),
+        (
+            any::<[(u8, u8); COLUMNS]>(),
+            1usize..3,
+            any::<[(u8, u8); FORMULAS]>(),
+            any::<u8>(),
+            any::<u8>(),
+            any::<bool>(),
+        ),
         prop::collection::vec(any_index(), 1..4),
         prop::collection::vec(any::<Seeds>(), 0..40),
         prop::collection::vec(any_write(), 0..8),
         prop::collection::vec(any_query(), 1..queries_max()),
     )
-        .prop_map(|((columns, key_columns, nullable, family, wild), indexes, rows, writes, queries)| {
-            Case { columns, key_columns, nullable, family, wild, indexes, rows, writes, queries }
+        .prop_map(|(table, indexes, rows, writes, queries)| {
+            let (columns, key_columns, formulas, nullable, family, wild) = table;
+            Case { columns, key_columns, formulas, nullable, family, wild, indexes, rows, writes, queries }
         })
 }
 
