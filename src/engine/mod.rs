@@ -36,14 +36,14 @@ pub use outcome::{Outcome, OutputColumn, RowStream, Warning};
 pub use session::Session;
 
 pub use crate::exec::watch::{CancelHandle, OnProgress, Progress};
-pub use crate::store::Durability;
+pub use crate::store::{Durability, Engine};
 
 use crate::catalog::Catalog;
 use crate::df::query::Planner;
 use crate::error::{Error, Result};
 use crate::exec::trace::show_mutation;
 use crate::exec::watch::Watch;
-use crate::store::{EmbeddedOptions, EmbeddedStore, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
+use crate::store::{self, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
 use plans::Plans;
 use runtime::Runtime;
 use turns::Turns;
@@ -53,6 +53,9 @@ use turns::Turns;
 pub struct Options {
     /// When a commit counts as done.
     pub durability: Durability,
+    /// What keeps a new database on the disk; of one that is there, what it must be. `None`: whatever it is, and
+    /// the default for a new one.
+    pub engine: Option<Engine>,
 }
 
 /// An open database. Clones share it; the last one closes it.
@@ -68,6 +71,7 @@ struct Shared {
     runtime: Runtime,
     turns: Arc<Turns>,
     path: Option<PathBuf>,
+    engine: Option<Engine>,
 }
 
 impl std::fmt::Debug for Database {
@@ -91,8 +95,8 @@ impl Database {
     /// Opens the database in the directory `path` with options.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Database> {
         let path = path.as_ref();
-        let store = EmbeddedStore::open(path, EmbeddedOptions { durability: options.durability })?;
-        Database::over(Box::new(store), Some(path.to_owned()))
+        let (store, engine) = store::open(path, options.engine, options.durability)?;
+        Database::over(store, Some((path.to_owned(), engine)))
     }
 
     /// A new database in memory, gone with its last clone.
@@ -113,8 +117,9 @@ impl Database {
         mutations.iter().map(|mutation| show_mutation(&tables, mutation)).collect()
     }
 
-    fn over(store: Box<dyn Store>, path: Option<PathBuf>) -> Result<Database> {
+    fn over(store: Box<dyn Store>, kept: Option<(PathBuf, Engine)>) -> Result<Database> {
         let catalog = Catalog::load(&*store.snapshot()?.reader()?)?;
+        let (path, engine) = kept.unzip();
         let db = Database(Arc::new(Shared {
             store,
             catalog: RwLock::new(Arc::new(catalog)),
@@ -123,23 +128,34 @@ impl Database {
             runtime: Runtime::start()?,
             turns: Arc::default(),
             path,
+            engine,
         }));
         build::resume(&db);
         Ok(db)
     }
 
-    /// Copies everything committed now into a new directory, which is then a database; gives the number of
-    /// entries. Readers and writers go on meanwhile.
+    /// Copies everything committed now into a new directory, which is then a database of the same engine; gives the
+    /// number of entries. Readers and writers go on meanwhile.
     ///
     /// Errors: there is something at `to` already; the disk refuses; `Corrupt`, naming the entry, when this
     /// database is damaged. Nothing is at `to` then.
     pub fn backup(&self, to: impl AsRef<Path>) -> Result<u64> {
-        backup::backup(self, to.as_ref(), &Watch::default())
+        backup::backup(self, to.as_ref(), self.engine(), &Watch::default())
+    }
+
+    /// As [`Database::backup`], into a database of the engine named.
+    pub fn backup_into(&self, to: impl AsRef<Path>, engine: Engine) -> Result<u64> {
+        backup::backup(self, to.as_ref(), Some(engine), &Watch::default())
     }
 
     /// Writes an SQL script that makes this database again: tables, rows, index tables and views of one moment.
     pub fn dump(&self, out: &mut dyn Write) -> Result<()> {
         dump::dump(self, out)
+    }
+
+    /// What keeps it on the disk; `None` in memory.
+    pub fn engine(&self) -> Option<Engine> {
+        self.0.engine
     }
 
     /// Where it lies; `None` in memory.

@@ -12,9 +12,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use rowkeydb::store::{FailingStore, Fuse, MemoryStore};
-use rowkeydb::{Database, Row};
+use rowkeydb::{Database, Engine, Row};
 
 use crate::dice::{Dice, setting};
+use crate::engines;
 
 /// Every kind of index, two families, an identity.
 const SCHEMA: &str = "
@@ -251,6 +252,15 @@ fn statement(dice: &mut Dice, csv: &Path, next: &mut usize) -> String {
 
 #[test]
 fn killed_at_any_moment_it_has_done_what_it_acknowledged_and_nothing_by_halves() {
+    killed_at_any_moment(Engine::Lmdb);
+}
+
+#[test]
+fn killed_at_any_moment_the_lsm_engine_has_too() {
+    killed_at_any_moment(Engine::Lsm);
+}
+
+fn killed_at_any_moment(engine: Engine) {
     let (kills, seed) = (setting("CRASH_KILLS", 6), setting("CRASH_SEED", 1));
     let directory = tempfile::tempdir().unwrap();
     let (path, csv) = (directory.path().join("shop"), directory.path().join("side.csv"));
@@ -259,7 +269,7 @@ fn killed_at_any_moment_it_has_done_what_it_acknowledged_and_nothing_by_halves()
     // The same statements over a database that nobody kills.
     let twin = Database::in_memory().unwrap();
     run(&twin, SCHEMA);
-    run(&Database::open(&path).unwrap(), SCHEMA);
+    run(&engines::open(&path, engine), SCHEMA);
     let (mut acknowledged, mut unacknowledged, mut next) = (0, 0, 0);
     for kill in 0..kills {
         let mut dice = Dice::new(seed, kill);
@@ -296,7 +306,7 @@ fn killed_at_any_moment_it_has_done_what_it_acknowledged_and_nothing_by_halves()
         }
     }
     println!(
-        "{kills} kills, {acknowledged} statements acknowledged, {unacknowledged} done but not yet; seed {seed}"
+        "{engine}: {kills} kills, {acknowledged} statements acknowledged, {unacknowledged} done but not yet; seed {seed}"
     );
 }
 
@@ -324,10 +334,14 @@ fn a_builder_to_be_killed() {
 
 #[test]
 fn an_index_that_is_built_under_a_writer_survives_kills() {
+    Engine::ALL.into_iter().for_each(built_under_a_writer);
+}
+
+fn built_under_a_writer(engine: Engine) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("db");
     {
-        let db = Database::open(&path).unwrap();
+        let db = engines::open(&path, engine);
         db.execute("CREATE TABLE t (id INT, v INT, note TEXT, PRIMARY KEY (reverse(lpad(id, 6))))").unwrap();
         db.execute("INSERT INTO t SELECT value, value, 'note ' || value FROM generate_series(1, 10000)")
             .unwrap();
