@@ -42,18 +42,14 @@ ADVISE FOR (SELECT order_no, amount FROM orders WHERE buyer_id = 7 ORDER BY orde
            (SELECT * FROM orders WHERE order_no = 7);
 
 -- ---------------------------------------------------------------------------------------------
-\echo == The second design: spread, and cut into regions where its keys are
+\echo == A change of mind: spread, and cut into regions where its keys are, while the table is in use
 -- ---------------------------------------------------------------------------------------------
-CREATE TABLE orders2 (
-  order_no   BIGINT,
-  buyer_id   INTEGER   NOT NULL,
-  order_time TIMESTAMP NOT NULL,
-  shop       VARCHAR   NOT NULL,
-  amount     INTEGER   NOT NULL,
-  PRIMARY KEY (reverse(lpad(order_no, 6)))
-) SPLIT INTO 4;
-CREATE INDEX orders_by_buyer ON orders2 (buyer_id, order_time DESC);
-INSERT INTO orders2 SELECT * FROM orders;
-SHOW REGIONS FROM orders2;
+ALTER TABLE orders REKEY (reverse(lpad(order_no, 6)));
+ALTER TABLE orders SPLIT INTO 4;
+DROP INDEX orders_by_shop;
+CREATE INDEX orders_by_buyer ON orders (buyer_id, order_time DESC);
+SELECT rowkey, order_no, buyer_id, shop FROM orders WHERE order_no = 1234;
+SELECT order_no, amount FROM orders WHERE buyer_id = 7 ORDER BY order_time DESC LIMIT 3;
+SHOW REGIONS FROM orders;
 DESCRIBE KEY OF orders_by_buyer;
-LINT orders2;
+LINT orders;

@@ -9,7 +9,7 @@
 //! | `meta` | JSON: catalog version, next ids |
 //! | `table/<name>`, `view/<name>` | JSON of the definition |
 //! | `statistics/<table id>` | JSON of what ANALYZE found; no definition, so it does not make a version |
-//! | `build/<index id>` | JSON: how far the building of an index is |
+//! | `build/<index id>` | JSON: how far the building of an index is, or the filling of a re-keyed table |
 //! | `identity/<table id>/<column id>` | JSON number: the next value to give out |
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KeyRange};
-use crate::schema::{IndexDef, IndexId, IndexState, TableDef, TableId, TableStatistics, ViewDef};
+use crate::schema::{IndexDef, IndexId, IndexState, Rekey, TableDef, TableId, TableStatistics, ViewDef};
 use crate::store::{Direction, KeyspaceId, Reader, Recording, WriteBatch};
 use crate::suggest::with_suggestion;
 
@@ -146,6 +146,11 @@ impl Catalog {
             }
             None => Err(self.unknown(name)),
         }
+    }
+
+    /// Tables on their way to another layout, or that were when the database was left.
+    pub fn rekeyed(&self) -> impl Iterator<Item = IndexId> {
+        self.tables.values().filter_map(|table| Some(table.rekey.as_ref()?.keys.id))
     }
 
     /// Indexes that are still being built, or were when the database was left.
@@ -280,6 +285,7 @@ impl CatalogEdit {
         self.batch.delete(CATALOG_KEYSPACE, build_key(index.id));
         let mut table = table.clone();
         table.indexes.retain(|other| other.id != index.id);
+        table.drop_formulas();
         self.put_table(table)
     }
 
@@ -287,8 +293,31 @@ impl CatalogEdit {
     pub fn set_state(&mut self, table: &TableDef, index: IndexId, state: IndexState) -> Result<()> {
         self.batch.delete(CATALOG_KEYSPACE, build_key(index));
         let mut table = table.clone();
-        table.indexes.iter_mut().filter(|other| other.id == index).for_each(|index| index.state = state);
+        let kept = table.indexes.iter_mut().chain(table.rekey.as_deref_mut().map(|rekey| &mut rekey.keys));
+        kept.filter(|other| other.id == index).for_each(|index| index.state = state);
         self.put_table(table)
+    }
+
+    /// Gives up the way of a table to another layout.
+    pub fn drop_rekey(&mut self, table: &TableDef, rekey: &Rekey) -> Result<()> {
+        rekey.next.keyspaces().chain([rekey.keys.keyspace]).for_each(|keyspace| self.free_keyspace(keyspace));
+        self.batch.delete(CATALOG_KEYSPACE, build_key(rekey.keys.id));
+        self.put_table(TableDef { rekey: None, ..table.clone() })
+    }
+
+    /// Makes a table the one that it was on its way to. What ANALYZE knew of its keys is forgotten.
+    pub fn switch(&mut self, table: &TableDef, rekey: &Rekey) -> Result<()> {
+        let next: Vec<KeyspaceId> = rekey.next.keyspaces().collect();
+        table.keyspaces().filter(|keyspace| !next.contains(keyspace)).for_each(|old| self.free_keyspace(old));
+        self.batch.delete(CATALOG_KEYSPACE, build_key(rekey.keys.id));
+        self.forget_statistics(table.id);
+        self.put_table(rekey.next.clone())
+    }
+
+    fn forget_statistics(&mut self, table: TableId) {
+        if self.next.statistics.remove(&table).is_some() {
+            self.batch.delete(CATALOG_KEYSPACE, statistics_key(table));
+        }
     }
 
     /// Removes a table with everything in it.
@@ -296,15 +325,14 @@ impl CatalogEdit {
         self.batch.delete(CATALOG_KEYSPACE, table_key(name));
         if let Some(table) = self.next.tables.remove(name) {
             table.keyspaces().for_each(|keyspace| self.free_keyspace(keyspace));
-            for index in table.indexes.iter().filter(|i| i.state == IndexState::Building) {
-                self.batch.delete(CATALOG_KEYSPACE, build_key(index.id));
+            let built = table.indexes.iter().filter(|i| i.state == IndexState::Building).map(|i| i.id);
+            for id in built.chain(table.rekey.as_ref().map(|rekey| rekey.keys.id)) {
+                self.batch.delete(CATALOG_KEYSPACE, build_key(id));
             }
             for (id, _) in table.live_columns() {
                 self.batch.delete(CATALOG_KEYSPACE, identity_key(table.id, id));
             }
-            if self.next.statistics.remove(&table.id).is_some() {
-                self.batch.delete(CATALOG_KEYSPACE, statistics_key(table.id));
-            }
+            self.forget_statistics(table.id);
         }
     }
 

@@ -93,6 +93,8 @@ pub mod sqlstate {
     pub const UNIQUE: &str = "23505";
     /// A CHECK constraint that does not hold.
     pub const CHECK: &str = "23514";
+    /// More memory than the statement may take.
+    pub const OUT_OF_MEMORY: &str = "53200";
     /// A limit of the store, such as the longest key.
     pub const LIMIT: &str = "54000";
     /// A file that cannot be read or written.

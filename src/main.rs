@@ -266,7 +266,7 @@ fn heatmap(db: Option<PathBuf>, setup: &[String], statement: &str, out: &Path) -
         }
     }
     let panels = session.heatmap(statement)?;
-    std::fs::write(out, design::heatmap::html("Where the writes go", &panels))
+    std::fs::write(out, design::heatmap::html("Where the writes go", statement, &panels))
         .map_err(|e| Error::from(e).why(format!("{} cannot be written", out.display())))?;
     for panel in &panels {
         println!("{}", panel.blocks(has_color()));

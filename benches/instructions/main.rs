@@ -25,7 +25,7 @@ const TOLERANCE: f64 = 1.05;
 type Run = fn(&Database, i64) -> rowkeydb::Result<()>;
 
 /// The paths by name.
-const PATHS: [(&str, Run); 8] = [
+const PATHS: [(&str, Run); 13] = [
     ("get_prepared", |db, times| {
         each(db, times, "SELECT * FROM orders WHERE order_id = $1", |n| vec![Value::Int(n)])
     }),
@@ -43,6 +43,8 @@ const PATHS: [(&str, Run); 8] = [
         let sql = "SELECT * FROM orders WHERE buyer = $1 ORDER BY order_time DESC LIMIT 10";
         each(db, times, sql, |n| vec![Value::Int(n % (ORDERS / ORDERS_PER_BUYER))])
     }),
+    ("some_of_buyer", |db, times| each(db, times, &format!("SELECT * {SOME}"), some)),
+    ("sum_of_some", |db, times| each(db, times, &format!("SELECT count(*), sum(amount) {SOME}"), some)),
     ("covered_1000", |db, times| {
         let sql = "SELECT order_time, amount FROM orders WHERE order_time >= $1 AND order_time < $2";
         each(db, times, sql, |n| [n, n + 1_000].map(|n| Value::Timestamp(n * 1_000_000)).into())
@@ -54,7 +56,42 @@ const PATHS: [(&str, Run); 8] = [
         let mut upsert = db.prepare("UPSERT INTO orders VALUES ($1, $2, $3, $4, $5)")?;
         (0..times).try_for_each(|n| upsert.execute(&order(n, n % 7)).map(|rows| assert_eq!(rows, 1)))
     }),
+    ("insert_100_text", |db, times| {
+        let row =
+            |n: i64| format!("({n}, {}, '2024-01-01 00:00:{:02}', 'open', {}.25)", n % 7, n % 60, n % 90);
+        (0..times).try_for_each(|n| {
+            let first = ORDERS + n * 100;
+            let rows: Vec<String> = (first..first + 100).map(row).collect();
+            db.execute(&format!("INSERT INTO orders VALUES {}", rows.join(", "))).map(drop)
+        })
+    }),
+    ("update_100_text", |db, times| {
+        (0..times).try_for_each(|n| {
+            db.execute(&format!("UPDATE orders SET buyer = buyer + 1 WHERE order_id IN ({})", hundred(n)))
+                .map(drop)
+        })
+    }),
+    ("delete_100_text", |db, times| {
+        (0..times).try_for_each(|n| {
+            db.execute(&format!("DELETE FROM orders WHERE order_id IN ({})", hundred(n))).map(drop)
+        })
+    }),
 ];
+
+/// Five orders of a buyer.
+const SOME: &str = "FROM orders WHERE buyer = $1 AND order_time >= $2 AND order_time < $3";
+
+fn some(n: i64) -> Vec<Value> {
+    let buyer = n % (ORDERS / ORDERS_PER_BUYER);
+    let [from, to] = [0, 5].map(|n| Value::Timestamp((buyer * ORDERS_PER_BUYER + n) * 1_000_000));
+    vec![Value::Int(buyer), from, to]
+}
+
+/// A hundred order numbers, far from each other.
+fn hundred(n: i64) -> String {
+    let numbers: Vec<String> = (0..100).map(|i| ((n + i * 37) % ORDERS).to_string()).collect();
+    numbers.join(", ")
+}
 
 fn order(n: i64, buyer: i64) -> Vec<Value> {
     let status = ["open", "shipped", "done"][(n % 3) as usize];

@@ -23,7 +23,7 @@ pub fn run(market: &Market, race: &Race) {
     }
     for indexes in [0, 1, 3] {
         let dbs = (market.our_empty("batches", indexes), market.their_empty("batches", indexes));
-        let what = format!("INSERT of {} orders, {indexes} index tables, durable", BATCHES.0);
+        let what = format!("INSERT of {} orders, {}, durable", BATCHES.0, index_tables(indexes));
         batches(market, race, &what, (&dbs.0, &dbs.1), 0, BATCHES.0);
         drop(dbs);
         market.remove("batches");
@@ -41,6 +41,10 @@ pub fn run(market: &Market, race: &Race) {
     }
 }
 
+fn index_tables(n: usize) -> String {
+    if n == 1 { "1 index table".to_owned() } else { format!("{n} index tables") }
+}
+
 fn delete_new(market: &Market) {
     let (ours, theirs) = market.full();
     let delete = format!("DELETE FROM orders WHERE order_id >= {}", FIRST_ORDER + market.orders as i64);
@@ -50,7 +54,7 @@ fn delete_new(market: &Market) {
 
 fn load(market: &Market, race: &Race, indexes: usize) {
     race.run(
-        &format!("load from CSV, {indexes} index tables, one step"),
+        &format!("load from CSV, {}, one step", index_tables(indexes)),
         Unit::Rate(market.orders),
         |_| {
             let db = market.our_empty("load", indexes);

@@ -11,7 +11,7 @@ use super::path::{Access, Choice, Each, Method, Need, OrderBy, Path, Source};
 use super::several::several;
 use super::words::{more, note, reason, unbound};
 use crate::error::Result;
-use crate::key::KeyLayout;
+use crate::key::{ColumnId, KeyLayout};
 use crate::plan::{Field, Limits, Predicate, Ranges, Target, ranges};
 use crate::schema::{IndexDef, IndexState, TableDef};
 
@@ -227,10 +227,18 @@ fn seen_from(index: &IndexDef, need: &Need) -> Need {
     }
 }
 
-/// Fields that an index entry gives without a fetch, as the table's queries name them.
+/// Fields that an index entry gives without a fetch, or that are computed from such, as the table's queries name
+/// them.
 pub(super) fn held_fields(table: &TableDef, index: &IndexDef) -> BTreeSet<Field> {
-    let columns = index.columns().chain(table.key.undoable().iter().copied());
-    columns.map(Field::Column).chain([Field::Rowkey, Field::PrimaryRowkey]).collect()
+    fields_of(table, index.columns().chain(table.key.undoable().iter().copied()).collect())
+}
+
+/// Fields that these columns and the rowkey give.
+pub(super) fn fields_of(table: &TableDef, columns: BTreeSet<ColumnId>) -> BTreeSet<Field> {
+    let computed = table.formulas().filter(|(_, formula)| formula.columns().is_subset(&columns));
+    let computed: Vec<ColumnId> = computed.map(|(id, _)| id).collect();
+    let fields = columns.into_iter().chain(computed).map(Field::Column);
+    fields.chain([Field::Rowkey, Field::PrimaryRowkey]).collect()
 }
 
 /// Splits a filter into what an index entry can decide and the rest.

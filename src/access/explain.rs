@@ -140,14 +140,15 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
             out.reverse = Some(*direction == Direction::Reverse);
             out.merge = merge.is_some();
         }
-        Method::Gather { set, branches, direction } => {
+        Method::Gather { set, branches, direction, covering } => {
             out.class = match set {
                 SetOp::Union => "Union",
                 SetOp::Intersection => "Intersection",
             };
             out.branches = branches.iter().map(|branch| describe(source, branch, None, verbose)).collect();
             out.reverse = Some(*direction == Direction::Reverse);
-            out.fetch = Some(table.name.clone());
+            out.covering = *covering;
+            out.fetch = (!covering).then(|| table.name.clone());
         }
     }
     out.limit = limit;

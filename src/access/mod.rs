@@ -18,7 +18,7 @@ mod several;
 mod words;
 
 pub use advice::index_for;
-pub use again::choose_again;
+pub use again::{Stretch, choose_again};
 pub use choose::choose;
 pub use cost::{COST, CostModel, Statistics, rows_of};
 pub use explain::{Described, describe};

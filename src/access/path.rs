@@ -92,6 +92,8 @@ pub enum Method {
         branches: Vec<Access>,
         /// Greatest rowkey first, or last.
         direction: Direction,
+        /// The rowkey tells all that is wanted, so that no row is fetched of which an index says that it is there.
+        covering: bool,
     },
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::candidate::{candidate, order_of};
-use super::choose::{held_fields, index_walk};
+use super::choose::{fields_of, held_fields, index_walk};
 use super::cost::{COST, Sorted, Statistics, residual_share, share};
 use super::path::{Access, Method, Need, Path, SetOp};
 use crate::plan::{Field, Limits, Predicate, Ranges, Target, ranges};
@@ -159,13 +159,16 @@ impl Gather<'_> {
             Some(direction) if self.found.fan_out.is_none() => (direction, true),
             _ => (Direction::Forward, self.need.order.is_empty()),
         };
+        let from_key = fields_of(self.table, self.table.key.undoable().iter().copied().collect());
+        let covering = self.need.output.iter().chain(&filter.fields()).all(|field| from_key.contains(field));
         let entries: f64 = branches.iter().map(|branch| branch.entries).sum();
         let walked: f64 = branches.iter().map(|branch| branch.cost).sum();
-        let fetched = self.need.limit.filter(|_| ordered).map_or(rows, |limit| rows.min(limit as f64));
+        let fetched = if covering { 0.0 } else { rows };
+        let fetched = self.need.limit.filter(|_| ordered).map_or(fetched, |limit| fetched.min(limit as f64));
         let sorted = if ordered { 0.0 } else { sorting(rows) };
         Access {
             path: Path::Primary,
-            method: Method::Gather { set, branches, direction },
+            method: Method::Gather { set, branches, direction, covering },
             entry_filter: Predicate::True,
             filter,
             ordered,

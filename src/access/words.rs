@@ -92,7 +92,7 @@ pub(super) fn more(index: &IndexDef, loser: &Access, best: &Access) -> String {
     }
     let describe = |a: &Access| {
         let fetches = match (&a.method, a.path) {
-            (Method::Gather { .. }, _) => " and at most as many fetches",
+            (Method::Gather { covering: false, .. }, _) => " and at most as many fetches",
             (_, Path::IndexFetch(_)) if a.entries.ceil() == 1.0 => " and a fetch",
             (_, Path::IndexFetch(_)) => " and as many fetches",
             (_, Path::Primary | Path::IndexOnly(_)) => "",

@@ -41,13 +41,57 @@ const LINES: usize = 12;
 
 const PAGE: &str = include_str!("heatmap.html");
 
-/// A page that needs nothing but itself.
-pub fn html(title: &str, panels: &[Panel]) -> String {
+/// A page that needs nothing but itself. `source`: the statement that the pictures come from.
+pub fn html(title: &str, source: &str, panels: &[Panel]) -> String {
     let bodies: String = panels.iter().enumerate().map(|(at, panel)| panel.html(at)).collect();
     let data: Vec<Value> = panels.iter().map(Panel::data).collect();
     // A key may hold "</script>".
     let data = Value::from(data).to_string().replace('<', "\\u003c");
-    PAGE.replace("{{title}}", &escaped(title)).replace("{{panels}}", &bodies).replace("{{data}}", &data)
+    PAGE.replace("{{title}}", &escaped(title))
+        .replace("{{source}}", &escaped(source))
+        .replace("{{summary}}", &summary(panels))
+        .replace("{{panels}}", &bodies)
+        .replace("{{data}}", &data)
+}
+
+/// The layouts side by side, in figures; the best of each column stands out.
+fn summary(panels: &[Panel]) -> String {
+    if panels.len() < 2 {
+        return String::new();
+    }
+    let asks = panels.iter().any(|panel| panel.read_fan_out.is_some());
+    let mut out = String::from(
+        "<table><thead><tr><th>layout</th><th>hottest region</th><th>regions at once</th><th>idle</th>",
+    );
+    out.push_str(if asks { "<th>a known query asks</th></tr></thead>" } else { "</tr></thead>" });
+    let least = |of: &dyn Fn(&Panel) -> f64| panels.iter().map(of).fold(f64::INFINITY, f64::min);
+    let hottest = least(&|panel| panel.simulation.hottest);
+    let parallel = least(&|panel| -panel.at_once());
+    let idle = least(&|panel| panel.simulation.idle);
+    let fan_out = least(&|panel| panel.read_fan_out.unwrap_or(f64::INFINITY));
+    for (at, panel) in panels.iter().enumerate() {
+        let s = &panel.simulation;
+        // As good as the best is what reads the same.
+        let cell = |value: f64, best: f64, shown: String| {
+            let class = if value - best < 0.005 { " class=\"best\"" } else { "" };
+            format!("<td{class}>{shown}</td>")
+        };
+        let asked = |n: f64| cell(n, fan_out, format!("{n:.1} regions"));
+        let _ = write!(
+            out,
+            "<tr><td><a href=\"#panel-{at}\"><code>{}</code></a></td>{}{}{}{}</tr>",
+            escaped(&panel.layout),
+            cell(s.hottest, hottest, percent(s.hottest)),
+            cell(-panel.at_once(), parallel, format!("{:.1} of {}", s.parallelism, panel.regions())),
+            cell(s.idle, idle, format!("{:.1}", s.idle)),
+            match panel.read_fan_out {
+                Some(n) => asked(n),
+                None if asks => "<td>–</td>".to_owned(),
+                None => String::new(),
+            }
+        );
+    }
+    out + "</table>"
 }
 
 fn escaped(text: &str) -> String {
@@ -64,6 +108,11 @@ impl Panel {
         let writes = self.simulation.slices.get(slice).map_or(0, |slice| slice.writes);
         let even = writes as f64 / self.simulation.stripes.len() as f64;
         level(f64::from(self.simulation.heat[stripe][slice]) / even)
+    }
+
+    /// Share of the regions that work at once.
+    fn at_once(&self) -> f64 {
+        self.simulation.parallelism / self.regions().max(1) as f64
     }
 
     fn regions(&self) -> usize {
@@ -104,7 +153,7 @@ impl Panel {
                 .map_or_else(String::new, |n| tile(format!("{n:.1}"), "regions a known query asks")),
         ];
         format!(
-            "<section class=\"panel\"><h2><code>{}</code></h2><p class=\"verdict\">{}</p><div class=\"tiles\">{}</div>{}</section>\n",
+            "<section class=\"panel\" id=\"panel-{at}\"><h2><code>{}</code></h2><p class=\"verdict\">{}</p><div class=\"tiles\">{}</div>{}</section>\n",
             escaped(&self.layout),
             self.verdict(),
             tiles.concat(),
@@ -176,11 +225,15 @@ impl Panel {
         // Where a key lies among the stripes, which are of equally many writes.
         let place = |key: &crate::key::Rowkey| s.stripes.partition_point(|from| from < key) as f64 * dy;
         let x = LEFT + FIELD.0 + 6.0;
+        let mut cuts = String::new();
         for (n, region) in s.regions.iter().enumerate() {
             let from = if n == 0 { 0.0 } else { place(&region.from) };
             let to = s.regions.get(n + 1).map_or(FIELD.1, |next| place(&next.from));
             let length = (RIGHT - 8.0) * region.peak;
             let gap = if to - from > 3.0 { 1.0 } else { 0.0 };
+            if n > 0 && gap > 0.0 {
+                let _ = write!(cuts, "M{LEFT} {:.1}h{}", TOP + from - 0.5, FIELD.0);
+            }
             let _ = write!(
                 out,
                 "<rect class=\"bed\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>\
@@ -197,6 +250,7 @@ impl Panel {
                 percent(region.peak),
             );
         }
+        let _ = write!(out, "<path class=\"cut\" d=\"{cuts}\"/>");
     }
 
     /// The hottest region's share below the field, and the time.
@@ -233,6 +287,16 @@ impl Panel {
                 base + 17.0,
                 escaped(first),
                 escaped(last)
+            );
+            let middle = self.times.len() / 2;
+            let _ = write!(
+                out,
+                "<path class=\"tick\" d=\"M{0:.1} {1:.1}v4\"/><text class=\"axis\" x=\"{0:.1}\" y=\"{2:.1}\" \
+                 text-anchor=\"middle\">{3}</text>",
+                LEFT + middle as f64 * dx,
+                base,
+                base + 17.0,
+                escaped(&self.times[middle])
             );
         }
     }
@@ -336,8 +400,13 @@ mod tests {
 
     #[test]
     fn a_page_holds_everything_and_escapes_it() {
-        let page = html("<t>", &[panel(|n| format!("</script>{n:06}"))]);
+        let one = panel(|n| format!("</script>{n:06}"));
+        let page = html("<t>", "SELECT 1 < 2", std::slice::from_ref(&one));
         assert!(page.contains("a &lt; b &amp; &quot;c&quot;") && page.contains("<title>&lt;t&gt;"));
+        assert!(page.contains("SELECT 1 &lt; 2") && !page.contains("<table>"));
+        let two = html("t", "", &[one, panel(|n| format!("{:04}", n * 7919 % 4801))]);
+        let best = |share: &str| two.contains(&format!("<td class=\"best\">{share}</td>"));
+        assert!(best("16%") && !best("100%") && two.contains("<td>100%</td>"));
         assert!(!page.contains("</script>0") && page.contains("\\u003c/script>0"));
         assert!(!page.contains("{{") && !page.contains("http://") && !page.contains("https://"));
     }

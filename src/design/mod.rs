@@ -3,6 +3,7 @@
 //! Everything here is pure. The engine measures ([`lint::Facts`]) and asks.
 
 pub mod heatmap;
+pub mod keys;
 pub mod lint;
 pub mod simulate;
 pub mod splits;

@@ -53,7 +53,7 @@ fn translated(error: &DataFusionError) -> Error {
 fn out_of_memory(what: &str) -> Error {
     Error::new(Kind::Unavailable, "the statement needs more memory than memory_limit allows")
         .why(message(what).split(" for ").next().unwrap_or_default().to_lowercase())
-        .state("53200")
+        .state(sqlstate::OUT_OF_MEMORY)
         .hint("raise memory_limit, or narrow the query")
 }
 

@@ -7,21 +7,57 @@ use std::collections::HashMap;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
 
+use super::formula::formula;
 use super::inverse;
 use crate::error::Result;
-use crate::plan::{CmpOp, Field, LikePattern, Predicate};
+use crate::plan::{CmpOp, Field, Formula, LikePattern, Predicate};
 use crate::row::any_value_at;
 use crate::value::{ColumnType, Value};
 
-/// Fields of one relation by the name queries use.
+/// Fields of one relation as queries name them.
 #[derive(Clone, Debug, Default)]
-pub struct FieldNames(pub HashMap<String, (Field, ColumnType)>);
+pub struct FieldNames {
+    /// Columns by name.
+    pub columns: HashMap<String, (Field, ColumnType)>,
+    /// What its indexes compute.
+    pub formulas: Vec<Computed>,
+}
+
+/// A formula, and the field that is its value.
+#[derive(Clone, Debug)]
+pub struct Computed {
+    /// It.
+    pub formula: Formula,
+    /// Its hidden column.
+    pub field: Field,
+    /// Of which type.
+    pub ty: ColumnType,
+    /// An index of all rows begins with it.
+    pub leads: bool,
+}
 
 impl FieldNames {
     /// The field that an expression is, and its own type.
     pub fn of(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
+        self.of_formula(expr).or_else(|| self.of_column(expr))
+    }
+
+    /// The field of the formula that an expression is, and its type.
+    pub fn of_formula(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
+        self.computed(expr).map(|computed| (computed.field, computed.ty))
+    }
+
+    fn computed(&self, expr: &Expr) -> Option<&Computed> {
+        if self.formulas.is_empty() || matches!(expr, Expr::Column(_)) {
+            return None;
+        }
+        let (wanted, _) = formula(expr, self)?;
+        self.formulas.iter().find(|known| known.formula == wanted)
+    }
+
+    fn of_column(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
         match expr {
-            Expr::Column(column) => self.0.get(&column.name).copied(),
+            Expr::Column(column) => self.columns.get(&column.name).copied(),
             // A cast that keeps every value apart and in order changes nothing for a comparison with
             // a literal of the wider type.
             Expr::Cast(cast) => {
@@ -134,14 +170,14 @@ fn same(left: &Expr, right: &Expr, names: &FieldNames) -> Option<Predicate> {
 }
 
 fn known_like(like: &Like, names: &FieldNames) -> Option<Predicate> {
-    let (field, ty) = names.of(&like.expr)?;
-    if !ty.is_text() {
-        return None;
-    }
     let Value::Text(pattern) = literal(&like.pattern)? else { return None };
     let escape = like.escape_char.or(Some('\\'));
     let pattern = LikePattern::new(pattern, escape).ok()?;
-    let matched = Predicate::like(field, pattern, like.case_insensitive);
+    let matched = match names.of(&like.expr) {
+        Some((field, ty)) if ty.is_text() => Predicate::like(field, pattern, like.case_insensitive),
+        None if !like.case_insensitive => inverse::like(&like.expr, &pattern, names)?,
+        _ => return None,
+    };
     Some(if like.negated { matched.not() } else { matched })
 }
 
@@ -159,13 +195,20 @@ pub(super) fn comparison(op: Operator) -> Option<CmpOp> {
 
 fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<Predicate> {
     let value = literal(right)?;
-    let Some((field, ty)) = names.of(left) else {
-        return if value.is_null() { None } else { inverse::compare(left, op, &value, names) };
-    };
     if value.is_null() {
-        return Some(Predicate::Unknown);
+        return names.of(left).map(|_| Predicate::Unknown);
     }
-    compare_value(field, ty, op, value)
+    let inverse = || inverse::compare(left, op, &value, names);
+    if let Some(Computed { field, ty, leads, .. }) = names.computed(left) {
+        let computed = compare_value(*field, *ty, op, value.clone())?;
+        // Without a key of its own, what it says about the columns inside may be of use.
+        let inside = if *leads { None } else { inverse() };
+        return Some(Predicate::and(std::iter::once(computed).chain(inside)));
+    }
+    match names.of_column(left) {
+        Some((field, ty)) => compare_value(field, ty, op, value),
+        None => inverse(),
+    }
 }
 
 /// A comparison with a literal of any type, exact in the column's own type.

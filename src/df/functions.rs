@@ -1,5 +1,6 @@
-//! SQL functions beyond DataFusion's: the key transforms, usable in any expression.
+//! SQL functions beyond DataFusion's: the key transforms, usable in any expression, and keys explained.
 
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -14,10 +15,13 @@ use datafusion::logical_expr::{
     AggregateUDF, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::date_trunc::DateTrunc;
 use super::errors::to_df;
 use super::integers::ExactSum;
 use super::min_max::OfGroups;
-use crate::error::{Error, Result};
+use crate::catalog::{Catalog, Relation};
+use crate::design::keys::Keyspace;
+use crate::error::{Error, Result, sqlstate};
 use crate::key::{TimeFormat, md5_bucket, md5_digits};
 use crate::row::any_value_at;
 use crate::value::Value;
@@ -34,7 +38,8 @@ pub fn register(state: &mut SessionState) {
     ] {
         let _ = state.register_udaf(Arc::new(aggregate));
     }
-    let functions: [(&'static str, Body, DataType); 8] = [
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateTrunc::default())));
+    let functions: [(&'static str, Plain, DataType); 8] = [
         ("to_char", to_char, DataType::Utf8),
         ("md5_bucket", bucket, DataType::Utf8),
         ("code", code, DataType::Utf8),
@@ -46,16 +51,62 @@ pub fn register(state: &mut SessionState) {
     ];
     for (name, body, output) in functions {
         // The registry refuses nothing: a function of that name is replaced.
-        let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(RowFunction {
-            name,
-            body,
-            output,
-            signature: Signature::variadic_any(Volatility::Immutable),
-        })));
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        let body = Body(Arc::new(body));
+        let function = RowFunction { name, body, output, signature };
+        let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(function)));
     }
 }
 
-type Body = fn(&[Value]) -> Result<Value>;
+/// `rowkey_explain('orders', rowkey)`: a key of a table or an index of this catalog, part by part.
+pub fn rowkey_explain(catalog: &Catalog) -> Arc<ScalarUDF> {
+    let catalog = catalog.clone();
+    Arc::new(ScalarUDF::new_from_impl(RowFunction {
+        name: ROWKEY_EXPLAIN,
+        body: Body(Arc::new(move |args| explained(&catalog, args))),
+        output: DataType::Utf8,
+        // What it says changes with the definitions, so no plan with it is kept.
+        signature: Signature::variadic_any(Volatility::Stable),
+    }))
+}
+
+/// Its name.
+pub const ROWKEY_EXPLAIN: &str = "rowkey_explain";
+
+fn explained(catalog: &Catalog, args: &[Value]) -> Result<Value> {
+    let (name, key) = match args {
+        [_, Value::Null] | [Value::Null, _] => return Ok(Value::Null),
+        [Value::Text(name), key] => (name, key),
+        _ => {
+            return Err(Error::invalid("rowkey_explain takes the name of a table or an index, and a key")
+                .hint("rowkey_explain('orders', rowkey)"));
+        }
+    };
+    let relation = catalog.find(name).ok_or_else(|| catalog.unknown(name))?;
+    let words =
+        |table, keyspace: Keyspace<'_>| Ok(Value::Text(keyspace.in_words(table, &keyspace.key(key)?)));
+    match &relation {
+        Relation::Table(table) => words(table, Keyspace::of_table(table)),
+        Relation::Index(table, id) => match table.index_by_id(*id) {
+            Some(index) => words(table, Keyspace::of_index(table, index)),
+            None => Err(Error::internal("an index without its definition")),
+        },
+        Relation::View(_) => Err(Error::invalid(format!("\"{name}\" is a view, whose rows have no keys"))
+            .state(sqlstate::WRONG_OBJECT)),
+    }
+}
+
+type Plain = fn(&[Value]) -> Result<Value>;
+type Any = dyn Fn(&[Value]) -> Result<Value> + Send + Sync;
+
+/// What a function does with the values of one row.
+struct Body(Arc<Any>);
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Body")
+    }
+}
 
 /// A function of the values of one row, giving text or what text can be cast to.
 #[derive(Debug)]
@@ -102,7 +153,7 @@ impl ScalarUDFImpl for RowFunction {
             for array in &arrays {
                 row.push(read(array, i).map_err(to_df)?);
             }
-            match (self.body)(&row).map_err(to_df)? {
+            match (self.body.0)(&row).map_err(to_df)? {
                 Value::Null => out.append_null(),
                 value => out.append_value(value.to_string()),
             }
@@ -208,7 +259,7 @@ fn padded(name: &str, args: &[Value], join: fn(&str, String) -> String) -> Resul
     if width > PADDED_CHARS_MAX {
         return Err(Error::invalid(format!("{name} to {width} characters is too much"))
             .why(format!("the most is {PADDED_CHARS_MAX}"))
-            .state(crate::error::sqlstate::LIMIT));
+            .state(sqlstate::LIMIT));
     }
     let text = value.to_string();
     let len = text.chars().count();

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Expr, expr::ScalarFunction};
 
 use super::expr::{FieldNames, never, value_of};
 use crate::key::{TimeFormat, text_successor};
-use crate::plan::{CmpOp, Field, Predicate};
+use crate::plan::{CmpOp, Field, LikePattern, Predicate};
 use crate::value::{ColumnType, US_PER_DAY, Value, unit_around};
 
 /// The condition that `expr op value` is; `None` if `expr` is no such function.
@@ -32,12 +32,14 @@ fn function(call: &ScalarFunction, op: CmpOp, value: &Value, names: &FieldNames)
             Stepped::of(of, names)?.compare(op, *us, text(unit)?)
         }
         ("to_char", [of, format], Value::Text(shown)) => {
-            let format = TimeFormat::parse(text(format)?).ok().filter(TimeFormat::undoable)?;
-            let stepped = Stepped::of(of, names)?;
-            let us = format.micros_of(shown);
+            let format = TimeFormat::parse(text(format)?).ok()?;
+            if format.sorts() {
+                return Some(Shown::of(of, format, names)?.compare(op, shown));
+            }
+            let (stepped, us) = (Stepped::of(of, names)?, format.micros_of(shown));
             match (us, format.unit(), op) {
+                _ if !format.undoable() => None,
                 (Some(us), Some(unit), CmpOp::Eq | CmpOp::Ne) => stepped.compare(op, us, unit),
-                (Some(us), Some(unit), _) if format.sorts() => stepped.compare(op, us, unit),
                 (None, _, CmpOp::Eq) => Some(never(stepped.field)),
                 (None, _, CmpOp::Ne) => Some(never(stepped.field).not()),
                 _ => None,
@@ -85,6 +87,62 @@ impl Stepped {
             CmpOp::Le => at(CmpOp::Lt, next),
             CmpOp::Gt => at(CmpOp::Ge, next),
         })
+    }
+}
+
+/// `expr LIKE pattern`, where the pattern says only how the text begins.
+pub fn like(expr: &Expr, pattern: &LikePattern, names: &FieldNames) -> Option<Predicate> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let ("to_char", [of, format]) = (call.name(), &call.args[..]) else { return None };
+    let format = TimeFormat::parse(text(format)?).ok().filter(TimeFormat::sorts)?;
+    let shown = Shown::of(of, format, names)?;
+    if let Some(text) = pattern.as_exact() {
+        return Some(shown.compare(CmpOp::Eq, text));
+    }
+    if !pattern.is_prefix() {
+        return None;
+    }
+    let before = text_successor(pattern.prefix()).map(|to| shown.compare(CmpOp::Lt, &to));
+    Some(Predicate::and([shown.compare(CmpOp::Ge, pattern.prefix())].into_iter().chain(before)))
+}
+
+/// A time as text, in a format that orders texts as times: `to_char(ts, 'YYYY-MM')`.
+struct Shown {
+    field: Field,
+    ty: ColumnType,
+    format: TimeFormat,
+}
+
+impl Shown {
+    fn of(expr: &Expr, format: TimeFormat, names: &FieldNames) -> Option<Shown> {
+        let Expr::Column(_) = expr else { return None };
+        let (field, ty) = names.of(expr)?;
+        let is_time = matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
+        is_time.then_some(Shown { field, ty, format })
+    }
+
+    fn compare(&self, op: CmpOp, text: &str) -> Predicate {
+        let from = |beyond: bool| match self.format.first_at(text, beyond) {
+            None => never(self.field),
+            Some(us) => Predicate::compare(self.field, CmpOp::Ge, self.first(us)),
+        };
+        match op {
+            CmpOp::Eq => Predicate::and([from(false), from(true).not()]),
+            CmpOp::Ne => Predicate::and([from(false), from(true).not()]).not(),
+            CmpOp::Lt => from(false).not(),
+            CmpOp::Le => from(true).not(),
+            CmpOp::Gt => from(true),
+            CmpOp::Ge => from(false),
+        }
+    }
+
+    /// The first value that is not before `us`: a date is its midnight.
+    fn first(&self, us: i64) -> Value {
+        match self.ty {
+            ColumnType::Date => Value::Date((us + US_PER_DAY - 1).div_euclid(US_PER_DAY) as i32),
+            ColumnType::TimestampTz => Value::TimestampTz(us),
+            _ => Value::Timestamp(us),
+        }
     }
 }
 

@@ -6,11 +6,13 @@
 //! becomes a [`scan::ScanExec`].
 
 mod cast_error;
+mod date_trunc;
 mod doubles;
 mod errors;
 pub mod explain;
 mod expr;
 mod extremes;
+mod formula;
 mod functions;
 mod hints;
 mod integers;

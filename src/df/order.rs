@@ -11,13 +11,15 @@ use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Expr, LogicalPlan, Sort};
 
+use super::rewrite::below;
 use super::table::TableSource;
 use crate::access::OrderBy;
+use crate::plan::Field;
 
-/// One wanted column, largest or smallest first.
+/// One wanted column, or something computed from columns, largest or smallest first.
 #[derive(Clone)]
 struct Wanted {
-    column: String,
+    expr: Expr,
     descending: bool,
     nulls_first: bool,
 }
@@ -26,15 +28,10 @@ struct Wanted {
 pub fn advise(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let advised = plan.transform_down(|node| {
         let LogicalPlan::Sort(sort) = &node else { return Ok(Transformed::no(node)) };
-        let wanted: Option<Vec<Wanted>> = sort
-            .expr
-            .iter()
-            .map(|e| {
-                let Expr::Column(column) = &e.expr else { return None };
-                Some(Wanted { column: column.name.clone(), descending: !e.asc, nulls_first: e.nulls_first })
-            })
+        let wanted = sort.expr.iter();
+        let wanted = wanted
+            .map(|e| Wanted { expr: e.expr.clone(), descending: !e.asc, nulls_first: e.nulls_first })
             .collect();
-        let Some(wanted) = wanted else { return Ok(Transformed::no(node)) };
         match follow(&sort.input, wanted, sort.fetch.map(|n| n as u64))? {
             Some(input) => {
                 let sort = Sort { expr: sort.expr.clone(), input: Arc::new(input), fetch: sort.fetch };
@@ -49,14 +46,7 @@ pub fn advise(plan: LogicalPlan) -> DfResult<LogicalPlan> {
 fn follow(plan: &LogicalPlan, wanted: Vec<Wanted>, fetch: Option<u64>) -> DfResult<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(projection) => {
-            let below = |w: &Wanted| {
-                let source = projection
-                    .expr
-                    .iter()
-                    .find(|e| e.schema_name().to_string() == w.column || name_of(e) == Some(&w.column))?;
-                let column = column_of(source)?;
-                Some(Wanted { column: column.to_owned(), ..w.clone() })
-            };
+            let below = |w: &Wanted| Some(Wanted { expr: below(&w.expr, projection)?, ..w.clone() });
             let Some(wanted) = wanted.iter().map(below).collect() else { return Ok(None) };
             rebuild(plan, follow(&projection.input, wanted, fetch)?)
         }
@@ -68,12 +58,13 @@ fn follow(plan: &LogicalPlan, wanted: Vec<Wanted>, fetch: Option<u64>) -> DfResu
             let any: &dyn std::any::Any = &*provider;
             let Some(source) = any.downcast_ref::<TableSource>() else { return Ok(None) };
             let order = |w: &Wanted| {
-                let (field, nullable) = source.field(&w.column)?;
+                let (field, nullable) = source.sorted_by(&w.expr)?;
                 let natural = w.nulls_first != w.descending;
                 (natural || !nullable).then_some(OrderBy { field, descending: w.descending })
             };
             let Some(order) = wanted.iter().map(order).collect() else { return Ok(None) };
             let mut source = source.clone();
+            source.computed = wanted.iter().zip(&order).filter_map(computed).collect();
             source.wanted = (order, fetch);
             let mut scan = scan.clone();
             scan.source = provider_as_source(Arc::new(source));
@@ -87,18 +78,7 @@ fn rebuild(plan: &LogicalPlan, input: Option<LogicalPlan>) -> DfResult<Option<Lo
     input.map(|input| plan.with_new_exprs(plan.expressions(), vec![input])).transpose()
 }
 
-fn name_of(expr: &Expr) -> Option<&String> {
-    match expr {
-        Expr::Column(column) => Some(&column.name),
-        Expr::Alias(alias) => Some(&alias.name),
-        _ => None,
-    }
-}
-
-fn column_of(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Column(column) => Some(&column.name),
-        Expr::Alias(alias) => column_of(&alias.expr),
-        _ => None,
-    }
+/// The expression behind a field that is no column.
+fn computed((wanted, by): (&Wanted, &OrderBy)) -> Option<(Field, Expr)> {
+    (!matches!(wanted.expr, Expr::Column(_))).then(|| (by.field, wanted.expr.clone()))
 }

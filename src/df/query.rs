@@ -5,6 +5,7 @@
 //! [`Scope`], so plans of one statement see one catalog and one snapshot.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use arrow::datatypes::{DataType, Field as ArrowField, FieldRef, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{ParamValues, ScalarValue, TableReference};
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source, source_as_provider};
-use datafusion::error::Result as DfResult;
+use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::memory_pool::FairSpillPool;
@@ -21,7 +22,8 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{
-    AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource as DfTableSource, WindowUDF,
+    AggregateUDF, Expr, Filter, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource as DfTableSource,
+    WindowUDF,
 };
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
@@ -34,19 +36,22 @@ use sqlparser::ast::{self, Query};
 
 use super::doubles::doubles_win;
 use super::errors::{df_error, to_df};
+use super::formula::{formula, formulas_in};
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
 use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
-use super::rewrite::{ExpressionRule, lazy_functions, plain_numbers};
+use super::rewrite::{ExpressionRule, below, lazy_functions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
-use super::{extremes, functions, order, parallel, tpch};
+use super::{explain, extremes, functions, order, parallel, tpch};
 use crate::catalog::{Catalog, Relation};
-use crate::error::{Error, Result};
-use crate::plan::Predicate;
-use crate::value::Value;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::watch::CancelHandle;
+use crate::plan::{Formula, Predicate};
+use crate::store::Snapshot;
+use crate::value::{ColumnType, Value};
 
 /// Keys (count) and bytes of them that a join's smaller side tells the scan of the larger one, at the most.
 const LEARNED_VALUES: usize = 10_000;
@@ -57,16 +62,62 @@ const VIEW_DEPTH: u32 = 32;
 /// The batches of a query, read as they are asked for.
 pub type BatchStream = Pin<Box<dyn Stream<Item = Result<RecordBatch>> + Send>>;
 
+/// Definitions and data of one moment.
+#[derive(Clone)]
+pub struct Moment {
+    /// Tables, index tables and views.
+    pub catalog: Arc<Catalog>,
+    /// What they hold.
+    pub snapshot: Arc<dyn Snapshot>,
+}
+
+/// Moments by their names.
+pub type Moments = BTreeMap<String, Moment>;
+
 /// What the names in one statement stand for.
 pub struct Scope<'a> {
     /// Tables, index tables and views.
     pub catalog: &'a Catalog,
+    /// The same as they were, behind the name of a snapshot and a period.
+    pub moments: &'a Moments,
     /// What they hold, and the parameters that the plan leaves open.
     pub binding: Binding,
     /// Names under which the rowkey is a column of every table; none unless the statement mentions it.
     pub rowkeys: Vec<&'a str>,
     /// Rows that are in no table, by name; they hide tables of the same name.
     pub rows: Vec<(String, RecordBatch)>,
+}
+
+/// What a run may take.
+pub struct Limits<'a> {
+    /// Bytes of sorts, joins and groups; then they go to disk.
+    pub memory: Option<u64>,
+    /// Time, and whoever stops it.
+    pub cancel: &'a CancelHandle,
+}
+
+impl Limits<'_> {
+    /// Makes the errors of the limits tell the plan that ran into them.
+    fn follow(&self, plan: &Arc<dyn ExecutionPlan>) -> impl Fn(DataFusionError) -> Error + use<> {
+        self.cancel.plan(|| {
+            // The words only: the plan would keep its snapshot from going.
+            let brief = explain::brief(plan);
+            Arc::new(move || brief.clone())
+        });
+        let running = Arc::clone(plan);
+        move |e| {
+            let error = df_error(e);
+            if error.sqlstate() != sqlstate::OUT_OF_MEMORY {
+                return error;
+            }
+            let (plan, note) = explain::brief(&running);
+            let why = format!("{}; the plan is {plan}", error.reason().unwrap_or_default());
+            match note {
+                Some(note) => error.why(why).hint(format!("{note}; or raise memory_limit")),
+                None => error.why(why),
+            }
+        }
+    }
 }
 
 /// Plans and runs queries.
@@ -127,17 +178,19 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 impl Planner {
     /// The logical plan of `query`, its `$n` replaced by `params`.
     pub fn plan(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<LogicalPlan> {
-        let plan = self.resolved(query, scope)?;
+        let (plan, _) = self.resolved(query, scope)?;
         let values: Result<Vec<ScalarValue>> = params.iter().map(scalar_of).collect();
         plan.with_param_values(ParamValues::from(values?)).map_err(df_error)
     }
 
-    /// The plan as the names in it resolve. Errors: a name or a hint that names nothing.
-    fn resolved(&self, query: Query, scope: &Scope<'_>) -> Result<LogicalPlan> {
-        let names = Names { planner: self, scope, depth: Cell::new(0), hints: Hinted::default() };
+    /// The plan as the names in it resolve, and whether all of them mean what is there now. Errors: a name or a
+    /// hint that names nothing.
+    fn resolved(&self, query: Query, scope: &Scope<'_>) -> Result<(LogicalPlan, bool)> {
+        let (hints, is_now) = (Hinted::default(), Cell::new(true));
+        let names = Names { planner: self, scope, depth: Cell::new(0), hints: &hints, is_now: &is_now };
         let plan = names.to_plan(query).map_err(df_error)?;
-        names.hints.check(scope.catalog)?;
-        Ok(plan)
+        hints.check(scope.catalog)?;
+        Ok((plan, is_now.get()))
     }
 
     /// Optimises a logical plan and makes it executable.
@@ -161,8 +214,9 @@ impl Planner {
     /// Plans a query to be run many times, with the scope's parameters left open. `None` if it has to be
     /// planned each time.
     pub async fn keep(&self, query: Query, scope: &Scope<'_>) -> Result<Option<Plan>> {
-        let plan = self.resolved(query, scope)?;
-        if depends_on_time(&plan)? {
+        let (plan, is_now) = self.resolved(query, scope)?;
+        // A run brings one snapshot along, for all scans.
+        if !is_now || depends_on_time(&plan)? {
             Ok(None)
         } else {
             Plan::new(&self.physical(plan).await?, self.state.config_options())
@@ -179,10 +233,11 @@ impl Planner {
     }
 
     /// Starts running a plan; gives its batches and their columns.
-    pub fn run(&self, plan: Arc<dyn ExecutionPlan>, memory: Option<u64>) -> Result<(BatchStream, SchemaRef)> {
+    pub fn run(&self, plan: Arc<dyn ExecutionPlan>, limits: &Limits<'_>) -> Result<(BatchStream, SchemaRef)> {
         let inner = plan.schema();
         let schema = output_schema(&inner);
-        let batches = execute_stream(plan, self.context(memory)?).map_err(df_error)?.map_err(df_error);
+        let failed = limits.follow(&plan);
+        let batches = execute_stream(plan, self.context(limits.memory)?).map_err(df_error)?.map_err(failed);
         if Arc::ptr_eq(&schema, &inner) {
             return Ok((Box::pin(batches), schema));
         }
@@ -194,20 +249,28 @@ impl Planner {
         Ok((Box::pin(batches), schema))
     }
 
-    /// The condition of a query over one table, in our own algebra: for the WHERE of an index.
-    ///
-    /// Errors: it is not simple enough to be decided for one row by itself.
-    pub fn condition(&self, query: Query, scope: &Scope<'_>) -> Result<Predicate> {
+    /// The condition of a query over one table: for the WHERE of an index.
+    pub fn condition(&self, query: Query, scope: &Scope<'_>) -> Result<Condition> {
         let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
-        let mut found = Vec::new();
-        conditions(&plan, &mut found).map_err(df_error)?;
-        let predicate = Predicate::and(found);
-        if predicate.has_opaque() {
-            return Err(Error::unsupported("this WHERE is too much for an index")
-                .why("an entry must be decided from one row's columns and literals alone")
-                .hint("use =, <, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT on columns and literals"));
-        }
-        Ok(predicate)
+        let (mut found, mut formulas) = (Vec::new(), Vec::new());
+        let source = source_of(&plan)?;
+        conditions(&plan, source.as_ref(), &mut |predicate, expr| {
+            found.push(predicate);
+            if let (Some(source), Some(expr)) = (&source, expr) {
+                formulas.extend(formulas_in(expr, source.names()));
+            }
+        });
+        Ok(Condition { predicate: Predicate::and(found), formulas })
+    }
+
+    /// The formula that the one output of a query over one table is, and its type; `None` if it is no formula.
+    pub fn formula(&self, query: Query, scope: &Scope<'_>) -> Result<Option<(Formula, ColumnType)>> {
+        let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
+        let LogicalPlan::Projection(projection) = &plan else { return Ok(None) };
+        let (Some(source), [expr]) = (source_of(&plan)?, &projection.expr[..]) else { return Ok(None) };
+        let expr = at_scan(expr.clone(), &projection.input);
+        let found = expr.and_then(|expr| formula(&expr, source.names()));
+        Ok(found.filter(|(formula, _)| matches!(formula, Formula::Call { .. })))
     }
 
     /// All rows of a query in one batch: for the small ones a statement needs on the way.
@@ -216,33 +279,69 @@ impl Planner {
         query: Query,
         scope: &Scope<'_>,
         params: &[Value],
-        memory: Option<u64>,
+        limits: &Limits<'_>,
     ) -> Result<RecordBatch> {
         let plan = self.physical(self.plan(query, scope, params)?).await?;
         let schema = plan.schema();
-        let context = self.context(memory)?;
-        let batches = datafusion::physical_plan::collect(plan, context).await.map_err(df_error)?;
+        let context = self.context(limits.memory)?;
+        let failed = limits.follow(&plan);
+        let batches = datafusion::physical_plan::collect(plan, context).await.map_err(failed)?;
         arrow::compute::concat_batches(&schema, &batches)
             .map_err(|e| Error::internal("batches of one query differ").caused_by(e))
     }
 }
 
-/// What a plan filters its one table by.
-fn conditions(plan: &LogicalPlan, found: &mut Vec<Predicate>) -> DfResult<()> {
-    match plan {
-        LogicalPlan::TableScan(scan) => {
-            let provider = source_as_provider(&scan.source)?;
-            let any: &dyn std::any::Any = &*provider;
-            match any.downcast_ref::<TableSource>() {
-                Some(source) => found.extend(scan.filters.iter().map(|f| source.predicate(f))),
-                None => found.push(Predicate::Opaque(scan.table_name.to_string())),
-            }
+/// The WHERE of an index.
+pub struct Condition {
+    /// In our own algebra.
+    pub predicate: Predicate,
+    /// What it computes, with its types.
+    pub formulas: Vec<(Formula, ColumnType)>,
+}
+
+/// The table that a plan reads first.
+fn source_of(plan: &LogicalPlan) -> Result<Option<TableSource>> {
+    if let LogicalPlan::TableScan(scan) = plan {
+        let provider = source_as_provider(&scan.source).map_err(df_error)?;
+        let any: &dyn std::any::Any = &*provider;
+        return Ok(any.downcast_ref::<TableSource>().cloned());
+    }
+    plan.inputs().first().map_or(Ok(None), |input| source_of(input))
+}
+
+/// An expression over the output of `input`, without the projections that common parts were moved to.
+fn at_scan(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
+    match input {
+        LogicalPlan::Projection(projection) => at_scan(below(&expr, projection)?, &projection.input),
+        _ => Some(expr),
+    }
+}
+
+/// What a plan filters its one table by, in our algebra and as DataFusion has it.
+fn conditions(
+    plan: &LogicalPlan,
+    source: Option<&TableSource>,
+    see: &mut dyn FnMut(Predicate, Option<&Expr>),
+) {
+    match (plan, source) {
+        (LogicalPlan::TableScan(scan), Some(source)) => {
+            scan.filters.iter().for_each(|filter| see(source.predicate(filter), Some(filter)));
         }
-        LogicalPlan::EmptyRelation(_) => found.push(Predicate::False),
-        LogicalPlan::Filter(filter) => found.push(Predicate::Opaque(filter.predicate.to_string())),
+        (LogicalPlan::TableScan(scan), None) => see(Predicate::Opaque(scan.table_name.to_string()), None),
+        (LogicalPlan::EmptyRelation(_), _) => see(Predicate::False, None),
+        (LogicalPlan::Filter(Filter { predicate, input, .. }), _) => {
+            see(Predicate::Opaque(predicate.to_string()), at_scan(predicate.clone(), input).as_ref());
+        }
         _ => {}
     }
-    plan.inputs().into_iter().try_for_each(|input| conditions(input, found))
+    plan.inputs().into_iter().for_each(|input| conditions(input, source, see));
+}
+
+/// Errors with it: a condition of an index that our algebra cannot say.
+pub fn too_much_for_an_index() -> Error {
+    Error::unsupported("this WHERE is too much for an index")
+        .why("an entry must be decided from one row's columns and literals alone")
+        .hint("use =, <, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT on columns, formulas and literals")
 }
 
 /// Resolves the names of one statement.
@@ -250,7 +349,9 @@ struct Names<'a> {
     planner: &'a Planner,
     scope: &'a Scope<'a>,
     depth: Cell<u32>,
-    hints: Hinted,
+    hints: &'a Hinted,
+    /// No snapshot was named.
+    is_now: &'a Cell<bool>,
 }
 
 impl Names<'_> {
@@ -277,6 +378,27 @@ impl Names<'_> {
         let plan = rename(plan?, &view.columns)?;
         Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.sql.clone())))))
     }
+
+    /// What a name stood for in a snapshot.
+    fn as_of(&self, snapshot: &str, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
+        let Scope { moments, binding, rowkeys, .. } = self.scope;
+        let Some(moment) = moments.get(snapshot) else {
+            let error = Error::invalid(format!("there is no snapshot or schema \"{snapshot}\""))
+                .why("a database has one schema, public; snapshots end with the process that took them")
+                .hint(format!("write {name}, or SHOW SNAPSHOTS"))
+                .state(sqlstate::UNDEFINED_OBJECT);
+            return Err(to_df(error));
+        };
+        self.is_now.set(false);
+        let scope = &Scope {
+            catalog: &moment.catalog,
+            moments,
+            binding: Binding { snapshot: Arc::clone(&moment.snapshot), ..binding.clone() },
+            rowkeys: rowkeys.clone(),
+            rows: Vec::new(),
+        };
+        Names { scope, depth: self.depth.clone(), ..*self }.get_table_source(TableReference::bare(name))
+    }
 }
 
 /// The same plan with these output names.
@@ -293,7 +415,7 @@ fn rename(plan: LogicalPlan, names: &[String]) -> DfResult<LogicalPlan> {
 impl ContextProvider for Names<'_> {
     fn get_table_source(&self, name: TableReference) -> DfResult<Arc<dyn DfTableSource>> {
         if let Some(schema) = name.schema().filter(|schema| !crate::sql::is_our_schema(schema)) {
-            return Err(to_df(crate::sql::no_schema(schema, name.table())));
+            return self.as_of(schema, name.table());
         }
         let name = name.table();
         let scope = self.scope;
@@ -338,6 +460,9 @@ impl ContextProvider for Names<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        if name == functions::ROWKEY_EXPLAIN {
+            return Some(functions::rowkey_explain(self.scope.catalog));
+        }
         self.planner.state.scalar_functions().get(name).cloned()
     }
 

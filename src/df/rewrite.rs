@@ -11,7 +11,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use sqlparser::ast::{self, Query, UnaryOperator, VisitMut, VisitorMut};
 
@@ -117,6 +117,24 @@ fn size(expr: &Expr) -> usize {
         Ok(TreeNodeRecursion::Continue)
     });
     nodes
+}
+
+/// An expression over what a projection gives, as one over what it reads; `None` if it names anything else.
+pub fn below(expr: &Expr, projection: &Projection) -> Option<Expr> {
+    let named = |e: &&Expr, name: &str| match e {
+        Expr::Column(column) => column.name == name,
+        Expr::Alias(alias) => alias.name == name,
+        e => e.schema_name().to_string() == name,
+    };
+    let mut all = true;
+    let replaced = expr.clone().transform(|e| {
+        let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };
+        let source = projection.expr.iter().find(|e| named(e, &column.name));
+        all &= source.is_some();
+        let Some(source) = source else { return Ok(Transformed::no(e)) };
+        Ok(Transformed::new(source.clone().unalias(), true, TreeNodeRecursion::Jump))
+    });
+    replaced.ok().filter(|_| all).map(|replaced| replaced.data)
 }
 
 /// Numbers as SQL reads them: one with an exponent is a double, and a plus sign changes nothing.

@@ -57,7 +57,7 @@ impl ScanExec {
     pub fn new(request: Arc<Request>, bound: Arc<Bound>, limit: Option<u64>) -> ScanExec {
         let ordered = bound.spec.access.ordered;
         let equivalence = if ordered {
-            let order = sort_exprs(&bound.spec, &request.order);
+            let order = sort_exprs(&bound.spec, &request);
             EquivalenceProperties::new_with_orderings(Arc::clone(&request.schema), order)
         } else {
             EquivalenceProperties::new(Arc::clone(&request.schema))
@@ -132,7 +132,7 @@ impl ScanExec {
 
     /// Reads for other parameters and another snapshot, on its own. `None`: as [`ScanExec::bind`].
     pub fn run(&self, binding: &Binding) -> Result<Option<Scan>> {
-        if let Some(spec) = self.request.point(binding) {
+        if let Some(spec) = self.request.known(binding) {
             let snapshot = Arc::clone(&binding.snapshot);
             let scan = Scan::new(Arc::new(spec), snapshot, self.limit, Arc::default());
             return Ok(Some(scan.with_gets_max(binding.guards.gets)));
@@ -197,14 +197,16 @@ fn threads() -> usize {
 }
 
 /// The wanted order over the output columns, as far as they are all there.
-fn sort_exprs(spec: &ScanSpec, order: &[OrderBy]) -> Option<Vec<PhysicalSortExpr>> {
+fn sort_exprs(spec: &ScanSpec, request: &Request) -> Option<Vec<PhysicalSortExpr>> {
     let sort_expr = |by: &OrderBy| {
-        let at = spec.output.iter().position(|f| *f == by.field)?;
-        let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(spec.schema.field(at).name(), at));
+        let column = spec.output.iter().position(|f| *f == by.field);
+        let column = column.map(|at| Arc::new(Column::new(spec.schema.field(at).name(), at)) as _);
+        let computed = || request.computed.iter().find(|(field, _)| *field == by.field);
+        let expr = column.or_else(|| computed().map(|(_, expr)| Arc::clone(expr)))?;
         let options = SortOptions { descending: by.descending, nulls_first: !by.descending };
         Some(PhysicalSortExpr::new(expr, options))
     };
-    let exprs: Option<Vec<_>> = order.iter().map(sort_expr).collect();
+    let exprs: Option<Vec<_>> = request.order.iter().map(sort_expr).collect();
     exprs.filter(|e| !e.is_empty())
 }
 

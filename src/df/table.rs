@@ -6,25 +6,28 @@ use std::sync::Arc;
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::errors::to_df;
-use super::expr::FieldNames;
+use super::expr::{Computed, FieldNames};
 use super::point::Point;
 use super::scan::ScanExec;
 use super::template::Template;
 use crate::access::{
-    Access, Choice, Each, Guards, Hints, Jumps, Method, Need, OrderBy, Path, Source, Statistics, choose,
-    choose_again, probe_jumps, rows_of,
+    Access, Choice, Each, Guards, Hints, Jumps, Method, Need, OrderBy, Path, Source, Statistics, Stretch,
+    choose, choose_again, probe_jumps, rows_of,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanSpec, field_type};
-use crate::key::KeyRanges;
-use crate::plan::{Field, Predicate, Skip};
+use crate::key::{ColumnId, KeyPart, KeyRanges};
+use crate::plan::{Field, Formula, Predicate, Skip};
 use crate::row::field;
-use crate::schema::{IndexDef, TableDef, TableStatistics};
+use crate::schema::{IndexDef, IndexState, TableDef, TableStatistics};
 use crate::store::{Direction, KeyspaceId, Snapshot};
 use crate::value::Value;
 
@@ -90,9 +93,32 @@ impl Relation {
         let mut arrow_fields = Vec::new();
         for (name, f, nullable) in columns {
             let ty = field_type(&table, index.as_ref(), f);
-            names.0.insert(name.clone(), (f, ty));
+            names.columns.insert(name.clone(), (f, ty));
             arrow_fields.push(field(&name, ty, nullable));
             fields.push(f);
+        }
+        if index.is_none() {
+            let leads = |id: ColumnId| {
+                let of_all =
+                    table.indexes.iter().filter(|i| i.filter.is_none() && i.state == IndexState::Ready);
+                let is_id = |part: &&KeyPart| part.columns() == [id];
+                let leading = |i: &IndexDef| {
+                    i.layout
+                        .parts()
+                        .iter()
+                        .find(|part| is_id(part) || part.fan_out().is_none())
+                        .filter(is_id)
+                        .is_some()
+                };
+                of_all.into_iter().any(leading)
+            };
+            let computed = |(id, formula): (ColumnId, &Formula)| Computed {
+                formula: formula.clone(),
+                field: Field::Column(id),
+                ty: table.column(id).ty,
+                leads: leads(id),
+            };
+            names.formulas = table.formulas().map(computed).collect();
         }
         Relation { table, index, fields, names, schema: Arc::new(Schema::new(arrow_fields)), advice }
     }
@@ -112,6 +138,8 @@ pub struct TableSource {
     binding: Binding,
     /// Order wanted by the statement, and how many rows in that order.
     pub wanted: (Vec<OrderBy>, Option<u64>),
+    /// What the statement calls those of the wanted fields that are no columns.
+    pub computed: Vec<(Field, Expr)>,
     /// A few rows of each group are enough.
     pub each: Option<Each>,
     /// Nobody can tell in which order the rows come.
@@ -128,14 +156,28 @@ impl TableSource {
         advice: Advice,
     ) -> TableSource {
         let relation = Arc::new(Relation::new(table, index, rowkeys, advice));
-        TableSource { relation, binding, wanted: (Vec::new(), None), each: None, any_order: false }
+        let (wanted, computed) = Default::default();
+        TableSource { relation, binding, wanted, computed, each: None, any_order: false }
+    }
+
+    /// The field that rows are sorted by, if one is what this expression is, and whether it may be NULL.
+    pub fn sorted_by(&self, expr: &Expr) -> Option<(Field, bool)> {
+        match expr {
+            Expr::Column(column) => self.field(&column.name),
+            expr => self.relation.names.of_formula(expr).map(|(field, _)| (field, true)),
+        }
     }
 
     /// The field behind a column of the schema, and whether it may be NULL.
     pub fn field(&self, name: &str) -> Option<(Field, bool)> {
-        let (field, _) = self.relation.names.0.get(name)?;
+        let (field, _) = self.relation.names.columns.get(name)?;
         let nullable = self.relation.schema.field_with_name(name).map_or(true, |f| f.is_nullable());
         Some((*field, nullable))
+    }
+
+    /// Its fields as the query names them.
+    pub fn names(&self) -> &FieldNames {
+        &self.relation.names
     }
 
     /// A filter of this table in our own algebra; opaque if a parameter does not suit it.
@@ -151,7 +193,7 @@ impl TableSource {
         let Some((field, _)) = self.field(column) else { return false };
         let source = TableSource { wanted: (vec![OrderBy { field, descending }], Some(1)), ..self.clone() };
         let at = self.relation.fields.iter().position(|f| *f == field);
-        let scan = source.plan(at.map(|at| vec![at]).as_ref(), filters, Some(1));
+        let scan = source.plan(at.map(|at| vec![at]).as_ref(), filters, Some(1), None);
         let suits = |access: &Access| {
             let passes_all = access.entry_filter.is_true() && access.filter.is_true();
             access.ordered && (passes_all || alone && !matches!(access.path, Path::IndexFetch(_)))
@@ -165,6 +207,7 @@ impl TableSource {
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
         limit: Option<usize>,
+        session: Option<&dyn Session>,
     ) -> Result<ScanExec> {
         let relation = &self.relation;
         let all: Vec<usize> = (0..relation.fields.len()).collect();
@@ -175,15 +218,21 @@ impl TableSource {
             Arc::new(relation.schema.project(projection).map_err(|e| {
                 Error::internal("a projection names columns that are not there").caused_by(e)
             })?);
+        let computed = match session {
+            Some(session) => self.physical(&schema, session).map_err(super::errors::df_error)?,
+            None => Vec::new(),
+        };
         let mut request = Request {
             relation: Arc::clone(relation),
             filters: filters.iter().map(|filter| Template::new(filter, &relation.names)).collect(),
             path: None,
             point: None,
+            stretch: None,
             output: projection.iter().map(|i| relation.fields[*i]).collect(),
             schema,
             limit: if order.is_empty() { limit } else { wanted_limit },
             order,
+            computed,
             each: self.each.clone(),
             any_order: self.any_order,
         };
@@ -192,9 +241,31 @@ impl TableSource {
         let access = &bound.spec.access;
         request.path = (!matches!(access.method, Method::Gather { .. })).then_some(access.path);
         request.point = Point::new(&relation.table, &request.filters, access);
+        let compares = |filter: &Template| matches!(filter, Template::Compare { .. });
+        request.stretch = Stretch::of(relation.source(), &bound.need, access)
+            .filter(|_| request.filters.iter().all(compares));
         Ok(ScanExec::new(Arc::new(request), Arc::new(bound), limit))
     }
+
+    /// The wanted fields that are no columns, as expressions over the columns of a scan.
+    fn physical(&self, schema: &SchemaRef, session: &dyn Session) -> DfResult<Vec<Physical>> {
+        let schema = DFSchema::try_from(Arc::clone(schema))?;
+        let known = self.computed.iter().filter(|(_, expr)| {
+            expr.column_refs().iter().all(|column| schema.has_column_with_unqualified_name(&column.name))
+        });
+        let of_scan = |expr: &Expr| {
+            let plain = |e| match e {
+                Expr::Column(column) => Ok(Transformed::yes(Expr::Column(Column::from_name(column.name)))),
+                e => Ok(Transformed::no(e)),
+            };
+            session.create_physical_expr(expr.clone().transform(plain)?.data, &schema)
+        };
+        known.map(|(field, expr)| Ok((*field, of_scan(expr)?))).collect()
+    }
 }
+
+/// A field that is no column, and how DataFusion computes it.
+type Physical = (Field, Arc<dyn PhysicalExpr>);
 
 /// What a plan wants of one table or index table; how it is reached is chosen anew for each run.
 #[derive(Clone)]
@@ -205,11 +276,15 @@ pub struct Request {
     path: Option<Path>,
     /// Every run is a GET of the one key that its parameters make.
     point: Option<Point>,
+    /// Every run reads one range of keys, along the same path.
+    stretch: Option<Stretch>,
     output: Vec<Field>,
     /// Columns of the scan.
     pub schema: SchemaRef,
     /// Order wanted by the statement.
     pub order: Vec<OrderBy>,
+    /// Those of its fields that are no columns, as far as the scan's columns tell them.
+    pub computed: Vec<Physical>,
     limit: Option<u64>,
     each: Option<Each>,
     /// Rows may come in any order.
@@ -245,15 +320,9 @@ impl Request {
     /// filter, which then has to be planned with the value in it.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
         let relation = &self.relation;
-        let mut predicates = Vec::with_capacity(self.filters.len());
-        for filter in &self.filters {
-            match filter.fill(&relation.names, &binding.params) {
-                Some(predicate) => predicates.push(predicate),
-                None => return Ok(None),
-            }
-        }
+        let Some(predicate) = self.predicate(binding) else { return Ok(None) };
         let need = Need {
-            predicate: Predicate::and(predicates),
+            predicate,
             output: self.output.clone(),
             order: self.order.clone(),
             limit: self.limit,
@@ -261,7 +330,9 @@ impl Request {
             each: self.each.clone(),
         };
         let stats = self.statistics(binding);
-        let again = self.path.and_then(|path| choose_again(relation.source(), &need, path, &stats));
+        let again = self.along_stretch(&need.predicate, &stats);
+        let by_path = || choose_again(relation.source(), &need, self.path?, &stats);
+        let again = again.or_else(by_path);
         let choice = match again {
             Some(access) => Choice { access, chosen: String::new(), rejected: Vec::new(), note: None },
             None => choose(relation.source(), &need, &stats)?,
@@ -269,11 +340,28 @@ impl Request {
         Ok(Some(self.bound(need, choice, binding.clone())))
     }
 
-    /// What is read for these parameters, if that is one key whatever they are.
-    pub fn point(&self, binding: &Binding) -> Option<ScanSpec> {
-        let relation = &self.relation;
-        let point = self.point.as_ref().filter(|_| binding.guards == Guards::default())?;
-        let access = point.access(&relation.table, &binding.params)?;
+    /// The filters for these parameters; `None` as of [`Request::bind`].
+    fn predicate(&self, binding: &Binding) -> Option<Predicate> {
+        let filled = self.filters.iter().map(|filter| filter.fill(&self.relation.names, &binding.params));
+        Some(Predicate::and(filled.collect::<Option<Vec<_>>>()?))
+    }
+
+    fn along_stretch(&self, predicate: &Predicate, stats: &dyn Statistics) -> Option<Access> {
+        self.stretch?.access(self.relation.source(), predicate, self.limit, stats)
+    }
+
+    /// What is read for these parameters, if that is one key or one range of keys whatever they are.
+    pub fn known(&self, binding: &Binding) -> Option<ScanSpec> {
+        if binding.guards != Guards::default() {
+            return None;
+        }
+        let access = match &self.point {
+            Some(point) => point.access(&self.relation.table, &binding.params)?,
+            None => {
+                self.stretch?;
+                self.along_stretch(&self.predicate(binding)?, &self.statistics(binding))?
+            }
+        };
         Some(self.spec(access, self.output.clone()))
     }
 
@@ -294,7 +382,7 @@ impl Request {
     /// The column is the first thing that some rowkey or index key says.
     pub fn leads(&self, column: &str) -> bool {
         let Relation { table, names, advice, .. } = &*self.relation;
-        let Some((Field::Column(id), _)) = names.0.get(column).filter(|_| !advice.hints.full) else {
+        let Some((Field::Column(id), _)) = names.columns.get(column).filter(|_| !advice.hints.full) else {
             return false;
         };
         let layouts = std::iter::once(&table.key).chain(table.indexes.iter().map(|index| &index.layout));
@@ -364,12 +452,12 @@ impl TableProvider for TableSource {
 
     async fn scan(
         &self,
-        _state: &dyn Session,
+        session: &dyn Session,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(self.plan(projection, filters, limit).map_err(to_df)?))
+        Ok(Arc::new(self.plan(projection, filters, limit, Some(session)).map_err(to_df)?))
     }
 }
 

@@ -16,6 +16,8 @@ pub enum Template {
     Known(Predicate),
     /// A column compared with a parameter, which is at this place among them.
     Compare { field: Field, op: CmpOp, ty: ColumnType, param: usize },
+    /// A column that equals one of these, or none of them.
+    In { any: Vec<Template>, negated: bool },
     /// Anything else.
     Expr(Expr),
 }
@@ -26,7 +28,9 @@ impl Template {
         if !has_params(filter) {
             return Template::Known(predicate(filter, names));
         }
-        compared(filter, names).unwrap_or_else(|| Template::Expr(filter.clone()))
+        compared(filter, names)
+            .or_else(|| listed(filter, names))
+            .unwrap_or_else(|| Template::Expr(filter.clone()))
     }
 
     /// The filter for these parameters. `None` if one of them has no value that suits, such as `2.5` for an
@@ -37,6 +41,12 @@ impl Template {
             Template::Compare { field, op, ty, param } => {
                 let value = suited(params.get(*param)?, *ty)?;
                 Some(Predicate::compare(*field, *op, value))
+            }
+            Template::In { any, negated } => {
+                let any: Vec<Predicate> =
+                    any.iter().map(|item| item.fill(names, params)).collect::<Option<_>>()?;
+                let any = Predicate::or(any);
+                Some(if *negated { any.not() } else { any })
             }
             Template::Expr(filter) => {
                 let filled = predicate(&with_params(filter, params)?, names);
@@ -55,11 +65,21 @@ fn has_params(expr: &Expr) -> bool {
 fn compared(filter: &Expr, names: &FieldNames) -> Option<Template> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = filter else { return None };
     let op = comparison(*op)?;
-    let (column, op, placeholder) = match (&**left, &**right) {
-        (column @ Expr::Column(_), Expr::Placeholder(placeholder)) => (column, op, placeholder),
-        (Expr::Placeholder(placeholder), column @ Expr::Column(_)) => (column, flipped(op), placeholder),
-        _ => return None,
-    };
+    match (&**left, &**right) {
+        (column, param @ Expr::Placeholder(_)) => compare(column, op, param, names),
+        (param, column) => compare(column, flipped(op), param, names),
+    }
+}
+
+/// `column IN ($1, $2)`, if all are of one type.
+fn listed(filter: &Expr, names: &FieldNames) -> Option<Template> {
+    let Expr::InList(list) = filter else { return None };
+    let any = list.list.iter().map(|item| compare(&list.expr, CmpOp::Eq, item, names));
+    Some(Template::In { any: any.collect::<Option<_>>()?, negated: list.negated })
+}
+
+fn compare(column: &Expr, op: CmpOp, param: &Expr, names: &FieldNames) -> Option<Template> {
+    let Expr::Placeholder(placeholder) = param else { return None };
     let (field, ty) = names.of(column)?;
     let (param, wanted) = place(placeholder)?;
     let is_same = crate::row::arrow_type(ty) == crate::row::arrow_type(wanted);

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::exec::stored;
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyLayout, KeyRange};
+use crate::plan::Values;
 use crate::schema::{ColumnStatistics, TableDef, TableStatistics};
 use crate::store::{Direction, KeyspaceId, Reader};
 use crate::value::{ColumnType, Value};
@@ -74,8 +75,9 @@ fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tabl
     let rows = reader.entries(table.rows())?;
     let every = rows.div_ceil(SAMPLE_ROWS).max(1);
     let known = |ty: ColumnType| !matches!(ty, ColumnType::Json | ColumnType::Varbinary);
+    let columns = table.live_columns().map(|(id, _)| id).chain(table.formulas().map(|(id, _)| id));
     let mut sample: Sample =
-        table.live_columns().filter(|(_, c)| known(c.ty)).map(|(id, _)| (id, Vec::new())).collect();
+        columns.filter(|id| known(table.column(*id).ty)).map(|id| (id, Vec::new())).collect();
     let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
     let (mut n, mut sampled) = (0, 0);
     while let Some((key, _)) = cursor.next()? {
@@ -87,7 +89,11 @@ fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tabl
         {
             sampled += 1;
             for (id, values) in &mut sample {
-                values.push(row.values[usize::from(id.0)].clone());
+                values.push(match &table.column(*id).formula {
+                    // A row without a value of it has no entry, either.
+                    Some(formula) => formula.eval(&Values(&row.values)).unwrap_or(Value::Null),
+                    None => row.values[usize::from(id.0)].clone(),
+                });
             }
         }
         n += 1;

@@ -1,4 +1,4 @@
-//! CREATE INDEX and REPAIR INDEX: an index over rows that are already there.
+//! CREATE INDEX and REPAIR INDEX: an index over rows that are already there. [`rekey`] builds by the same steps.
 //!
 //! 1. The definition is committed in state Building: from then on every write keeps the index, and no
 //!    query reads it.
@@ -10,31 +10,27 @@
 //! A build that is killed goes on from its last step when the database is opened again ([`resume`]). One that
 //! fails is undone, and the table is untouched.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
-use sqlparser::ast::{Expr, Ident, SetExpr};
+use sqlparser::ast::Ident;
 
 use super::Database;
-use super::ddl::{free_name, layout_warnings, new_index, new_name};
+use super::ddl::{free_name, index_layout, layout_warnings, new_index, new_name};
+use super::formulas::Formulas;
 use super::outcome::Warning;
-use super::rows::quote;
-use crate::access::Guards;
+use super::rekey;
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, CatalogEdit, build_key};
-use crate::df::query::Scope;
-use crate::df::table::Binding;
 use crate::error::{Error, Kind, Result, sqlstate};
-use crate::exec::bulk::{Taken, build_step};
+use crate::exec::bulk::{Taken, build_step, fill_step};
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyRange, Rowkey};
-use crate::plan::Predicate;
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
-use crate::sql::{CreateIndex, name_of, span_of, span_of_name};
+use crate::sql::{CreateIndex, name_of, span_of_name};
 
 /// Runs CREATE INDEX; gives its warnings.
 pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Result<Vec<Warning>> {
     let defined = db.change_catalog(|catalog| {
         let table = catalog.table(&name_of(&create.table)).map_err(|e| e.at(span_of_name(&create.table)))?;
+        rekey::refuse(&table)?;
         let name = match &create.name {
             Some(name) => new_name(name)?,
             None => free_name(catalog, &table, &create.keys),
@@ -45,15 +41,18 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
         catalog.check_free(&name).map_err(|e| e.at(create.name.as_ref().and_then(span_of_name)))?;
         let include =
             create.include.iter().map(|ident| column(&table, ident)).collect::<Result<Vec<ColumnId>>>()?;
+        let mut table = (*table).clone();
+        let mut formulas = Formulas { db, catalog, table: &mut table };
+        let parts = formulas.of_keys(&create.keys)?;
         let filter = match (&create.filter, &create.filter_sql) {
-            (Some(filter), Some(sql)) => Some((condition(db, catalog, &table, filter)?, sql.clone())),
+            (Some(filter), Some(sql)) => Some((formulas.condition(filter)?, sql.clone())),
             _ => None,
         };
+        let layout = index_layout(&table, &create.keys, &parts)?;
         let mut edit = catalog.edit();
-        let index = new_index(&mut edit, &table, name, create.unique, &create.keys, &include, filter)?;
+        let index = new_index(&mut edit, &table, name, create.unique, layout, &include, filter);
         let warnings = layout_warnings(&table, &index.layout);
         let id = index.id;
-        let mut table = (*table).clone();
         table.indexes.push(index);
         edit.put_table(table)?;
         Ok((Some((id, warnings)), Some(edit.finish()?)))
@@ -69,18 +68,6 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
     }
 }
 
-/// The WHERE of an index as a predicate.
-fn condition(db: &Database, catalog: &Catalog, table: &TableDef, filter: &Expr) -> Result<Predicate> {
-    let mut query = crate::sql::parse_query(&format!("SELECT 1 FROM {}", quote(&table.name)))?;
-    if let SetExpr::Select(select) = &mut *query.body {
-        select.selection = Some(filter.clone());
-    }
-    let binding =
-        Binding { snapshot: db.store().snapshot()?, params: Arc::from([]), guards: Guards::default() };
-    let scope = Scope { catalog, binding, rowkeys: Vec::new(), rows: Vec::new() };
-    db.planner().condition(query, &scope).map_err(|e| e.at(span_of(filter)))
-}
-
 fn column(table: &TableDef, ident: &Ident) -> Result<ColumnId> {
     table.column_id(&name_of(ident)).ok_or_else(|| {
         Error::invalid(format!("table \"{}\" has no column \"{}\"", table.name, name_of(ident)))
@@ -93,6 +80,7 @@ fn column(table: &TableDef, ident: &Ident) -> Result<ColumnId> {
 pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
     let id = db.change_catalog(|catalog| {
         let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
+        rekey::refuse(&table)?;
         let mut edit = catalog.edit();
         edit.batch.clear(index.keyspace);
         edit.set_state(&table, index.id, IndexState::Building)?;
@@ -143,24 +131,43 @@ struct Progress {
 }
 
 /// Rows (count) of the first step.
-const FIRST_STEP_ROWS: u64 = 4096;
+const FIRST_STEP_ROWS: u64 = 512;
 
 /// Writes the entries of the rows that were there when the index came, from where it was left.
 fn build(db: &Database, id: IndexId, watch: &Watch) -> Result<(), Failure> {
+    match steps(db, id, Job::Entries, watch)? {
+        None => Ok(set_state(db, id, IndexState::Ready)?),
+        Some(taken) => {
+            set_state(db, id, IndexState::Broken)?;
+            Err(Failure::Broken(taken))
+        }
+    }
+}
+
+/// What is built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Job {
+    /// The entries of an index.
+    Entries,
+    /// The table that a REKEY goes to, for which its index stands.
+    Rows,
+}
+
+/// Does a job from where it was left, step by step; gives the error that rows of one UNIQUE key make of it.
+pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Result<Option<Error>> {
     let mut examples = Vec::new();
     let mut rows_max = FIRST_STEP_ROWS;
-    let taken = loop {
-        match step(db, id, rows_max, &mut examples, watch)? {
+    loop {
+        match step(db, id, job, rows_max, &mut examples, watch)? {
             Step::More => rows_max = rows_max.saturating_mul(2),
-            Step::Done { taken } => break taken,
+            Step::Done { taken: 0 } => return Ok(None),
+            Step::Done { taken } => {
+                let catalog = db.catalog();
+                let (table, index) = catalog.index_by_id(id).ok_or_else(gone)?;
+                return Ok(Some(not_unique(table, index, taken, &examples)));
+            }
         }
-    };
-    if taken == 0 {
-        return Ok(set_state(db, id, IndexState::Ready)?);
     }
-    let error = db.catalog().index_by_id(id).map(|(table, index)| not_unique(table, index, taken, &examples));
-    set_state(db, id, IndexState::Broken)?;
-    Err(Failure::Broken(error.unwrap_or_else(gone)))
 }
 
 enum Step {
@@ -168,8 +175,15 @@ enum Step {
     Done { taken: u64 },
 }
 
-/// One step of a build, in one commit with its progress.
-fn step(db: &Database, id: IndexId, rows_max: u64, examples: &mut Vec<Taken>, watch: &Watch) -> Result<Step> {
+/// One step of a job, in one commit with its progress.
+fn step(
+    db: &Database,
+    id: IndexId,
+    job: Job,
+    rows_max: u64,
+    examples: &mut Vec<Taken>,
+    watch: &Watch,
+) -> Result<Step> {
     let mut writer = db.store().bulk()?;
     // Nobody else writes now, so this is what is there.
     let snapshot = db.store().snapshot()?;
@@ -179,8 +193,8 @@ fn step(db: &Database, id: IndexId, rows_max: u64, examples: &mut Vec<Taken>, wa
     let key = build_key(id);
     let mut progress: Progress = match reader.get(CATALOG_KEYSPACE, &key)? {
         Some(bytes) => serde_json::from_slice(bytes).map_err(|e| {
-            Error::corrupt(format!("the progress of building index \"{}\" cannot be read", index.name))
-                .hint(format!("REPAIR INDEX {} builds it anew", index.name))
+            Error::corrupt(format!("the progress of building \"{}\" cannot be read", index.name))
+                .hint(again(table, index))
                 .caused_by(e)
         })?,
         None => Progress::default(),
@@ -189,11 +203,21 @@ fn step(db: &Database, id: IndexId, rows_max: u64, examples: &mut Vec<Taken>, wa
         0 => KeyRange::all(),
         _ => KeyRange::from(Rowkey::new(progress.last).successor()),
     };
-    let built = build_step((table, index), &range, rows_max, &*reader, &mut *writer, watch)?;
+    let built = match job {
+        Job::Entries => build_step((table, index), &range, rows_max, &*reader, &mut *writer, watch)?,
+        Job::Rows => {
+            let next = table.followed().ok_or_else(gone)?;
+            fill_step((table, next), &range, rows_max, &*reader, &mut *writer, watch)?
+        }
+    };
     progress.rows += built.rows;
     progress.taken += built.taken;
     examples.extend(built.examples);
-    let label = format!("building {}", index.name);
+    let label = match (job, table.is_next_key(index)) {
+        (Job::Entries, false) => format!("building {}", index.name),
+        (Job::Entries, true) => format!("re-keying {}: keys", table.name),
+        (Job::Rows, _) => format!("re-keying {}: rows", table.name),
+    };
     let Some(last) = built.last else {
         writer.commit()?;
         watch.finish(&label, progress.rows, "rows");
@@ -208,11 +232,19 @@ fn step(db: &Database, id: IndexId, rows_max: u64, examples: &mut Vec<Taken>, wa
     Ok(Step::More)
 }
 
+/// How to build it anew.
+fn again(table: &TableDef, index: &IndexDef) -> String {
+    match table.is_next_key(index) {
+        true => format!("ALTER TABLE {} REKEY CANCEL, then REKEY it again", table.name),
+        false => format!("REPAIR INDEX {} builds it anew", index.name),
+    }
+}
+
 fn gone() -> Error {
     Error::new(Kind::Conflict, "the index was dropped while it was being built")
 }
 
-/// The error for rows that a UNIQUE index cannot hold.
+/// The error for rows that a UNIQUE index, or the next layout of a table, cannot hold.
 fn not_unique(table: &TableDef, index: &IndexDef, taken: u64, examples: &[Taken]) -> Error {
     let row = |rowkey: &Rowkey| table.key.show(rowkey);
     let pairs: Vec<String> = examples
@@ -223,16 +255,23 @@ fn not_unique(table: &TableDef, index: &IndexDef, taken: u64, examples: &[Taken]
         .collect();
     let more = if taken > pairs.len() as u64 { ", and more" } else { "" };
     let rows = if taken == 1 { "1 row has" } else { &format!("{taken} rows have") };
-    Error::invalid(format!("{rows} a key that exists already in unique index \"{}\"", index.name))
-        .why(format!("{}{more}", pairs.join(", ")))
-        .hint(format!(
-            "the table is as it was, the index is Broken: change the rows and REPAIR INDEX {0}, or DROP INDEX {0}",
-            index.name
-        ))
-        .state(sqlstate::UNIQUE)
+    let (what, hint) = match table.is_next_key(index) {
+        true => (
+            format!("{rows} a rowkey that another one has under the next layout of \"{}\"", table.name),
+            "the table is as it was: add a part that tells them apart, or change the rows".to_owned(),
+        ),
+        false => (
+            format!("{rows} a key that exists already in unique index \"{}\"", index.name),
+            format!(
+                "the table is as it was, the index is Broken: change the rows and REPAIR INDEX {0}, or DROP INDEX {0}",
+                index.name
+            ),
+        ),
+    };
+    Error::invalid(what).why(format!("{}{more}", pairs.join(", "))).hint(hint).state(sqlstate::UNIQUE)
 }
 
-fn set_state(db: &Database, id: IndexId, state: IndexState) -> Result<()> {
+pub(super) fn set_state(db: &Database, id: IndexId, state: IndexState) -> Result<()> {
     change_index(db, id, |edit, table, _| edit.set_state(table, id, state))
 }
 

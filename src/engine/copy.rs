@@ -105,6 +105,7 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let mut warnings = Vec::new();
     if skipped > 0 {
         warnings.push(Warning {
+            code: None,
             what: match skipped {
                 1 => format!("1 row of {} was skipped", copy.path),
                 n => format!("{n} rows of {} were skipped", copy.path),
@@ -140,6 +141,7 @@ pub fn load(
         catalog: Arc::clone(&view.catalog),
         snapshot: view.db.store().snapshot()?,
         recording: None,
+        moments: Arc::clone(&view.moments),
         watch: view.watch.clone(),
         settings: view.settings.clone(),
     };

@@ -1,32 +1,38 @@
 //! Definitions: CREATE, DROP, ALTER and TRUNCATE. Each is one atomic change of the catalog.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use sqlparser::ast::Ident;
 
 use super::design::regions;
 use super::outcome::Warning;
-use super::{Database, vet};
+use super::view::View;
+use super::{Database, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
+use crate::design::lint::Rule;
 use crate::error::{Error, Result, Span, sqlstate};
-use crate::key::{ColumnId, KeyLayout, LayoutError, Tail};
+use crate::exec::watch::Watch;
+use crate::key::{ColumnId, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
-use crate::schema::{Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, TableDef, ViewDef};
+use crate::schema::{
+    Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, TableDef, Traffic, ViewDef,
+};
 use crate::sql::{
     AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
-    Statement, key_specs, name_of, span_of_name,
+    Statement, key_specs, name_of, rename_column, span_of_name,
 };
 use crate::value::Value;
 
 /// Column families of a table at the most (seed: MapR-DB's limit).
 const FAMILIES_MAX: usize = 64;
 /// Columns of a table at the most.
-const COLUMNS_MAX: usize = 4096;
+pub const COLUMNS_MAX: usize = 4096;
 /// Bytes of a name at the most.
 const NAME_BYTES_MAX: usize = 128;
 
 /// Runs a definition statement; gives its warnings.
-pub async fn run(db: &Database, statement: &Statement) -> Result<Vec<Warning>> {
+pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<Vec<Warning>> {
     match statement {
         Statement::CreateTable(create) => {
             vet::vet(db, create, &columns(create)?).await?;
@@ -56,10 +62,15 @@ pub async fn run(db: &Database, statement: &Statement) -> Result<Vec<Warning>> {
             table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
             finish(edit, Vec::new())
         }),
-        Statement::AlterTable(alter) => db.change_catalog(|catalog| alter_table(db, catalog, alter)),
+        Statement::AlterTable(alter) => match &alter.op {
+            AlterTableOp::Rekey { keys } => rekey::rekey(db, alter, keys, watch),
+            AlterTableOp::CancelRekey => rekey::cancel(db, &alter.name).map(|()| Vec::new()),
+            _ => db.change_catalog(|catalog| alter_table(db, catalog, alter)),
+        },
         Statement::DropIndex { if_exists, name } => {
             db.change_catalog(|catalog| match catalog.index(&name_of(name)) {
                 Ok((table, index)) => {
+                    rekey::refuse(&table)?;
                     let mut edit = catalog.edit();
                     edit.drop_index(&table, &index)?;
                     finish(edit, Vec::new())
@@ -145,10 +156,12 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         indexes: Vec::new(),
         options: table_options(&create.options)?,
         splits: Vec::new(),
+        rekey: None,
+        traffic: Traffic::default(),
     };
     let mut warnings = layout_warnings(&table, &table.key);
     if let Some(split) = &create.split {
-        table.splits = regions::cuts(&table, split, None)?;
+        table.split_at(regions::cuts(&table, split, None)?);
         warnings.extend(regions::warnings(&table));
     }
     for unique in &create.uniques {
@@ -157,7 +170,9 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
             None => free_name(catalog, &table, &unique.keys),
         };
         catalog.check_free(&index_name)?;
-        let index = new_index(&mut edit, &table, index_name, true, &unique.keys, &[], None)?;
+        let formulas = vec![None; unique.keys.len()];
+        let layout = index_layout(&table, &unique.keys, &formulas)?;
+        let index = new_index(&mut edit, &table, index_name, true, layout, &[], None);
         warnings.extend(layout_warnings(&table, &index.layout));
         table.indexes.push(IndexDef { state: IndexState::Ready, ..index });
     }
@@ -167,7 +182,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
 
 /// What key expressions can name.
 fn key_columns(columns: &[Column]) -> Vec<KeyColumn<'_>> {
-    let live = columns.iter().enumerate().filter(|(_, c)| !c.dropped);
+    let live = columns.iter().enumerate().filter(|(_, c)| !c.dropped && c.formula.is_none());
     live.map(|(i, c)| (c.name.as_str(), ColumnId(i as u16), c.ty)).collect()
 }
 
@@ -186,12 +201,24 @@ fn layout(
 /// What the user should know of a layout although it works.
 pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
     let warnings = layout.warnings(&|id| table.column_info(id)).into_iter();
-    warnings.map(|w| Warning { what: w.what, why: w.why, hint: w.hint }).collect()
+    let code = |concern| Some(Rule::from(concern).code());
+    warnings.map(|w| Warning { code: code(w.concern), what: w.what, why: w.why, hint: w.hint }).collect()
 }
 
-/// A layout for an index of `table`.
-pub fn index_layout(table: &TableDef, keys: &[KeyExpr]) -> Result<KeyLayout> {
-    let specs = key_specs(keys, &key_columns(&table.columns))?;
+/// A layout for an index of `table`. `formulas`: the hidden columns behind keys that are none of the forms.
+pub fn index_layout(table: &TableDef, keys: &[KeyExpr], formulas: &[Option<ColumnId>]) -> Result<KeyLayout> {
+    let columns = key_columns(&table.columns);
+    let mut specs = Vec::with_capacity(keys.len());
+    for (key, formula) in keys.iter().zip(formulas) {
+        match formula {
+            Some(id) => specs.push(PartSpec {
+                transform: Transform::Column(*id),
+                descending: key.descending,
+                sql: table.column_name(*id).to_owned(),
+            }),
+            None => specs.extend(key_specs(std::slice::from_ref(key), &columns)?),
+        }
+    }
     layout(specs, keys, &table.columns, Tail::Pointer)
 }
 
@@ -211,17 +238,16 @@ pub fn new_index(
     table: &TableDef,
     name: String,
     unique: bool,
-    keys: &[KeyExpr],
+    layout: KeyLayout,
     include: &[ColumnId],
     filter: Option<(crate::plan::Predicate, String)>,
-) -> Result<IndexDef> {
-    let layout = index_layout(table, keys)?;
+) -> IndexDef {
     let mut include: Vec<ColumnId> = include.to_vec();
     include.retain(|id| !layout.undoable().contains(id) && !table.key.undoable().contains(id));
     include.sort_unstable();
     include.dedup();
     let (filter, filter_sql) = filter.unzip();
-    Ok(IndexDef {
+    IndexDef {
         id: edit.new_index_id(),
         name,
         unique,
@@ -232,7 +258,7 @@ pub fn new_index(
         filter_sql,
         state: IndexState::Building,
         keyspace: edit.new_keyspace(),
-    })
+    }
 }
 
 /// `table_column_key`, with a number behind it if that is taken.
@@ -381,6 +407,7 @@ fn column(def: &ColumnDef, family: FamilyId) -> Result<Column> {
         identity: def.identity.map(|i| Identity { always: i.always, start: i.start, increment: i.increment }),
         family,
         dropped: false,
+        formula: None,
     })
 }
 
@@ -401,13 +428,14 @@ fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<
         Err(_) if alter.if_exists => return Ok((Vec::new(), None)),
         Err(e) => return Err(e.at(span_of_name(&alter.name))),
     };
+    rekey::refuse(&old)?;
     let mut edit = catalog.edit();
     let mut table = (*old).clone();
     let mut warnings = Vec::new();
     match &alter.op {
         AlterTableOp::Split(split) => {
             let snapshot = db.store().snapshot()?;
-            table.splits = regions::cuts(&table, split, Some(&*snapshot.reader()?))?;
+            table.split_at(regions::cuts(&table, split, Some(&*snapshot.reader()?))?);
             warnings = regions::warnings(&table);
         }
         AlterTableOp::AddColumn { if_not_exists, column: def, family } => {
@@ -477,6 +505,7 @@ fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<
                 )
                 .at(span_of_name(from)));
             }
+            rewrite(&mut table, |sql| rename_column(sql, &name_of(from), &to_name))?;
             table.columns[usize::from(id.0)].name = to_name;
         }
         AlterTableOp::RenameTable { to } => {
@@ -485,9 +514,28 @@ fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<
             edit.rename_table(&table.name);
             table.name = name;
         }
+        AlterTableOp::Rekey { .. } | AlterTableOp::CancelRekey => {
+            return Err(Error::internal("a table is re-keyed in steps, not in one change of the catalog"));
+        }
     }
     edit.put_table(table)?;
     finish(edit, warnings)
+}
+
+/// Changes every expression that a table keeps as it was written.
+fn rewrite(table: &mut TableDef, sql: impl Fn(&str) -> Result<String>) -> Result<()> {
+    table.key.rewrite(&sql)?;
+    for index in &mut table.indexes {
+        index.layout.rewrite(&sql)?;
+        if let Some(filter) = &mut index.filter_sql {
+            *filter = sql(filter)?;
+        }
+    }
+    let formulas = table.columns.iter_mut().filter(|c| c.formula.is_some() && !c.dropped);
+    for column in formulas {
+        column.name = sql(&column.name)?;
+    }
+    Ok(())
 }
 
 fn no_column(table: &TableDef, name: &Ident) -> Error {
@@ -502,11 +550,11 @@ fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
     } else if !table.checks.is_empty() {
         Some(format!("perhaps check \"{}\"", table.checks[0].name))
     } else {
-        let uses = |i: &&IndexDef| {
-            let filter =
-                i.filter.as_ref().is_some_and(|f| f.fields().contains(&crate::plan::Field::Column(id)));
-            i.layout.columns().contains(&id) || i.include.contains(&id) || filter
+        let of = |used: ColumnId| {
+            let formula = table.column(used).formula.as_ref();
+            used == id || formula.is_some_and(|formula| formula.columns().contains(&id))
         };
+        let uses = |i: &&IndexDef| i.inputs().any(of) || i.include.contains(&id);
         table.indexes.iter().find(uses).map(|i| format!("index \"{}\"", i.name))
     };
     match user {
@@ -522,7 +570,8 @@ fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
 async fn create_view(db: &Database, create: &CreateView) -> Result<Vec<Warning>> {
     let name = new_name(&create.name)?;
     // The query must plan now: a view that cannot be read is refused.
-    let view = db.session().view()?;
+    // A snapshot ends with the process, and a view does not.
+    let view = View { moments: Arc::default(), ..db.session().view()? };
     let columns = create.columns.iter().map(new_name).collect::<Result<Vec<_>>>()?;
     view.check_query((*create.query).clone(), columns.len())?;
     db.change_catalog(|catalog| {

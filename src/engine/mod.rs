@@ -13,9 +13,12 @@ mod copy;
 mod ddl;
 mod design;
 mod dump;
+mod formulas;
+mod moments;
 mod native;
 mod outcome;
 mod plans;
+mod rekey;
 mod rows;
 mod runtime;
 mod session;
@@ -28,9 +31,10 @@ mod write;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 pub use api::{FromValue, Prepared, Row, Rows};
+pub use moments::ReadView;
 pub use native::{TableHandle, TableScan};
 pub use outcome::{Outcome, OutputColumn, RowStream, Warning};
 pub use session::Session;
@@ -44,6 +48,7 @@ use crate::error::{Error, Result};
 use crate::exec::trace::show_mutation;
 use crate::exec::watch::Watch;
 use crate::store::{self, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
+use moments::Held;
 use plans::Plans;
 use runtime::Runtime;
 use turns::Turns;
@@ -70,6 +75,9 @@ struct Shared {
     plans: Plans,
     runtime: Runtime,
     turns: Arc<Turns>,
+    /// Held by whoever re-keys a table.
+    rekeying: Mutex<()>,
+    held: Held,
     path: Option<PathBuf>,
     engine: Option<Engine>,
 }
@@ -127,10 +135,13 @@ impl Database {
             plans: Plans::default(),
             runtime: Runtime::start()?,
             turns: Arc::default(),
+            rekeying: Mutex::default(),
+            held: Held::default(),
             path,
             engine,
         }));
         build::resume(&db);
+        rekey::resume(&db);
         Ok(db)
     }
 

@@ -9,7 +9,8 @@ use super::api::{Row, Rows};
 use super::outcome::{RowStream, Source};
 use super::{Database, OnProgress, copy};
 use crate::access::{Access, Method, Path};
-use crate::error::{Error, Result};
+use crate::catalog::Catalog;
+use crate::error::{Error, Kind, Result};
 use crate::exec::scan::{Counters, Scan, ScanSpec};
 use crate::exec::watch::CancelHandle;
 use crate::key::{ColumnId, KeyRange, KeyRanges, Rowkey};
@@ -126,10 +127,28 @@ impl TableHandle {
                 rows.by_ref().take(CHUNK_ROWS).map(|row| cells(row, columns.len())).collect();
             chunk.map(|chunk| (!chunk.is_empty()).then_some(chunk))
         };
-        copy::load(&session.view()?, &self.table, &columns, &mut next)
+        let view = session.view()?;
+        self.check(&view.catalog)?;
+        copy::load(&view, &self.table, &columns, &mut next)
+    }
+
+    /// Errors: the table is gone, or its rows lie elsewhere since the handle was taken.
+    fn check(&self, catalog: &Catalog) -> Result<()> {
+        let table = &self.table;
+        let is_there = |now: &Arc<TableDef>| {
+            Arc::ptr_eq(now, table) || now.key == table.key && now.families == table.families
+        };
+        if catalog.tables().find(|now| now.id == table.id).is_some_and(is_there) {
+            return Ok(());
+        }
+        Err(Error::new(Kind::Conflict, format!("table \"{}\" is not what it was", table.name))
+            .why("it was dropped or re-keyed since the handle was taken")
+            .hint(format!("take another one: db.table(\"{}\")", table.name)))
     }
 
     fn rows(&self, access: Access, limit: Option<u64>) -> Result<Rows> {
+        let (catalog, snapshot) = self.db.view()?;
+        self.check(&catalog)?;
         let spec = ScanSpec {
             table: Arc::clone(&self.table),
             index: None,
@@ -138,7 +157,6 @@ impl TableHandle {
             output: self.output.clone(),
             schema: Arc::clone(&self.schema),
         };
-        let (_, snapshot) = self.db.view()?;
         let scan = Scan::new(Arc::new(spec), snapshot, limit, Arc::<Counters>::default());
         let (schema, runtime) = (Arc::clone(&self.schema), self.db.runtime().clone());
         Ok(Rows::new(RowStream::new(schema, Source::Scan(scan), runtime, CancelHandle::default())))

@@ -17,6 +17,8 @@ use crate::value::Value;
 /// Something that works but may not be meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
+    /// LINT's code for it, such as `RK001`, if it is one of its rules.
+    pub code: Option<String>,
     /// What will happen.
     pub what: String,
     /// Why.
@@ -27,7 +29,8 @@ pub struct Warning {
 
 impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "warning: {}\n  why: {}\n hint: {}", self.what, self.why, self.hint)
+        let code = self.code.as_ref().map_or_else(String::new, |code| format!(" {code}"));
+        write!(f, "warning{code}: {}\n  why: {}\n hint: {}", self.what, self.why, self.hint)
     }
 }
 

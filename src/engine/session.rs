@@ -18,7 +18,7 @@ use super::settings::Settings;
 use super::turns::Turn;
 use super::view::View;
 use super::write;
-use super::{Database, analyze, backup, build, copy, ddl, design, show};
+use super::{Database, analyze, backup, build, copy, ddl, design, moments, show};
 use crate::catalog::Catalog;
 use crate::df::explain;
 use crate::df::plan::Run;
@@ -166,10 +166,13 @@ impl Session {
     fn run_kept(&self, kept: &KeptPlan, view: &View, query: &Keyed) -> Result<Option<Outcome>> {
         let (schema, source) = match kept.plan.bind(&view.binding(Arc::clone(&query.params)))? {
             None => return Ok(None),
-            Some(Run::Scan(scan)) => (kept.plan.schema(), Source::Scan(scan)),
+            Some(Run::Scan(scan)) => {
+                self.watch.cancel.plan(|| scan.plan_text());
+                (kept.plan.schema(), Source::Scan(scan))
+            }
             Some(Run::Plan(plan)) => {
                 let _threads = self.db.0.runtime.enter();
-                let (batches, schema) = self.db.planner().run(plan, self.settings.memory_limit)?;
+                let (batches, schema) = self.db.planner().run(plan, &view.limits())?;
                 (schema, Source::Batches(batches))
             }
         };
@@ -239,7 +242,8 @@ impl Session {
             None => self.db.view()?,
         };
         let (watch, settings) = (self.watch.clone(), self.settings.clone());
-        Ok(View { db: self.db.clone(), catalog, snapshot, recording: None, watch, settings })
+        let moments = self.db.0.held.now();
+        Ok(View { db: self.db.clone(), catalog, snapshot, recording: None, moments, watch, settings })
     }
 
     async fn run(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
@@ -334,6 +338,15 @@ impl Session {
                 let warnings = build::create_index(&self.db, create, &self.watch)?;
                 Ok(Outcome { warnings, ..self.done(tag) })
             }
+            Statement::CreateSnapshot { name } => {
+                self.outside_transaction(tag)?;
+                moments::create(&self.db, name)?;
+                Ok(self.done(tag))
+            }
+            Statement::DropSnapshot { if_exists, name } => {
+                moments::drop(&self.db, name, *if_exists)?;
+                Ok(self.done(tag))
+            }
             Statement::Backup { path } => {
                 let entries = backup::backup(&self.db, Path::new(path), self.db.engine(), &self.watch)?;
                 Ok(Outcome { affected: Some(entries), ..self.done(tag) })
@@ -350,7 +363,7 @@ impl Session {
             }
             definition => {
                 self.outside_transaction(tag)?;
-                let warnings = ddl::run(&self.db, definition).await?;
+                let warnings = ddl::run(&self.db, definition, &self.watch).await?;
                 Ok(Outcome { warnings, ..self.done(tag) })
             }
         }
@@ -375,7 +388,11 @@ impl Session {
     async fn explain(&mut self, stmt: &sql::Explain, params: &[Value]) -> Result<Outcome> {
         let view = self.view()?;
         let Some(query) = write::explained_query(&view, &stmt.statement)? else {
-            return self.text_outcome("EXPLAIN", "plan", vec![format!("Put {}", stmt.sql)]);
+            return self.text_outcome(
+                "EXPLAIN",
+                "plan",
+                vec![write::explained_rows(&view, &stmt.statement)?],
+            );
         };
         let (query, mut rowkeys) = view.prepare(query)?;
         if matches!(*stmt.statement, Statement::Update(_) | Statement::Delete(_)) {
@@ -390,7 +407,7 @@ impl Session {
                     .why("it would have to write")
                     .hint("EXPLAIN shows the plan without running it"));
             }
-            let (mut stream, _) = planner.run(Arc::clone(&plan), view.settings.memory_limit)?;
+            let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;
             while stream.try_next().await?.is_some() {}
         }
         let lines = match stmt.json {

@@ -13,7 +13,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{Checker, Depth, Problem};
 use crate::key::KeyRange;
 use crate::row::{Compression, field};
-use crate::schema::{Column, FamilyId, IndexDef, TableDef, ViewDef};
+use crate::schema::{Column, FamilyId, IndexDef, IndexState, TableDef, ViewDef};
 use crate::sql::{Check, CheckTarget, Show, name_of, name_sql, span_of_name};
 use crate::store::Direction;
 use crate::value::ColumnType;
@@ -43,6 +43,15 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
             let (names, queries) = catalog.views().map(|v| (v.name.clone(), v.sql.clone())).unzip();
             rows_of(vec![("view", text(names)), ("query", text(queries))])
         }
+        Show::Snapshots => {
+            let now = view.db.store().snapshot()?.version();
+            let (names, since) = view
+                .moments
+                .iter()
+                .map(|(name, moment)| (name.clone(), now.saturating_sub(moment.snapshot.version()) as i64))
+                .unzip();
+            rows_of(vec![("snapshot", text(names)), ("commits_since", numbers(since))])
+        }
         Show::Indexes { table } => indexes(view, table.as_ref()),
         Show::CreateTable { name } => {
             let sql = match catalog.find(&name_of(name)) {
@@ -61,6 +70,7 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
         Show::Settings => view.settings.show_all(),
         Show::Setting { name } => view.settings.show(name),
         Show::Regions { name } => super::design::regions::show(view, name),
+        Show::Traffic { name } => super::design::traffic::show(view, name),
     }
 }
 
@@ -108,7 +118,7 @@ fn statistics(view: &View, name: &Ident) -> Result<RecordBatch> {
         |cells: [String; 5]| columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));
     push(["rows".into(), String::new(), found.rows.to_string(), String::new(), String::new()]);
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
-    for (id, column) in found.columns.iter().filter(|(id, _)| table.live_columns().any(|(c, _)| c == *id)) {
+    for (id, column) in found.columns.iter().filter(|(id, _)| !table.column(*id).dropped) {
         let common =
             column.common.iter().take(5).map(|(value, share)| format!("{value} ({})", percent(*share)));
         let bounds = match &column.bounds[..] {
@@ -171,6 +181,9 @@ fn describe_table(view: &View, table: &TableDef) -> Result<RecordBatch> {
     rows.push("rowkey", &table.key.sql(), &format!("e.g. {sample}"), "layout");
     for index in &table.indexes {
         rows.push(&index.name, &index.layout.sql(), index.state.name(), "index");
+    }
+    if let Some(rekey) = &table.rekey {
+        rows.push("rowkey", &rekey.next.key.sql(), IndexState::Building.name(), "next layout");
     }
     rows.finish()
 }

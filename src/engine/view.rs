@@ -5,15 +5,15 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use futures::TryStreamExt;
-use sqlparser::ast::{Ident, ObjectName, Query};
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query};
 
 use super::Database;
 use super::outcome::output_columns;
 use super::plans::{KeptPlan, Keyed, Known};
 use super::settings::Settings;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Relation};
 use crate::df::plan::{Plan, Run};
-use crate::df::query::{BatchStream, Scope};
+use crate::df::query::{BatchStream, Limits, Moments, Scope};
 use crate::df::table::Binding;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::Watch;
@@ -30,6 +30,8 @@ pub struct View {
     pub snapshot: Arc<dyn Snapshot>,
     /// The snapshot as it remembers what is read, where a statement writes by itself.
     pub recording: Option<Arc<Recording>>,
+    /// Snapshots by name.
+    pub moments: Arc<Moments>,
     pub watch: Watch,
     pub settings: Settings,
 }
@@ -58,7 +60,13 @@ impl View {
     }
 
     pub fn scope<'a>(&'a self, rowkeys: Vec<&'a str>, rows: Vec<(String, RecordBatch)>) -> Scope<'a> {
-        Scope { catalog: &self.catalog, binding: self.binding(Arc::from([])), rowkeys, rows }
+        let (binding, moments) = (self.binding(Arc::from([])), &self.moments);
+        Scope { catalog: &self.catalog, moments, binding, rowkeys, rows }
+    }
+
+    /// What a run may take.
+    pub fn limits(&self) -> Limits<'_> {
+        Limits { memory: self.settings.memory_limit, cancel: &self.watch.cancel }
     }
 
     /// A query's rows, all at once.
@@ -75,7 +83,7 @@ impl View {
     ) -> Result<RecordBatch> {
         let (query, rowkeys) = self.prepare(query)?;
         let scope = self.scope(rowkeys, rows);
-        self.db.planner().collect(query, &scope, params, self.settings.memory_limit).await
+        self.db.planner().collect(query, &scope, params, &self.limits()).await
     }
 
     /// A query in which every table has its rowkey as a column of this name; its plan is kept, as those of
@@ -91,7 +99,7 @@ impl View {
         let (query, mut rowkeys) = self.prepare(query)?;
         rowkeys.push(name);
         let scope = self.scope(rowkeys, Vec::new());
-        self.db.planner().collect(query, &scope, params, self.settings.memory_limit).await
+        self.db.planner().collect(query, &scope, params, &self.limits()).await
     }
 
     /// The rows of a query by its plan, if one is kept that suits; remembers the query, if not.
@@ -109,7 +117,7 @@ impl View {
                 std::iter::from_fn(next).collect::<Result<_>>()?
             }
             Some(Run::Plan(plan)) => {
-                let (batches, _) = self.db.planner().run(plan, self.settings.memory_limit)?;
+                let (batches, _) = self.db.planner().run(plan, &self.limits())?;
                 batches.try_collect().await?
             }
         };
@@ -122,7 +130,7 @@ impl View {
         let (query, rowkeys) = self.prepare(query)?;
         let planner = self.db.planner();
         let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
-        planner.run(planner.physical(plan).await?, self.settings.memory_limit)
+        planner.run(planner.physical(plan).await?, &self.limits())
     }
 
     /// What is known of a query; of a new one, from now on, that it has been seen.
@@ -189,15 +197,23 @@ impl View {
         if !sql::mentions_rowkey(&query) {
             return Ok((query, Vec::new()));
         }
-        let catalog = &self.catalog;
-        let name_of = |name: &ObjectName| sql::table_name_of(name).ok();
-        sql::hide_rowkey_in_wildcards(&mut query, &|name| match name_of(name)
-            .and_then(|name| catalog.find(&name))
-        {
-            Some(crate::catalog::Relation::Table(table)) => !table.names_rowkey(),
-            Some(crate::catalog::Relation::Index(..)) => true,
-            Some(crate::catalog::Relation::View(_)) | None => false,
+        sql::hide_rowkey_in_wildcards(&mut query, &|name| match self.find(name) {
+            Some(Relation::Table(table)) => !table.names_rowkey(),
+            Some(Relation::Index(..)) => true,
+            Some(Relation::View(_)) | None => false,
         })?;
         Ok((query, vec!["rowkey"]))
+    }
+
+    /// What a name in a query stands for.
+    fn find(&self, name: &ObjectName) -> Option<Relation> {
+        let moment = match &name.0[..] {
+            [ObjectNamePart::Identifier(snapshot), _] => self.moments.get(&name_of(snapshot)),
+            _ => None,
+        };
+        match moment {
+            Some(moment) => moment.catalog.find(&name_of(name.0.last()?.as_ident()?)),
+            None => self.catalog.find(&sql::table_name_of(name).ok()?),
+        }
     }
 }

@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use super::dml::{duplicate_index_key, duplicate_rowkey, rowkey_of};
+use super::rekey;
 use super::run::{Run, sort_all};
-use super::stored::{self, seal_family};
+use super::stored::{self, StoredRow};
 use super::watch::Watch;
 use crate::error::{Error, Result};
 use crate::index::{entry_of, open_entry};
 use crate::key::{KeyRange, Rowkey};
-use crate::schema::{FamilyId, IndexDef, TableDef};
+use crate::schema::{Access, IndexDef, TableDef};
 use crate::store::{BulkWriter, Direction, KeyspaceId, Reader};
 use crate::value::Value;
 
@@ -39,27 +40,19 @@ impl<'a> Loader<'a> {
 
     /// Adds a row. Errors: a value its key part cannot hold.
     pub fn add(&mut self, row: &[Value]) -> Result<()> {
-        let table = self.table;
-        let rowkey = rowkey_of(table, row)?;
-        for index in &table.indexes {
-            if let Some(entry) = entry_of(table, index, row, &rowkey)? {
-                self.gather(index.keyspace, &entry.key, &entry.value);
-            }
+        let rowkey = rowkey_of(self.table, row)?;
+        self.table.touched(Access::Write, &rowkey);
+        let gathered = &mut self.gathered;
+        let mut gather = |keyspace, key: &Rowkey, value: &[u8]| {
+            gathered.entry(keyspace).or_default().push(key, value);
+        };
+        stored::entries_of(self.table, row, &rowkey, &mut gather)?;
+        if let Some(next) = self.table.followed() {
+            rekey::entries_of(next, row, &rowkey, &mut gather)?;
         }
-        for id in table.family_ids().skip(1) {
-            if let Some(value) = seal_family(table, id, row)? {
-                self.gather(table.family(id).keyspace, &rowkey, &value);
-            }
-        }
-        let default = seal_family(table, FamilyId::DEFAULT, row)?.unwrap_or_default();
-        self.gather(table.rows(), &rowkey, &default);
         self.rows += 1;
         let size: usize = self.gathered.values().map(Run::size).sum();
         if size >= RUN_BYTES { self.write_run() } else { Ok(()) }
-    }
-
-    fn gather(&mut self, keyspace: KeyspaceId, key: &Rowkey, value: &[u8]) {
-        self.gathered.entry(keyspace).or_default().push(key, value);
     }
 
     /// Sorts what was gathered and writes it, refusing keys that are taken.
@@ -68,7 +61,7 @@ impl<'a> Loader<'a> {
         let mut runs = std::mem::take(&mut self.gathered);
         sort_all(runs.values_mut());
         for (keyspace, run) in runs {
-            let index = table.indexes.iter().find(|i| i.keyspace == keyspace);
+            let index = table.kept().find(|i| i.keyspace == keyspace);
             let unique = keyspace == table.rows() || index.is_some_and(|i| i.unique);
             let label = format!("writing {}", index.map_or(&table.name, |i| &i.name));
             let total = run.len() as u64;
@@ -153,7 +146,7 @@ const EXAMPLES_MAX: usize = 10;
 /// Writes the entries of rows of `range`, from its start, until `rows_max` of them or a run of entries are done.
 /// `reader` shows what is committed, with `writer` the only one to change it.
 ///
-/// Errors: a value the layout cannot hold; `Cancelled`.
+/// Errors: a value the layout cannot hold, naming the row; `Cancelled`.
 pub fn build_step(
     (table, index): (&TableDef, &IndexDef),
     range: &KeyRange,
@@ -162,23 +155,13 @@ pub fn build_step(
     writer: &mut dyn BulkWriter,
     watch: &Watch,
 ) -> Result<Built> {
-    let (mut built, mut run) = (Built::default(), Run::default());
-    let mut cursor = reader.cursor(table.rows(), range, Direction::Forward)?;
-    while let Some((key, value)) = cursor.next()? {
-        built.rows += 1;
-        let rowkey = Rowkey::from(key);
-        let row = stored::row_of(reader, table, &rowkey, value)?;
-        if let Some(entry) = entry_of(table, index, &row.values, &rowkey)? {
+    let mut run = Run::default();
+    let mut built = walk_step(table, range, rows_max, reader, watch, &mut |row| {
+        if let Some(entry) = entry_of(table, index, &row.values, &row.rowkey)? {
             run.push(&entry.key, &entry.value);
         }
-        if built.rows.is_multiple_of(8192) {
-            watch.cancel.check()?;
-        }
-        if built.rows >= rows_max || run.size() >= BUILD_BYTES {
-            built.last = Some(rowkey);
-            break;
-        }
-    }
+        Ok(run.size())
+    })?;
     run.sort();
     for (key, value) in run.iter() {
         if index.unique
@@ -198,4 +181,60 @@ pub fn build_step(
         writer.put(index.keyspace, key, value)?;
     }
     Ok(built)
+}
+
+/// Like [`build_step`], of everything that the rows are in the table they are on their way to.
+pub fn fill_step(
+    (table, next): (&TableDef, &TableDef),
+    range: &KeyRange,
+    rows_max: u64,
+    reader: &dyn Reader,
+    writer: &mut dyn BulkWriter,
+    watch: &Watch,
+) -> Result<Built> {
+    let mut runs: BTreeMap<KeyspaceId, Run> = BTreeMap::new();
+    let built = walk_step(table, range, rows_max, reader, watch, &mut |row| {
+        rekey::entries_of(next, &row.values, &row.rowkey, &mut |keyspace, key, value| {
+            runs.entry(keyspace).or_default().push(key, value);
+        })?;
+        Ok(runs.values().map(Run::size).sum())
+    })?;
+    sort_all(runs.values_mut());
+    for (keyspace, run) in runs {
+        run.iter().try_for_each(|(key, value)| writer.put(keyspace, key, value))?;
+    }
+    Ok(built)
+}
+
+/// Shows rows of `range` to `gather`, which says how many bytes it has, until there are enough of either.
+fn walk_step(
+    table: &TableDef,
+    range: &KeyRange,
+    rows_max: u64,
+    reader: &dyn Reader,
+    watch: &Watch,
+    gather: &mut dyn FnMut(&StoredRow) -> Result<usize>,
+) -> Result<Built> {
+    let mut built = Built::default();
+    let mut cursor = reader.cursor(table.rows(), range, Direction::Forward)?;
+    while let Some((key, value)) = cursor.next()? {
+        built.rows += 1;
+        let row = stored::row_of(reader, table, key, value)?;
+        let size = gather(&row).map_err(|e| of_row(e, table, &row.rowkey))?;
+        if built.rows.is_multiple_of(8192) {
+            watch.cancel.check()?;
+        }
+        if built.rows >= rows_max || size >= BUILD_BYTES {
+            built.last = Some(row.rowkey);
+            break;
+        }
+    }
+    Ok(built)
+}
+
+/// An error that a row of the table has.
+fn of_row(e: Error, table: &TableDef, rowkey: &Rowkey) -> Error {
+    let row = format!("row {} of \"{}\"", table.key.show(rowkey), table.name);
+    let why = e.reason().map_or_else(|| row.clone(), |why| format!("{why}; {row}"));
+    e.why(why)
 }

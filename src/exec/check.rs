@@ -6,9 +6,9 @@
 //! as FULL does. The table side is a raw walk of the store, never a plan that may use the index under test.
 //! Memory is constant.
 
-use std::hash::{DefaultHasher, Hasher};
+use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
-use super::stored::{self, StoredRow};
+use super::stored;
 use super::watch::Watch;
 use crate::error::{Error, Result};
 use crate::index::{IndexEntry, entry_of, open_entry};
@@ -16,7 +16,7 @@ use crate::key::{KeyRange, hex};
 use crate::row::PackedRow;
 use crate::schema::{IndexDef, IndexState, TableDef};
 use crate::store::{Direction, KeyspaceId, Reader};
-use crate::value::Literal;
+use crate::value::{Literal, Value};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,22 +70,17 @@ pub enum Depth {
 /// Two sets that differ by accident agree in one of 2^128 cases; nothing is promised against someone who
 /// writes entries in order to deceive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Digest {
+pub(super) struct Digest {
     entries: u64,
-    sums: [u64; 2],
+    sum: u128,
 }
 
 impl Digest {
-    fn add(&mut self, key: &[u8], value: &[u8]) {
+    pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
+        let of_key = xxh3_128(key);
+        let of_both = of_key ^ xxh3_128_with_seed(value, of_key as u64);
         self.entries += 1;
-        for (salt, sum) in self.sums.iter_mut().enumerate() {
-            let mut hasher = DefaultHasher::new();
-            hasher.write_usize(salt);
-            hasher.write_usize(key.len());
-            hasher.write(key);
-            hasher.write(value);
-            *sum = sum.wrapping_add(hasher.finish());
-        }
+        self.sum = self.sum.wrapping_add(of_both);
     }
 }
 
@@ -125,13 +120,13 @@ impl<'a> Checker<'a> {
             );
         }
         let mut digests = vec![Digest::default(); indexes.len()];
-        self.rows(table, &mut |check, row, primary_key| {
-            check.nulls(table, row, primary_key);
+        self.rows(table, &mut |check, row, rowkey| {
+            check.row(table, row, rowkey);
             for (index, digest) in indexes.iter().zip(&mut digests) {
                 match (index.state, depth) {
                     (IndexState::Building, _) => {}
                     (IndexState::Ready, Depth::Fast) => {
-                        match entry_of(table, index, &row.values, &row.rowkey) {
+                        match entry_of(table, index, row, rowkey) {
                             Ok(Some(entry)) => digest.add(&entry.key, &entry.value),
                             Ok(None) => {}
                             // The walk from both sides says what it is.
@@ -139,7 +134,7 @@ impl<'a> Checker<'a> {
                         }
                     }
                     (IndexState::Ready, Depth::Full) | (IndexState::Broken, _) => {
-                        check.entry_of_row(table, index, row, primary_key);
+                        check.entry_of_row(table, index, row, rowkey);
                     }
                 }
             }
@@ -210,19 +205,18 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Shows every row, with its decoded key, and finds those that cannot be read.
+    /// Shows every row with its key, and finds those that cannot be read.
     fn rows(
         &mut self,
         table: &TableDef,
-        visit: &mut dyn FnMut(&mut Self, &StoredRow, &str) -> Result<()>,
+        visit: &mut dyn FnMut(&mut Self, &[Value], &[u8]) -> Result<()>,
     ) -> Result<()> {
         self.walk(table, None, table.rows(), &mut |check, key, value| {
             check.report.rows += 1;
-            let primary_key = table.key.show(key);
-            match stored::row_of(check.reader, table, key, value) {
-                Ok(row) => visit(check, &row, &primary_key),
+            match stored::values_of(check.reader, table, key, value) {
+                Ok(row) => visit(check, &row, key),
                 Err(e) => {
-                    let detail = said(&e);
+                    let (primary_key, detail) = (table.key.show(key), said(&e));
                     let problem =
                         Problem { problem: "bad_row_encoding", primary_key, detail, ..Problem::default() };
                     check.found(table, None, problem);
@@ -232,12 +226,19 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn nulls(&mut self, table: &TableDef, row: &StoredRow, primary_key: &str) {
+    /// A row by itself: it lies where its columns say, and NULL is only where it may be.
+    fn row(&mut self, table: &TableDef, row: &[Value], rowkey: &[u8]) {
+        if !table.key.is_key_of(row, rowkey) {
+            let detail = format!("the row's columns make another key than {}", hex(rowkey));
+            let primary_key = table.key.show(rowkey);
+            let problem = Problem { problem: "key_not_canonical", primary_key, detail, ..Problem::default() };
+            self.found(table, None, problem);
+        }
         for (id, column) in table.live_columns() {
-            if !column.nullable && row.values[usize::from(id.0)].is_null() {
+            if !column.nullable && row[usize::from(id.0)].is_null() {
                 let problem = Problem {
                     problem: "null_in_not_null",
-                    primary_key: primary_key.to_owned(),
+                    primary_key: table.key.show(rowkey),
                     column: column.name.clone(),
                     table_value: "NULL".to_owned(),
                     detail: format!("column \"{}\" is NULL", column.name),
@@ -249,25 +250,29 @@ impl<'a> Checker<'a> {
     }
 
     /// The row's entry must be there as it should be.
-    fn entry_of_row(&mut self, table: &TableDef, index: &IndexDef, row: &StoredRow, primary_key: &str) {
-        let primary_key = primary_key.to_owned();
-        let expected = match entry_of(table, index, &row.values, &row.rowkey) {
+    fn entry_of_row(&mut self, table: &TableDef, index: &IndexDef, row: &[Value], rowkey: &[u8]) {
+        let primary_key = || table.key.show(rowkey);
+        let expected = match entry_of(table, index, row, rowkey) {
             Ok(Some(entry)) => entry,
             Ok(None) => return,
             Err(e) => {
-                let detail = said(&e);
+                let (primary_key, detail) = (primary_key(), said(&e));
                 let problem =
                     Problem { problem: "key_not_canonical", primary_key, detail, ..Problem::default() };
                 return self.found(table, Some(index), problem);
             }
         };
-        let index_key = shown_key(index, &expected.key);
-        let at = Problem { primary_key, index_key, ..Problem::default() };
-        let problem = match self.reader.get(index.keyspace, &expected.key) {
-            Ok(Some(value)) if value == expected.value => return,
-            Ok(Some(value)) => difference(self.reader, table, index, &expected, value, at),
+        let found = self.reader.get(index.keyspace, &expected.key);
+        match &found {
+            Ok(Some(value)) if *value == expected.value => return,
             // Rows that changed while it was Broken may have taken others' entries with them.
             Ok(None) if index.state == IndexState::Broken => return,
+            _ => {}
+        }
+        let index_key = shown_key(index, &expected.key);
+        let at = Problem { primary_key: primary_key(), index_key, ..Problem::default() };
+        let problem = match found {
+            Ok(Some(value)) => difference(self.reader, table, index, &expected, value, at),
             Ok(None) => {
                 let detail = "the row has no entry".to_owned();
                 Problem { problem: "missing_index_entry", detail, ..at }
@@ -302,10 +307,9 @@ impl<'a> Checker<'a> {
                 }
             };
             // Rows that cannot be read were reported when the table was walked.
-            let expected = match stored::load(check.reader, table, parts.pointer) {
+            let expected = match entry_of_pointer(check.reader, table, index, parts.pointer) {
                 Err(_) => return Ok(()),
-                Ok(None) => None,
-                Ok(Some(row)) => entry_of(table, index, &row.values, &row.rowkey).unwrap_or(None),
+                Ok(expected) => expected,
             };
             if expected.is_none_or(|entry| entry.key[..] != *key) {
                 let pointer = table.key.show(parts.pointer);
@@ -341,8 +345,8 @@ impl<'a> Checker<'a> {
         let (rows, entries) = (self.report.rows, self.report.entries);
         // Rows that cannot be read have been reported.
         self.walk(table, None, table.rows(), &mut |check, key, value| {
-            if let Ok(row) = stored::row_of(check.reader, table, key, value) {
-                check.entry_of_row(table, index, &row, &table.key.show(key));
+            if let Ok(row) = stored::values_of(check.reader, table, key, value) {
+                check.entry_of_row(table, index, &row, key);
             }
             Ok(())
         })?;
@@ -365,6 +369,18 @@ impl<'a> Checker<'a> {
     }
 }
 
+/// The entry that the row at `pointer` should have, if it is there and can have one. Errors: it cannot be read.
+fn entry_of_pointer(
+    reader: &dyn Reader,
+    table: &TableDef,
+    index: &IndexDef,
+    pointer: &[u8],
+) -> Result<Option<IndexEntry>> {
+    let Some(value) = reader.get(table.rows(), pointer)? else { return Ok(None) };
+    let row = stored::values_of(reader, table, pointer, value)?;
+    Ok(entry_of(table, index, &row, pointer).unwrap_or(None))
+}
+
 /// How the entry that is there differs from the one that a row should have under the same key.
 fn difference(
     reader: &dyn Reader,
@@ -382,8 +398,7 @@ fn difference(
             }
         };
     if found.pointer != wanted.pointer {
-        let other = stored::load(reader, table, found.pointer).ok().flatten();
-        let other = other.and_then(|row| entry_of(table, index, &row.values, &row.rowkey).ok().flatten());
+        let other = entry_of_pointer(reader, table, index, found.pointer).ok().flatten();
         let (problem, detail) = match other.is_some_and(|other| other.key == expected.key) {
             true => ("duplicate_unique_value", "two rows have this key"),
             false => ("index_value_differs", "the entry points at another row"),

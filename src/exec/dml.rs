@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::rekey;
 use super::stored::{self, StoredRow};
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{entry_of, index_changes, open_entry};
 use crate::key::Rowkey;
-use crate::schema::{IndexDef, IndexId, TableDef};
+use crate::schema::{Access, IndexDef, IndexId, IndexState, TableDef};
 use crate::store::{KeyspaceId, Reader, WriteBatch};
 use crate::value::Value;
 
@@ -129,11 +130,14 @@ impl<'a> RowWriter<'a> {
             if change.old.is_none() && new.is_none() {
                 continue;
             }
+            self.table.touched(Access::Write, rowkey);
             stored::write_row(self.table, rowkey, change.old.as_ref(), new, batch)?;
-            for index in &self.table.indexes {
-                let old = change.old.as_ref().map(|row| &row.values[..]);
+            let old = change.old.as_ref().map(|row| &row.values[..]);
+            for index in self.table.kept() {
                 let entries = index_changes(self.table, index, rowkey, old, new)?;
-                if let Some(key) = entries.delete {
+                if let Some(key) = entries.delete
+                    && self.has_entry(index, &key, rowkey)?
+                {
                     unique.deleted(index, &key);
                     batch.delete(index.keyspace, key);
                 }
@@ -142,11 +146,26 @@ impl<'a> RowWriter<'a> {
                     batch.put(index.keyspace, entry.key, entry.value);
                 }
             }
+            if let Some(next) = self.table.followed() {
+                rekey::follow(next, rowkey, old, new, batch)?;
+            }
         }
         unique.verify(self.table, self.reader)?;
         // A key that one row leaves and another takes must end up taken: deletes go first.
         batch.mutations.sort_by_key(|m| !matches!(m, crate::store::Mutation::Delete(..)));
         Ok(self.changes)
+    }
+
+    /// The entry under `key`, if it is there, is that of the row under `rowkey`. While a UNIQUE index is being
+    /// built, or could not be, it may be that of another row.
+    fn has_entry(&self, index: &IndexDef, key: &Rowkey, rowkey: &Rowkey) -> Result<bool> {
+        if !index.unique || index.state == IndexState::Ready {
+            return Ok(true);
+        }
+        match self.reader.get(index.keyspace, key)? {
+            Some(value) => Ok(open_entry(index, key, value)?.pointer == &rowkey[..]),
+            None => Ok(false),
+        }
     }
 }
 
@@ -154,8 +173,13 @@ impl<'a> RowWriter<'a> {
 ///
 /// Errors: a value its key part cannot hold; a key without a byte.
 pub fn rowkey_of(table: &TableDef, values: &[Value]) -> Result<Rowkey> {
+    rowkey_from(table, values, entropy())
+}
+
+/// As [`rowkey_of`], with `entropy` for `random(n)` parts.
+pub fn rowkey_from(table: &TableDef, values: &[Value], entropy: u64) -> Result<Rowkey> {
     let mut key = Vec::with_capacity(64);
-    table.key.encode(values, &|id| table.column_name(id), entropy(), &mut key)?;
+    table.key.encode(values, &|id| table.column_name(id), entropy, &mut key)?;
     if key.is_empty() {
         return Err(Error::invalid(format!("the rowkey of table \"{}\" would be empty", table.name))
             .why("every part of the key is the empty string")
@@ -193,14 +217,15 @@ pub fn duplicate_rowkey(table: &TableDef, rowkey: &[u8]) -> Error {
 
 /// The error for a key of a UNIQUE index that is taken.
 pub fn duplicate_index_key(table: &TableDef, index: &IndexDef, key: &[u8], a: &[u8], b: &[u8]) -> Error {
-    Error::invalid(format!(
-        "key {} exists already in unique index \"{}\"",
-        index.layout.show(key),
-        index.name
-    ))
-    .why(format!("rows {} and {} of \"{}\" would share it", table.key.show(a), table.key.show(b), table.name))
-    .hint("change one of the rows, or drop the index")
-    .state(sqlstate::UNIQUE)
+    let (key, name) = (index.layout.show(key), &table.name);
+    let rows = format!("rows {} and {} of \"{name}\" would share it", table.key.show(a), table.key.show(b));
+    let error = match table.is_next_key(index) {
+        true => Error::invalid(format!("rowkey {key} is taken in the next layout of \"{name}\""))
+            .hint(format!("change one of the rows, or ALTER TABLE {name} REKEY CANCEL")),
+        false => Error::invalid(format!("key {key} exists already in unique index \"{}\"", index.name))
+            .hint("change one of the rows, or drop the index"),
+    };
+    error.why(rows).state(sqlstate::UNIQUE)
 }
 
 /// Which unique index keys a batch frees and takes.
@@ -224,7 +249,7 @@ impl UniqueCheck {
     }
 
     fn verify(&self, table: &TableDef, reader: &dyn Reader) -> Result<()> {
-        for index in table.indexes.iter().filter(|i| i.unique) {
+        for index in table.kept().filter(|i| i.unique) {
             for ((keyspace, key), rowkeys) in &self.puts {
                 if *keyspace != index.keyspace {
                     continue;

@@ -17,6 +17,8 @@ use crate::store::Direction;
 pub struct Gather {
     set: SetOp,
     direction: Direction,
+    /// Rows that an index says are there need not be read.
+    covering: bool,
     /// Still to be walked; the first may be under way.
     branches: VecDeque<Branch>,
     /// Those of the first branch that are found so far.
@@ -45,9 +47,15 @@ enum Branch {
 
 impl Gather {
     /// Nothing read so far.
-    pub fn new(spec: &ScanSpec, set: SetOp, branches: &[Access], direction: Direction) -> Gather {
+    pub fn new(
+        spec: &ScanSpec,
+        set: SetOp,
+        branches: &[Access],
+        direction: Direction,
+        covering: bool,
+    ) -> Gather {
         let branches = branches.iter().map(|access| Branch::new(spec, access)).collect();
-        Gather { set, direction, branches, walked: Vec::new(), found: None, next: 0 }
+        Gather { set, direction, covering, branches, walked: Vec::new(), found: None, next: 0 }
     }
 
     /// Looks for rowkeys, or fills `out` with their rows when all are found; false if nothing follows.
@@ -95,6 +103,10 @@ impl Gather {
         while self.next < found.len() && !out.is_full() {
             let (key, index) = &found[self.next];
             self.next += 1;
+            if self.covering && index.is_some() {
+                pull.row_out(key, &[], std::iter::empty(), &mut scratch, out)?;
+                continue;
+            }
             Counters::add(&pull.counters.fetched, 1);
             let Some(value) = pull.reader.get(pull.spec.table.rows(), key)? else {
                 match index.and_then(|id| pull.spec.table.index_by_id(id)) {

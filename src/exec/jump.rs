@@ -66,11 +66,6 @@ impl Jumper {
         Jumper::new(Arc::clone(&self.skipping), self.direction)
     }
 
-    /// Which way it goes.
-    pub fn direction(&self) -> Direction {
-        self.direction
-    }
-
     /// Where to seek to, if it is still under way to a possible key.
     pub fn take_target(&mut self) -> Option<Rowkey> {
         self.target.take()

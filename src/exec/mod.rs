@@ -10,6 +10,7 @@ pub mod dml;
 mod gather;
 mod jump;
 mod pieces;
+pub mod rekey;
 mod run;
 pub mod scan;
 pub mod stored;

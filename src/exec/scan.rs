@@ -16,13 +16,14 @@ pub use super::pieces::PIECES;
 use super::view::{Found, Scratch, Sources, View, entry_view};
 pub use super::view::{field_type, key_value};
 use super::walk::{Side, Visited, Walk};
+use super::watch::PlanText;
 use crate::access::{Access, Method, Path, Source, describe, refused};
 use crate::error::{Error, Result};
 use crate::index::open_entry;
 use crate::key::{Rowkey, hex};
 use crate::plan::{Field, Predicate, RowView};
 use crate::row::{self, ColumnBuilder, PackedRow};
-use crate::schema::{FamilyId, IndexDef, IndexId, TableDef};
+use crate::schema::{self, FamilyId, IndexDef, IndexId, TableDef};
 use crate::store::{Reader, Snapshot};
 use crate::value::Value;
 
@@ -144,8 +145,8 @@ impl Scan {
         let position = match &spec.access.method {
             Method::Empty | Method::Get(_) => Position::Keys(0),
             method @ Method::Scan { .. } => Position::Walk(Box::new(Walk::new(method, keyspace))),
-            Method::Gather { set, branches, direction } => {
-                Position::Gather(Box::new(Gather::new(&spec, *set, branches, *direction)))
+            Method::Gather { set, branches, direction, covering } => {
+                Position::Gather(Box::new(Gather::new(&spec, *set, branches, *direction, *covering)))
             }
         };
         Scan {
@@ -195,13 +196,19 @@ impl Scan {
         Ok(part == 0)
     }
 
+    /// Its line of EXPLAIN, when it is asked for.
+    pub fn plan_text(&self) -> PlanText {
+        let spec = Arc::clone(&self.spec);
+        Arc::new(move || (describe(spec.source(), &spec.access, None, false).to_string(), None))
+    }
+
     fn check_gets(&self) -> Result<()> {
         let Some(max) = self.gets_max else { return Ok(()) };
         let done = self.counters.gets.load(Ordering::Relaxed) + self.counters.fetched.load(Ordering::Relaxed);
         if done <= max {
             return Ok(());
         }
-        let plan = describe(self.spec.source(), &self.spec.access, None, false).to_string();
+        let (plan, _) = self.plan_text()();
         let error = refused(&format!("the statement made {done} GETs"), "max_gets", max, &plan);
         Err(error.hint("include the wanted columns in the index, narrow the WHERE, or RESET max_gets"))
     }
@@ -288,6 +295,30 @@ pub(super) trait Sink {
 /// What a GET gave: the default family's value, and those of the other families.
 type Fetched<'a> = (&'a [u8], Vec<Option<&'a [u8]>>);
 
+/// Rowkeys, one behind the other in one piece of memory.
+#[derive(Default)]
+struct Pointers {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl Pointers {
+    fn push(&mut self, pointer: &[u8]) {
+        self.bytes.extend_from_slice(pointer);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn at(&self, i: usize) -> &[u8] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.bytes[start..self.ends[i]]
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+}
+
 /// What one pull works with.
 pub(super) struct Pull<'a> {
     pub spec: &'a ScanSpec,
@@ -354,13 +385,13 @@ impl<'a> Pull<'a> {
         let mut scratch = Scratch::new(&self.spec.table);
         loop {
             let wanted = out.rows_max() - out.rows();
-            let mut pointers: Vec<Rowkey> = Vec::with_capacity(wanted.min(1024));
+            let mut pointers = Pointers::default();
             let more = walk.go(self.reader, self.counters, &mut |key, value| {
                 let parts = open_entry(index, key, value)?;
                 let view = entry_view(self.spec, sources, index, &parts, &mut scratch)?;
                 let taken = passes(&self.spec.access.entry_filter, &view)?;
                 if taken {
-                    pointers.push(parts.pointer.into());
+                    pointers.push(parts.pointer);
                 }
                 Ok(Visited { taken, go_on: pointers.len() < wanted })
             })?;
@@ -374,23 +405,23 @@ impl<'a> Pull<'a> {
     fn fetch(
         &self,
         index: &IndexDef,
-        pointers: &[Rowkey],
+        pointers: &Pointers,
         scratch: &mut Scratch,
         out: &mut impl Sink,
     ) -> Result<()> {
         let mut order: Vec<usize> = (0..pointers.len()).collect();
-        order.sort_unstable_by(|a, b| pointers[*a].cmp(&pointers[*b]));
+        order.sort_unstable_by(|a, b| pointers.at(*a).cmp(pointers.at(*b)));
         let mut rows: Vec<Fetched<'_>> = vec![(&[], Vec::new()); pointers.len()];
         for i in order {
-            let key = &pointers[i];
+            let key = pointers.at(i);
             Counters::add(&self.counters.fetched, 1);
             let Some(value) = self.reader.get(self.spec.table.rows(), key)? else {
                 return Err(dangling(self.spec, index, key));
             };
             rows[i] = (value, self.families(key)?);
         }
-        for (key, (value, families)) in pointers.iter().zip(rows) {
-            self.row_out(key, value, families.into_iter(), scratch, out)?;
+        for (i, (value, families)) in rows.into_iter().enumerate() {
+            self.row_out(pointers.at(i), value, families.into_iter(), scratch, out)?;
         }
         Ok(())
     }
@@ -421,6 +452,7 @@ impl<'a> Pull<'a> {
         out: &mut impl Sink,
     ) -> Result<()> {
         let sources = self.row_sources;
+        self.spec.table.touched(schema::Access::Read, key);
         scratch.decode_rowkey(self.spec, sources, key)?;
         let default = if sources.families.first() == Some(&FamilyId::DEFAULT) {
             Some(row::open(default)?)
@@ -431,11 +463,12 @@ impl<'a> Pull<'a> {
         for sealed in others {
             opened.push(sealed.map(row::open).transpose()?);
         }
+        let packed = opened.iter().map(|bytes| bytes.as_deref().map(PackedRow::new).transpose());
+        let others: Vec<Option<PackedRow<'_>>> = packed.collect::<Result<_>>()?;
         let mut view = View::of_row(self.spec, sources, key, scratch);
         view.packed = default.as_deref().map(PackedRow::new).transpose()?;
-        for bytes in &opened {
-            view.others.push(bytes.as_deref().map(PackedRow::new).transpose()?);
-        }
+        view.others = &others;
+        view.compute()?;
         if passes(&self.spec.access.filter, &view)? {
             out.append(self.spec, &view)?;
         }

@@ -1,10 +1,11 @@
 //! One row in the store: its rowkey, and one sealed packed value per family that has something.
 
 use crate::error::{Error, Result};
+use crate::index::entry_of;
 use crate::key::{ColumnId, Rowkey};
 use crate::row::{self, PackedRow};
 use crate::schema::{FamilyId, TableDef};
-use crate::store::{Reader, WriteBatch};
+use crate::store::{KeyspaceId, Reader, WriteBatch};
 use crate::value::Value;
 
 /// A row as read, with the bytes it was read from.
@@ -40,6 +41,19 @@ pub fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]
     }
     decode_key(table, rowkey, &mut values)?;
     Ok(StoredRow { rowkey: rowkey.into(), values, sealed })
+}
+
+/// Every column of a row by [`ColumnId`]; its value in the default family is at hand.
+pub fn values_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) -> Result<Vec<Value>> {
+    let mut values = vec![Value::Null; table.columns.len()];
+    unpack_family(table, FamilyId::DEFAULT, value, &mut values)?;
+    for id in table.family_ids().skip(1) {
+        if let Some(sealed) = reader.get(table.family(id).keyspace, rowkey)? {
+            unpack_family(table, id, sealed, &mut values)?;
+        }
+    }
+    decode_key(table, rowkey, &mut values)?;
+    Ok(values)
 }
 
 /// Sets the columns that the rowkey gives back.
@@ -87,6 +101,28 @@ pub fn seal_family(table: &TableDef, family: FamilyId, values: &[Value]) -> Resu
     let mut packed = Vec::with_capacity(64);
     row::pack(columns, &mut packed)?;
     Ok(Some(row::seal(packed, table.family(family).compression)))
+}
+
+/// Calls `f` with everything that a row of `table` is: its families, and its entries in what writes keep.
+///
+/// Errors: a value that an index layout cannot hold.
+pub fn entries_of(
+    table: &TableDef,
+    row: &[Value],
+    rowkey: &Rowkey,
+    f: &mut dyn FnMut(KeyspaceId, &Rowkey, &[u8]),
+) -> Result<()> {
+    for id in table.family_ids() {
+        if let Some(value) = seal_family(table, id, row)? {
+            f(table.family(id).keyspace, rowkey, &value);
+        }
+    }
+    for index in table.kept() {
+        if let Some(entry) = entry_of(table, index, row, rowkey)? {
+            f(index.keyspace, &entry.key, &entry.value);
+        }
+    }
+    Ok(())
 }
 
 /// Writes the families of a row that differ from `old`.

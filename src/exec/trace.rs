@@ -14,9 +14,16 @@ use crate::store::{KeyspaceId, Mutation};
 use crate::value::Literal;
 
 /// What lies in a keyspace.
-enum Held<'t> {
-    Family(&'t TableDef, FamilyId),
-    Index(&'t TableDef, &'t IndexDef),
+enum What<'t> {
+    Family(FamilyId),
+    Index(&'t IndexDef),
+}
+
+/// What lies in a keyspace of a table, or of the one that it is on its way to.
+struct Held<'t> {
+    table: &'t TableDef,
+    what: What<'t>,
+    next: bool,
 }
 
 /// One mutation by the definitions of `tables`. Errors: bytes that are none of ours.
@@ -51,33 +58,41 @@ pub fn show_entry(
 }
 
 fn held(tables: &[Arc<TableDef>], keyspace: KeyspaceId) -> Option<Held<'_>> {
+    let within = |table| what_of(table, keyspace);
     tables.iter().find_map(|table| {
-        let family = table.family_ids().find(|id| table.family(*id).keyspace == keyspace);
-        let index = || table.indexes.iter().find(|index| index.keyspace == keyspace);
-        family.map(|id| Held::Family(table, id)).or_else(|| index().map(|index| Held::Index(table, index)))
+        let next = table.rekey.as_deref().map(|rekey| &rekey.next);
+        let now = within(table).map(|what| Held { table, what, next: false });
+        now.or_else(|| next.and_then(|table| Some(Held { table, what: within(table)?, next: true })))
     })
+}
+
+fn what_of(table: &TableDef, keyspace: KeyspaceId) -> Option<What<'_>> {
+    let family = table.family_ids().find(|id| table.family(*id).keyspace == keyspace);
+    let index = || table.kept().find(|index| index.keyspace == keyspace);
+    family.map(What::Family).or_else(|| index().map(What::Index))
 }
 
 impl Held<'_> {
     fn name(&self) -> String {
-        match self {
-            Held::Family(table, FamilyId::DEFAULT) => table.name.clone(),
-            Held::Family(table, id) => format!("{}.{}", table.name, table.family(*id).name),
-            Held::Index(_, index) => index.name.clone(),
-        }
+        let name = match self.what {
+            What::Family(FamilyId::DEFAULT) => self.table.name.clone(),
+            What::Family(id) => format!("{}.{}", self.table.name, self.table.family(id).name),
+            What::Index(index) => index.name.clone(),
+        };
+        if self.next { format!("next {name}") } else { name }
     }
 
     fn show(&self, key: &[u8], value: Option<&[u8]>) -> Result<String> {
-        let mut words = Vec::new();
-        match self {
-            Held::Family(table, _) => {
+        let (table, mut words) = (self.table, Vec::new());
+        match self.what {
+            What::Family(_) => {
                 words.push(quoted(&table.key, key));
                 if let Some(value) = value {
                     let value = row::open(value)?;
                     words.extend(columns(table, &PackedRow::new(&value)?)?);
                 }
             }
-            Held::Index(table, index) => {
+            What::Index(index) => {
                 let end = index.layout.len_in(key).unwrap_or(key.len());
                 words.push(quoted(&index.layout, &key[..end]));
                 match value {

@@ -23,6 +23,8 @@ enum Slot {
     Packed,
     /// The packed value of another family: its place in [`View::others`], if it is read.
     Other(usize),
+    /// Computed from others: its place in [`Sources::formulas`].
+    Formula(usize),
 }
 
 /// Which families and keys must be read, and where each column is found.
@@ -30,6 +32,8 @@ pub struct Sources {
     slots: Vec<Slot>,
     /// Families to read, ascending.
     pub families: Vec<FamilyId>,
+    /// Columns to be computed.
+    formulas: Vec<ColumnId>,
     decode_layout: bool,
     decode_pointer: bool,
 }
@@ -40,6 +44,7 @@ impl Sources {
         let mut sources = Sources {
             slots: vec![Slot::Packed; table.columns.len()],
             families: Vec::new(),
+            formulas: Vec::new(),
             decode_layout: false,
             decode_pointer: false,
         };
@@ -70,6 +75,13 @@ impl Sources {
                 *slot = Slot::Key;
                 self.decode_pointer = true;
             }
+            _ if let Some(formula) = &table.column(id).formula => {
+                if !self.formulas.contains(&id) {
+                    *slot = Slot::Formula(self.formulas.len());
+                    self.formulas.push(id);
+                    formula.columns().into_iter().for_each(|input| self.add(table, entry, input));
+                }
+            }
             Some(_) => {}
             None => {
                 let family = table.column(id).family;
@@ -97,11 +109,14 @@ pub struct View<'a> {
     /// The default family, or what an index entry includes; if it is read.
     pub packed: Option<PackedRow<'a>>,
     /// The other families read, in the order of [`Sources::families`].
-    pub others: Vec<Option<PackedRow<'a>>>,
+    pub others: &'a [Option<PackedRow<'a>>],
+    /// What [`Sources::formulas`] give.
+    computed: Vec<Value>,
 }
 
 impl<'a> View<'a> {
     /// A row of the table without its packed values.
+    #[inline]
     pub fn of_row(
         spec: &'a ScanSpec,
         sources: &'a Sources,
@@ -115,8 +130,20 @@ impl<'a> View<'a> {
             pointer: rowkey,
             key_values: &scratch.key_values,
             packed: None,
-            others: Vec::new(),
+            others: &[],
+            computed: Vec::new(),
         }
+    }
+
+    /// Computes what is asked for and not stored, when the rest is there.
+    pub fn compute(&mut self) -> Result<()> {
+        for &id in &self.sources.formulas {
+            if let Some(formula) = &self.spec.table.column(id).formula {
+                let value = formula.eval(self)?;
+                self.computed.push(value);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -138,6 +165,9 @@ impl View<'_> {
             Slot::Key => return Ok(Found::Value(self.key_values[at].as_ref())),
             Slot::Packed => self.packed.as_ref(),
             Slot::Other(place) => self.others.get(place).and_then(Option::as_ref),
+            Slot::Formula(place) => {
+                return Ok(Found::Value(self.computed.get(place).map_or(ValueRef::Null, Value::as_ref)));
+            }
         };
         let bytes = packed.and_then(|row| row.bytes(id));
         Ok(bytes.map_or(Found::Value(ValueRef::Null), |bytes| Found::Packed(id, bytes)))
@@ -194,6 +224,7 @@ impl Scratch {
     }
 
     /// Decodes the rowkey's columns, if any is wanted.
+    #[inline]
     pub fn decode_rowkey(&mut self, spec: &ScanSpec, sources: &Sources, rowkey: &[u8]) -> Result<()> {
         if sources.decode_pointer {
             let decoded = spec.table.key.decode(rowkey, &mut |id, value| self.set(id, value));
@@ -215,6 +246,7 @@ impl Scratch {
 }
 
 /// An index entry as a row.
+#[inline]
 pub fn entry_view<'a>(
     spec: &'a ScanSpec,
     sources: &'a Sources,
@@ -231,9 +263,11 @@ pub fn entry_view<'a>(
                 .hint(format!("CHECK INDEX {} lists what is wrong", index.name))
         })?;
     }
-    Ok(View {
+    let mut view = View {
         rowkey: if spec.as_table { parts.layout } else { parts.pointer },
         packed: parts.include()?,
         ..View::of_row(spec, sources, parts.pointer, scratch)
-    })
+    };
+    view.compute()?;
+    Ok(view)
 }

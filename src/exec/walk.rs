@@ -15,6 +15,8 @@ use crate::store::{Cursor, Direction, KeyspaceId, Reader};
 
 /// Entries looked at before a walk returns, so that a scan can be stopped.
 const WALK_ENTRIES: u64 = 65_536;
+/// What a seek counts for, in entries.
+const SEEK_ENTRIES: u64 = 16;
 /// Entries a family's cursor steps over before it seeks instead.
 const STEPS_BEFORE_SEEK: usize = 16;
 
@@ -107,6 +109,7 @@ impl Walk {
         visit: &mut Visit<'_>,
     ) -> Result<bool> {
         let mut looked = Looked { counters, entries: 0, bytes: 0 };
+        let mut jumps = 0;
         'placed: loop {
             // Where the walk was about to jump to, when it stopped or its range ended.
             if let Some(target) = self.jumper.as_mut().and_then(|jumper| jumper.take_target()) {
@@ -128,7 +131,12 @@ impl Walk {
                         visited.go_on
                     }
                     Look::StepOn => true,
-                    Look::Seek => continue 'placed,
+                    // The next call goes on at its target.
+                    Look::Seek if looked.entries + jumps * SEEK_ENTRIES >= WALK_ENTRIES => return Ok(true),
+                    Look::Seek => {
+                        jumps += 1;
+                        continue 'placed;
+                    }
                     Look::Done => {
                         self.ranges.clear();
                         return Ok(false);
@@ -163,17 +171,21 @@ impl Walk {
         visit: &mut Visit<'_>,
     ) -> Result<bool> {
         let mut heads = Vec::with_capacity(self.ranges.len());
+        let mut patience = WALK_ENTRIES;
         for i in 0..self.ranges.len() {
             Counters::add(&counters.seeks, 1);
             let mut head = Head {
                 range: i,
+                direction: self.direction,
                 cursor: reader.cursor(self.keyspace, &self.ranges[i], self.direction)?,
                 key: Vec::new(),
                 value: Vec::new(),
                 jumper: self.jumper.as_ref().map(|jumper| Box::new(jumper.anew())),
             };
-            if head.step(reader, self.keyspace, &mut self.ranges[i], counters)? {
-                heads.push(head);
+            match head.step(reader, self.keyspace, &mut self.ranges[i], counters, &mut patience)? {
+                Step::Here => heads.push(head),
+                Step::Ended => finish(&mut self.ranges[i]),
+                Step::Stopped => return Ok(true),
             }
         }
         let mut looked_at = 0;
@@ -195,8 +207,13 @@ impl Walk {
             if !go_on || looked_at >= WALK_ENTRIES {
                 return Ok(true);
             }
-            if !head.step(reader, self.keyspace, range, counters)? {
-                heads.swap_remove(i);
+            match head.step(reader, self.keyspace, range, counters, &mut patience)? {
+                Step::Here => {}
+                Step::Ended => {
+                    finish(range);
+                    heads.swap_remove(i);
+                }
+                Step::Stopped => return Ok(true),
             }
         }
     }
@@ -231,6 +248,19 @@ fn cut(range: &mut KeyRange, key: &[u8], direction: Direction) {
     }
 }
 
+/// Leaves nothing of `range`.
+fn finish(range: &mut KeyRange) {
+    range.end = End::Before(range.start.clone());
+}
+
+/// Cuts off `range` what lies before `key`, in walking order.
+fn begin_at(range: &mut KeyRange, key: &[u8], direction: Direction) {
+    match direction {
+        Direction::Forward => range.start = key.into(),
+        Direction::Reverse => range.end = End::Before(Rowkey::from(key).successor()),
+    }
+}
+
 /// Nothing of `range` lies at `target` or behind it, in walking order.
 fn is_passed(range: &KeyRange, target: &Rowkey, direction: Direction) -> bool {
     match direction {
@@ -247,9 +277,20 @@ fn from_target(range: &KeyRange, target: &Rowkey, direction: Direction) -> KeyRa
     }
 }
 
+/// Where a step has led.
+enum Step {
+    /// To an entry that can match.
+    Here,
+    /// To the end of the range.
+    Ended,
+    /// Nowhere yet; the range begins where it was left.
+    Stopped,
+}
+
 /// The next entry of one of the merged ranges.
 struct Head<'a> {
     range: usize,
+    direction: Direction,
     cursor: Box<dyn Cursor + 'a>,
     key: Vec<u8>,
     value: Vec<u8>,
@@ -262,35 +303,52 @@ impl<'a> Head<'a> {
         self.key.get(skip..).unwrap_or_default()
     }
 
-    /// Goes on to the next entry that can match, cutting off `range` what it jumps over; false at its end.
+    /// Goes on to the next entry that can match, cutting off `range` what it passes over; stops when that is
+    /// more than `patience` (entries) has left.
     fn step(
         &mut self,
         reader: &'a dyn Reader,
         keyspace: KeyspaceId,
         range: &mut KeyRange,
         counters: &Counters,
-    ) -> Result<bool> {
+        patience: &mut u64,
+    ) -> Result<Step> {
+        let mut has_passed = false;
         loop {
-            let Some((key, value)) = self.cursor.next()? else { return Ok(false) };
+            let Some((key, value)) = self.cursor.next()? else { return Ok(Step::Ended) };
             Counters::add(&counters.entries, 1);
             Counters::add(&counters.bytes, (key.len() + value.len()) as u64);
+            let direction = self.direction;
             match self.jumper.as_mut().map_or(Look::Possible, |jumper| jumper.look(key)) {
                 Look::Possible => {
                     self.key.clear();
                     self.key.extend_from_slice(key);
                     self.value.clear();
                     self.value.extend_from_slice(value);
-                    return Ok(true);
+                    if has_passed {
+                        begin_at(range, &self.key, direction);
+                    }
+                    return Ok(Step::Here);
                 }
-                Look::StepOn => {}
-                Look::Done => return Ok(false),
+                Look::StepOn => {
+                    has_passed = true;
+                    *patience = patience.saturating_sub(1);
+                    if *patience == 0 {
+                        cut(range, key, direction);
+                        return Ok(Step::Stopped);
+                    }
+                }
+                Look::Done => return Ok(Step::Ended),
                 Look::Seek => {
-                    let Some(jumper) = &mut self.jumper else { continue };
-                    let (direction, target) = (jumper.direction(), jumper.take_target());
+                    let target = self.jumper.as_mut().and_then(|jumper| jumper.take_target());
                     let Some(target) = target.filter(|t| !is_passed(range, t, direction)) else {
-                        return Ok(false);
+                        return Ok(Step::Ended);
                     };
                     *range = from_target(range, &target, direction);
+                    *patience = patience.saturating_sub(SEEK_ENTRIES);
+                    if *patience == 0 {
+                        return Ok(Step::Stopped);
+                    }
                     Counters::add(&counters.seeks, 1);
                     self.cursor = reader.cursor(keyspace, range, direction)?;
                 }

@@ -39,11 +39,16 @@ struct Cancel {
 }
 
 /// When a statement has to end.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Deadline {
     at: Instant,
     timeout: Duration,
+    /// What it does, if it is known by now.
+    plan: Option<PlanText>,
 }
+
+/// Tells a plan's first line, and perhaps what would serve better.
+pub type PlanText = Arc<dyn Fn() -> (String, Option<String>) + Send + Sync>;
 
 impl CancelHandle {
     /// Asks the running statement to stop; it ends with [`Kind::Cancelled`]. Nothing happens if none runs.
@@ -57,13 +62,24 @@ impl CancelHandle {
         self.0.asked.store(false, Ordering::SeqCst);
         let deadline = timeout.and_then(|timeout| {
             let at = Instant::now().checked_add(timeout)?;
-            Some(Deadline { at, timeout })
+            Some(Deadline { at, timeout, plan: None })
         });
         *self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
+    /// What the statement does from now on, to be said if the time is up before it is done.
+    pub fn plan(&self, plan: impl FnOnce() -> PlanText) {
+        if let Some(deadline) = &mut *self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner) {
+            deadline.plan = Some(plan());
+        }
+    }
+
     fn deadline(&self) -> Option<Deadline> {
-        *self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn timed_out(&self) -> Error {
+        self.deadline().map_or_else(cancelled, timed_out)
     }
 
     /// Errors: `Cancelled`, if that was asked for or the time is up.
@@ -92,7 +108,7 @@ impl CancelHandle {
         tokio::select! {
             result = work => result,
             () = notified => Err(cancelled()),
-            () = tokio::time::sleep_until(deadline.at.into()) => Err(timed_out(deadline)),
+            () = tokio::time::sleep_until(deadline.at.into()) => Err(self.timed_out()),
         }
     }
 }
@@ -101,10 +117,15 @@ fn cancelled() -> Error {
     Error::new(Kind::Cancelled, "the statement was cancelled").why("nothing was changed")
 }
 
-fn timed_out(Deadline { timeout, .. }: Deadline) -> Error {
-    Error::new(Kind::Cancelled, "the statement took too long")
-        .why(format!("statement_timeout is {timeout:?}; nothing of the statement was written"))
-        .hint("EXPLAIN shows what it reads; RESET statement_timeout lets it run on")
+fn timed_out(Deadline { timeout, plan, .. }: Deadline) -> Error {
+    let error = Error::new(Kind::Cancelled, "the statement took too long");
+    let why = format!("statement_timeout is {timeout:?}; nothing of the statement was written");
+    let Some((plan, note)) = plan.map(|plan| plan()) else {
+        return error.why(why).hint("EXPLAIN shows what it reads; RESET statement_timeout lets it run on");
+    };
+    let way_out = note.unwrap_or_else(|| "narrow the WHERE".to_owned());
+    let hint = format!("{way_out}; RESET statement_timeout lets it run on");
+    error.why(format!("{why}; the plan is {plan}")).hint(hint)
 }
 
 /// A statement's cancellation and progress.

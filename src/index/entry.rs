@@ -11,8 +11,8 @@
 //! primary key needs no second copy in the key.
 
 use crate::error::{Error, Result};
-use crate::key::{KeyError, Rowkey};
-use crate::plan::{Field, RowView};
+use crate::key::{ColumnId, KeyError, Rowkey, Rule};
+use crate::plan::{Field, RowView, Values};
 use crate::row::{PackedRow, pack};
 use crate::schema::{IndexDef, TableDef};
 use crate::value::{Value, ValueRef};
@@ -26,16 +26,35 @@ pub struct IndexEntry {
     pub value: Vec<u8>,
 }
 
-/// A row's values seen as predicate fields; it has no rowkey.
-struct Values<'a>(&'a [Value]);
+/// A row's values, and those of the formulas that were computed from it.
+struct Computed<'a> {
+    row: Values<'a>,
+    values: Vec<(ColumnId, Value)>,
+}
 
-impl RowView for Values<'_> {
-    fn field(&self, field: Field) -> Result<ValueRef<'_>> {
-        match field {
-            Field::Column(id) => Ok(self.0[usize::from(id.0)].as_ref()),
-            Field::Rowkey | Field::PrimaryRowkey => {
-                Err(Error::internal("an index predicate cannot use the rowkey"))
+impl Computed<'_> {
+    /// Computes those of `columns` that are formulas.
+    fn add(&mut self, table: &TableDef, columns: impl Iterator<Item = ColumnId>) -> Result<()> {
+        for id in columns {
+            if let Some(formula) = &table.column(id).formula
+                && !self.values.iter().any(|(computed, _)| *computed == id)
+            {
+                self.values.push((id, formula.eval(&self.row)?));
             }
+        }
+        Ok(())
+    }
+
+    fn get(&self, id: ColumnId) -> ValueRef<'_> {
+        self.field(Field::Column(id)).unwrap_or(ValueRef::Null)
+    }
+}
+
+impl RowView for Computed<'_> {
+    fn field(&self, field: Field) -> Result<ValueRef<'_>> {
+        match self.values.iter().find(|(id, _)| Field::Column(*id) == field) {
+            Some((_, value)) => Ok(value.as_ref()),
+            None => self.row.get(field),
         }
     }
 }
@@ -50,17 +69,19 @@ pub fn entry_of(
     row: &[Value],
     rowkey: &[u8],
 ) -> Result<Option<IndexEntry>> {
-    if let Some(filter) = &index.filter
-        && filter.eval(&Values(row))? != Some(true)
-    {
-        return Ok(None);
+    let mut row = Computed { row: Values(row), values: Vec::new() };
+    if let Some(filter) = &index.filter {
+        row.add(table, index.filter_inputs()).map_err(|e| uncomputed(index, e))?;
+        if filter.eval(&row)? != Some(true) {
+            return Ok(None);
+        }
     }
+    let columns = index.layout.columns();
+    row.add(table, columns.iter().copied()).map_err(|e| uncomputed(index, e))?;
     let mut key = Vec::with_capacity(64);
-    index
-        .layout
-        .encode(row, &|id| table.column_name(id), 0, &mut key)
-        .map_err(|e| refused(&index.name, e))?;
-    let has_null = index.layout.columns().iter().any(|id| row[usize::from(id.0)].is_null());
+    let encoded = index.layout.encode_values(&|id| row.get(id), &|id| table.column_name(id), 0, &mut key);
+    encoded.map_err(|e| refused(table, index, e))?;
+    let has_null = columns.iter().any(|id| row.get(*id).is_null());
     let mut value = Vec::with_capacity(16);
     if index.pointer_in_value(has_null) {
         write_leb128(rowkey.len(), &mut value);
@@ -70,15 +91,32 @@ pub fn entry_of(
         value.push(0);
     }
     if !index.include.is_empty() {
-        let columns =
-            index.include.iter().map(|&id| (id, table.column(id).ty, row[usize::from(id.0)].as_ref()));
+        let columns = index.include.iter().map(|&id| (id, table.column(id).ty, row.get(id)));
         pack(columns, &mut value)?;
+    }
+    if key.is_empty() {
+        return Err(Error::invalid(format!("a key of \"{}\" would be empty", index.name))
+            .why("every part of the key is the empty string"));
     }
     Ok(Some(IndexEntry { key: key.into(), value }))
 }
 
-fn refused(index: &str, e: KeyError) -> Error {
-    Error::from(e).hint(format!("the part belongs to index \"{index}\": change the value, or drop the index"))
+/// The error of a formula.
+fn uncomputed(index: &IndexDef, e: Error) -> Error {
+    e.hint(format!("index \"{}\" is made of it: change the value, or drop the index", index.name))
+}
+
+fn refused(table: &TableDef, index: &IndexDef, e: KeyError) -> Error {
+    if !table.is_next_key(index) {
+        let hint =
+            format!("the part belongs to index \"{}\": change the value, or drop the index", index.name);
+        return Error::from(e).hint(hint);
+    }
+    let (null, name) = (e.rule == Rule::Null, &table.name);
+    let error = Error::from(e).hint(format!(
+        "the part belongs to the next layout of \"{name}\": change the value, or ALTER TABLE {name} REKEY CANCEL"
+    ));
+    if null { error.why("a rowkey has no place for NULL") } else { error }
 }
 
 /// An entry taken apart.

@@ -58,6 +58,12 @@ impl KeyLayout {
         &self.parts
     }
 
+    /// Makes the same keys as `other`, however the two are written.
+    pub fn does_as(&self, other: &KeyLayout) -> bool {
+        let mut pairs = self.parts.iter().zip(&other.parts);
+        self.parts.len() == other.parts.len() && pairs.all(|(a, b)| a.does_as(b))
+    }
+
     /// Appends the key of `row`, whose value of column `c` is `row[c.0]` (NULL if the row is shorter).
     /// `entropy` feeds `random(n)`; `names` is asked on errors only. On an error `out` is as before.
     pub fn encode<'n>(
@@ -67,16 +73,42 @@ impl KeyLayout {
         entropy: u64,
         out: &mut Vec<u8>,
     ) -> Result<(), KeyError> {
-        let start = out.len();
         let value = |c: ColumnId| row.get(usize::from(c.0)).map_or(ValueRef::Null, Value::as_ref);
+        self.encode_values(&value, names, entropy, out)
+    }
+
+    /// Like [`KeyLayout::encode`], the value of each column coming from `value`.
+    pub fn encode_values<'v, 'n>(
+        &self,
+        value: &dyn Fn(ColumnId) -> ValueRef<'v>,
+        names: &dyn Fn(ColumnId) -> &'n str,
+        entropy: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), KeyError> {
+        let start = out.len();
         for part in &self.parts {
-            if let Err(error) = part.put(&value, Some(entropy), out) {
+            if let Err(error) = part.put(value, Some(entropy), out) {
                 out.truncate(start);
                 let name = error.column.map_or(error.name, |c| names(c).to_owned());
                 return Err(KeyError { name, ..error });
             }
         }
         Ok(())
+    }
+
+    /// `key` is the one that [`KeyLayout::encode`] makes of `row`, whatever `random(n)` drew.
+    pub fn is_key_of(&self, row: &[Value], key: &[u8]) -> bool {
+        let value = |c: ColumnId| row.get(usize::from(c.0)).map_or(ValueRef::Null, Value::as_ref);
+        let (mut at, mut bytes) = (0, Vec::with_capacity(key.len()));
+        for part in &self.parts {
+            let Some(end) = part.end_in(key, at) else { return false };
+            bytes.clear();
+            if !part.is_random() && (part.put(&value, None, &mut bytes).is_err() || bytes != key[at..end]) {
+                return false;
+            }
+            at = end;
+        }
+        at == key.len()
     }
 
     /// End offset of each part in a key that starts with this layout's bytes.
@@ -138,6 +170,14 @@ impl KeyLayout {
             }
         }
         all
+    }
+
+    /// Changes how the parts are written, when a column gets another name.
+    pub fn rewrite<E>(&mut self, mut sql: impl FnMut(&str) -> Result<String, E>) -> Result<(), E> {
+        for part in &mut self.parts {
+            part.sql = sql(&part.sql)?;
+        }
+        Ok(())
     }
 
     /// The layout as it was written: `lpad(id, 6), ts DESC`.

@@ -127,6 +127,12 @@ impl KeyPart {
         KeyPart { form, descending, sql, ending, null }
     }
 
+    /// Makes the same bytes as `other`, however the two are written.
+    pub(super) fn does_as(&self, other: &KeyPart) -> bool {
+        let facts = |part: &KeyPart| (part.descending, part.null);
+        self.form == other.form && self.ending == other.ending && facts(self) == facts(other)
+    }
+
     /// Input columns: none for a literal and for `random(n)`.
     pub fn columns(&self) -> &[ColumnId] {
         self.form.transform.columns()

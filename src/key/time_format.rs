@@ -64,6 +64,10 @@ enum Precision {
     Micro,
 }
 
+/// 0001-01-01 and 10000-01-01, in microseconds since 1970.
+const FIRST_US: i64 = -62_135_596_800_000_000;
+const END_US: i64 = 253_402_300_800_000_000;
+
 /// Patterns, longest first where one starts another.
 const PATTERNS: [(&str, Field); 14] = [
     ("YYYY", Field::Year),
@@ -206,6 +210,21 @@ impl TimeFormat {
         let mut shown = Vec::with_capacity(text.len());
         self.put(time, &mut shown);
         (shown == text.as_bytes()).then(|| time.and_utc().timestamp_micros())
+    }
+
+    /// The first time (microseconds since 1970) whose text is `text` or comes behind it; with `beyond`, whose text
+    /// comes behind it. `None` if none does. Years run from 1 to 9999. Only for formats that sort.
+    pub fn first_at(&self, text: &str, beyond: bool) -> Option<i64> {
+        let (mut first, mut end) = (FIRST_US, END_US);
+        let mut shown = Vec::with_capacity(self.width());
+        while first < end {
+            let middle = first + (end - first) / 2;
+            shown.clear();
+            self.put(datetime_of(middle)?, &mut shown);
+            let order = shown[..].cmp(text.as_bytes());
+            if order.is_lt() || beyond && order.is_eq() { first = middle + 1 } else { end = middle }
+        }
+        (first < END_US).then_some(first)
     }
 
     /// The unit that times are rounded down to, as [`unit_around`](crate::value::unit_around) names it.
@@ -445,6 +464,7 @@ impl From<TimeFormat> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn at(text: &str) -> NaiveDateTime {
         NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").unwrap()
@@ -456,6 +476,23 @@ mod tests {
         let shown = format.format(&Value::Timestamp(micros)).unwrap();
         assert_eq!(shown.len(), format.width());
         shown
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_time_of_a_text_parts_the_times(
+            us in FIRST_US..END_US,
+            other in prop_oneof![(FIRST_US..END_US).prop_map(Ok), "[0-9]{0,5}[-0-9 a]{0,4}".prop_map(Err)],
+            pattern in prop::sample::select(vec!["YYYY", "YYYY-MM", "YYYYDDD", "YYYYMMDDHH24", "\"a\"YYYY/MM/DD HH24:MI:SS.US"]),
+        ) {
+            let format = TimeFormat::parse(pattern).unwrap();
+            assert!(format.sorts());
+            let shown = |us: i64| format.format(&Value::Timestamp(us)).unwrap();
+            let text = other.map_or_else(|text| text, shown);
+            let is_at = |beyond| format.first_at(&text, beyond).is_some_and(|first| us >= first);
+            prop_assert_eq!(is_at(false), shown(us) >= text);
+            prop_assert_eq!(is_at(true), shown(us) > text);
+        }
     }
 
     #[test]

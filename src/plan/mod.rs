@@ -7,10 +7,13 @@
 //! the key ranges, and the conditions they do not already guarantee, which the scan checks with
 //! [`Predicate::eval`].
 //!
+//! A [`Formula`] is what an index computes from a row, such as `upper(name)`; here it is a column like any other.
+//!
 //! Two promises hold, and `proof.rs` tests them over every row of small domains: *a row that matches lies
 //! inside the ranges*, and *a row inside the ranges matches if and only if the residual is true for it*.
 
 mod alternatives;
+mod formula;
 mod implication;
 mod like;
 mod ordering;
@@ -26,9 +29,11 @@ mod testing;
 mod walk;
 
 pub use alternatives::possible_values;
+pub use formula::{Formula, Function, Values};
 pub use like::LikePattern;
 pub use ordering::{FanOut, ordering, ordering_behind};
 pub use predicate::{CmpOp, Field, Predicate, RowView};
 pub use ranges::{Limits, Ranges, Target, ranges};
 pub use sets::ValueSet;
+pub use short::short_ranges;
 pub use skip::{EachOf, Skip, Skipping};

@@ -313,7 +313,7 @@ fn check(case: &Case) -> Result<Option<()>, TestCaseError> {
 }
 
 /// The short way leads where the long one does, for values of rows and for others, for all key columns and for
-/// the first few.
+/// the first few, with an interval of one of them or without.
 fn check_short(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Result<(), TestCaseError> {
     let others = rows.iter().rev().map(|(_, row)| row);
     let known = layout.undoable();
@@ -325,8 +325,25 @@ fn check_short(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Resu
         let take = known.len() - n % (known.len() + 1);
         let beside = Predicate::compare(Field::Column(S), CmpOp::Gt, Value::Text("b".into()));
         let beside = (n % 3 == 0).then_some(beside);
-        let predicate = Predicate::and(known.iter().enumerate().map(equals).take(take).chain(beside));
-        if let Some(found) = super::short::short(&predicate, layout, case.target) {
+        let bound = |(i, op): (usize, CmpOp)| {
+            let id = *known.get(i)?;
+            let from = if i % 2 == n % 2 { row } else { other };
+            Some(Predicate::compare(Field::Column(id), op, from.values[usize::from(id.0)].clone()))
+        };
+        let lower = [CmpOp::Gt, CmpOp::Ge][n % 2];
+        let upper = [CmpOp::Lt, CmpOp::Le][n / 2 % 2];
+        let between = match n % 5 {
+            0 => vec![],
+            1 => vec![(take, lower)],
+            2 => vec![(take, upper)],
+            3 => vec![(take, lower), (take, upper)],
+            // Also of one that equals something, or lies behind one that is not known.
+            _ => vec![(n % known.len().max(1), lower), (take, upper)],
+        };
+        let between = between.into_iter().filter_map(bound);
+        let equal = known.iter().enumerate().map(equals).take(take);
+        let predicate = Predicate::and(equal.chain(between).chain(beside));
+        if let Some(found) = super::short::short_ranges(&predicate, layout, case.target) {
             let searched = super::ranges::search(&predicate, layout, case.target, Limits::default());
             prop_assert_eq!(found, searched, "{} {:?}", predicate.show(&name), layout);
         }

@@ -11,7 +11,7 @@ use super::alternatives::{Fact, Term, alternatives};
 use super::ordering::FanOut;
 use super::predicate::{Field, Predicate};
 use super::sets::{ValueSet, as_point};
-use super::short::short;
+use super::short::short_ranges;
 use super::skip::{Possible, Skipping};
 use super::walk::{Known, Reach, Sure};
 use crate::key::{ColumnId, End, Interval, KeyLayout, KeyRange, KeyRanges, Rowkey, prefix_end};
@@ -68,7 +68,7 @@ pub struct Ranges {
 /// Ranges that hold every row of `layout` for which `predicate` is true. Never errors: what cannot be
 /// mapped to ranges stays in [`Ranges::residual`].
 pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
-    short(predicate, layout, target).unwrap_or_else(|| search(predicate, layout, target, limits))
+    short_ranges(predicate, layout, target).unwrap_or_else(|| search(predicate, layout, target, limits))
 }
 
 /// [`ranges()`] of any predicate.

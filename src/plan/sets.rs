@@ -330,7 +330,7 @@ fn touch(a: &Interval, b: &Interval) -> bool {
 }
 
 /// The same values with closed bounds, if they can be counted; `None` if there are none.
-fn closed(interval: Interval) -> Option<Interval> {
+pub(super) fn closed(interval: Interval) -> Option<Interval> {
     let lower = match interval.lower {
         Bound::Excluded(v) => match neighbour(&v, 1) {
             Neighbour::Is(next) => Bound::Included(next),

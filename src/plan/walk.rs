@@ -381,7 +381,7 @@ impl<'k> Walk<'k> {
 }
 
 /// `range`, in the keys that start with `head`.
-fn after(head: &[u8], range: &KeyRange) -> KeyRange {
+pub(super) fn after(head: &[u8], range: &KeyRange) -> KeyRange {
     let start = [head, &*range.start].concat();
     match &range.end {
         End::Before(end) => KeyRange::new(start, [head, &**end].concat()),

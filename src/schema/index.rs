@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::key::{ColumnId, KeyLayout};
-use crate::plan::Predicate;
+use crate::plan::{Field, Predicate};
 use crate::store::KeyspaceId;
 
 /// Identity of an index; never reused.
@@ -62,6 +62,19 @@ impl IndexDef {
     /// (Primary key columns come from the pointer besides.)
     pub fn columns(&self) -> impl Iterator<Item = ColumnId> {
         self.layout.undoable().iter().chain(&self.include).copied()
+    }
+
+    /// Columns that its keys and its WHERE are made of.
+    pub fn inputs(&self) -> impl Iterator<Item = ColumnId> {
+        self.layout.columns().into_iter().chain(self.filter_inputs())
+    }
+
+    /// Columns that its WHERE asks about.
+    pub fn filter_inputs(&self) -> impl Iterator<Item = ColumnId> {
+        self.filter.iter().flat_map(Predicate::fields).filter_map(|field| match field {
+            Field::Column(id) => Some(id),
+            Field::Rowkey | Field::PrimaryRowkey => None,
+        })
     }
 
     /// The pointer is part of the key, unless the key is unique without it.

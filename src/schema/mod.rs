@@ -1,9 +1,13 @@
 //! Tables, column families, indexes and views, as the catalog stores them.
 
 mod index;
+mod rekey;
 mod statistics;
 mod table;
+mod traffic;
 
 pub use index::{IndexDef, IndexId, IndexState};
+pub use rekey::Rekey;
 pub use statistics::{ColumnStatistics, TableStatistics};
 pub use table::{Check, Column, Compression, Family, FamilyId, Identity, TableDef, TableId, ViewDef};
+pub use traffic::{Access, Counts, SLICE_MS, SLICES, Slice, Traffic};

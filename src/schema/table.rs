@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::index::{IndexDef, IndexId};
+use super::rekey::Rekey;
+use super::traffic::{Access, Traffic};
 use crate::key::{ColumnId, ColumnInfo, KeyLayout, Rowkey};
+use crate::plan::Formula;
 pub use crate::row::Compression;
 use crate::store::KeyspaceId;
 use crate::value::ColumnType;
@@ -63,6 +66,9 @@ pub struct Column {
     pub family: FamilyId,
     /// Dropped: its id stays taken, nothing else of it shows.
     pub dropped: bool,
+    /// Hidden and not stored: what an index computes from the row. Its id is free again when it is dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub formula: Option<Formula>,
 }
 
 impl Column {
@@ -108,6 +114,12 @@ pub struct TableDef {
     /// Keys at which a region of the table ends and the next one begins, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<Rowkey>,
+    /// Where it is going, while ALTER TABLE REKEY is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rekey: Option<Box<Rekey>>,
+    /// What goes on in its regions.
+    #[serde(skip)]
+    pub traffic: Traffic,
 }
 
 impl TableDef {
@@ -121,9 +133,56 @@ impl TableDef {
         self.live_columns().find(|(_, c)| c.name == name).map(|(id, _)| id)
     }
 
-    /// Columns that are not dropped, in order.
+    /// The table's own columns that are not dropped, in order.
     pub fn live_columns(&self) -> impl Iterator<Item = (ColumnId, &Column)> {
-        self.columns.iter().enumerate().filter(|(_, c)| !c.dropped).map(|(i, c)| (ColumnId(i as u16), c))
+        self.all_columns().filter(|(_, c)| !c.dropped && c.formula.is_none())
+    }
+
+    /// The hidden columns that its indexes compute, with their formulas.
+    pub fn formulas(&self) -> impl Iterator<Item = (ColumnId, &Formula)> {
+        let live = self.all_columns().filter(|(_, c)| !c.dropped);
+        live.filter_map(|(id, c)| Some((id, c.formula.as_ref()?)))
+    }
+
+    fn all_columns(&self) -> impl Iterator<Item = (ColumnId, &Column)> {
+        self.columns.iter().enumerate().map(|(i, c)| (ColumnId(i as u16), c))
+    }
+
+    /// The column that `formula`, of type `ty` and shown as `sql`, computes; a new one, if no index has it so far.
+    pub fn formula_column(&mut self, formula: Formula, ty: ColumnType, sql: String) -> ColumnId {
+        if let Some((id, _)) = self.formulas().find(|(_, known)| **known == formula) {
+            return id;
+        }
+        let column = Column {
+            name: sql,
+            ty,
+            nullable: true,
+            max_len: None,
+            default: None,
+            identity: None,
+            family: FamilyId::DEFAULT,
+            dropped: false,
+            formula: Some(formula),
+        };
+        let free = self.all_columns().find(|(_, c)| c.dropped && c.formula.is_some()).map(|(id, _)| id);
+        match free {
+            Some(id) => {
+                self.columns[usize::from(id.0)] = column;
+                id
+            }
+            None => {
+                self.columns.push(column);
+                ColumnId(self.columns.len() as u16 - 1)
+            }
+        }
+    }
+
+    /// Drops the formulas that no index has any more.
+    pub fn drop_formulas(&mut self) {
+        let used: Vec<ColumnId> = self.indexes.iter().flat_map(IndexDef::inputs).collect();
+        for (at, column) in self.columns.iter_mut().enumerate().filter(|(_, c)| c.formula.is_some()) {
+            column.dropped = !used.contains(&ColumnId(at as u16));
+        }
     }
 
     /// Name of a column.
@@ -134,6 +193,19 @@ impl TableDef {
     /// What a key layout needs to know of a column.
     pub fn column_info(&self, id: ColumnId) -> ColumnInfo<'_> {
         self.column(id).info()
+    }
+
+    /// Cuts the table into regions at these keys, in order.
+    pub fn split_at(&mut self, splits: Vec<Rowkey>) {
+        (self.splits, self.traffic) = (splits, Traffic::default());
+    }
+
+    /// A row was read or written: counted where there is more than one region.
+    pub fn touched(&self, access: Access, rowkey: &[u8]) {
+        if !self.splits.is_empty() {
+            let region = self.splits.partition_point(|cut| cut[..] <= *rowkey);
+            self.traffic.count(access, region, self.splits.len() + 1);
+        }
     }
 
     /// A family by id.
@@ -171,14 +243,32 @@ impl TableDef {
         self.indexes.iter().find(|i| i.name == name)
     }
 
-    /// An index table by id.
+    /// An index table by id, or the one that REKEY keeps.
     pub fn index_by_id(&self, id: IndexId) -> Option<&IndexDef> {
-        self.indexes.iter().find(|index| index.id == id)
+        self.kept().find(|index| index.id == id)
     }
 
-    /// Every keyspace of the table: families, then indexes.
+    /// What every write keeps: the index tables, and the one that REKEY has.
+    pub fn kept(&self) -> impl Iterator<Item = &IndexDef> {
+        self.indexes.iter().chain(self.rekey.as_deref().map(|rekey| &rekey.keys))
+    }
+
+    /// The index is not the user's, but that of the rowkeys under the next layout.
+    pub fn is_next_key(&self, index: &IndexDef) -> bool {
+        self.rekey.as_ref().is_some_and(|rekey| rekey.keys.id == index.id)
+    }
+
+    /// The table as it will be under its next layout, if writes have to go there, too.
+    pub fn followed(&self) -> Option<&TableDef> {
+        self.rekey.as_deref()?.followed()
+    }
+
+    /// Every keyspace of the table: families, then indexes, then those of the table it will be.
     pub fn keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
-        self.families.iter().map(|f| f.keyspace).chain(self.indexes.iter().map(|i| i.keyspace))
+        let next = self.rekey.as_deref().map(|rekey| &rekey.next);
+        let families = self.families.iter().chain(next.into_iter().flat_map(|next| &next.families));
+        let indexes = self.kept().chain(next.into_iter().flat_map(|next| &next.indexes));
+        families.map(|f| f.keyspace).chain(indexes.map(|i| i.keyspace))
     }
 }
 

@@ -72,6 +72,9 @@ pub const COMMANDS: &[Spec] = &[
             Some(table) => format!("SHOW INDEXES FROM {}", name(table)),
         }))
     }),
+    spec(&["heatmap", "traffic"], "TABLE", "reads and writes of a table's regions, as they go on", |rest| {
+        Ok(Command::Sql(format!("SHOW TRAFFIC FROM {}", name(required(rest, "a table")?))))
+    }),
     spec(&["views", "dv"], "", "views", |_| Ok(Command::Sql("SHOW VIEWS".to_owned()))),
     spec(&["describe", "d"], "[TABLE]", "columns and key layout of a table", |rest| {
         Ok(Command::Sql(match optional(rest) {

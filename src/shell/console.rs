@@ -221,10 +221,7 @@ impl Console {
         let (format, style) = (self.settings.format, self.style());
         self.on_screen(|out| render::outcome(out, format, style, outcome))?;
         for warning in warnings {
-            self.tell(&format!(
-                "warning: {}\n  why: {}\n hint: {}",
-                warning.what, warning.why, warning.hint
-            ))?;
+            self.tell(&warning.to_string())?;
         }
         Ok(())
     }

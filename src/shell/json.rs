@@ -169,6 +169,8 @@ struct WireError<'a> {
 
 #[derive(Serialize)]
 struct WireWarning<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'a str>,
     message: &'a str,
     why: &'a str,
     hint: &'a str,
@@ -176,7 +178,8 @@ struct WireWarning<'a> {
 
 impl<'a> From<&'a Warning> for WireWarning<'a> {
     fn from(warning: &'a Warning) -> Self {
-        WireWarning { message: &warning.what, why: &warning.why, hint: &warning.hint }
+        let Warning { code, what, why, hint } = warning;
+        WireWarning { code: code.as_deref(), message: what, why, hint }
     }
 }
 
@@ -222,7 +225,7 @@ mod tests {
 
     #[test]
     fn writes_carry_their_count_and_warnings() {
-        let warning = Warning { what: "w".into(), why: "y".into(), hint: "h".into() };
+        let warning = Warning { code: None, what: "w".into(), why: "y".into(), hint: "h".into() };
         let object = object(&[], vec![], Some(2), &[warning]);
         assert_eq!(object["rows"], serde_json::json!([]));
         assert_eq!(object["affected"], 2);

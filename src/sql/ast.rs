@@ -32,6 +32,10 @@ pub enum Statement {
     CreateView(Box<CreateView>),
     /// `DROP VIEW v`
     DropView { if_exists: bool, name: Ident },
+    /// `CREATE SNAPSHOT s`
+    CreateSnapshot { name: Ident },
+    /// `DROP SNAPSHOT s`
+    DropSnapshot { if_exists: bool, name: Ident },
     /// `INSERT INTO t ...`, `UPSERT INTO t ...`
     Insert(Box<Insert>),
     /// `UPDATE t SET ...`
@@ -224,6 +228,10 @@ pub enum AlterTableOp {
     RenameTable { to: Ident },
     /// `SPLIT AT (points)`, `SPLIT INTO n`
     Split(Split),
+    /// `REKEY (layout)`
+    Rekey { keys: Vec<KeyExpr> },
+    /// `REKEY CANCEL`
+    CancelRekey,
 }
 
 /// `CREATE [UNIQUE] INDEX [name] ON table (keys) [INCLUDE (columns)] [WHERE filter]`
@@ -377,8 +385,6 @@ pub struct Explain {
     pub json: bool,
     /// A query, INSERT, UPDATE, DELETE or EXECUTE.
     pub statement: Box<Statement>,
-    /// Text of `statement`, as written.
-    pub sql: String,
 }
 
 /// `PREPARE name [(types)] AS statement`
@@ -446,10 +452,14 @@ pub enum Show {
     Indexes { table: Option<Ident> },
     /// `SHOW VIEWS`
     Views,
+    /// `SHOW SNAPSHOTS`
+    Snapshots,
     /// `SHOW CREATE TABLE name`
     CreateTable { name: Ident },
     /// `SHOW REGIONS [FROM] name`
     Regions { name: Ident },
+    /// `SHOW TRAFFIC FROM name`
+    Traffic { name: Ident },
     /// `SHOW COLUMNS FROM name`
     Columns { name: Ident },
     /// `SHOW STATISTICS FROM name`
@@ -500,6 +510,8 @@ impl Statement {
             Statement::DropIndex { .. } => "DROP INDEX",
             Statement::CreateView(_) => "CREATE VIEW",
             Statement::DropView { .. } => "DROP VIEW",
+            Statement::CreateSnapshot { .. } => "CREATE SNAPSHOT",
+            Statement::DropSnapshot { .. } => "DROP SNAPSHOT",
             Statement::Insert(insert) if insert.mode == InsertMode::Upsert => "UPSERT",
             Statement::Insert(_) => "INSERT",
             Statement::Update(_) => "UPDATE",
@@ -547,6 +559,8 @@ impl Statement {
             Statement::Copy(copy) => copy.to,
             Statement::Repair { dry_run, .. } => *dry_run,
             Statement::Query(_)
+            | Statement::CreateSnapshot { .. }
+            | Statement::DropSnapshot { .. }
             | Statement::Begin { .. }
             | Statement::Commit
             | Statement::Rollback { .. }

@@ -22,12 +22,13 @@ use sqlparser::tokenizer::{Token, Word};
 pub(super) struct RowkeyDialect {
     postgres: PostgreSqlDialect,
     steps: Cell<usize>,
+    as_of: bool,
 }
 
 impl RowkeyDialect {
-    /// For a statement of at most `tokens` tokens.
-    pub(super) fn for_tokens(tokens: usize) -> Self {
-        RowkeyDialect { postgres: PostgreSqlDialect {}, steps: Cell::new(2_000 + 4 * tokens) }
+    /// For a statement of at most `tokens` tokens; `as_of`: some table is read [as of](super::as_of) a snapshot.
+    pub(super) fn for_tokens(tokens: usize, as_of: bool) -> Self {
+        RowkeyDialect { postgres: PostgreSqlDialect {}, steps: Cell::new(2_000 + 4 * tokens), as_of }
     }
 
     /// Counts one expression; an error when the budget is spent.
@@ -40,7 +41,7 @@ impl RowkeyDialect {
 
 impl Default for RowkeyDialect {
     fn default() -> Self {
-        Self::for_tokens(0)
+        Self::for_tokens(0, false)
     }
 }
 
@@ -180,6 +181,10 @@ impl Dialect for RowkeyDialect {
 
     fn supports_comma_separated_trim(&self) -> bool {
         true
+    }
+
+    fn supports_table_versioning(&self) -> bool {
+        self.as_of
     }
 }
 

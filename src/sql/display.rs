@@ -85,6 +85,10 @@ impl Display for Statement {
             Statement::DropView { if_exists, name } => {
                 write!(f, "DROP VIEW {}{name}", when(*if_exists, "IF EXISTS "))
             }
+            Statement::CreateSnapshot { name } => write!(f, "CREATE SNAPSHOT {name}"),
+            Statement::DropSnapshot { if_exists, name } => {
+                write!(f, "DROP SNAPSHOT {}{name}", when(*if_exists, "IF EXISTS "))
+            }
             Statement::Insert(insert) => insert.fmt(f),
             Statement::Update(update) => update.fmt(f),
             Statement::Delete(delete) => delete.fmt(f),
@@ -217,6 +221,8 @@ impl Display for AlterTable {
             AlterTableOp::RenameTable { to } => write!(f, "RENAME TO {to}"),
             AlterTableOp::Split(points @ Split::At(_)) => write!(f, "SPLIT AT {points}"),
             AlterTableOp::Split(into) => write!(f, "SPLIT {into}"),
+            AlterTableOp::Rekey { keys } => write!(f, "REKEY ({})", List(keys)),
+            AlterTableOp::CancelRekey => f.write_str("REKEY CANCEL"),
         }
     }
 }
@@ -322,8 +328,10 @@ impl Display for Show {
             Show::Tables => f.write_str("SHOW TABLES"),
             Show::Indexes { table } => write!(f, "SHOW INDEXES{}", Clause("FROM", table.as_ref())),
             Show::Views => f.write_str("SHOW VIEWS"),
+            Show::Snapshots => f.write_str("SHOW SNAPSHOTS"),
             Show::CreateTable { name } => write!(f, "SHOW CREATE TABLE {name}"),
             Show::Regions { name } => write!(f, "SHOW REGIONS FROM {name}"),
+            Show::Traffic { name } => write!(f, "SHOW TRAFFIC FROM {name}"),
             Show::Columns { name } => write!(f, "SHOW COLUMNS FROM {name}"),
             Show::Statistics { name } => write!(f, "SHOW STATISTICS FROM {name}"),
             Show::Settings => f.write_str("SHOW SETTINGS"),

@@ -55,6 +55,39 @@ pub fn key_specs(keys: &[KeyExpr], columns: &[KeyColumn]) -> Result<Vec<PartSpec
     keys.iter().map(|key| binder.part(key).map_err(|e| e.at(key.span))).collect()
 }
 
+/// The expression is one of the key forms, or a mistaken one: no other expression would begin like that.
+pub fn is_key_form(expr: &Expr) -> bool {
+    let is_md5 =
+        |text: &Expr| matches!(bare(text), Expr::Function(f) if function_name(f).as_deref() == Some("md5"));
+    match bare(expr) {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) => true,
+        Expr::Cast { data_type, .. } if is_text_type(data_type) => {
+            matches!(uncast(expr), Expr::Identifier(_))
+        }
+        Expr::BinaryOp { op: BinaryOperator::Modulo, .. } => true,
+        Expr::BinaryOp { left, op: BinaryOperator::Minus, .. } => integer(left).is_some(),
+        Expr::Substring { expr: text, .. } => is_md5(text),
+        Expr::Function(function) => match function_name(function).as_deref() {
+            Some("left" | "right" | "substr" | "substring") => {
+                plain_args(function).is_some_and(|args| args.first().is_some_and(|text| is_md5(text)))
+            }
+            Some(name) => usage(name).is_some(),
+            None => false,
+        },
+        _ => false,
+    }
+}
+
+/// The error for an expression that an index cannot compute.
+pub fn not_a_formula(expr: &Expr) -> Error {
+    wrong(format!("{expr} is neither a key part nor a formula"))
+        .why("an index computes it from the columns of one row, and must get the same every time")
+        .hint(
+            "formulas are made of columns, literals, upper, lower, trim, ltrim, rtrim, length, left, right, substr, ||, \
+             coalesce, abs, +, -, * and date_trunc; DESCRIBE shows the types",
+        )
+}
+
 struct Binder<'a> {
     columns: &'a [KeyColumn<'a>],
 }

@@ -9,9 +9,9 @@
 use crate::value::{ColumnType, Value};
 
 /// Texts longer than this are not worth keeping.
-const TEXT_BYTES: usize = 4096;
-/// Literals lifted out of one text at the most; long IN lists are planned as they are.
-const VALUES: usize = 64;
+const TEXT_BYTES: usize = 32_768;
+/// Literals lifted out of one text at the most; longer IN lists are planned as they are.
+const VALUES: usize = 1024;
 
 /// A query's text, its compared literals replaced by parameters.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,13 +38,16 @@ pub fn lift(sql: &str) -> Option<Lifted> {
     }
     let own = tokens.iter().filter_map(|t| t.parameter(sql)).max().unwrap_or(0);
     let mut lifted = Lifted { text: String::with_capacity(sql.len() + 8), values: Vec::new(), own };
-    let mut copied = 0;
-    let mut at = 0;
-    while at < tokens.len() {
-        let Some((value, len)) = compared_literal(sql, &tokens, at) else {
-            at += 1;
-            continue;
-        };
+    let (mut copied, mut in_list) = (0, false);
+    let mut next = 0;
+    while next < tokens.len() {
+        let at = next;
+        let lifts = compared_literal(sql, &tokens, at, in_list);
+        next += lifts.as_ref().map_or(1, |(_, len)| *len);
+        if let Some(last) = tokens[at..next].iter().rev().find(|t| !is_list(sql, t)) {
+            in_list = last.is(sql, &["in"]);
+        }
+        let Some((value, len)) = lifts else { continue };
         if lifted.values.len() == VALUES {
             return None;
         }
@@ -52,7 +55,6 @@ pub fn lift(sql: &str) -> Option<Lifted> {
         lifted.text.push_str(&sql[copied..tokens[at].start]);
         lifted.text.push_str(&format!("${}", own + lifted.values.len()));
         copied = tokens[at + len - 1].end;
-        at += len;
     }
     lifted.text.push_str(&sql[copied..]);
     Some(lifted)
@@ -90,15 +92,15 @@ impl Token {
     }
 }
 
-/// The literal at `at` and its number of tokens, if it is one side of a comparison all by itself.
-fn compared_literal(sql: &str, tokens: &[Token], at: usize) -> Option<(Value, usize)> {
+/// The literal at `at` and its number of tokens, if it is one side of a comparison all by itself; `in_list`: what
+/// stands before it belongs to the list of an IN.
+fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Option<(Value, usize)> {
     let before = tokens.get(at.checked_sub(1)?)?;
     let one_of = |words: &[&str]| before.is(sql, words);
-    let in_list = || tokens[..at].iter().rev().find(|t| !is_list(sql, t)).is_some_and(|t| t.is(sql, &["in"]));
     let between = || one_of(&["and"]) && is_upper_bound(sql, tokens, at - 1);
     let opens = before.class == Class::Comparison
         || one_of(&["between", "like"])
-        || matches!(before.text(sql), "(" | ",") && in_list()
+        || matches!(before.text(sql), "(" | ",") && in_list
         || between();
     if !opens {
         return None;
@@ -123,7 +125,7 @@ fn compared_literal(sql: &str, tokens: &[Token], at: usize) -> Option<(Value, us
     };
     let closes = token(len).is_none_or(|after| {
         matches!(after.text(sql), ")" | ";")
-            || after.text(sql) == "," && in_list()
+            || after.text(sql) == "," && in_list
             || after.is(
                 sql,
                 &["and", "or", "order", "group", "having", "limit", "offset", "union", "except", "intersect"],

@@ -10,6 +10,7 @@
 //! Names are case-insensitive unless quoted, as in PostgreSQL: the tree keeps them as written,
 //! [`name_of`] and [`table_name_of`] fold them.
 
+mod as_of;
 pub mod ast;
 mod design;
 mod dialect;
@@ -31,10 +32,10 @@ pub mod wildcard;
 
 pub use ast::*;
 pub use hints::{Hint, HintKind, take_hints, text_of};
-pub use layout::{KeyColumn, key_specs, parse_codes};
+pub use layout::{KeyColumn, is_key_form, key_specs, not_a_formula, parse_codes};
 pub use lift::{Lifted, lift};
 pub use outputs::{name_outputs, output_name};
-pub use parser::{column_type, is_reserved, parse, parse_expr, parse_query};
+pub use parser::{column_type, is_reserved, parse, parse_expr, parse_query, rename_column};
 pub use place::point_at_literal;
 pub use rewrite::mentions_rowkey;
 pub use split::{Splitter, SqlText};

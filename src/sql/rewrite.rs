@@ -6,14 +6,14 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, DataType, ExactNumberInfo, ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, UnaryOperator, Value, ValueWithSpan,
-    Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, UnaryOperator, Value,
+    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::ast::Statement;
 use super::hints::parse_hints;
 use super::shape::balance;
-use super::{name_of, row_values, span_of};
+use super::{as_of, name_of, row_values, span_of};
 use crate::error::{Error, Result, sqlstate};
 
 /// The pseudo-column of every table and index table.
@@ -200,6 +200,10 @@ impl VisitorMut for Normaliser {
                 ControlFlow::Break(Error::unsupported("SELECT INTO").hint(hint).at(span_of(&into.name)))
             }
         }
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        as_of::resolve(factor).map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {

@@ -33,6 +33,7 @@ macro_rules! walk {
                         Statement::AlterTable(alter) => match & $($mut)? alter.op {
                             AlterTableOp::AddColumn { column, .. } => column.default.visit(v),
                             AlterTableOp::Split(split) => split_of(split, v),
+                            AlterTableOp::Rekey { keys } => keys_of(keys, v),
                             _ => ControlFlow::Continue(()),
                         },
                         Statement::CreateIndex(index) => {
@@ -82,6 +83,8 @@ macro_rules! walk {
                         | Statement::Truncate { .. }
                         | Statement::DropIndex { .. }
                         | Statement::DropView { .. }
+                        | Statement::CreateSnapshot { .. }
+                        | Statement::DropSnapshot { .. }
                         | Statement::Analyze { .. }
                         | Statement::Begin { .. }
                         | Statement::Commit

@@ -21,6 +21,10 @@ const LOCK_FILE: &str = "LOCK";
 const DATA_FILE: &str = "data.mdb";
 const READERS_FILE: &str = "lock.mdb";
 const LSM_FOLDER: &str = "lsm";
+const SCRATCH_FILE: &str = "SCRATCH";
+
+/// Length of a file that is written to see whether there is room.
+const SCRATCH_BYTES: usize = 1 << 16;
 
 /// A database directory that is ours until dropped.
 pub(super) struct Directory {
@@ -111,6 +115,15 @@ impl Directory {
             io::copy(&mut io::repeat(0).take(missing), &mut file)
         };
         reserve().map(drop).map_err(|e| unusable(&self.path, e))
+    }
+
+    /// No other file finds room, be the disk full or the quota used up.
+    pub(super) fn is_out_of_room(&self) -> bool {
+        let path = self.path.join(SCRATCH_FILE);
+        let written = File::create(&path).and_then(|mut file| file.write_all(&[0; SCRATCH_BYTES]));
+        // If it stays, it does no harm.
+        let _ = fs::remove_file(path);
+        written.is_err_and(|e| matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
     }
 
     fn begin(&self) -> io::Result<()> {

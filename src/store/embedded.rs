@@ -2,9 +2,9 @@
 //!
 //! [`EmbeddedStore::open`] takes the directory ([`directory`](super::directory): format and lock), makes sure that the
 //! data file is whole ([`header`]) and maps it. A commit joins the [`queue`](super::queue); whoever leads it
-//! applies all that waits in one write transaction ([`writer`]) with one flush. Reads go through
-//! [`snapshot`]: an LMDB read transaction, values lent straight out of the map once their checksum
-//! ([`seal`]) holds.
+//! applies all that waits in one write transaction ([`writer`]) with one flush. When the disk fails it, nothing is
+//! written any more ([`trust`]). Reads go through [`snapshot`]: an LMDB read transaction, values lent
+//! straight out of the map once their checksum ([`seal`]) holds.
 //!
 //! # Files
 //!
@@ -27,6 +27,7 @@ mod seal;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod trust;
 mod writer;
 
 use std::collections::HashMap;
@@ -47,6 +48,7 @@ use super::{
 };
 use crate::error::{Error, Kind, Result, sqlstate};
 use snapshot::{EmbeddedSnapshot, View};
+use trust::Trust;
 use writer::{Bulk, Writer};
 
 /// Addresses reserved for the map, in bytes: the first size to try and the last.
@@ -83,8 +85,9 @@ struct Shared {
     /// Read transactions to be used again; see [`snapshot`].
     idle: Mutex<Vec<Arc<View>>>,
     recent: Mutex<Recent>,
+    trust: Trust,
     durability: Durability,
-    _directory: Directory,
+    directory: Directory,
 }
 
 impl EmbeddedStore {
@@ -112,8 +115,9 @@ impl EmbeddedStore {
             keyspaces,
             idle: Mutex::default(),
             recent: Mutex::default(),
+            trust: Trust::new(&directory).map_err(heed::Error::Io)?,
             durability,
-            _directory: directory,
+            directory,
         };
         Ok(EmbeddedStore { shared: Arc::new(shared), queue: CommitQueue::default() })
     }
@@ -121,7 +125,8 @@ impl EmbeddedStore {
     /// Makes everything committed so far survive a crash of the machine. Needed under
     /// [`Durability::Relaxed`] only; closing the store does the same.
     pub fn sync(&self) -> Result<()> {
-        Ok(self.shared.env.force_sync()?)
+        self.shared.trust.check()?;
+        Ok(self.shared.env.force_sync().map_err(|e| self.shared.distrust(e))?)
     }
 }
 
@@ -148,6 +153,11 @@ impl Shared {
     /// The keyspaces of what is committed now.
     fn keyspaces(&self) -> Arc<Keyspaces> {
         self.keyspaces.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What a commit or flush failed for; unless the disk is just full, nothing is written any more.
+    fn distrust(&self, e: heed::Error) -> heed::Error {
+        self.trust.after(e, &self.directory)
     }
 }
 
@@ -231,10 +241,9 @@ fn explain(e: &heed::Error) -> Error {
             unavailable("the disk is full").hint("free some space and retry").state(sqlstate::IO)
         }
         heed::Error::Io(e) => {
-            // LMDB reports a write cut short as an I/O error, and the usual cause is a full disk.
             unavailable("the database cannot be read or written")
                 .why(e.to_string())
-                .hint("see whether the disk is full or failing, and retry")
+                .hint("see whether the disk is full or failing, and open the database again: that shows whether the statement was done")
                 .state(sqlstate::IO)
         }
         heed::Error::Mdb(MdbError::MapFull) => unavailable("the database has outgrown its address space")
@@ -249,9 +258,10 @@ fn explain(e: &heed::Error) -> Error {
             ))
             .hint("close the database and open it again, which makes room for as many more")
             .state(sqlstate::LIMIT),
-        heed::Error::Mdb(MdbError::Panic) => unavailable("an earlier write failed half-way")
-            .why("the disk refused to take a commit or take it back")
-            .hint("check the disk and open the database again"),
+        heed::Error::Mdb(MdbError::Panic) => unavailable("the database can only be read since a commit failed")
+            .why("the disk refused to write or flush it, and may have lost more than it said")
+            .hint("check the disk and open the database again")
+            .state(sqlstate::IO),
         // What went wrong on a page spoils the transaction and makes a cursor too deep.
         heed::Error::Mdb(
             e @ (MdbError::Corrupted

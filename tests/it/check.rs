@@ -54,6 +54,26 @@ fn findings(db: &Database, sql: &str) -> Vec<String> {
     rows
 }
 
+#[test]
+fn a_row_under_a_key_that_its_columns_do_not_make_is_found() {
+    let store = Arc::new(MemoryStore::new());
+    let db = Database::over_store(Box::new(FailingStore::new(Arc::clone(&store)).0)).unwrap();
+    db.execute("CREATE TABLE t (id INT, v INT, PRIMARY KEY (random(4), left(md5(id), 2), id))").unwrap();
+    db.execute("INSERT INTO t SELECT value, 1 FROM generate_series(1, 50)").unwrap();
+    assert_eq!(findings(&db, "CHECK TABLE t"), [""; 0]);
+    let (key, value) = entries(&store, TABLE).swap_remove(7);
+    let mut other = key.clone();
+    other[1] ^= 1;
+    change(&store, |batch| {
+        batch.delete(TABLE, key);
+        batch.put(TABLE, other, value);
+    });
+    for check in ["CHECK TABLE t", "CHECK TABLE t FAST"] {
+        let found = findings(&db, check);
+        assert!(found.len() == 1 && found[0].starts_with("key_not_canonical||"), "{found:?}");
+    }
+}
+
 type Damage = fn(&MemoryStore);
 
 const DAMAGES: [(Damage, &[&str]); 6] = [

@@ -43,6 +43,62 @@ fn counters_are_atomic() {
     });
 }
 
+/// Its queries come again and again, so their plans are kept, and must not read what others read.
+#[test]
+fn a_read_view_stays_as_it_was_for_every_thread() {
+    let dir = tempfile::tempdir().unwrap();
+    for db in [Database::in_memory().unwrap(), Database::open(dir.path().join("db")).unwrap()] {
+        db.execute("CREATE TABLE t (id INT PRIMARY KEY, v BIGINT)").unwrap();
+        db.execute("CREATE INDEX by_v ON t (v)").unwrap();
+        db.execute("INSERT INTO t SELECT value, 1 FROM generate_series(1, 100)").unwrap();
+        let (before, sum) = (db.read_view().unwrap(), "SELECT sum(v) AS n FROM t WHERE v >= 0");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    db.execute("UPDATE t SET v = v + 1").unwrap();
+                }
+            });
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    for _ in 0..ROUNDS {
+                        let row = before.query(sum).unwrap().next().unwrap().unwrap();
+                        assert_eq!(row.get::<i64>("n").unwrap(), 100);
+                        assert_eq!(number(&db, sum) % 100, 0);
+                    }
+                });
+            }
+        });
+        assert_eq!(number(&db, sum), 100 * (1 + ROUNDS));
+        assert_eq!(before.query("DELETE FROM t").unwrap_err().sqlstate(), "25006");
+        db.execute("DROP TABLE t").unwrap();
+        assert_eq!(before.query("SELECT * FROM t").unwrap().count(), 100);
+    }
+}
+
+#[test]
+fn traffic_is_counted_by_region() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT) SPLIT ON (100, 200)").unwrap();
+    thread::scope(|scope| {
+        for n in 0..THREADS {
+            let db = db.clone();
+            scope.spawn(move || {
+                for i in 0..ROUNDS {
+                    db.execute(&format!("INSERT INTO t VALUES ({}, 0)", n * ROUNDS + i)).unwrap();
+                    db.query(&format!("SELECT v FROM t WHERE id = {}", n * ROUNDS)).unwrap().for_each(drop);
+                }
+            });
+        }
+    });
+    let rows = db.query("SHOW TRAFFIC FROM t").unwrap().map(|row| row.unwrap());
+    let counted = rows.map(|row| {
+        let lately: String = row.get("writes_lately").unwrap();
+        (row.get("reads").unwrap(), row.get("writes").unwrap(), lately.contains('█'))
+    });
+    let counted: Vec<(i64, i64, bool)> = counted.collect();
+    assert_eq!(counted, [(100, 100, true), (100, 100, true), (0, 0, false)]);
+}
+
 #[test]
 fn a_unique_key_is_taken_once() {
     let db = Database::in_memory().unwrap();

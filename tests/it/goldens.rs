@@ -125,6 +125,11 @@ fn firsts() {
 }
 
 #[test]
+fn formulas() {
+    script("formulas");
+}
+
+#[test]
 fn functions() {
     script("functions");
 }
@@ -182,6 +187,11 @@ fn lint() {
 #[test]
 fn regions() {
     script("regions");
+}
+
+#[test]
+fn rekey() {
+    script("rekey");
 }
 
 #[test]

@@ -189,10 +189,11 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The SQL of the same index with another layout. A table's layout does not change: the clause that a
-    /// new one would be created with.
+    /// The SQL that gives the same table or index another layout.
     fn with_layout(&self, layout: &str) -> String {
-        let Some(index) = self.index else { return format!("PRIMARY KEY ({layout})") };
+        let Some(index) = self.index else {
+            return format!("ALTER TABLE {} REKEY ({layout})", name_sql(&self.table.name));
+        };
         let name = name_sql(&index.name);
         let list = |words: &str, ids: &[crate::key::ColumnId]| match ids {
             [] => String::new(),

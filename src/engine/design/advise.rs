@@ -10,10 +10,10 @@ use super::scratch::{Scratch, tables_of};
 use crate::access::{Need, index_for};
 use crate::engine::build;
 use crate::engine::ddl::primary_layout;
-use crate::engine::show::{create_table_sql, numbers, rows_of, text};
+use crate::engine::show::{numbers, rows_of, text};
 use crate::engine::view::View;
 use crate::error::{Error, Result, sqlstate};
-use crate::key::{ColumnId, KeyLayout};
+use crate::key::ColumnId;
 use crate::plan::Field;
 use crate::schema::TableDef;
 use crate::sql::{CreateIndex, KeyExpr, Statement, name_of, name_sql, parse, parse_query};
@@ -255,12 +255,12 @@ async fn layout(
     for keys in candidates {
         let create = create_of(&format!("CREATE INDEX i ON {} ({keys})", name_sql(&table.name)))?;
         let Ok(layout) = primary_layout(table, &create.keys) else { continue };
-        let other = Scratch::new(view, tables, Some((table, layout.clone())))?;
+        let other = Scratch::new(view, tables, Some((table, layout)))?;
         let after = reads(view, &other, wanted).await?;
         if spares(&before, &after) && best.as_ref().is_none_or(|best| total(&after) < best.reads.1) {
             let writes = entries_of(table);
             best = Some(Proposal {
-                sql: anew(table, layout),
+                sql: format!("ALTER TABLE {} REKEY ({keys})", name_sql(&table.name)),
                 serves: served(&before, &after),
                 reads: (total(&before), total(&after)),
                 writes: (writes, writes),
@@ -268,12 +268,4 @@ async fn layout(
         }
     }
     Ok(best)
-}
-
-/// The statements that make the table anew under another layout.
-fn anew(table: &TableDef, layout: KeyLayout) -> String {
-    let name = format!("{}_new", table.name);
-    let other = TableDef { name: name.clone(), key: layout, splits: Vec::new(), ..table.clone() };
-    let create = create_table_sql(&other).replace("(\n  ", "(").replace("\n  ", " ").replace("\n)", ")");
-    format!("{create}; INSERT INTO {} SELECT * FROM {}", name_sql(&name), name_sql(&table.name))
 }

@@ -4,6 +4,7 @@ use arrow::array::RecordBatch;
 use sqlparser::ast::Ident;
 
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation};
+use crate::design::keys::Keyspace;
 use crate::engine::Database;
 use crate::engine::show::{Cells, rows_of, text};
 use crate::engine::view::View;
@@ -13,50 +14,10 @@ use crate::key::{KeyLayout, KeyRange, hex};
 use crate::schema::TableDef;
 use crate::sql::{name_of, span_of_name};
 use crate::store::{Direction, KeyspaceId};
-use crate::value::{ColumnType, Value};
+use crate::value::Value;
 
 /// Characters of an entry that a dump shows.
 const SHOWN_CHARS: usize = 2_000;
-
-/// A keyspace by name, and how its keys are made.
-struct Keyspace<'t> {
-    id: KeyspaceId,
-    /// The layout of a table or an index, with the name it goes by.
-    layout: (&'t str, &'t KeyLayout),
-    /// What follows it in the key of an index entry.
-    pointer: Option<(&'t str, &'t KeyLayout)>,
-}
-
-impl<'t> Keyspace<'t> {
-    fn of_table(table: &'t TableDef) -> Keyspace<'t> {
-        Keyspace { id: table.rows(), layout: (&table.name, &table.key), pointer: None }
-    }
-
-    fn is_text(&self) -> bool {
-        self.layout.1.is_text() && self.pointer.is_none_or(|(_, layout)| layout.is_text())
-    }
-
-    /// The bytes that a literal stands for: text as it is where keys are text, hex digits otherwise.
-    fn key(&self, given: &Value) -> Result<Vec<u8>> {
-        match given {
-            Value::Bytes(bytes) => Ok(bytes.clone()),
-            Value::Text(text) if self.is_text() => Ok(text.clone().into_bytes()),
-            Value::Text(text) => match Value::parse(&hex_literal(text), ColumnType::Varbinary) {
-                Ok(Value::Bytes(bytes)) => Ok(bytes),
-                _ => Err(Error::invalid(format!("'{text}' is not a key of \"{}\"", self.layout.0))
-                    .why("its keys are not plain text, so they are written in hex digits")
-                    .hint(format!("SELECT rowkey FROM {} shows some", self.layout.0))
-                    .state(sqlstate::INVALID_TEXT)),
-            },
-            other => Err(Error::invalid(format!("{other} is not a key")).state(sqlstate::INVALID_TEXT)),
-        }
-    }
-}
-
-fn hex_literal(text: &str) -> String {
-    let digits = text.strip_prefix("\\x").or_else(|| text.strip_prefix("0x")).unwrap_or(text);
-    format!("\\x{digits}")
-}
 
 /// DESCRIBE KEY: a row for each part of a key; of the first key there is, if none is given.
 pub fn describe(view: &View, key: Option<&Value>, of: &Ident) -> Result<RecordBatch> {
@@ -65,10 +26,7 @@ pub fn describe(view: &View, key: Option<&Value>, of: &Ident) -> Result<RecordBa
     let (table, keyspace) = match &relation {
         Some(Relation::Table(table)) => (table, Keyspace::of_table(table)),
         Some(Relation::Index(table, id)) => match table.index_by_id(*id) {
-            Some(index) => {
-                let pointer = Some((&table.name[..], &table.key));
-                (table, Keyspace { id: index.keyspace, layout: (&index.name, &index.layout), pointer })
-            }
+            Some(index) => (table, Keyspace::of_index(table, index)),
             None => return Err(Error::internal("an index without its definition")),
         },
         Some(Relation::View(_)) => {

@@ -6,6 +6,7 @@ mod measure;
 pub mod regions;
 mod scratch;
 pub mod simulate;
+pub mod traffic;
 mod whatif;
 
 use arrow::array::RecordBatch;

@@ -6,6 +6,8 @@
 use arrow::array::RecordBatch;
 use sqlparser::ast::{Expr, Ident};
 
+use super::traffic::done;
+use crate::design::lint::Rule;
 use crate::design::splits::{self, REGIONS_MAX};
 use crate::engine::outcome::Warning;
 use crate::engine::rows;
@@ -13,7 +15,7 @@ use crate::engine::show::{numbers, rows_of, text};
 use crate::engine::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{Digits, KeyPart, KeyRange, Rowkey, hex};
-use crate::schema::TableDef;
+use crate::schema::{Access, TableDef};
 use crate::sql::{Split, SplitMethod, name_sql, span_of};
 use crate::store::{Direction, Reader};
 use crate::value::{Literal, Value};
@@ -213,6 +215,7 @@ pub fn warnings(table: &TableDef) -> Vec<Warning> {
         return Vec::new();
     }
     vec![Warning {
+        code: Some(Rule::LumpyRegions.code()),
         what: format!("{} of {} regions can hold no key", idle.len(), table.splits.len() + 1),
         why: "the key begins with digits, and the bytes between those regions' bounds are none".into(),
         hint: format!("SPLIT INTO {} cuts where the keys are", table.splits.len() + 1),
@@ -266,5 +269,7 @@ pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
         ("to_bytes", to_bytes),
         ("rows", numbers(counts)),
         ("bytes", numbers(sizes)),
+        ("reads", numbers(done(&table, Access::Read))),
+        ("writes", numbers(done(&table, Access::Write))),
     ])
 }

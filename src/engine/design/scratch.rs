@@ -106,7 +106,7 @@ impl Scratch {
         let scope = here.scope(rowkeys, Vec::new());
         let planner = self.db.planner();
         let plan = planner.physical(planner.plan(query, &scope, params)?).await?;
-        let (mut stream, _) = planner.run(Arc::clone(&plan), view.settings.memory_limit)?;
+        let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;
         while stream.try_next().await?.is_some() {
             view.watch.cancel.check()?;
         }
@@ -145,7 +145,8 @@ fn define(db: &Database, table: &TableDef, layout: Option<&KeyLayout>) -> Result
         let mut edit = catalog.edit();
         let mut copy = table.clone();
         copy.id = edit.new_table_id();
-        copy.splits.clear();
+        copy.split_at(Vec::new());
+        copy.rekey = None;
         copy.families.iter_mut().for_each(|family| family.keyspace = edit.new_keyspace());
         if let Some(layout) = layout {
             copy.key = layout.clone();

@@ -6,6 +6,7 @@ use sqlparser::ast::Ident;
 
 use super::{Open, RETRIES, RETRIES_BESIDE, Session};
 use crate::catalog;
+use crate::df::query::Moment;
 use crate::engine::analyze;
 use crate::engine::outcome::Outcome;
 use crate::engine::turns::Turn;
@@ -115,6 +116,12 @@ impl Session {
         };
         self.open = Some(Open { catalog, transaction, savepoints: Vec::new() });
         Ok(self.done("BEGIN"))
+    }
+
+    /// Begins a transaction that reads a moment held elsewhere.
+    pub(in crate::engine) fn read_at(&mut self, moment: &Moment) {
+        let transaction = Transaction::read_only(Arc::clone(&moment.snapshot));
+        self.open = Some(Open { catalog: Arc::clone(&moment.catalog), transaction, savepoints: Vec::new() });
     }
 
     fn open(&mut self) -> Result<&mut Open> {

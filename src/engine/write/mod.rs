@@ -119,6 +119,23 @@ pub fn explained_query(view: &View, statement: &Statement) -> Result<Option<Quer
     })
 }
 
+/// What an INSERT of values writes: rows, and an entry of each in these index tables.
+pub fn explained_rows(view: &View, statement: &Statement) -> Result<String> {
+    let Statement::Insert(insert) = statement else {
+        return Err(Error::internal("a statement that neither reads nor inserts is explained"));
+    };
+    let table = view.table(&insert.table)?;
+    let rows = match &insert.source {
+        InsertSource::Values(rows) => rows.len(),
+        InsertSource::DefaultValues | InsertSource::Query(_) => 1,
+    };
+    let indexes: Vec<&str> = table.indexes.iter().map(|index| &*index.name).collect();
+    Ok(match indexes.len() {
+        0 => format!("Put {} rows={rows}", table.name),
+        n => format!("Put {} rows={rows} indexes={n} [{}]", table.name, indexes.join(", ")),
+    })
+}
+
 /// Target columns of SET. Errors: an unknown column; a key column, with the statements that do it.
 fn assigned_columns(view: &View, table: &TableDef, assignments: &[Assignment]) -> Result<Vec<ColumnId>> {
     let mut targets = Vec::with_capacity(assignments.len());

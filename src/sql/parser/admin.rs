@@ -31,8 +31,8 @@ impl Parser<'_> {
                 break;
             }
         }
-        let (statement, sql) = self.inner_statement("EXPLAIN")?;
-        Ok(Statement::Explain(Box::new(Explain { verbose, analyze, json, statement, sql })))
+        let (statement, _) = self.inner_statement("EXPLAIN")?;
+        Ok(Statement::Explain(Box::new(Explain { verbose, analyze, json, statement })))
     }
 
     /// `(ANALYZE, ...` and not `(SELECT ...`.
@@ -216,6 +216,8 @@ impl Parser<'_> {
             Ok(Show::Tables)
         } else if self.word("VIEWS") {
             Ok(Show::Views)
+        } else if self.word("SNAPSHOTS") {
+            Ok(Show::Snapshots)
         } else if self.word("INDEXES") || self.word("INDEX") || self.word("INDICES") {
             let of_table = self.preposition() || self.word("ON");
             let table = if of_table { Some(self.object_name("the name of a table")?) } else { None };
@@ -225,6 +227,8 @@ impl Parser<'_> {
         } else if self.word("REGIONS") {
             self.preposition();
             Ok(Show::Regions { name: self.object_name("the name of a table or an index")? })
+        } else if self.words(&["TRAFFIC", "FROM"]) {
+            Ok(Show::Traffic { name: self.object_name("the name of a table")? })
         } else if self.word("COLUMNS") {
             self.preposition();
             Ok(Show::Columns { name: self.object_name("the name of a table")? })

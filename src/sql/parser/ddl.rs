@@ -30,6 +30,9 @@ impl Parser<'_> {
         if self.word("TABLE") {
             return self.create_table();
         }
+        if self.word("SNAPSHOT") {
+            return Ok(Statement::CreateSnapshot { name: self.name("a name for the snapshot")? });
+        }
         let unique = self.word("UNIQUE");
         if self.word("INDEX") {
             return self.create_index(unique);
@@ -353,6 +356,9 @@ impl Parser<'_> {
         } else if self.word("VIEW") {
             let if_exists = self.if_exists();
             Statement::DropView { if_exists, name: self.object_name("the name of a view")? }
+        } else if self.word("SNAPSHOT") {
+            let if_exists = self.if_exists();
+            Statement::DropSnapshot { if_exists, name: self.name("the name of a snapshot")? }
         } else {
             return Err(self.expected("TABLE, INDEX or VIEW"));
         };
@@ -399,9 +405,15 @@ impl Parser<'_> {
         if self.word("SPLIT") {
             return Ok(AlterTableOp::Split(self.split("AT")?));
         }
+        if self.words(&["REKEY", "CANCEL"]) {
+            return Ok(AlterTableOp::CancelRekey);
+        }
+        if self.word("REKEY") {
+            return Ok(AlterTableOp::Rekey { keys: self.keys()? });
+        }
         Err(self
-            .expected("ADD, DROP, RENAME or SPLIT")
-            .hint("a column's type and the key layout cannot change"))
+            .expected("ADD, DROP, RENAME, REKEY or SPLIT")
+            .hint("a column's type cannot change; the key layout can: REKEY (...)"))
     }
 
     fn add_column(&mut self) -> Result<AlterTableOp> {

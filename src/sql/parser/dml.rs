@@ -1,6 +1,6 @@
 //! INSERT, UPSERT, UPDATE, DELETE.
 
-use sqlparser::ast::{Expr, Ident, OptimizerHint, OptimizerHintStyle, SelectItem, TableWithJoins};
+use sqlparser::ast::{self, Expr, Ident, OptimizerHint, OptimizerHintStyle, SelectItem, TableWithJoins};
 use sqlparser::tokenizer::{Token, Whitespace, Word};
 
 use super::Parser;
@@ -93,12 +93,31 @@ impl Parser<'_> {
 
     /// An expression, or the bare word DEFAULT as an identifier.
     fn value_or_default(&mut self) -> Result<Expr> {
+        if let Some(literal) = self.literal() {
+            return Ok(literal);
+        }
         let Some(word) = self.peek_word().filter(|w| w.value.eq_ignore_ascii_case("default")) else {
             return self.expr();
         };
         let word = word.clone().into_ident(self.peek().span);
         self.inner.advance_token();
         Ok(Expr::Identifier(word))
+    }
+
+    /// A number or text that is a whole value of a row, as most are: they need no parser of expressions.
+    fn literal(&mut self) -> Option<Expr> {
+        let (here, after) = (self.inner.peek_token_ref(), self.inner.peek_nth_token_ref(1));
+        if !matches!(after.token, Token::Comma | Token::RParen) {
+            return None;
+        }
+        let value = match &here.token {
+            Token::Number(digits, long) => ast::Value::Number(digits.clone(), *long),
+            Token::SingleQuotedString(text) => ast::Value::SingleQuotedString(text.clone()),
+            _ => return None,
+        };
+        let value = value.with_span(here.span);
+        self.inner.advance_token();
+        Some(Expr::Value(value))
     }
 
     fn on_conflict(&mut self) -> Result<InsertMode> {

@@ -21,13 +21,13 @@ use sqlparser::ast::{Expr, Ident, Query};
 use sqlparser::parser::Parser as SqlParser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
-pub use pieces::{column_type, parse_expr, parse_query};
+pub use pieces::{column_type, parse_expr, parse_query, rename_column};
 
 use super::ast::Statement;
 use super::dialect::RowkeyDialect;
 use super::lex::Source;
 use super::nesting::PARSED_DEPTH_MAX;
-use super::{rewrite, shape};
+use super::{as_of, rewrite, shape};
 use crate::error::{Result, Span, sqlstate};
 use crate::value::Value;
 
@@ -36,8 +36,9 @@ use crate::value::Value;
 pub fn parse(sql: &str) -> Result<Statement> {
     recursive::set_minimum_stack_size(STACK_KEPT);
     let source = Source::new(sql);
-    let tokens = source.tokens(&RowkeyDialect::default())?;
-    let dialect = RowkeyDialect::for_tokens(tokens.len());
+    let mut tokens = source.tokens(&RowkeyDialect::default())?;
+    let as_of = as_of::spell(&mut tokens);
+    let dialect = RowkeyDialect::for_tokens(tokens.len(), as_of);
     let inner = SqlParser::new(&dialect)
         .with_recursion_limit(8 * PARSED_DEPTH_MAX)
         .with_tokens_with_locations(tokens);

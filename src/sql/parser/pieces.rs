@@ -1,10 +1,13 @@
 //! Queries, expressions and types on their own, outside a statement.
 
-use sqlparser::ast::{DataType, Expr, Query, SelectItem, SetExpr};
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{DataType, Expr, Ident, Query, SelectItem, SetExpr, visit_expressions_mut};
 
 use super::{parse, types};
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::ast::Statement;
+use crate::sql::name_of;
 use crate::value::ColumnType;
 
 /// Parses a query. Errors: SYNTAX; the text is another statement.
@@ -26,6 +29,24 @@ pub fn parse_expr(sql: &str) -> Result<Expr> {
         Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => Ok(expr),
         _ => Err(Error::invalid(format!("{sql} is not an expression")).state(sqlstate::SYNTAX)),
     }
+}
+
+/// An expression in which a column is called otherwise; as it was, if it does not name that. Errors: it is no
+/// expression.
+pub fn rename_column(sql: &str, from: &str, to: &str) -> Result<String> {
+    let mut expr = parse_expr(sql)?;
+    let mut named = false;
+    let _: ControlFlow<()> = visit_expressions_mut(&mut expr, |e| {
+        if let Expr::Identifier(ident) = e
+            && name_of(ident) == from
+        {
+            named = true;
+            let quoted = crate::sql::name_sql(to) != to;
+            *e = Expr::Identifier(if quoted { Ident::with_quote('"', to) } else { Ident::new(to) });
+        }
+        ControlFlow::Continue(())
+    });
+    Ok(if named { expr.to_string() } else { sql.to_owned() })
 }
 
 /// The column type that an SQL type stands for. Errors: none does.

@@ -57,6 +57,8 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("ALTER TABLE t RENAME TO u", "="),
     ("ALTER TABLE t SPLIT AT ('4000', X'80', (7, 'x'))", "="),
     ("ALTER TABLE t SPLIT INTO 4 REGIONS FROM DATA", "ALTER TABLE t SPLIT INTO 4 FROM DATA"),
+    ("ALTER TABLE t REKEY (md5_bucket(a, 4), b DESC)", "="),
+    ("ALTER TABLE IF EXISTS t REKEY CANCEL", "="),
     ("CREATE TABLE t (a INTEGER, PRIMARY KEY (a)) SPLIT ON (1, 2)", "="),
     ("CREATE TABLE t (a VARCHAR, PRIMARY KEY (a)) SPLIT INTO 10 UNIFORM FROM '00' TO 'ff'", "="),
     ("CREATE TABLE t (a VARCHAR, PRIMARY KEY (md5(a))) SPLIT INTO 10 HEX", "="),
@@ -64,6 +66,16 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("CREATE INDEX ON tab1 (x)", "="),
     ("CREATE OR REPLACE VIEW v (a, b) AS SELECT 1, 2", "="),
     ("DROP VIEW IF EXISTS v", "="),
+    ("CREATE SNAPSHOT before", "="),
+    ("DROP SNAPSHOT IF EXISTS before", "="),
+    (
+        "select t.a, o.a from t as of snapshot before, public.t AS OF SNAPSHOT \"My s\" o",
+        "SELECT t.a, o.a FROM before.t AS t, \"My s\".t o",
+    ),
+    (
+        "SELECT of.snapshot FROM t AS of, u AS before, v system_time",
+        "SELECT of.snapshot FROM t AS of, u AS before, v system_time",
+    ),
     // Writes
     (
         "INSERT INTO t VALUES (1, -2.5, 'it''s', NULL, DEFAULT, X'00ff', ?)",
@@ -145,8 +157,10 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("SHOW TABLES", "="),
     ("SHOW INDEXES ON t", "SHOW INDEXES FROM t"),
     ("SHOW VIEWS", "="),
+    ("SHOW SNAPSHOTS", "="),
     ("SHOW CREATE TABLE t", "="),
     ("SHOW REGIONS t", "SHOW REGIONS FROM t"),
+    ("SHOW TRAFFIC FROM t", "="),
     ("SHOW COLUMNS FROM t", "="),
     ("SHOW ALL", "SHOW SETTINGS"),
     ("SHOW STATISTICS FOR t", "SHOW STATISTICS FROM t"),
@@ -357,8 +371,8 @@ fn texts_are_kept_as_written() {
         panic!()
     };
     assert_eq!(view.sql, "SELECT  a -- all\n FROM t");
-    let Ok(Statement::Explain(explain)) = parse("EXPLAIN ANALYZE SELECT 'é',  ?;") else { panic!() };
-    assert_eq!(explain.sql, "SELECT 'é',  ?");
+    let Ok(Statement::Prepare(prepare)) = parse("PREPARE p AS SELECT 'é',  ?;") else { panic!() };
+    assert_eq!(prepare.sql, "SELECT 'é',  ?");
     let Ok(Statement::CreateTable(table)) =
         parse("CREATE TABLE t (a INT CHECK ( a >0 ), PRIMARY KEY(lpad( a,4 )DESC))")
     else {

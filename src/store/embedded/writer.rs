@@ -37,6 +37,8 @@ impl<'s> Writer<'s> {
     pub(super) fn begin(shared: &'s Shared) -> LmdbResult<Self> {
         let txn = shared.env.write_txn()?;
         let recent = shared.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        // Behind the lock, which a writer that fails holds until everybody knows of it.
+        shared.trust.check()?;
         let recorder = Recorder::new(recent, txn.id() as u64);
         shared.end_idle();
         // Read after the lock is ours: only writers add keyspaces.
@@ -131,10 +133,10 @@ impl<'s> Writer<'s> {
     fn commit(self) -> LmdbResult<()> {
         if self.has_created {
             let mut keyspaces = self.shared.keyspaces.write().unwrap_or_else(PoisonError::into_inner);
-            self.txn.commit()?;
+            self.txn.commit().map_err(|e| self.shared.distrust(e))?;
             *keyspaces = self.keyspaces;
         } else {
-            self.txn.commit()?;
+            self.txn.commit().map_err(|e| self.shared.distrust(e))?;
         }
         // A transaction that changed no page was no commit, and its number is given out again.
         if self.shared.env.info().last_txn_id as u64 == self.recorder.version() {

@@ -217,6 +217,15 @@ impl Log {
             self.room = self.end;
             return Err(unavailable("the commit cannot be written to the log", e));
         }
+        if self.durability == Durability::Sync
+            && let Err(e) = self.file.sync_data()
+        {
+            // What was not flushed may be lost, and the next flush would not tell.
+            self.spoilt = true;
+            return Err(unavailable("the commit cannot be flushed", e).hint(
+                "check the disk and open the database again: that shows whether the statement was done",
+            ));
+        }
         if self.durability == Durability::Sync {
             self.mark.acknowledge(self.next);
         }
@@ -239,10 +248,7 @@ impl Log {
         } else {
             self.file.write_all(&self.record)?;
         }
-        match self.durability {
-            Durability::Sync => self.file.sync_data(),
-            Durability::Relaxed => Ok(()),
-        }
+        Ok(())
     }
 
     /// Begins a new segment; gives the number of the one before.
@@ -251,10 +257,12 @@ impl Log {
             return Err(spoilt());
         }
         let sealed = self.segment;
-        let begun = self.file.sync_all().and_then(|()| {
-            let (folder, mark) = (self.folder.clone(), self.mark.clone());
-            Log::begin(folder, self.durability, mark, sealed + 1, self.next)
-        });
+        if let Err(e) = self.file.sync_all() {
+            self.spoilt = true;
+            return Err(unavailable("the log cannot be flushed", e));
+        }
+        let (folder, mark) = (self.folder.clone(), self.mark.clone());
+        let begun = Log::begin(folder, self.durability, mark, sealed + 1, self.next);
         *self = begun.map_err(|e| {
             // If it stays, opening the log passes over it, for nothing is in it.
             let _ = fs::remove_file(path_of(&self.folder, sealed + 1));

@@ -10,6 +10,8 @@ mod relation;
 mod values;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -18,10 +20,13 @@ use rowkeydb::value::ColumnType;
 use rowkeydb::{Database, Error, Session, Value};
 
 use relation::{Cond, Query, Relation, Sql, same_rows};
-use values::{TYPES, forms, pool, tame};
+use values::{Compute, TYPES, forms, formulas, pool, tame};
 
 /// Columns of every table; the first one or two are its key.
 const COLUMNS: usize = 5;
+
+/// Columns behind those that are computed from them, at the most.
+const FORMULAS: usize = 2;
 
 /// A value for each column.
 type Seeds = [u8; COLUMNS];
@@ -31,6 +36,8 @@ struct Case {
     /// Type and form of each column; a form counts for key columns only.
     columns: [(u8, u8); COLUMNS],
     key_columns: usize,
+    /// Column and form of what queries and indexes compute.
+    formulas: [(u8, u8); FORMULAS],
     /// Columns behind the key that may be NULL, a bit for each.
     nullable: u8,
     /// Columns behind the key in a second family, a bit for each.
@@ -77,6 +84,9 @@ enum Write {
     Transaction(Vec<Write>),
     /// Drops an index and builds it again.
     Rebuild(u8),
+    /// The same columns in the key in other forms, the other way round if this is odd; another session writes
+    /// meanwhile, after so many reports of progress.
+    Rekey([u8; 3], u8, Box<Write>),
 }
 
 type Rows = BTreeMap<Vec<Value>, Vec<Value>>;
@@ -88,8 +98,10 @@ const UNIQUE: &str = "23505";
 
 /// The same database in plain vectors.
 struct Model {
-    /// Its rows are filled in for each question.
+    /// Its rows are filled in for each question. Formulas are columns behind the others.
     table: Relation,
+    /// The column each formula is computed from, and how.
+    formulas: Vec<(usize, Compute)>,
     key_columns: usize,
     nullable: u8,
     pools: Vec<Vec<Value>>,
@@ -108,7 +120,16 @@ struct Built {
 
 impl Model {
     fn row(&self, seeds: &Seeds) -> Vec<Value> {
-        (0..COLUMNS).map(|c| self.value(c, seeds[c])).collect()
+        let mut row: Vec<Value> = (0..COLUMNS).map(|c| self.value(c, seeds[c])).collect();
+        self.compute(&mut row);
+        row
+    }
+
+    /// Computes the formulas of a row.
+    fn compute(&self, row: &mut Vec<Value>) {
+        row.truncate(COLUMNS);
+        let computed: Vec<Value> = self.formulas.iter().map(|(of, compute)| compute(&row[*of])).collect();
+        row.extend(computed);
     }
 
     fn value(&self, column: usize, seed: u8) -> Value {
@@ -153,7 +174,8 @@ impl Model {
     }
 
     /// The rows as they are after a statement, if they may be so.
-    fn settled(&self, rows: Rows, affected: u64) -> Verdict {
+    fn settled(&self, mut rows: Rows, affected: u64) -> Verdict {
+        rows.values_mut().for_each(|row| self.compute(row));
         if rows.values().any(|row| self.rival(&rows, row).is_some()) {
             return Err(UNIQUE);
         }
@@ -217,7 +239,7 @@ impl Model {
                 rows.retain(|_, row| !self.matches(cond, row));
                 affected = (before - rows.len()) as u64;
             }
-            Write::RolledBack(_) | Write::Transaction(_) | Write::Rebuild(_) => {}
+            Write::RolledBack(_) | Write::Transaction(_) | Write::Rebuild(_) | Write::Rekey(..) => {}
         }
         self.settled(rows, affected)
     }
@@ -289,7 +311,7 @@ impl Model {
                 out.text = "DELETE FROM t WHERE ".into();
                 self.table.write(cond, &mut out);
             }
-            Write::RolledBack(_) | Write::Transaction(_) | Write::Rebuild(_) => {}
+            Write::RolledBack(_) | Write::Transaction(_) | Write::Rebuild(_) | Write::Rekey(..) => {}
         }
         out
     }
@@ -372,16 +394,61 @@ impl Run {
                 self.must(&drop_sql)?;
                 return self.must(&create).map(drop);
             }
+            Write::Rekey(..) if self.session.in_transaction() => return Ok(()),
+            Write::Rekey(forms, after, meanwhile) => return self.rekey(*forms, *after, meanwhile),
             _ => {}
         }
         let sql = self.model.write_sql(write);
+        let written = self.execute(&sql).map(|(_, affected, _)| affected);
+        self.written(write, &sql, written)
+    }
+
+    /// Gives the table another layout of the same columns.
+    fn rekey(&mut self, [first, second, order]: [u8; 3], after: u8, meanwhile: &Write) -> Check {
+        let columns = &self.model.table.columns[..self.model.key_columns];
+        let mut parts: Vec<String> = columns
+            .iter()
+            .zip([first, second])
+            .map(|((name, ty), form)| form_of(*ty, form, false).replace("{}", name))
+            .collect();
+        if order % 2 == 1 {
+            parts.reverse();
+        }
+        let sql = self.model.write_sql(meanwhile);
+        let (db, text, params) = (self.session.database().clone(), sql.text.clone(), sql.params.clone());
+        let (reports, written) = (AtomicU8::new(0), Arc::new(Mutex::new(None)));
+        let slot = Arc::clone(&written);
+        self.session.on_progress(Arc::new(move |_| {
+            if reports.fetch_add(1, Ordering::Relaxed) == after % 3 {
+                let outcome = db.session().execute(&text, &params);
+                *slot.lock().unwrap() = Some(outcome.map(|outcome| outcome.affected.unwrap_or(0)));
+            }
+        }));
+        let rekey = format!("ALTER TABLE t REKEY ({})", parts.join(", "));
+        let rekeyed = self.sql(&rekey);
+        self.session.on_progress(Arc::new(|_| {}));
+        let written = written.lock().unwrap().take();
+        if let Some(written) = written {
+            self.log.push(format!("-- meanwhile: {}; -- {:?}", sql.text, sql.params));
+            self.written(meanwhile, &sql, written)?;
+        }
+        match rekeyed {
+            Ok(_) => Ok(()),
+            // Not one that CREATE TABLE takes, or the one it has.
+            Err(e) if matches!(e.sqlstate(), "42P16" | "55000") || self.refused(&e) => Ok(()),
+            Err(e) => Err(format!("{rekey}\n{e}")),
+        }
+    }
+
+    /// What a write came to must be what the model says.
+    fn written(&mut self, write: &Write, sql: &Sql, written: Result<u64, Error>) -> Check {
         let expected = self.model.apply(write);
-        match (self.execute(&sql), expected) {
-            (Ok((_, affected, _)), Ok((rows, wanted))) if affected == wanted => {
+        match (written, expected) {
+            (Ok(affected), Ok((rows, wanted))) if affected == wanted => {
                 self.model.rows = rows;
                 Ok(())
             }
-            (Ok((_, affected, _)), expected) => {
+            (Ok(affected), expected) => {
                 Err(format!("{}\nwrote {affected} rows; expected {:?}", sql.text, expected.map(|(_, n)| n)))
             }
             (Err(e), _) if self.refused(&e) => Ok(()),
@@ -396,12 +463,13 @@ impl Run {
         let mut parts = Vec::new();
         let mut columns = Vec::new();
         for (c, form) in &index.parts {
-            let c = usize::from(*c) % COLUMNS;
+            let c = usize::from(*c) % names.len();
             if columns.contains(&c) {
                 continue;
             }
             columns.push(c);
-            parts.push(form_of(self.model.table.columns[c].1, *form, index.unique).replace("{}", &names[c]));
+            let plain = index.unique || c >= COLUMNS;
+            parts.push(form_of(self.model.table.columns[c].1, *form, plain).replace("{}", &names[c]));
         }
         let name = format!("i{n}");
         let unique = if index.unique { "UNIQUE " } else { "" };
@@ -441,9 +509,11 @@ impl Run {
         let text = format!("SELECT {}, rowkey FROM t", names.join(", "));
         let (rows, _, columns) =
             self.execute(&Sql { text: text.clone(), params: vec![] }).map_err(|e| format!("{text}\n{e}"))?;
-        let plain: Vec<Vec<Value>> = rows.iter().map(|row| row[..COLUMNS].to_vec()).collect();
+        let plain: Vec<Vec<Value>> = rows.iter().map(|row| row[..names.len()].to_vec()).collect();
         let expected: Vec<Vec<Value>> = self.model.rows.values().cloned().collect();
         same_rows(&plain, &expected).map_err(|e| format!("the table: {e}"))?;
+        let types = columns.into_iter().map(|(_, ty)| ty);
+        let columns = names.into_iter().chain(["rowkey".to_owned()]).zip(types).collect();
         Ok(Relation { name: "t".into(), columns, rows })
     }
 
@@ -470,7 +540,12 @@ impl Run {
         if count != [[Value::Int(expected.len() as i64)]] {
             return Err(format!("count(*) of {name} is {count:?}, not {}", expected.len()));
         }
-        Ok(Relation { name, columns, rows })
+        // Here it is a name.
+        let quoted = |(column, ty): (String, ColumnType)| match column.contains(' ') || column.contains('(') {
+            true => (format!("\"{column}\""), ty),
+            false => (column, ty),
+        };
+        Ok(Relation { name, columns: columns.into_iter().map(quoted).collect(), rows })
     }
 
     /// Asks for the plan that is chosen, and by one that a hint wants, another one each time.
@@ -529,15 +604,11 @@ impl Run {
     }
 }
 
-/// A form for a column; a UNIQUE index takes the ones that keep values apart.
-fn form_of(ty: ColumnType, form: u8, unique: bool) -> &'static str {
+/// A form for a column; a `plain` one keeps values apart.
+fn form_of(ty: ColumnType, form: u8, plain: bool) -> &'static str {
     let (any, some) = forms(ty);
     let n = usize::from(form);
-    if unique {
-        any[n % 2]
-    } else {
-        any.iter().chain(some).nth(n % (any.len() + some.len())).unwrap_or(&"{}")
-    }
+    if plain { any[n % 2] } else { any.iter().chain(some).nth(n % (any.len() + some.len())).unwrap_or(&"{}") }
 }
 
 fn run(case: &Case) -> Check {
@@ -545,14 +616,27 @@ fn run(case: &Case) -> Check {
 }
 
 fn run_logged(case: &Case) -> Result<(), (Vec<String>, String)> {
-    let columns: Vec<(String, ColumnType)> = (0..COLUMNS)
+    let mut columns: Vec<(String, ColumnType)> = (0..COLUMNS)
         .map(|c| {
             let letter = if c < case.key_columns { "k" } else { "v" };
             (format!("{letter}{c}"), TYPES[usize::from(case.columns[c].0) % TYPES.len()])
         })
         .collect();
     let pools = columns.iter().map(|(_, ty)| if case.wild { pool(*ty) } else { tame(*ty) }).collect();
+    let mut computed = Vec::new();
+    for (of, form) in case.formulas {
+        let of = usize::from(of) % COLUMNS;
+        let known = formulas(columns[of].1);
+        if let Some((sql, ty, compute)) = known.get(usize::from(form) % known.len().max(1)) {
+            let sql = sql.replace("{}", &columns[of].0);
+            if columns.iter().all(|(name, _)| *name != sql) {
+                columns.push((sql, *ty));
+                computed.push((of, *compute));
+            }
+        }
+    }
     let model = Model {
+        formulas: computed,
         table: Relation { name: "t".into(), columns, rows: Vec::new() },
         key_columns: case.key_columns,
         nullable: case.nullable,
@@ -587,7 +671,7 @@ fn steps(case: &Case, run: &mut Run) -> Check {
 
 fn create_table(case: &Case, table: &Relation) -> String {
     let mut sql = "CREATE TABLE t (".to_owned();
-    for (c, (name, ty)) in table.columns.iter().enumerate() {
+    for (c, (name, ty)) in table.columns[..COLUMNS].iter().enumerate() {
         let null = if case.nullable >> c & 1 == 1 { "" } else { " NOT NULL" };
         sql.push_str(&format!("{name} {ty}{null}, "));
     }
@@ -641,7 +725,7 @@ fn cond_without_in() -> impl Strategy<Value = Cond> {
 
 fn any_write() -> impl Strategy<Value = Write> {
     let seeds = any::<Seeds>;
-    let single = prop_oneof![
+    let plain = prop_oneof![
         prop::collection::vec(seeds(), 1..4).prop_map(Write::Insert),
         (seeds(), any::<u8>()).prop_map(|(s, given)| Write::Upsert(s, given)),
         prop::collection::vec(seeds(), 1..4).prop_map(Write::DoNothing),
@@ -649,7 +733,12 @@ fn any_write() -> impl Strategy<Value = Write> {
         (any::<u8>(), any::<u8>(), any_cond()).prop_map(|(c, v, cond)| Write::Update(c, v, cond)),
         (any::<u8>(), any::<u8>(), any_cond()).prop_map(|(a, b, cond)| Write::Copy(a, b, cond)),
         any_cond().prop_map(Write::Delete),
-        any::<u8>().prop_map(Write::Rebuild),
+    ];
+    let single = prop_oneof![
+        7 => plain.clone(),
+        1 => any::<u8>().prop_map(Write::Rebuild),
+        1 => (any::<[u8; 3]>(), any::<u8>(), plain)
+            .prop_map(|(forms, after, meanwhile)| Write::Rekey(forms, after, Box::new(meanwhile))),
     ];
     single
         .clone()
@@ -726,14 +815,22 @@ fn any_query() -> impl Strategy<Value = Query> {
 
 fn any_case() -> impl Strategy<Value = Case> {
     (
-        (any::<[(u8, u8); COLUMNS]>(), 1usize..3, any::<u8>(), any::<u8>(), any::<bool>()),
+        (
+            any::<[(u8, u8); COLUMNS]>(),
+            1usize..3,
+            any::<[(u8, u8); FORMULAS]>(),
+            any::<u8>(),
+            any::<u8>(),
+            any::<bool>(),
+        ),
         prop::collection::vec(any_index(), 1..4),
         prop::collection::vec(any::<Seeds>(), 0..40),
         prop::collection::vec(any_write(), 0..8),
         prop::collection::vec(any_query(), 1..queries_max()),
     )
-        .prop_map(|((columns, key_columns, nullable, family, wild), indexes, rows, writes, queries)| {
-            Case { columns, key_columns, nullable, family, wild, indexes, rows, writes, queries }
+        .prop_map(|(table, indexes, rows, writes, queries)| {
+            let (columns, key_columns, formulas, nullable, family, wild) = table;
+            Case { columns, key_columns, formulas, nullable, family, wild, indexes, rows, writes, queries }
         })
 }
 

@@ -39,6 +39,80 @@ pub fn forms(ty: ColumnType) -> (&'static [&'static str], &'static [&'static str
     }
 }
 
+/// How a formula's value comes from its column's.
+pub type Compute = fn(&Value) -> Value;
+
+/// What is computed from a column, `{}` standing for its name, its type, and how; no value overflows.
+pub fn formulas(ty: ColumnType) -> &'static [(&'static str, ColumnType, Compute)] {
+    const DOUBLED: ColumnType = ColumnType::Decimal { precision: 30, scale: 2 };
+    match ty {
+        ColumnType::SmallInt | ColumnType::Integer => &[
+            ("({} * 3) + 1", ColumnType::BigInt, |v| match v {
+                Value::Int(i) => Value::Int(i * 3 + 1),
+                other => other.clone(),
+            }),
+            ("{} - 1", ColumnType::BigInt, |v| match v {
+                Value::Int(i) => Value::Int(i - 1),
+                other => other.clone(),
+            }),
+        ],
+        ColumnType::BigInt => &[("coalesce({}, 7)", ColumnType::BigInt, |v| match v {
+            Value::Null => Value::Int(7),
+            other => other.clone(),
+        })],
+        ColumnType::Decimal { .. } => &[
+            ("{} * 2", DOUBLED, |v| match v {
+                Value::Decimal(d, scale) => Value::Decimal(d * 2, *scale),
+                other => other.clone(),
+            }),
+            ("abs({})", ColumnType::Decimal { precision: 9, scale: 2 }, |v| match v {
+                Value::Decimal(d, scale) => Value::Decimal(d.abs(), *scale),
+                other => other.clone(),
+            }),
+        ],
+        ColumnType::Double => &[("abs({})", ColumnType::Double, |v| match v {
+            Value::Double(d) => Value::Double(d.abs()),
+            other => other.clone(),
+        })],
+        ColumnType::Varchar => &[
+            ("upper({})", ColumnType::Varchar, |v| text(v, |t| t.to_uppercase())),
+            ("lower(trim({}))", ColumnType::Varchar, |v| text(v, |t| t.trim_matches(' ').to_lowercase())),
+            ("{} || 'x'", ColumnType::Varchar, |v| text(v, |t| format!("{t}x"))),
+            ("left({}, 1)", ColumnType::Varchar, |v| text(v, |t| t.chars().take(1).collect())),
+            ("right({}, 2)", ColumnType::Varchar, |v| {
+                text(v, |t| t.chars().skip(t.chars().count().saturating_sub(2)).collect())
+            }),
+            ("substr({}, 2, 1)", ColumnType::Varchar, |v| text(v, |t| t.chars().skip(1).take(1).collect())),
+            ("coalesce({}, 'b')", ColumnType::Varchar, |v| match v {
+                Value::Null => Value::Text("b".into()),
+                other => other.clone(),
+            }),
+            ("length({})", ColumnType::BigInt, |v| match v {
+                Value::Text(t) => Value::Int(t.chars().count() as i64),
+                other => other.clone(),
+            }),
+        ],
+        ColumnType::Timestamp => &[
+            ("date_trunc('day', {})", ColumnType::Timestamp, |v| match v {
+                Value::Timestamp(us) => Value::Timestamp(us - us.rem_euclid(86_400_000_000)),
+                other => other.clone(),
+            }),
+            ("date_trunc('hour', {})", ColumnType::Timestamp, |v| match v {
+                Value::Timestamp(us) => Value::Timestamp(us - us.rem_euclid(3_600_000_000)),
+                other => other.clone(),
+            }),
+        ],
+        _ => &[],
+    }
+}
+
+fn text(value: &Value, change: impl Fn(&str) -> String) -> Value {
+    match value {
+        Value::Text(t) => Value::Text(change(t)),
+        other => other.clone(),
+    }
+}
+
 /// Values of a type; a column has few of them, so that rows meet.
 pub fn pool(ty: ColumnType) -> Vec<Value> {
     let ints = |values: &[i64]| values.iter().map(|&i| Value::Int(i)).collect();

@@ -1,0 +1,95 @@
+//! Keys of a table or an index: written as literals, and taken apart.
+
+use crate::error::{Error, Result, sqlstate};
+use crate::key::{KeyLayout, hex};
+use crate::schema::{IndexDef, TableDef};
+use crate::store::KeyspaceId;
+use crate::value::{ColumnType, Value};
+
+/// A keyspace, and how its keys are made.
+pub struct Keyspace<'t> {
+    /// It.
+    pub id: KeyspaceId,
+    /// The layout of a table or an index, with the name it goes by.
+    pub layout: (&'t str, &'t KeyLayout),
+    /// What follows it in the key of an index entry.
+    pub pointer: Option<(&'t str, &'t KeyLayout)>,
+}
+
+impl<'t> Keyspace<'t> {
+    /// The rows of a table.
+    pub fn of_table(table: &'t TableDef) -> Keyspace<'t> {
+        Keyspace { id: table.rows(), layout: (&table.name, &table.key), pointer: None }
+    }
+
+    /// The entries of an index.
+    pub fn of_index(table: &'t TableDef, index: &'t IndexDef) -> Keyspace<'t> {
+        let pointer = Some((&table.name[..], &table.key));
+        Keyspace { id: index.keyspace, layout: (&index.name, &index.layout), pointer }
+    }
+
+    fn is_text(&self) -> bool {
+        self.layout.1.is_text() && self.pointer.is_none_or(|(_, layout)| layout.is_text())
+    }
+
+    /// The bytes that a literal stands for: text as it is where keys are text, hex digits otherwise.
+    ///
+    /// Errors: neither bytes nor text; text that is no hex digits where keys are not text.
+    pub fn key(&self, given: &Value) -> Result<Vec<u8>> {
+        match given {
+            Value::Bytes(bytes) => Ok(bytes.clone()),
+            Value::Text(text) if self.is_text() => Ok(text.clone().into_bytes()),
+            Value::Text(text) => match Value::parse(&hex_literal(text), ColumnType::Varbinary) {
+                Ok(Value::Bytes(bytes)) => Ok(bytes),
+                _ => Err(Error::invalid(format!("'{text}' is not a key of \"{}\"", self.layout.0))
+                    .why("its keys are not plain text, so they are written in hex digits")
+                    .hint(format!("SELECT rowkey FROM {} shows some", self.layout.0))
+                    .state(sqlstate::INVALID_TEXT)),
+            },
+            other => Err(Error::invalid(format!("{other} is not a key")).state(sqlstate::INVALID_TEXT)),
+        }
+    }
+
+    /// A key part by part in one line: `lpad(id, 4) '0007' (id=7); '_' '_'; day ...`, behind `->` the rowkey that
+    /// an index entry points at.
+    pub fn in_words(&self, table: &TableDef, key: &[u8]) -> String {
+        let (mut words, end) = parts_in_words(table, self.layout.1, key);
+        if let (Some((_, layout)), Some(pointer)) =
+            (self.pointer, key.get(end..).filter(|rest| !rest.is_empty()))
+        {
+            words.push_str(" -> ");
+            words.push_str(&parts_in_words(table, layout, pointer).0);
+        }
+        words
+    }
+}
+
+/// The parts of a key, and where they end.
+fn parts_in_words(table: &TableDef, layout: &KeyLayout, key: &[u8]) -> (String, usize) {
+    let (pieces, wrong) = layout.take_apart(key);
+    let end = pieces.last().map_or(0, |piece| piece.at.end);
+    let mut words: Vec<String> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let part = &layout.parts()[piece.part];
+        words.push(match piece.value {
+            _ if part.is_literal() => piece.content,
+            Some((column, value)) => {
+                format!("{} {} ({}={value})", part.sql(), piece.content, table.column_name(column))
+            }
+            None => format!("{} {}", part.sql(), piece.content),
+        });
+    }
+    let end = match wrong {
+        Some(wrong) => {
+            words.push(format!("{} cannot be read as {}", hex(&key[end..]), wrong.sql));
+            key.len()
+        }
+        None => end,
+    };
+    (words.join("; "), end)
+}
+
+fn hex_literal(text: &str) -> String {
+    let digits = text.strip_prefix("\\x").or_else(|| text.strip_prefix("0x")).unwrap_or(text);
+    format!("\\x{digits}")
+}

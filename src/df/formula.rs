@@ -1,0 +1,217 @@
+//! DataFusion's `Expr` → our [`Formula`], if it is one.
+//!
+//! The expressions are those of an analysed plan: types are settled, functions are resolved. Whatever is not
+//! listed here is no formula, for there is no telling whether it would give the same twice.
+
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::{Case, ScalarFunction};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+
+use super::expr::{FieldNames, value_of};
+use crate::plan::{Field, Formula, Function};
+use crate::row::{arrow_type, column_type_of};
+use crate::value::{ColumnType, Value};
+
+/// Digits of a decimal at the most.
+const DIGITS_MAX: u8 = 38;
+
+/// The formula that an expression is, and its type; `None` if it is none. A column alone is one, too.
+pub fn formula(expr: &Expr, names: &FieldNames) -> Option<(Formula, ColumnType)> {
+    match expr {
+        Expr::Alias(alias) => formula(&alias.expr, names),
+        Expr::Column(column) => match names.columns.get(&column.name)? {
+            (Field::Column(id), ty) => Some((Formula::Column(*id), *ty)),
+            _ => None,
+        },
+        Expr::Literal(scalar, _) => literal(scalar),
+        Expr::Cast(cast) => {
+            let to = column_type_of(&cast.field)?;
+            let is_ours = arrow_type(to) == *cast.field.data_type();
+            widened(formula(&cast.expr, names)?, to).filter(|_| is_ours)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let function = match op {
+                Operator::Plus => Function::Add,
+                Operator::Minus => Function::Subtract,
+                Operator::Multiply => Function::Multiply,
+                Operator::StringConcat => Function::Concat,
+                _ => return None,
+            };
+            call(function, vec![formula(left, names)?, formula(right, names)?])
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) => {
+            let args: Option<Vec<_>> = args.iter().map(|arg| formula(arg, names)).collect();
+            call(function_of(func.name())?, args?)
+        }
+        Expr::Case(case) => coalesced(case, names),
+        _ => None,
+    }
+}
+
+/// Those inside an expression that are more than a column, the largest ones, with their types.
+pub fn formulas_in(expr: &Expr, names: &FieldNames) -> Vec<(Formula, ColumnType)> {
+    let mut found = Vec::new();
+    let _ = expr.apply(|e| {
+        Ok(match formula(e, names) {
+            Some((formula @ Formula::Call { .. }, ty)) => {
+                found.push((formula, ty));
+                TreeNodeRecursion::Jump
+            }
+            _ => TreeNodeRecursion::Continue,
+        })
+    });
+    found
+}
+
+fn literal(scalar: &ScalarValue) -> Option<(Formula, ColumnType)> {
+    let ty = match scalar {
+        ScalarValue::Int16(_) => ColumnType::SmallInt,
+        ScalarValue::Int32(_) => ColumnType::Integer,
+        ScalarValue::Int64(_) => ColumnType::BigInt,
+        ScalarValue::Float64(_) => ColumnType::Double,
+        ScalarValue::Utf8(_) => ColumnType::Varchar,
+        ScalarValue::Decimal128(_, precision, scale) => {
+            ColumnType::Decimal { precision: *precision, scale: u8::try_from(*scale).ok()? }
+        }
+        _ => return None,
+    };
+    let value = value_of(scalar).ok().filter(|value| !value.is_null())?;
+    Some((Formula::Literal(value), ty))
+}
+
+fn function_of(name: &str) -> Option<Function> {
+    Some(match name {
+        "upper" => Function::Upper,
+        "lower" => Function::Lower,
+        "btrim" | "trim" => Function::Trim,
+        "ltrim" => Function::TrimStart,
+        "rtrim" => Function::TrimEnd,
+        "length" | "char_length" | "character_length" => Function::Length,
+        "substr" | "substring" => Function::Substr,
+        "left" => Function::Left,
+        "right" => Function::Right,
+        "abs" => Function::Abs,
+        "add" => Function::Add,
+        "subtract" => Function::Subtract,
+        "multiply" => Function::Multiply,
+        "date_trunc" => Function::DateTrunc,
+        _ => return None,
+    })
+}
+
+/// A call with these arguments, if it takes them.
+fn call(function: Function, args: Vec<(Formula, ColumnType)>) -> Option<(Formula, ColumnType)> {
+    use ColumnType::{BigInt, Double, Timestamp, TimestampTz, Varchar};
+    let (mut formulas, types): (Vec<Formula>, Vec<ColumnType>) = args.into_iter().unzip();
+    let at_least =
+        |formula: &Formula, least: i64| matches!(formula, Formula::Literal(Value::Int(n)) if *n >= least);
+    let ty = match (function, &types[..], &formulas[..]) {
+        (Function::Upper | Function::Lower, [Varchar], _)
+        | (Function::Trim | Function::TrimStart | Function::TrimEnd, [Varchar], _)
+        | (Function::Concat, [Varchar, Varchar], _) => Varchar,
+        (Function::Length, [Varchar], _) => BigInt,
+        // Counted from the end, or before the start, they mean something else.
+        (Function::Left | Function::Right, [Varchar, _], [_, n]) if at_least(n, 0) => Varchar,
+        (Function::Substr, [Varchar, _], [_, from]) if at_least(from, 1) => Varchar,
+        (Function::Substr, [Varchar, ..], [_, from, n]) if at_least(from, 1) && at_least(n, 0) => Varchar,
+        (Function::Abs, [ty], _) if ty.is_integer() || matches!(ty, Double | ColumnType::Decimal { .. }) => {
+            *ty
+        }
+        (Function::Add | Function::Subtract | Function::Multiply, [a, b], _) => sum(function, *a, *b)?,
+        (
+            Function::DateTrunc,
+            [Varchar, ty @ (Timestamp | TimestampTz)],
+            [Formula::Literal(Value::Text(unit)), _],
+        ) if crate::value::unit_around(unit, 0).is_some() => *ty,
+        _ => return None,
+    };
+    if matches!(function, Function::Add | Function::Multiply) {
+        // 2 * amount is amount * 2.
+        formulas.sort_by_key(|formula| match formula {
+            Formula::Call { .. } => (0, 0),
+            Formula::Column(id) => (1, id.0),
+            Formula::Literal(_) => (2, 0),
+        });
+    }
+    Some((Formula::Call { function, args: formulas, ty }, ty))
+}
+
+/// The type of a sum, difference or product, as DataFusion has it.
+fn sum(function: Function, a: ColumnType, b: ColumnType) -> Option<ColumnType> {
+    let decimal = |ty: ColumnType| match ty {
+        ColumnType::Decimal { precision, scale } => Some((precision, scale)),
+        ty if ty.is_integer() => Some((20, 0)),
+        _ => None,
+    };
+    if a.is_integer() && b.is_integer() {
+        return Some(ColumnType::BigInt);
+    }
+    if (a, b) == (ColumnType::Double, ColumnType::Double) {
+        return Some(ColumnType::Double);
+    }
+    let ((p, s), (q, t)) = (decimal(a)?, decimal(b)?);
+    let (precision, scale) = match function {
+        Function::Multiply => (p.saturating_add(q).saturating_add(1), s.checked_add(t)?),
+        _ => ((p - s.min(p)).max(q - t.min(q)) + s.max(t) + 1, s.max(t)),
+    };
+    (scale <= DIGITS_MAX).then_some(ColumnType::Decimal { precision: precision.min(DIGITS_MAX), scale })
+}
+
+/// A cast that loses nothing. Integers and decimals are the same number in a wider type.
+fn widened(of: (Formula, ColumnType), to: ColumnType) -> Option<(Formula, ColumnType)> {
+    let (inner, from) = of;
+    let is_same = match (from, to) {
+        (from, to) if from == to => true,
+        (ColumnType::Decimal { precision: p, scale: s }, ColumnType::Decimal { precision: q, scale: t }) => {
+            t >= s && q.saturating_sub(t) >= p.saturating_sub(s)
+        }
+        (from, ColumnType::Decimal { precision, scale }) => {
+            let digits = match from {
+                ColumnType::SmallInt => 5,
+                ColumnType::Integer => 10,
+                ColumnType::BigInt => 19,
+                _ => return None,
+            };
+            precision.saturating_sub(scale) >= digits
+        }
+        (from, to) => match (from.integer_bounds(), to.integer_bounds()) {
+            (Some((least, _)), Some((least_to, _))) => least_to <= least,
+            _ => false,
+        },
+    };
+    if is_same {
+        return Some((inner, to));
+    }
+    let exact = match to {
+        ColumnType::Double => from == ColumnType::Real || from.is_integer(),
+        ColumnType::Varchar => from.is_integer(),
+        ColumnType::Timestamp => from == ColumnType::Date,
+        _ => false,
+    };
+    exact.then(|| (Formula::Call { function: Function::Cast, args: vec![inner], ty: to }, to))
+}
+
+/// `CASE WHEN a IS NOT NULL THEN a ... ELSE b END`, as `coalesce` is written out.
+fn coalesced(case: &Case, names: &FieldNames) -> Option<(Formula, ColumnType)> {
+    if case.expr.is_some() {
+        return None;
+    }
+    let mut args = Vec::with_capacity(case.when_then_expr.len() + 1);
+    for (when, then) in &case.when_then_expr {
+        match &**when {
+            Expr::IsNotNull(tested) if is_same(tested, then) => args.push(formula(then, names)?),
+            _ => return None,
+        }
+    }
+    args.push(formula(case.else_expr.as_ref()?, names)?);
+    let ty = args.first()?.1;
+    let fits = args.iter().all(|(_, other)| *other == ty);
+    let args = args.into_iter().map(|(formula, _)| formula).collect();
+    fits.then_some((Formula::Call { function: Function::Coalesce, args, ty }, ty))
+}
+
+/// The same expression, but perhaps for a cast.
+fn is_same(tested: &Expr, then: &Expr) -> bool {
+    tested == then || matches!(then, Expr::Cast(cast) if *cast.expr == *tested)
+}

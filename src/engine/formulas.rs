@@ -1,0 +1,95 @@
+//! The formulas of an index: keys that are none of the key forms, and what its WHERE asks about them.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
+
+use super::Database;
+use super::ddl::COLUMNS_MAX;
+use super::rows::quote;
+use crate::access::Guards;
+use crate::catalog::Catalog;
+use crate::df::query::{Moments, Scope, too_much_for_an_index};
+use crate::df::table::Binding;
+use crate::error::{Error, Result, sqlstate};
+use crate::key::ColumnId;
+use crate::plan::{Formula, Predicate};
+use crate::schema::TableDef;
+use crate::sql::{KeyExpr, is_key_form, name_sql, not_a_formula, parse_query, span_of};
+use crate::value::ColumnType;
+
+/// Finds formulas, and gives `table` a hidden column for each.
+pub struct Formulas<'a> {
+    pub db: &'a Database,
+    pub catalog: &'a Catalog,
+    pub table: &'a mut TableDef,
+}
+
+impl Formulas<'_> {
+    /// For each key that is none of the forms, its column. Errors: it can be no formula either.
+    pub fn of_keys(&mut self, keys: &[KeyExpr]) -> Result<Vec<Option<ColumnId>>> {
+        let column = |key: &KeyExpr| {
+            if is_key_form(&key.expr) {
+                return Ok(None);
+            }
+            let mut query = self.query()?;
+            if let SetExpr::Select(select) = &mut *query.body {
+                select.projection = vec![SelectItem::UnnamedExpr(key.expr.clone())];
+            }
+            let found = self.db.planner().formula(query, &self.scope(self.catalog)?);
+            match found.map_err(|e| e.at(key.span))? {
+                Some((formula, ty)) => self.column(formula, ty).map(Some),
+                None => Err(not_a_formula(&key.expr).at(key.span)),
+            }
+        };
+        keys.iter().map(column).collect()
+    }
+
+    /// The WHERE of an index as a predicate.
+    pub fn condition(&mut self, filter: &Expr) -> Result<Predicate> {
+        let mut query = self.query()?;
+        if let SetExpr::Select(select) = &mut *query.body {
+            select.selection = Some(filter.clone());
+        }
+        let planner = self.db.planner();
+        let at = span_of(filter);
+        let first = planner.condition(query.clone(), &self.scope(self.catalog)?).map_err(|e| e.at(at))?;
+        if !first.predicate.has_opaque() {
+            return Ok(first.predicate);
+        }
+        // Once more, with columns for what it asks about.
+        for (formula, ty) in first.formulas {
+            self.column(formula, ty)?;
+        }
+        let mut edit = self.catalog.edit();
+        edit.put_table(self.table.clone())?;
+        let (catalog, _) = edit.finish()?;
+        let second = planner.condition(query, &self.scope(&catalog)?).map_err(|e| e.at(at))?;
+        match second.predicate.has_opaque() {
+            true => Err(too_much_for_an_index().at(at)),
+            false => Ok(second.predicate),
+        }
+    }
+
+    fn query(&self) -> Result<Query> {
+        parse_query(&format!("SELECT 1 FROM {}", quote(&self.table.name)))
+    }
+
+    fn scope<'c>(&self, catalog: &'c Catalog) -> Result<Scope<'c>> {
+        let snapshot = self.db.store().snapshot()?;
+        let binding = Binding { snapshot, params: Arc::from([]), guards: Guards::default() };
+        static NONE: Moments = Moments::new();
+        Ok(Scope { catalog, moments: &NONE, binding, rowkeys: Vec::new(), rows: Vec::new() })
+    }
+
+    fn column(&mut self, formula: Formula, ty: ColumnType) -> Result<ColumnId> {
+        let sql = formula.sql(&|id| name_sql(self.table.column_name(id)));
+        let id = self.table.formula_column(formula, ty, sql);
+        if self.table.columns.len() > COLUMNS_MAX {
+            let what =
+                format!("a table has {COLUMNS_MAX} columns at the most, those that indexes compute included");
+            return Err(Error::invalid(what).state(sqlstate::LIMIT));
+        }
+        Ok(id)
+    }
+}

@@ -1,0 +1,221 @@
+//! ALTER TABLE REKEY: a table gets another key layout while it is read and written.
+//!
+//! 1. The definition of the table as it will be is committed beside it, with keyspaces of its own and a UNIQUE
+//!    index over the new layout, which is then built as CREATE INDEX does. It finds rows that would share a
+//!    rowkey, or that the layout refuses; from here on, writes of such rows are refused.
+//! 2. The new families and index tables are filled, step by step. From now on every write goes there, too
+//!    ([`crate::exec::rekey`]).
+//! 3. Both are compared at one snapshot. They stay the same from there, for every write keeps them so.
+//! 4. One change of the catalog puts the new table in the place of the old one, and frees what was its.
+//!
+//! Nobody reads the new table before that. Whatever stops it earlier leaves the table as it was: an error or
+//! Ctrl-C undoes the work, and after a kill it goes on when the database is opened ([`resume`]).
+
+use std::sync::TryLockError;
+
+use sqlparser::ast::Ident;
+
+use super::Database;
+use super::analyze;
+use super::build::{self, Job};
+use super::ddl::{layout_warnings, primary_layout};
+use super::outcome::Warning;
+use crate::catalog::{Catalog, CatalogEdit};
+use crate::error::{Error, Kind, Result, sqlstate};
+use crate::exec::rekey::verify;
+use crate::exec::watch::Watch;
+use crate::key::KeyLayout;
+use crate::schema::{IndexDef, IndexId, IndexState, Rekey, TableDef};
+use crate::sql::{AlterTable, KeyExpr, name_of, name_sql, span_of_name};
+
+/// Runs ALTER TABLE REKEY; goes on with one of the same layout that was left. Gives its warnings.
+pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch) -> Result<Vec<Warning>> {
+    let _alone = match db.0.rekeying.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            return Err(Error::new(Kind::Unavailable, "another table is being re-keyed")
+                .why("one at a time reads and writes enough")
+                .hint("run it again when that is done, or ALTER TABLE ... REKEY CANCEL there")
+                .state(sqlstate::OBJECT_STATE));
+        }
+        // Whoever panicked left what another REKEY can go on with.
+        Ok(alone) => alone,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+    };
+    let at = span_of_name(&alter.name);
+    let defined = db.change_catalog(|catalog| {
+        let table = match catalog.table(&name_of(&alter.name)) {
+            Err(_) if alter.if_exists && catalog.find(&name_of(&alter.name)).is_none() => {
+                return Ok((None, None));
+            }
+            found => found.map_err(|e| e.at(at))?,
+        };
+        let layout = primary_layout(&table, keys)?;
+        if let Some(under_way) = &table.rekey {
+            if under_way.next.key.does_as(&layout) {
+                return Ok((Some(under_way.keys.id), None));
+            }
+            return Err(being_rekeyed(&table, under_way).at(at));
+        }
+        let mut edit = catalog.edit();
+        let rekey = plan(&mut edit, &table, layout).map_err(|e| e.at(at))?;
+        let id = rekey.keys.id;
+        edit.put_table(TableDef { rekey: Some(Box::new(rekey)), ..(*table).clone() })?;
+        Ok((Some(id), Some(edit.finish()?)))
+    })?;
+    let Some(id) = defined else { return Ok(Vec::new()) };
+    match run(db, id, watch) {
+        Ok(warnings) => Ok(warnings),
+        Err(e) if find(&db.catalog(), id).is_none() => {
+            let what = format!("the re-keying of \"{}\" was cancelled", name_of(&alter.name));
+            Err(Error::new(Kind::Cancelled, what).why("the table is as it was").caused_by(e))
+        }
+        Err(e) => {
+            undo(db, id)?;
+            Err(match e.sqlstate() {
+                sqlstate::UNIQUE => e,
+                _ if e.kind() != Kind::Invalid => e,
+                _ => e.hint("the table is as it was: change the row, or take a layout that can hold it"),
+            })
+        }
+    }
+}
+
+/// The table as it will be, and the index that stands for the whole.
+///
+/// Errors: the layout is the one it has; an index that is not Ready, which would have to be so there.
+fn plan(edit: &mut CatalogEdit, table: &TableDef, layout: KeyLayout) -> Result<Rekey> {
+    if layout.does_as(&table.key) {
+        return Err(Error::invalid(format!("\"{}\" has this layout already", table.name))
+            .why(format!("its rowkeys are made of {}", table.key.sql()))
+            .state(sqlstate::OBJECT_STATE));
+    }
+    if let Some(index) = table.indexes.iter().find(|index| index.state != IndexState::Ready) {
+        return Err(Error::invalid(format!("index \"{}\" is {}", index.name, index.state.name()))
+            .why("index tables move with their table, and this one may not hold what it should")
+            .hint(format!("REPAIR INDEX {0}, or DROP INDEX {0}, then REKEY", name_sql(&index.name)))
+            .state(sqlstate::OBJECT_STATE));
+    }
+    let mut next = TableDef { key: layout.clone(), rekey: None, ..table.clone() };
+    next.split_at(Vec::new());
+    for id in layout.columns() {
+        next.columns[usize::from(id.0)].nullable = false;
+    }
+    for family in &mut next.families {
+        family.keyspace = edit.new_keyspace();
+    }
+    for index in &mut next.indexes {
+        index.keyspace = edit.new_keyspace();
+        index.holds_primary = index.layout.contains_columns(&layout);
+        index.include.retain(|id| !layout.undoable().contains(id));
+    }
+    let keys = IndexDef {
+        id: edit.new_index_id(),
+        name: format!("next keys of {}", table.name),
+        unique: true,
+        layout,
+        include: Vec::new(),
+        filter: None,
+        filter_sql: None,
+        state: IndexState::Building,
+        keyspace: edit.new_keyspace(),
+        holds_primary: false,
+    };
+    Ok(Rekey { next, keys })
+}
+
+/// Does what is left to do; gives what the user should know of the new layout.
+///
+/// Errors: rows that the layout cannot hold; `Conflict` when it was cancelled meanwhile.
+fn run(db: &Database, id: IndexId, watch: &Watch) -> Result<Vec<Warning>> {
+    let stage = |catalog: &Catalog| find(catalog, id).map(|(_, rekey)| rekey.keys.state).ok_or_else(gone);
+    if stage(&db.catalog())? == IndexState::Building {
+        if let Some(taken) = build::steps(db, id, Job::Entries, watch)? {
+            return Err(taken);
+        }
+        build::set_state(db, id, IndexState::Ready)?;
+    }
+    build::steps(db, id, Job::Rows, watch)?;
+    let (catalog, snapshot) = db.view()?;
+    let (table, rekey) = find(&catalog, id).ok_or_else(gone)?;
+    verify(table, &rekey.next, &*snapshot.reader()?, watch)?;
+    let mut warnings = layout_warnings(&rekey.next, &rekey.next.key);
+    if !table.splits.is_empty() {
+        let name = name_sql(&table.name);
+        warnings.push(Warning {
+            code: None,
+            what: format!("the {} regions of {name} are one again", table.splits.len() + 1),
+            why: "split points are keys of the old layout".into(),
+            hint: format!("ALTER TABLE {name} SPLIT INTO {} FROM DATA", table.splits.len() + 1),
+        });
+    }
+    db.change_catalog(|catalog| {
+        let (table, rekey) = find(catalog, id).ok_or_else(gone)?;
+        let mut edit = catalog.edit();
+        edit.switch(table, rekey)?;
+        Ok(((), Some(edit.finish()?)))
+    })?;
+    if catalog.statistics(table.id).is_some() {
+        // Estimates can wait for the next ANALYZE.
+        let _ = analyze::analyze(db, &rekey.next, watch);
+    }
+    Ok(warnings)
+}
+
+/// Runs ALTER TABLE REKEY CANCEL.
+pub fn cancel(db: &Database, name: &Ident) -> Result<()> {
+    db.change_catalog(|catalog| {
+        let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
+        let Some(rekey) = &table.rekey else {
+            return Err(Error::invalid(format!("\"{}\" is not being re-keyed", table.name))
+                .state(sqlstate::OBJECT_STATE)
+                .at(span_of_name(name)));
+        };
+        let mut edit = catalog.edit();
+        edit.drop_rekey(&table, rekey)?;
+        Ok(((), Some(edit.finish()?)))
+    })
+}
+
+/// Goes on with what was under way when the database was left. Rows that the new layout cannot hold end it, and
+/// REKEY will name them; what the disk refuses stays for REKEY to go on with.
+pub fn resume(db: &Database) {
+    let under_way: Vec<IndexId> = db.catalog().rekeyed().collect();
+    for id in under_way {
+        match run(db, id, &Watch::default()) {
+            Err(e) if e.kind() == Kind::Invalid => drop(undo(db, id)),
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+fn undo(db: &Database, id: IndexId) -> Result<()> {
+    db.change_catalog(|catalog| {
+        let Some((table, rekey)) = find(catalog, id) else { return Ok(((), None)) };
+        let mut edit = catalog.edit();
+        edit.drop_rekey(table, rekey)?;
+        Ok(((), Some(edit.finish()?)))
+    })
+}
+
+/// Refuses other changes of the definition of a table that is on its way.
+pub fn refuse(table: &TableDef) -> Result<()> {
+    table.rekey.as_ref().map_or(Ok(()), |rekey| Err(being_rekeyed(table, rekey)))
+}
+
+fn being_rekeyed(table: &TableDef, rekey: &Rekey) -> Error {
+    Error::new(Kind::Unavailable, format!("\"{}\" is being re-keyed", table.name))
+        .why(format!("its next layout is ({}); until then its definition stays", rekey.next.key.sql()))
+        .hint(format!("wait for that to end, or ALTER TABLE {} REKEY CANCEL", name_sql(&table.name)))
+        .state(sqlstate::OBJECT_STATE)
+}
+
+fn find(catalog: &Catalog, id: IndexId) -> Option<(&TableDef, &Rekey)> {
+    catalog.tables().find_map(|table| {
+        let rekey = table.rekey.as_deref().filter(|rekey| rekey.keys.id == id)?;
+        Some((&**table, rekey))
+    })
+}
+
+fn gone() -> Error {
+    Error::new(Kind::Conflict, "the table is not on its way any more")
+}

@@ -1,0 +1,109 @@
+//! A table and the one it is on its way to: each row has there what follows from its values and its rowkey here,
+//! and nothing else.
+//!
+//! So a write of the one is a write of the other ([`follow`]), rows that nobody writes are copied by the same
+//! rule ([`fill_step`](super::bulk::fill_step)), and both can be [compared](verify) without a pointer between them.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::check::Digest;
+use super::dml::{drawn, rowkey_from};
+use super::stored;
+use super::watch::Watch;
+use crate::error::{Error, Result};
+use crate::key::{KeyRange, Rowkey};
+use crate::schema::TableDef;
+use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
+use crate::value::Value;
+
+/// Calls `f` with everything that a row is in `next`; `old` is its rowkey now.
+///
+/// Errors: a value that a layout cannot hold.
+pub fn entries_of(
+    next: &TableDef,
+    row: &[Value],
+    old: &[u8],
+    f: &mut dyn FnMut(KeyspaceId, &Rowkey, &[u8]),
+) -> Result<()> {
+    // A `random(n)` part is drawn once for a row: from its old rowkey, which stays.
+    let entropy = old.iter().fold(0, |entropy, byte| drawn(entropy ^ u64::from(*byte)));
+    let rowkey = rowkey_from(next, row, entropy)?;
+    stored::entries_of(next, row, &rowkey, f)
+}
+
+/// Does to `next` what the change of a row from `old` to `new` (`None`: absent) means there.
+pub fn follow(
+    next: &TableDef,
+    rowkey: &[u8],
+    old: Option<&[Value]>,
+    new: Option<&[Value]>,
+    batch: &mut WriteBatch,
+) -> Result<()> {
+    let all = |row: Option<&[Value]>| {
+        let mut entries = BTreeMap::new();
+        let mut add = |keyspace, key: &Rowkey, value: &[u8]| {
+            entries.insert((keyspace, key.clone()), value.to_vec());
+        };
+        row.map_or(Ok(()), |row| entries_of(next, row, rowkey, &mut add))?;
+        Ok::<_, Error>(entries)
+    };
+    let (before, mut after) = (all(old)?, all(new)?);
+    for ((keyspace, key), value) in before {
+        match after.entry((keyspace, key)) {
+            Entry::Vacant(gone) => {
+                let (keyspace, key) = gone.into_key();
+                batch.delete(keyspace, key);
+            }
+            Entry::Occupied(same) if *same.get() == value => drop(same.remove()),
+            Entry::Occupied(_) => {}
+        }
+    }
+    after.into_iter().for_each(|((keyspace, key), value)| batch.put(keyspace, key, value));
+    Ok(())
+}
+
+/// Compares `next` with what the rows of `table` have to be there: as many entries of the same bytes in each
+/// keyspace, by their [digest](Digest).
+///
+/// Errors: they differ; a row that cannot be read; `Cancelled`.
+pub fn verify(table: &TableDef, next: &TableDef, reader: &dyn Reader, watch: &Watch) -> Result<()> {
+    let label = format!("comparing {} with what it will be", table.name);
+    let total = Some(reader.entries(table.rows())?);
+    let mut expected: BTreeMap<KeyspaceId, Digest> =
+        next.keyspaces().map(|keyspace| (keyspace, Digest::default())).collect();
+    let mut rows = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
+    let mut n = 0;
+    while let Some((key, value)) = rows.next()? {
+        let row = stored::row_of(reader, table, key, value)?;
+        entries_of(next, &row.values, key, &mut |keyspace, key, value| {
+            expected.entry(keyspace).or_default().add(key, value);
+        })?;
+        n += 1;
+        if n % 4096 == 0 {
+            watch.step(&label, n, total, "rows")?;
+        }
+    }
+    for (keyspace, expected) in expected {
+        let mut found = Digest::default();
+        let mut entries = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
+        let mut walked: u64 = 0;
+        while let Some((key, value)) = entries.next()? {
+            found.add(key, value);
+            walked += 1;
+            if walked.is_multiple_of(8192) {
+                watch.cancel.check()?;
+            }
+        }
+        if found != expected {
+            return Err(Error::corrupt(format!(
+                "table \"{}\" is not the same under its next layout",
+                table.name
+            ))
+            .why(format!("keyspace {} has {walked} entries that do not agree with its rows", keyspace.0))
+            .hint(format!("the table is as it was: CHECK TABLE {}, then REKEY it again", table.name)));
+        }
+    }
+    watch.finish(&label, n, "rows");
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! What an index computes from a row: `upper(name)`, `amount * 2`.
+//!
+//! A table with such an index has a hidden column for each formula: nobody stores it, and whoever asks for its
+//! value, the entry of an index or a filter, gets it from [`Formula::eval`]. So an index and a query cannot
+//! disagree. What DataFusion computes for the same expression elsewhere in a query is the same, too:
+//! `df::formula` translates its expressions, and `tests/it/formulas.rs` compares both.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::predicate::{Field, RowView};
+use crate::error::{Error, Result, sqlstate};
+use crate::key::ColumnId;
+use crate::value::{ColumnType, Literal, Value, ValueRef, canonical_double, rescale, unit_around};
+
+/// An expression over the columns of one row: the same row gives the same value, always.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Formula {
+    /// A column as it is.
+    Column(ColumnId),
+    /// A literal, not NULL.
+    Literal(Value),
+    /// A function of other formulas. But for [`Function::Coalesce`], NULL of NULL.
+    Call {
+        /// Which.
+        function: Function,
+        /// As many as it takes.
+        args: Vec<Formula>,
+        /// Its type: a value that does not fit is an error.
+        ty: ColumnType,
+    },
+}
+
+/// What a formula can do. Characters are Unicode's, as in queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Function {
+    /// `upper(text)`
+    Upper,
+    /// `lower(text)`
+    Lower,
+    /// `trim(text)`: without spaces at both ends.
+    Trim,
+    /// `ltrim(text)`
+    TrimStart,
+    /// `rtrim(text)`
+    TrimEnd,
+    /// `length(text)`, in characters.
+    Length,
+    /// `substr(text, from [, count])`, from 1 on.
+    Substr,
+    /// `left(text, count)`
+    Left,
+    /// `right(text, count)`
+    Right,
+    /// `a || b`
+    Concat,
+    /// `coalesce(a, b, ...)`: the first that is not NULL.
+    Coalesce,
+    /// `abs(a)`
+    Abs,
+    /// `a + b`
+    Add,
+    /// `a - b`
+    Subtract,
+    /// `a * b`
+    Multiply,
+    /// `date_trunc('unit', time)`
+    DateTrunc,
+    /// `CAST(a AS type)`. Integers and decimals need none to become wider.
+    Cast,
+}
+
+impl Function {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Function::Upper => "upper",
+            Function::Lower => "lower",
+            Function::Trim => "trim",
+            Function::TrimStart => "ltrim",
+            Function::TrimEnd => "rtrim",
+            Function::Length => "length",
+            Function::Substr => "substr",
+            Function::Left => "left",
+            Function::Right => "right",
+            Function::Concat => "||",
+            Function::Coalesce => "coalesce",
+            Function::Abs => "abs",
+            Function::Add => "+",
+            Function::Subtract => "-",
+            Function::Multiply => "*",
+            Function::DateTrunc => "date_trunc",
+            Function::Cast => "CAST",
+        }
+    }
+
+    /// Is written between its arguments.
+    fn is_operator(self) -> bool {
+        matches!(self, Function::Concat | Function::Add | Function::Subtract | Function::Multiply)
+    }
+}
+
+impl Formula {
+    /// Its value for a row. Errors: OUT_OF_RANGE, if that does not fit its type; those of the row.
+    pub fn eval<R: RowView + ?Sized>(&self, row: &R) -> Result<Value> {
+        self.value(row).map(Cow::into_owned)
+    }
+
+    fn value<R: RowView + ?Sized>(&self, row: &R) -> Result<Cow<'_, Value>> {
+        let (function, args, ty) = match self {
+            Formula::Column(id) => return Ok(Cow::Owned(row.field(Field::Column(*id))?.to_value())),
+            Formula::Literal(value) => return Ok(Cow::Borrowed(value)),
+            Formula::Call { function, args, ty } => (*function, args, *ty),
+        };
+        if function == Function::Coalesce {
+            for arg in args {
+                let value = arg.value(row)?;
+                if !value.is_null() {
+                    let fitting = value.clone().into_owned().cast(ty).ok();
+                    return fitting.map(Cow::Owned).ok_or_else(|| out_of_range(function, &[&value], ty));
+                }
+            }
+            return Ok(Cow::Owned(Value::Null));
+        }
+        let mut values = Vec::with_capacity(args.len());
+        for arg in args {
+            let value = arg.value(row)?;
+            if value.is_null() {
+                return Ok(Cow::Owned(Value::Null));
+            }
+            values.push(value);
+        }
+        let values: Vec<&Value> = values.iter().map(|value| &**value).collect();
+        let value = apply(function, &values, ty).and_then(|value| value.cast(ty).ok());
+        value.map(Cow::Owned).ok_or_else(|| out_of_range(function, &values, ty))
+    }
+
+    /// The columns it is made of.
+    pub fn columns(&self) -> BTreeSet<ColumnId> {
+        match self {
+            Formula::Column(id) => BTreeSet::from([*id]),
+            Formula::Literal(_) => BTreeSet::new(),
+            Formula::Call { args, .. } => args.iter().flat_map(Formula::columns).collect(),
+        }
+    }
+
+    /// As SQL that means the same formula, with the names of its columns from `name`.
+    pub fn sql(&self, name: &dyn Fn(ColumnId) -> String) -> String {
+        match self {
+            Formula::Column(id) => name(*id),
+            Formula::Literal(value) => Literal(value.as_ref()).to_string(),
+            Formula::Call { function: Function::Cast, args, ty } => {
+                let args: Vec<String> = args.iter().map(|arg| arg.sql(name)).collect();
+                format!("CAST({} AS {})", args.join(", "), ty.sql_name())
+            }
+            Formula::Call { function, args, .. } => {
+                let shown = args.iter().map(|arg| match arg {
+                    Formula::Call { function: inner, .. }
+                        if function.is_operator() && inner.is_operator() =>
+                    {
+                        format!("({})", arg.sql(name))
+                    }
+                    arg => arg.sql(name),
+                });
+                call(*function, &shown.collect::<Vec<_>>())
+            }
+        }
+    }
+}
+
+/// A call as SQL.
+fn call(function: Function, args: &[String]) -> String {
+    match function.is_operator() {
+        true => args.join(&format!(" {} ", function.name())),
+        false => format!("{}({})", function.name(), args.join(", ")),
+    }
+}
+
+/// A call whose arguments are not NULL; `None` if there is no such value.
+fn apply(function: Function, args: &[&Value], ty: ColumnType) -> Option<Value> {
+    let text = |text: &str| Some(Value::Text(text.to_owned()));
+    match (function, args) {
+        (Function::Upper, [Value::Text(t)]) => Some(Value::Text(t.to_uppercase())),
+        (Function::Lower, [Value::Text(t)]) => Some(Value::Text(t.to_lowercase())),
+        (Function::Trim, [Value::Text(t)]) => text(t.trim_matches(' ')),
+        (Function::TrimStart, [Value::Text(t)]) => text(t.trim_start_matches(' ')),
+        (Function::TrimEnd, [Value::Text(t)]) => text(t.trim_end_matches(' ')),
+        (Function::Length, [Value::Text(t)]) => Some(Value::Int(t.chars().count() as i64)),
+        (Function::Left, [Value::Text(t), Value::Int(n)]) => text(first(t, *n)),
+        (Function::Right, [Value::Text(t), Value::Int(n)]) => {
+            let skipped = (t.chars().count() as i64).saturating_sub(*n);
+            text(&t[first(t, skipped).len()..])
+        }
+        (Function::Substr, [Value::Text(t), Value::Int(from), count @ ..]) => {
+            let rest = &t[first(t, from.saturating_sub(1)).len()..];
+            match count {
+                [Value::Int(n)] => text(first(rest, *n)),
+                _ => text(rest),
+            }
+        }
+        (Function::Concat, [Value::Text(a), Value::Text(b)]) => Some(Value::Text(format!("{a}{b}"))),
+        (Function::Abs, [Value::Int(i)]) => Some(Value::Int(i.checked_abs()?)),
+        (Function::Abs, [Value::Double(d)]) => Some(Value::Double(d.abs())),
+        (Function::Abs, [Value::Decimal(d, scale)]) => Some(Value::Decimal(d.checked_abs()?, *scale)),
+        (Function::Add | Function::Subtract | Function::Multiply, [a, b]) => arithmetic(function, a, b, ty),
+        (Function::DateTrunc, [Value::Text(unit), Value::Timestamp(us)]) => {
+            Some(Value::Timestamp(unit_around(unit, *us)?.0))
+        }
+        (Function::DateTrunc, [Value::Text(unit), Value::TimestampTz(us)]) => {
+            Some(Value::TimestampTz(unit_around(unit, *us)?.0))
+        }
+        (Function::Cast, [value]) => Some((*value).clone()),
+        _ => None,
+    }
+}
+
+/// The first `n` characters of a text, or all of them.
+fn first(text: &str, n: i64) -> &str {
+    let n = usize::try_from(n.max(0)).unwrap_or(usize::MAX);
+    text.char_indices().nth(n).map_or(text, |(end, _)| &text[..end])
+}
+
+fn arithmetic(function: Function, a: &Value, b: &Value, ty: ColumnType) -> Option<Value> {
+    if let (Value::Double(a), Value::Double(b)) = (a, b) {
+        return Some(Value::Double(canonical_double(match function {
+            Function::Add => a + b,
+            Function::Subtract => a - b,
+            _ => a * b,
+        })));
+    }
+    if let (Value::Int(a), Value::Int(b), true) = (a, b, ty.is_integer()) {
+        return Some(Value::Int(match function {
+            Function::Add => a.checked_add(*b)?,
+            Function::Subtract => a.checked_sub(*b)?,
+            _ => a.checked_mul(*b)?,
+        }));
+    }
+    let decimal = |value: &Value| match value {
+        Value::Int(i) => Some((i128::from(*i), 0)),
+        Value::Decimal(d, scale) => Some((*d, *scale)),
+        _ => None,
+    };
+    let ((a, s), (b, t)) = (decimal(a)?, decimal(b)?);
+    if function == Function::Multiply {
+        return Some(Value::Decimal(a.checked_mul(b)?, s.checked_add(t)?));
+    }
+    let scale = s.max(t);
+    let (a, b) = (rescale(a, s, scale)?, rescale(b, t, scale)?);
+    let sum = if function == Function::Add { a.checked_add(b)? } else { a.checked_sub(b)? };
+    Some(Value::Decimal(sum, scale))
+}
+
+fn out_of_range(function: Function, args: &[&Value], ty: ColumnType) -> Error {
+    let args: Vec<String> = args.iter().map(|arg| Literal(arg.as_ref()).to_string()).collect();
+    let what = match function {
+        Function::Coalesce | Function::Cast => args.join(", "),
+        _ => call(function, &args),
+    };
+    Error::invalid(format!("{what} is out of range for {}", ty.sql_name())).state(sqlstate::OUT_OF_RANGE)
+}
+
+/// A row's values, by column, as fields; it has no rowkey.
+#[derive(Clone, Copy)]
+pub struct Values<'a>(pub &'a [Value]);
+
+impl<'a> Values<'a> {
+    /// The value of `field`. Errors: internal, if it is the rowkey.
+    pub fn get(self, field: Field) -> Result<ValueRef<'a>> {
+        match field {
+            Field::Column(id) => Ok(self.0.get(usize::from(id.0)).map_or(ValueRef::Null, Value::as_ref)),
+            Field::Rowkey | Field::PrimaryRowkey => {
+                Err(Error::internal("an index predicate cannot use the rowkey"))
+            }
+        }
+    }
+}
+
+impl RowView for Values<'_> {
+    fn field(&self, field: Field) -> Result<ValueRef<'_>> {
+        self.get(field)
+    }
+}

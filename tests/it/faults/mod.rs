@@ -1,0 +1,313 @@
+//! The disk fails under the database: a layer between it and libc (`libc.c`, put there by LD_PRELOAD) numbers each
+//! write, flush, truncation, creation and change of names in its directory. At a chosen number it kills the process,
+//! tears the write, cuts it short or refuses it, once or for good; what was not flushed is then lost in all,
+//! some or no pages ([`disk`]), and the database is opened again. What was acknowledged must be there, nothing
+//! may be there by halves, every index must agree with its table, and after a failed flush nothing may be acknowledged.
+//!
+//! `FAULT_POINTS` (default 30) says how often, `FAULT_SEED` where. It needs Linux and gcc, and is left out without.
+
+mod disk;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rowkeydb::Database;
+use serde_json::Value;
+
+use crate::crash::{SCHEMA, problems, run, shown, statement};
+use crate::dice::{Dice, setting};
+use disk::{Files, Loss, Note};
+
+const ROWS: &str = "INSERT INTO orders (id, buyer, note)
+    SELECT value, value % 9, 'note ' || value FROM generate_series(1, 200)";
+
+/// A statement that takes longer is taken to hang.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Many times.
+const EVER: usize = 1 << 30;
+
+/// What goes wrong, and with how many operations.
+const FAULTS: [(&str, usize); 11] = [
+    ("kill", 1),
+    ("kill", 1),
+    ("tear", 1),
+    ("short", 1),
+    ("eio", 1),
+    ("eio", EVER),
+    ("enospc", 1),
+    ("enospc", EVER),
+    ("full", 12),
+    ("full", EVER),
+    ("late", 1),
+];
+
+/// One place where it goes wrong.
+struct Point {
+    fault: (&'static str, usize),
+    at: usize,
+    cut: usize,
+    loss: Loss,
+    /// The files before, and what has made them.
+    before: Files,
+    made_by: Vec<String>,
+    script: Vec<String>,
+}
+
+/// How a process fared.
+struct Fared {
+    /// To each statement that was answered.
+    answers: Vec<Value>,
+    notes: Vec<Note>,
+    hung: bool,
+    panicked: bool,
+}
+
+/// Where it is tried.
+struct Bench {
+    directory: tempfile::TempDir,
+    layer: PathBuf,
+}
+
+impl Bench {
+    /// `None` where the layer cannot be built.
+    fn new() -> Option<Bench> {
+        let directory = tempfile::tempdir().unwrap();
+        let layer = directory.path().join("layer.so");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/faults/libc.c");
+        let built =
+            Command::new("gcc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&layer).arg(source).status();
+        let built = cfg!(target_os = "linux") && built.is_ok_and(|status| status.success());
+        built.then_some(Bench { directory, layer })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn fare(&self, point: &Point) -> Fared {
+        let (database, log, script) = (self.path("db"), self.path("log"), self.path("script"));
+        disk::write(&database, &point.before);
+        let _ = std::fs::remove_file(&log);
+        let requests = point.script.iter().map(|sql| format!("{}\n", serde_json::json!({ "sql": sql })));
+        std::fs::write(&script, requests.collect::<String>()).unwrap();
+        let (how, times) = point.fault;
+        let mut child = Command::new(env!("CARGO_BIN_EXE_rowkeydb"))
+            .args(["run", "--keep-going", "--input", "jsonl", "--format", "jsonl", "--db"])
+            .args([&database, &script])
+            .env("LD_PRELOAD", &self.layer)
+            .envs([("FAULT_DIR", &database), ("FAULT_LOG", &log)])
+            .env("FAULT_HOW", how)
+            .envs(
+                [("FAULT_AT", point.at), ("FAULT_TIMES", times), ("FAULT_CUT", point.cut)]
+                    .map(|(name, number)| (name, number.to_string())),
+            )
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let started = Instant::now();
+        let mut hung = false;
+        while child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(2));
+            if started.elapsed() > PATIENCE {
+                hung = true;
+                child.kill().unwrap();
+            }
+        }
+        let mut told = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+        let notes = disk::notes(&log);
+        let answers = answers(&notes).into_iter().map(|(answer, _)| answer).collect();
+        Fared { answers, notes, hung, panicked: told.contains("panicked") }
+    }
+}
+
+/// What was answered, and whether a flush had failed by then.
+fn answers(notes: &[Note]) -> Vec<(Value, bool)> {
+    let (mut text, mut found, mut failed) = (Vec::new(), Vec::new(), false);
+    for note in notes {
+        failed |= note.what == b'f';
+        if note.what == b'>' {
+            text.extend_from_slice(&note.bytes);
+            while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = text.drain(..=end).collect();
+                found.extend(serde_json::from_slice(&line).map(|answer| (answer, failed)));
+            }
+        }
+    }
+    found
+}
+
+/// The disk refused it, so it may be done or not.
+fn is_open(answer: &Value) -> bool {
+    answer["error"]["kind"] == "unavailable"
+}
+
+impl Point {
+    /// A database that nothing happens to, after those of the statements that `done` says.
+    fn twin(&self, done: impl Fn(usize) -> bool) -> Database {
+        let twin = Database::in_memory().unwrap();
+        self.made_by.iter().for_each(|script| run(&twin, script));
+        for (_, sql) in self.script.iter().enumerate().filter(|(i, _)| done(*i)) {
+            let _ = twin.execute(sql);
+        }
+        twin
+    }
+
+    /// What is wrong with how it came out, if anything.
+    fn judge(&self, fared: &Fared, dice: &mut Dice, reopened: &Path) -> Result<(), (&'static str, String)> {
+        let Fared { answers, notes, .. } = fared;
+        if fared.hung {
+            return Err(("HANG", format!("after {} answers", answers.len())));
+        }
+        if fared.panicked {
+            return Err(("PANIC", format!("after {} answers", answers.len())));
+        }
+        disk::write(reopened, &disk::after(&self.before, notes, self.loss, dice));
+        let db = Database::open(reopened).map_err(|e| ("LOST", format!("it does not open: {e}")))?;
+        // An index whose rebuilding was refused may be Broken, and says so; it can be built again.
+        for (sql, _) in self.script.iter().zip(answers).filter(|(_, answer)| is_open(answer)) {
+            if sql.starts_with("REPAIR") {
+                let _ = db.execute(sql);
+            }
+        }
+        let problems = problems(&db);
+        if !problems.is_empty() {
+            return Err(("INDEX", problems.join("; ")));
+        }
+        let found = shown(&db);
+        let sure = |i: usize| i < answers.len() && !is_open(&answers[i]);
+        // Nothing of what was not acknowledged, or one of it.
+        let doubtful = (0..self.script.len().min(answers.len() + 1)).filter(|i| !sure(*i));
+        let whole = |more: Option<usize>| shown(&self.twin(|i| sure(i) || more == Some(i))) == found;
+        if !whole(None) && !doubtful.map(Some).any(whole) {
+            let acknowledged = (0..answers.len()).filter(|i| sure(*i)).count();
+            let earlier = (0..answers.len()).any(|n| shown(&self.twin(|i| i < n && sure(i))) == found);
+            let what = format!("{acknowledged} acknowledged of {} answered; found {found:?}", answers.len());
+            return Err((if earlier { "LOST" } else { "TORN" }, what));
+        }
+        Ok(())
+    }
+
+    /// A statement that changed anything and was acknowledged after a flush had failed.
+    fn acknowledged_in_vain(&self, notes: &[Note]) -> Option<String> {
+        let answers = answers(notes);
+        let acknowledged = |i: usize| answers.get(i).is_some_and(|(answer, _)| answer.get("error").is_none());
+        let late = (0..answers.len()).filter(|i| answers[*i].1 && acknowledged(*i));
+        let changes = |i: usize| {
+            let before = |n: usize| shown(&self.twin(|i| i < n && acknowledged(i)));
+            before(i) != before(i + 1)
+        };
+        late.into_iter().find(|i| changes(*i)).map(|i| self.script[i].clone())
+    }
+}
+
+/// Runs three statements; the disk fails with the first write or flush of the second one.
+fn with_fault(how: &'static str, times: usize, with: u8) -> Option<(Bench, Fared)> {
+    let bench = Bench::new()?;
+    drop(Database::open(bench.path("base")).unwrap());
+    let script = [
+        "CREATE TABLE t (id INT PRIMARY KEY)",
+        "INSERT INTO t VALUES (1)",
+        "INSERT INTO t VALUES (2)",
+        "SELECT id FROM t",
+    ];
+    let mut point = Point {
+        fault: (how, times),
+        at: 0,
+        cut: 0,
+        loss: Loss::None,
+        before: disk::read(&bench.path("base")),
+        made_by: Vec::new(),
+        script: script.map(str::to_owned).to_vec(),
+    };
+    let without = bench.fare(&point).notes;
+    let second = without.iter().skip_while(|note| note.what != b'>').find(|note| note.what == with);
+    point.at = second.unwrap().number as usize;
+    let fared = bench.fare(&point);
+    Some((bench, fared))
+}
+
+#[test]
+fn after_a_failed_flush_the_database_is_read_only_until_it_is_opened_again() {
+    let Some((bench, fared)) = with_fault("eio", 1, b's') else { return };
+    let told = |i: usize| &fared.answers[i]["error"]["message"];
+    assert_eq!(told(1), "the database cannot be read or written");
+    assert_eq!(told(2), "the database can only be read since a commit failed");
+    assert_eq!(fared.answers[3]["rows"], serde_json::json!([]));
+    let db = Database::open(bench.path("db")).unwrap();
+    assert_eq!(db.execute("INSERT INTO t VALUES (3)").unwrap(), 1);
+    assert_eq!(problems(&db), [""; 0]);
+}
+
+#[test]
+fn when_a_full_disk_has_room_again_work_goes_on() {
+    // The write, the flush that shows that none has failed, and the file that finds no room either.
+    let Some((_, fared)) = with_fault("full", 3, b'w') else { return };
+    assert_eq!(fared.answers[1]["error"]["message"], "the disk is full");
+    assert_eq!(fared.answers[2]["affected"], 1);
+    assert_eq!(fared.answers[3]["rows"], serde_json::json!([[2]]));
+}
+
+#[test]
+fn a_disk_that_fails_anywhere_loses_nothing_that_was_acknowledged() {
+    let Some(bench) = Bench::new() else {
+        println!("left out: the layer between process and libc needs Linux and gcc");
+        return;
+    };
+    let (points, seed) = (setting("FAULT_POINTS", 30), setting("FAULT_SEED", 1));
+    let csv = bench.path("side.csv");
+    let rows: String = (0..500).map(|k| format!("{k},{}\n", k % 7)).collect();
+    std::fs::write(&csv, format!("k,v\n{rows}")).unwrap();
+    run(&Database::open(bench.path("base")).unwrap(), &format!("{SCHEMA}{ROWS}"));
+    let base = disk::read(&bench.path("base"));
+    let (mut counts, mut reached) = (BTreeMap::new(), BTreeMap::new());
+    for number in 0..points {
+        let mut dice = Dice::new(seed, number);
+        // One in four starts with nothing.
+        let is_new = number % 4 == 3;
+        let mut next = 0;
+        let schema = SCHEMA.split(';').filter(|sql| is_new && !sql.trim().is_empty()).map(str::to_owned);
+        let mut script: Vec<String> = schema.collect();
+        script.extend((0..10).map(|_| statement(&mut dice, &csv, &mut next)));
+        let point = Point {
+            fault: FAULTS[dice.below(FAULTS.len())],
+            at: 1 + dice.below(50),
+            cut: dice.below(1000),
+            loss: [Loss::None, Loss::Some, Loss::All][dice.below(3)],
+            before: if is_new { Files::new() } else { base.clone() },
+            made_by: if is_new { Vec::new() } else { vec![format!("{SCHEMA}{ROWS}")] },
+            script,
+        };
+        let fared = bench.fare(&point);
+        let whole = disk::after(&point.before, &fared.notes, Loss::None, &mut Dice::new(seed, number));
+        assert_eq!(whole, disk::read(&bench.path("db")), "the layer has missed something");
+        if fared.notes.iter().any(|note| note.what == b'!') {
+            *reached.entry(point.fault.0).or_insert(0) += 1;
+        }
+        let mut judged = point.judge(&fared, &mut dice, &bench.path("again"));
+        if judged.is_ok()
+            && let Some(sql) = point.acknowledged_in_vain(&fared.notes)
+        {
+            judged = Err(("VAIN", sql));
+        }
+        let outcome = match judged {
+            Ok(()) => "right",
+            Err((outcome, what)) => {
+                let Point { fault, at, loss, .. } = &point;
+                println!(
+                    "{outcome} at point {number}, seed {seed}: {fault:?} at {at}, {loss:?} lost: {what}"
+                );
+                outcome
+            }
+        };
+        *counts.entry(outcome).or_insert(0) += 1;
+    }
+    println!("{points} points, seed {seed}: {counts:?}; reached: {reached:?}");
+    assert_eq!(counts.get("right").copied(), Some(points), "{counts:?}");
+    assert!(points < 30 || reached.len() > 3, "hardly a fault was reached: {reached:?}");
+}

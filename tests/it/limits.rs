@@ -1,0 +1,80 @@
+//! Long statements end when they are told to.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rowkeydb::{Database, Kind};
+
+/// Rows of `t`: more than a walk looks at before it lets go, of every bucket.
+const ROWS: i64 = 150_000;
+
+/// Three buckets, and a column behind the one that orders them.
+fn bucketed() -> Database {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT, a INT, b INT, PRIMARY KEY (id % 3, a, b, id))").unwrap();
+    let rows = format!(
+        "INSERT INTO t SELECT value, value / 100, value * 7919 % 1000 FROM generate_series(0, {})",
+        ROWS - 1
+    );
+    db.execute(&rows).unwrap();
+    db
+}
+
+#[test]
+fn a_merged_walk_that_passes_over_many_entries_loses_none_and_can_be_stopped() {
+    let db = bucketed();
+    let ids = |sql: &str| -> Vec<i64> {
+        db.query(sql).unwrap().map(|row| row.unwrap().get::<i64>("id").unwrap()).collect()
+    };
+    let plan: Vec<String> = db
+        .query("EXPLAIN SELECT id FROM t WHERE b = 77 ORDER BY a, b, id")
+        .unwrap()
+        .map(|row| row.unwrap().get("plan").unwrap())
+        .collect();
+    assert!(plan[0].starts_with("SkipScan t"), "{plan:?}");
+    for b in [77, 1000] {
+        let mut expected: Vec<i64> = (0..ROWS).filter(|id| id * 7919 % 1000 == b).collect();
+        assert_eq!(ids(&format!("SELECT id FROM t WHERE b = {b} ORDER BY a, b, id")), expected);
+        expected.reverse();
+        assert_eq!(
+            ids(&format!("SELECT id FROM t WHERE b = {b} ORDER BY a DESC, b DESC, id DESC")),
+            expected
+        );
+    }
+    let mut session = db.session();
+    let cancel = session.cancel_handle();
+    let sql = "SELECT id FROM t WHERE b = 1000 ORDER BY a, b, id";
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // A request is for the statement that runs, and may come between two.
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                thread::sleep(Duration::from_millis(2));
+                cancel.cancel();
+            }
+        });
+        let run =
+            |_| session.query(sql, &[]).and_then(|rows| rows.collect::<rowkeydb::Result<Vec<_>>>()).err();
+        let error = (0..1000).find_map(run);
+        is_over.store(true, Ordering::SeqCst);
+        assert_eq!(error.expect("one of them was cancelled").kind(), Kind::Cancelled);
+    });
+}
+
+#[test]
+fn a_statement_that_needs_more_memory_than_it_may_take_says_what_it_reads() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, note TEXT)").unwrap();
+    db.execute("INSERT INTO t SELECT value, repeat('x', 50) || value FROM generate_series(1, 20000)")
+        .unwrap();
+    let mut session = db.session();
+    session.execute("SET memory_limit = '256KB'", &[]).unwrap();
+    let sql = "SELECT count(DISTINCT note) AS n FROM t";
+    let error =
+        session.query(sql, &[]).and_then(|rows| rows.collect::<rowkeydb::Result<Vec<_>>>()).unwrap_err();
+    assert_eq!((error.kind(), error.sqlstate()), (Kind::Unavailable, "53200"));
+    assert!(error.reason().unwrap().contains("it reads FullScan t "), "{error}");
+    session.execute("RESET memory_limit", &[]).unwrap();
+    assert_eq!(session.query(sql, &[]).unwrap().count(), 1);
+}
