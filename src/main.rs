@@ -289,7 +289,16 @@ fn open_existing(path: &Path) -> Result<Database> {
         return Err(Error::invalid(format!("there is no database in {}", path.display()))
             .hint("give the folder of one"));
     }
-    Database::open(path)
+    open_showing(path, None)
+}
+
+/// Opens a database, showing how far it is with what was under way when it was left.
+fn open_showing(path: &Path, engine: Option<Engine>) -> Result<Database> {
+    let progress = ProgressLine::default();
+    let options = engine::Options { engine, ..Default::default() };
+    let db = Database::open_watched(path, options, progress.observer());
+    progress.clear();
+    db
 }
 
 /// What the shell calls the database.
@@ -307,7 +316,7 @@ fn prompt(console: &mut Console, name: &str) -> Result<()> {
 
 fn open(db: Option<PathBuf>, engine: Option<Engine>) -> Result<Database> {
     match (db, engine) {
-        (Some(db), engine) => Database::open_with(db, engine::Options { engine, ..Default::default() }),
+        (Some(db), engine) => open_showing(&db, engine),
         (None, None) => Database::in_memory(),
         (None, Some(_)) => Err(Error::invalid("--engine says what keeps a database on the disk")
             .why("without a folder the database is in memory")

@@ -98,10 +98,10 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
 
 /// Goes on with whatever was being built when the database was left. An index that cannot be finished, because
 /// the disk is full, perhaps, stays as it is: no query reads it, and REPAIR INDEX says why.
-pub fn resume(db: &Database) {
+pub fn resume(db: &Database, watch: &Watch) {
     let building: Vec<IndexId> = db.catalog().building().collect();
     for id in building {
-        let _ = build(db, id, &Watch::default());
+        let _ = build(db, id, watch);
     }
 }
 

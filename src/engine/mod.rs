@@ -102,20 +102,31 @@ impl Database {
 
     /// Opens the database in the directory `path` with options.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Database> {
+        Database::open_watched(path, options, Arc::new(|_| {}))
+    }
+
+    /// [`Database::open_with`], which may take long where an index was being built, or a table was being re-keyed,
+    /// when the database was left: that comes to its end first, and tells `on_progress` how far it is.
+    pub fn open_watched(
+        path: impl AsRef<Path>,
+        options: Options,
+        on_progress: OnProgress,
+    ) -> Result<Database> {
         let path = path.as_ref();
         let (store, engine) = store::open(path, options.engine, options.durability)?;
-        Database::over(store, Some((path.to_owned(), engine)))
+        let watch = Watch { on_progress: Some(on_progress), ..Watch::default() };
+        Database::over(store, Some((path.to_owned(), engine)), &watch)
     }
 
     /// A new database in memory, gone with its last clone.
     pub fn in_memory() -> Result<Database> {
-        Database::over(Box::new(MemoryStore::new()), None)
+        Database::over(Box::new(MemoryStore::new()), None, &Watch::default())
     }
 
     /// A database over any store, for tests.
     #[doc(hidden)]
     pub fn over_store(store: Box<dyn Store>) -> Result<Database> {
-        Database::over(store, None)
+        Database::over(store, None, &Watch::default())
     }
 
     /// What was written to its store, a line each, for tests. Errors: bytes that are none of ours.
@@ -125,7 +136,7 @@ impl Database {
         mutations.iter().map(|mutation| show_mutation(&tables, mutation)).collect()
     }
 
-    fn over(store: Box<dyn Store>, kept: Option<(PathBuf, Engine)>) -> Result<Database> {
+    fn over(store: Box<dyn Store>, kept: Option<(PathBuf, Engine)>, watch: &Watch) -> Result<Database> {
         let catalog = Catalog::load(&*store.snapshot()?.reader()?)?;
         let (path, engine) = kept.unzip();
         let db = Database(Arc::new(Shared {
@@ -140,8 +151,8 @@ impl Database {
             path,
             engine,
         }));
-        build::resume(&db);
-        rekey::resume(&db);
+        build::resume(&db, watch);
+        rekey::resume(&db, watch);
         Ok(db)
     }
 

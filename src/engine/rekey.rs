@@ -178,10 +178,10 @@ pub fn cancel(db: &Database, name: &Ident) -> Result<()> {
 
 /// Goes on with what was under way when the database was left. Rows that the new layout cannot hold end it, and
 /// REKEY will name them; what the disk refuses stays for REKEY to go on with.
-pub fn resume(db: &Database) {
+pub fn resume(db: &Database, watch: &Watch) {
     let under_way: Vec<IndexId> = db.catalog().rekeyed().collect();
     for id in under_way {
-        match run(db, id, &Watch::default()) {
+        match run(db, id, watch) {
             Err(e) if e.kind() == Kind::Invalid => drop(undo(db, id)),
             Ok(_) | Err(_) => {}
         }

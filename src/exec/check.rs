@@ -87,6 +87,9 @@ impl Digest {
 /// What is done with a checker, a key and its value.
 type Visit<'v, C> = dyn FnMut(&mut C, &[u8], &[u8]) -> Result<()> + 'v;
 
+/// What is done with a checker, a row and its rowkey.
+type VisitRow<'v, C> = dyn FnMut(&mut C, &[Value], &[u8]) -> Result<()> + 'v;
+
 /// A check under way.
 pub struct Checker<'a> {
     reader: &'a dyn Reader,
@@ -206,11 +209,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Shows every row with its key, and finds those that cannot be read.
-    fn rows(
-        &mut self,
-        table: &TableDef,
-        visit: &mut dyn FnMut(&mut Self, &[Value], &[u8]) -> Result<()>,
-    ) -> Result<()> {
+    fn rows(&mut self, table: &TableDef, visit: &mut VisitRow<'_, Self>) -> Result<()> {
         self.walk(table, None, table.rows(), &mut |check, key, value| {
             check.report.rows += 1;
             match stored::values_of(check.reader, table, key, value) {
@@ -286,10 +285,10 @@ impl<'a> Checker<'a> {
     fn entries(&mut self, table: &TableDef, index: &IndexDef) -> Result<()> {
         self.walk(table, Some(index), index.keyspace, &mut |check, key, value| {
             check.report.entries += 1;
-            let index_key = shown_key(index, key);
             let parts = match open_entry(index, key, value) {
                 Ok(parts) => parts,
                 Err(e) => {
+                    let index_key = shown_key(index, key);
                     // Unless the row that should have the entry has said it.
                     let said_before =
                         |p: &Problem| p.problem == "bad_index_encoding" && p.index_key == index_key;
@@ -312,7 +311,7 @@ impl<'a> Checker<'a> {
                 Ok(expected) => expected,
             };
             if expected.is_none_or(|entry| entry.key[..] != *key) {
-                let pointer = table.key.show(parts.pointer);
+                let (index_key, pointer) = (shown_key(index, key), table.key.show(parts.pointer));
                 let said_before = |p: &Problem| p.index_key == index_key && p.index_value == pointer;
                 if check.report.problems.iter().any(|p| p.index == index.name && said_before(p)) {
                     return Ok(());
