@@ -87,6 +87,9 @@ impl Digest {
 /// What is done with a checker, a key and its value.
 type Visit<'v, C> = dyn FnMut(&mut C, &[u8], &[u8]) -> Result<()> + 'v;
 
+/// What is done with a checker, a row and its key.
+type VisitRow<'v, C> = dyn FnMut(&mut C, &[Value], &[u8]) -> Result<()> + 'v;
+
 /// A check under way.
 pub struct Checker<'a> {
     reader: &'a dyn Reader,
@@ -206,11 +209,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Shows every row with its key, and finds those that cannot be read.
-    fn rows(
-        &mut self,
-        table: &TableDef,
-        visit: &mut dyn FnMut(&mut Self, &[Value], &[u8]) -> Result<()>,
-    ) -> Result<()> {
+    fn rows(&mut self, table: &TableDef, visit: &mut VisitRow<'_, Self>) -> Result<()> {
         self.walk(table, None, table.rows(), &mut |check, key, value| {
             check.report.rows += 1;
             match stored::values_of(check.reader, table, key, value) {

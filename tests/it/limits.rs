@@ -74,7 +74,7 @@ fn a_statement_that_needs_more_memory_than_it_may_take_says_what_it_reads() {
     let error =
         session.query(sql, &[]).and_then(|rows| rows.collect::<rowkeydb::Result<Vec<_>>>()).unwrap_err();
     assert_eq!((error.kind(), error.sqlstate()), (Kind::Unavailable, "53200"));
-    assert!(error.reason().unwrap().contains("it reads FullScan t "), "{error}");
+    assert!(error.reason().unwrap().contains("the plan is FullScan t "), "{error}");
     session.execute("RESET memory_limit", &[]).unwrap();
     assert_eq!(session.query(sql, &[]).unwrap().count(), 1);
 }
