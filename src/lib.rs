@@ -48,6 +48,6 @@ pub mod architecture {}
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-pub use engine::{Database, Options, Outcome, Row, Rows, Session};
+pub use engine::{Database, Engine, Options, Outcome, Row, Rows, Session};
 pub use error::{Error, Kind, Result};
 pub use value::Value;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use rowkeydb::demo;
 use rowkeydb::design;
-use rowkeydb::engine::{self, Database};
+use rowkeydb::engine::{self, Database, Engine};
 use rowkeydb::error::{Error, Result};
 use rowkeydb::shell::script::{self, Input, Source};
 use rowkeydb::shell::{self, Console, Format, Halt, ProgressLine, Settings, Step, Variables};
@@ -49,6 +49,9 @@ struct Options {
     /// Folder of the database
     #[arg(long = "db", value_name = "DB")]
     db_option: Option<PathBuf>,
+    /// What keeps a new database: lmdb (quickest to read) or lsm (quickest to write)
+    #[arg(long, value_name = "ENGINE", value_parser = engine_named)]
+    engine: Option<Engine>,
     /// Run these statements, then stop
     #[arg(short = 'c', long = "command", value_name = "SQL")]
     sql: Vec<String>,
@@ -88,6 +91,9 @@ enum Command {
         backup: PathBuf,
         /// Folder of the new database, which must not exist yet
         db: PathBuf,
+        /// What keeps the new database: lmdb or lsm [default: what keeps the backup]
+        #[arg(long, value_name = "ENGINE", value_parser = engine_named)]
+        engine: Option<Engine>,
     },
     /// Print the entries of a table, index, family or the catalog: key in hex, then decoded
     Keydump {
@@ -125,7 +131,14 @@ enum Command {
         orders: u64,
         /// Folder of the database, made if it is not there; without it: in memory
         db: Option<PathBuf>,
+        /// What keeps a new database: lmdb or lsm
+        #[arg(long, value_name = "ENGINE", value_parser = engine_named)]
+        engine: Option<Engine>,
     },
+}
+
+fn engine_named(name: &str) -> Result<Engine, String> {
+    name.parse().map_err(|_| format!("write {}", Engine::ALL.map(Engine::name).join(" or ")))
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {
@@ -140,10 +153,10 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Some(Command::Run { files, options }) => run(options.db_option.clone(), &options, &files),
         Some(Command::Dump { db }) => dump(&db),
-        Some(Command::Restore { backup, db }) => restore(&backup, &db),
+        Some(Command::Restore { backup, db, engine }) => restore(&backup, &db, engine),
         Some(Command::Keydump { db, keyspace, prefix, limit }) => keydump(&db, &keyspace, &prefix, limit),
         Some(Command::Heatmap { db, statement, setup, out }) => heatmap(db, &setup, &statement, &out),
-        Some(Command::Demo { orders, db }) => run_demo(db, orders),
+        Some(Command::Demo { orders, db, engine }) => run_demo(db, engine, orders),
         None => {
             let db = cli.db.or_else(|| cli.options.db_option.clone());
             if cli.options.sql.is_empty() && io::stdin().is_terminal() {
@@ -163,7 +176,7 @@ fn main() -> ExitCode {
 
 /// Runs `-c` statements, then files.
 fn run(db: Option<PathBuf>, options: &Options, files: &[String]) -> Result<ExitCode> {
-    let mut console = console(open(db)?, options)?;
+    let mut console = console(open(db, options.engine)?, options)?;
     let texts = options.sql.iter().map(|sql| (Source::Text(sql.clone()), Input::Sql));
     let files = files.iter().map(|file| (Source::named(file), options.input));
     let step = texts.chain(files).try_for_each(|(source, input)| script::run(&mut console, &source, input));
@@ -172,15 +185,15 @@ fn run(db: Option<PathBuf>, options: &Options, files: &[String]) -> Result<ExitC
 
 fn open_shell(db: Option<PathBuf>, options: &Options) -> Result<ExitCode> {
     let name = named(&db);
-    let mut console = console(open(db)?, options)?;
+    let mut console = console(open(db, options.engine)?, options)?;
     prompt(&mut console, &name)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_demo(db: Option<PathBuf>, orders: u64) -> Result<ExitCode> {
+fn run_demo(db: Option<PathBuf>, engine: Option<Engine>, orders: u64) -> Result<ExitCode> {
     let name = named(&db);
     let progress = ProgressLine::default();
-    let database = open(db)?;
+    let database = open(db, engine)?;
     let loaded = demo::run(&database, orders, progress.observer());
     progress.clear();
     println!("{}", loaded?);
@@ -205,8 +218,12 @@ fn is_broken_pipe(error: &Error) -> bool {
 }
 
 /// Copies a backup, which is a database, and checks it on the way.
-fn restore(backup: &Path, db: &Path) -> Result<ExitCode> {
-    let entries = open_existing(backup)?.backup(db)?;
+fn restore(backup: &Path, db: &Path, engine: Option<Engine>) -> Result<ExitCode> {
+    let backup = open_existing(backup)?;
+    let entries = match engine {
+        Some(engine) => backup.backup_into(db, engine)?,
+        None => backup.backup(db)?,
+    };
     println!("restored {entries} entries to {}", db.display());
     Ok(ExitCode::SUCCESS)
 }
@@ -272,13 +289,14 @@ fn open_existing(path: &Path) -> Result<Database> {
         return Err(Error::invalid(format!("there is no database in {}", path.display()))
             .hint("give the folder of one"));
     }
-    open_showing(path)
+    open_showing(path, None)
 }
 
 /// Opens a database, showing how far it is with what was under way when it was left.
-fn open_showing(path: &Path) -> Result<Database> {
+fn open_showing(path: &Path, engine: Option<Engine>) -> Result<Database> {
     let progress = ProgressLine::default();
-    let db = Database::open_watched(path, engine::Options::default(), progress.observer());
+    let options = engine::Options { engine, ..Default::default() };
+    let db = Database::open_watched(path, options, progress.observer());
     progress.clear();
     db
 }
@@ -296,8 +314,14 @@ fn prompt(console: &mut Console, name: &str) -> Result<()> {
     shell::repl(console, name)
 }
 
-fn open(db: Option<PathBuf>) -> Result<Database> {
-    db.map_or_else(Database::in_memory, |path| open_showing(&path))
+fn open(db: Option<PathBuf>, engine: Option<Engine>) -> Result<Database> {
+    match (db, engine) {
+        (Some(db), engine) => open_showing(&db, engine),
+        (None, None) => Database::in_memory(),
+        (None, Some(_)) => Err(Error::invalid("--engine says what keeps a database on the disk")
+            .why("without a folder the database is in memory")
+            .hint("name a folder")),
+    }
 }
 
 fn console(db: Database, options: &Options) -> Result<Console> {

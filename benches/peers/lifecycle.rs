@@ -46,7 +46,7 @@ fn bytes(market: &Market, race: &Race) {
     market.their_load(&theirs).expect("theirs loads");
     drop((ours, theirs));
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
-    let ours = size(&market.path("bytes", "").join("data.mdb"));
+    let ours = folder_size(&market.path("bytes", ""));
     let theirs: u64 = THEIR_FILES.iter().map(|suffix| size(&market.path("bytes", suffix))).sum();
     market.remove("bytes");
     let each = |bytes: u64| format!("{} bytes", bytes / market.orders as u64);
@@ -54,14 +54,34 @@ fn bytes(market: &Market, race: &Race) {
     race.line(what, &each(ours), &each(theirs), ours as f64 / theirs as f64);
 }
 
+/// Bytes of our files, those aside that hold nothing that lasts.
+fn folder_size(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+    entries
+        .filter(|entry| entry.file_name() != "lock.mdb")
+        .map(|entry| if entry.path().is_dir() { folder_size(&entry.path()) } else { size(&entry.path()) })
+        .sum()
+}
+
+fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let (from, to) = (entry?.path(), to);
+        let to = to.join(from.file_name().unwrap_or_default());
+        if from.is_dir() {
+            copy_folder(&from, &to)?;
+        } else {
+            fs::copy(from, to)?;
+        }
+    }
+    Ok(())
+}
+
 /// Copies the files of the open databases, as a kill would leave them, to `copy`.
 fn copy(market: &Market) {
     market.remove("copy");
-    fs::create_dir(market.path("copy", "")).expect("a directory");
-    for file in ["FORMAT", "data.mdb"] {
-        let (from, to) = (market.path("full", "").join(file), market.path("copy", "").join(file));
-        fs::copy(from, to).expect("our files");
-    }
+    copy_folder(&market.path("full", ""), &market.path("copy", "")).expect("our files");
     // Without the -shm file, which a kill of the machine leaves worthless, too.
     for suffix in &THEIR_FILES[..2] {
         let _ = fs::copy(market.path("full", suffix), market.path("copy", suffix));

@@ -1,7 +1,7 @@
 //! The same questions to RowkeyDB and to SQLite, over the same marketplace, in the same run.
 //!
 //! `cargo bench` asks all of them; `cargo bench -- point_get` only those of one section;
-//! `ORDERS=1000000 cargo bench` changes the size. Ours and theirs take turns, so that whatever else the
+//! `ORDERS=1000000 cargo bench` changes the size, `ENGINE=lsm cargo bench` the engine of ours. Ours and theirs take turns, so that whatever else the
 //! machine does hits both; every answer is compared.
 
 mod lifecycle;
@@ -35,7 +35,8 @@ fn main() {
     let default = if args.iter().any(|arg| arg == "--bench") { 100_000 } else { 1_000 };
     let orders = std::env::var("ORDERS").map_or(default, |n| n.parse().expect("ORDERS is a number"));
     let wanted: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let market = Market::new(orders);
+    let engine = std::env::var("ENGINE").ok().map(|name| name.parse().expect("ENGINE is lmdb or lsm"));
+    let market = Market::new(orders, engine);
     let race = Race::new(orders);
     for (name, section) in SECTIONS {
         if wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str())) {

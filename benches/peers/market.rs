@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use chrono::DateTime;
-use rowkeydb::{Database, Value};
+use rowkeydb::{Database, Engine, Options, Value};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
@@ -74,15 +74,16 @@ impl Order {
 pub struct Market {
     pub orders: usize,
     pub buyers: usize,
+    engine: Option<Engine>,
     directory: TempDir,
     full: OnceCell<(Database, Connection)>,
 }
 
 impl Market {
-    /// Of so many orders; writes them to a CSV file.
-    pub fn new(orders: usize) -> Market {
+    /// Of so many orders, ours kept by this engine; writes them to a CSV file.
+    pub fn new(orders: usize, engine: Option<Engine>) -> Market {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let market = Market { orders, buyers: orders / 20 + 1, directory, full: OnceCell::new() };
+        let market = Market { orders, buyers: orders / 20 + 1, engine, directory, full: OnceCell::new() };
         market.write_csv();
         market
     }
@@ -150,7 +151,8 @@ impl Market {
 
     /// A database of ours on disk, with the first `indexes` index tables.
     pub fn our_empty(&self, name: &str, indexes: usize) -> Database {
-        let db = Database::open(self.path(name, "")).expect("a new database");
+        let options = Options { engine: self.engine, ..Options::default() };
+        let db = Database::open_with(self.path(name, ""), options).expect("a new database");
         let table = "CREATE TABLE orders (order_id BIGINT, buyer BIGINT NOT NULL, seller BIGINT NOT NULL, \
                      order_time TIMESTAMP NOT NULL, status VARCHAR NOT NULL, amount DECIMAL(12, 2) NOT NULL, \
                      item VARCHAR, PRIMARY KEY (reverse(lpad(order_id, 12))))";

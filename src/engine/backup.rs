@@ -13,13 +13,13 @@ use crate::catalog::CATALOG_KEYSPACE;
 use crate::error::{Error, Result};
 use crate::exec::watch::Watch;
 use crate::key::KeyRange;
-use crate::store::{Direction, EmbeddedOptions, EmbeddedStore, Store};
+use crate::store::{self, Direction, Durability, Engine};
 
-/// Copies `db` into the directory `to`; gives the number of entries.
+/// Copies `db` into the directory `to`, kept by `engine`; gives the number of entries.
 ///
 /// Errors: `Invalid` if there is something already; `Unavailable` if the disk refuses; `Corrupt`, naming the
 /// entry, if the database is damaged. No backup is there then.
-pub fn backup(db: &Database, to: &Path, watch: &Watch) -> Result<u64> {
+pub fn backup(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -> Result<u64> {
     if to.exists() {
         return Err(Error::invalid(format!("{} exists already", to.display()))
             .why("a backup never writes over anything")
@@ -31,7 +31,7 @@ pub fn backup(db: &Database, to: &Path, watch: &Watch) -> Result<u64> {
             .why("it is left of a backup that was interrupted, or being made right now")
             .hint("remove it if nobody is at work on it"));
     }
-    let copied = copy(db, &unfinished, watch);
+    let copied = copy(db, &unfinished, engine, watch);
     let renamed = copied.and_then(|entries| {
         fs::rename(&unfinished, to).and_then(|()| sync_parent(to)).map_err(Error::from)?;
         Ok(entries)
@@ -43,10 +43,10 @@ pub fn backup(db: &Database, to: &Path, watch: &Watch) -> Result<u64> {
     renamed
 }
 
-fn copy(db: &Database, to: &Path, watch: &Watch) -> Result<u64> {
+fn copy(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -> Result<u64> {
     let (catalog, snapshot) = db.view()?;
     let reader = snapshot.reader()?;
-    let target = EmbeddedStore::open(to, EmbeddedOptions::default())?;
+    let (target, _) = store::open(to, engine, Durability::Sync)?;
     let mut writer = target.bulk()?;
     let tables = catalog.tables().flat_map(|table| table.keyspaces());
     let keyspaces: Vec<_> = std::iter::once(CATALOG_KEYSPACE).chain(tables).collect();

@@ -13,14 +13,14 @@ use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::Rule;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::exec::watch::Watch;
-use crate::key::{ColumnId, KeyLayout, LayoutError, PartSpec, Tail, Transform};
+use crate::key::{self, ColumnId, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
 use crate::schema::{
     Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, TableDef, Traffic, ViewDef,
 };
 use crate::sql::{
     AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
-    Statement, key_specs, name_of, rename_column, span_of_name,
+    Statement, key_specs, name_of, name_sql, rename_column, span_of_name,
 };
 use crate::value::Value;
 
@@ -202,7 +202,16 @@ fn layout(
 pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
     let warnings = layout.warnings(&|id| table.column_info(id)).into_iter();
     let code = |concern| Some(Rule::from(concern).code());
-    warnings.map(|w| Warning { code: code(w.concern), what: w.what, why: w.why, hint: w.hint }).collect()
+    // Key forms are made of columns, not of formulas.
+    let is_formula = |id: &ColumnId| table.column(*id).formula.is_some();
+    let hint = |w: &key::Warning| match layout.parts()[w.part].columns().iter().find(|id| is_formula(id)) {
+        Some(id) => {
+            let of = table.sources(*id).into_iter().map(|id| name_sql(table.column_name(id)));
+            format!("lead with another column, or with md5_bucket({}, 16)", of.collect::<Vec<_>>().join(", "))
+        }
+        None => w.hint.clone(),
+    };
+    warnings.map(|w| Warning { code: code(w.concern), hint: hint(&w), what: w.what, why: w.why }).collect()
 }
 
 /// A layout for an index of `table`. `formulas`: the hidden columns behind keys that are none of the forms.
@@ -550,10 +559,7 @@ fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
     } else if !table.checks.is_empty() {
         Some(format!("perhaps check \"{}\"", table.checks[0].name))
     } else {
-        let of = |used: ColumnId| {
-            let formula = table.column(used).formula.as_ref();
-            used == id || formula.is_some_and(|formula| formula.columns().contains(&id))
-        };
+        let of = |used: ColumnId| table.sources(used).contains(&id);
         let uses = |i: &&IndexDef| i.inputs().any(of) || i.include.contains(&id);
         table.indexes.iter().find(uses).map(|i| format!("index \"{}\"", i.name))
     };

@@ -40,14 +40,14 @@ pub use outcome::{Outcome, OutputColumn, RowStream, Warning};
 pub use session::Session;
 
 pub use crate::exec::watch::{CancelHandle, OnProgress, Progress};
-pub use crate::store::Durability;
+pub use crate::store::{Durability, Engine};
 
 use crate::catalog::Catalog;
 use crate::df::query::Planner;
 use crate::error::{Error, Result};
 use crate::exec::trace::show_mutation;
 use crate::exec::watch::Watch;
-use crate::store::{EmbeddedOptions, EmbeddedStore, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
+use crate::store::{self, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
 use moments::Held;
 use plans::Plans;
 use runtime::Runtime;
@@ -58,6 +58,9 @@ use turns::Turns;
 pub struct Options {
     /// When a commit counts as done.
     pub durability: Durability,
+    /// What keeps a new database on the disk; of one that is there, what it must be. `None`: whatever it is, and
+    /// the default for a new one.
+    pub engine: Option<Engine>,
 }
 
 /// An open database. Clones share it; the last one closes it.
@@ -76,6 +79,7 @@ struct Shared {
     rekeying: Mutex<()>,
     held: Held,
     path: Option<PathBuf>,
+    engine: Option<Engine>,
 }
 
 impl std::fmt::Debug for Database {
@@ -109,9 +113,9 @@ impl Database {
         on_progress: OnProgress,
     ) -> Result<Database> {
         let path = path.as_ref();
-        let store = EmbeddedStore::open(path, EmbeddedOptions { durability: options.durability })?;
+        let (store, engine) = store::open(path, options.engine, options.durability)?;
         let watch = Watch { on_progress: Some(on_progress), ..Watch::default() };
-        Database::over(Box::new(store), Some(path.to_owned()), &watch)
+        Database::over(store, Some((path.to_owned(), engine)), &watch)
     }
 
     /// A new database in memory, gone with its last clone.
@@ -132,8 +136,9 @@ impl Database {
         mutations.iter().map(|mutation| show_mutation(&tables, mutation)).collect()
     }
 
-    fn over(store: Box<dyn Store>, path: Option<PathBuf>, watch: &Watch) -> Result<Database> {
+    fn over(store: Box<dyn Store>, kept: Option<(PathBuf, Engine)>, watch: &Watch) -> Result<Database> {
         let catalog = Catalog::load(&*store.snapshot()?.reader()?)?;
+        let (path, engine) = kept.unzip();
         let db = Database(Arc::new(Shared {
             store,
             catalog: RwLock::new(Arc::new(catalog)),
@@ -144,24 +149,35 @@ impl Database {
             rekeying: Mutex::default(),
             held: Held::default(),
             path,
+            engine,
         }));
         build::resume(&db, watch);
         rekey::resume(&db, watch);
         Ok(db)
     }
 
-    /// Copies everything committed now into a new directory, which is then a database; gives the number of
-    /// entries. Readers and writers go on meanwhile.
+    /// Copies everything committed now into a new directory, which is then a database of the same engine; gives the
+    /// number of entries. Readers and writers go on meanwhile.
     ///
     /// Errors: there is something at `to` already; the disk refuses; `Corrupt`, naming the entry, when this
     /// database is damaged. Nothing is at `to` then.
     pub fn backup(&self, to: impl AsRef<Path>) -> Result<u64> {
-        backup::backup(self, to.as_ref(), &Watch::default())
+        backup::backup(self, to.as_ref(), self.engine(), &Watch::default())
+    }
+
+    /// As [`Database::backup`], into a database of the engine named.
+    pub fn backup_into(&self, to: impl AsRef<Path>, engine: Engine) -> Result<u64> {
+        backup::backup(self, to.as_ref(), Some(engine), &Watch::default())
     }
 
     /// Writes an SQL script that makes this database again: tables, rows, index tables and views of one moment.
     pub fn dump(&self, out: &mut dyn Write) -> Result<()> {
         dump::dump(self, out)
+    }
+
+    /// What keeps it on the disk; `None` in memory.
+    pub fn engine(&self) -> Option<Engine> {
+        self.0.engine
     }
 
     /// Where it lies; `None` in memory.

@@ -348,7 +348,7 @@ impl Session {
                 Ok(self.done(tag))
             }
             Statement::Backup { path } => {
-                let entries = backup::backup(&self.db, Path::new(path), &self.watch)?;
+                let entries = backup::backup(&self.db, Path::new(path), self.db.engine(), &self.watch)?;
                 Ok(Outcome { affected: Some(entries), ..self.done(tag) })
             }
             Statement::Repair { index, dry_run: true } => {

@@ -87,7 +87,7 @@ impl Digest {
 /// What is done with a checker, a key and its value.
 type Visit<'v, C> = dyn FnMut(&mut C, &[u8], &[u8]) -> Result<()> + 'v;
 
-/// What is done with a checker, a row and its key.
+/// What is done with a checker, a row and its rowkey.
 type VisitRow<'v, C> = dyn FnMut(&mut C, &[Value], &[u8]) -> Result<()> + 'v;
 
 /// A check under way.

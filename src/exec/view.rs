@@ -29,11 +29,11 @@ enum Slot {
 
 /// Which families and keys must be read, and where each column is found.
 pub struct Sources {
-    slots: Vec<Slot>,
+    slots: Box<[Slot]>,
     /// Families to read, ascending.
-    pub families: Vec<FamilyId>,
+    pub families: Box<[FamilyId]>,
     /// Columns to be computed.
-    formulas: Vec<ColumnId>,
+    formulas: Box<[ColumnId]>,
     decode_layout: bool,
     decode_pointer: bool,
 }
@@ -42,18 +42,21 @@ impl Sources {
     /// Where `fields` are found, which may be named twice: in the row, or in the entry of an index.
     pub fn new(table: &TableDef, entry: Option<&IndexDef>, fields: &[Field]) -> Sources {
         let mut sources = Sources {
-            slots: vec![Slot::Packed; table.columns.len()],
-            families: Vec::new(),
-            formulas: Vec::new(),
+            slots: vec![Slot::Packed; table.columns.len()].into(),
+            families: Box::default(),
+            formulas: Box::default(),
             decode_layout: false,
             decode_pointer: false,
         };
+        let (mut families, mut formulas) = (Vec::new(), Vec::new());
         for field in fields {
             if let Field::Column(id) = field {
-                sources.add(table, entry, *id);
+                sources.add(table, entry, *id, (&mut families, &mut formulas));
             }
         }
-        sources.families.sort_unstable();
+        families.sort_unstable();
+        sources.families = families.into();
+        sources.formulas = formulas.into();
         for (slot, column) in sources.slots.iter_mut().zip(&table.columns) {
             if let Slot::Other(place) = slot {
                 let others = sources.families.iter().filter(|family| **family != FamilyId::DEFAULT);
@@ -63,7 +66,13 @@ impl Sources {
         sources
     }
 
-    fn add(&mut self, table: &TableDef, entry: Option<&IndexDef>, id: ColumnId) {
+    fn add(
+        &mut self,
+        table: &TableDef,
+        entry: Option<&IndexDef>,
+        id: ColumnId,
+        (families, formulas): (&mut Vec<FamilyId>, &mut Vec<ColumnId>),
+    ) {
         let slot = &mut self.slots[usize::from(id.0)];
         match entry {
             Some(index) if index.include.contains(&id) => {}
@@ -76,10 +85,12 @@ impl Sources {
                 self.decode_pointer = true;
             }
             _ if let Some(formula) = &table.column(id).formula => {
-                if !self.formulas.contains(&id) {
-                    *slot = Slot::Formula(self.formulas.len());
-                    self.formulas.push(id);
-                    formula.columns().into_iter().for_each(|input| self.add(table, entry, input));
+                if !formulas.contains(&id) {
+                    *slot = Slot::Formula(formulas.len());
+                    formulas.push(id);
+                    for input in formula.columns() {
+                        self.add(table, entry, input, (families, formulas));
+                    }
                 }
             }
             Some(_) => {}
@@ -88,8 +99,8 @@ impl Sources {
                 if family != FamilyId::DEFAULT {
                     *slot = Slot::Other(0);
                 }
-                if !self.families.contains(&family) {
-                    self.families.push(family);
+                if !families.contains(&family) {
+                    families.push(family);
                 }
             }
         }

@@ -190,6 +190,14 @@ impl TableDef {
         &self.column(id).name
     }
 
+    /// The stored columns behind a column: itself, or those that its formula computes it from.
+    pub fn sources(&self, id: ColumnId) -> Vec<ColumnId> {
+        match &self.column(id).formula {
+            Some(formula) => formula.columns().into_iter().collect(),
+            None => vec![id],
+        }
+    }
+
     /// What a key layout needs to know of a column.
     pub fn column_info(&self, id: ColumnId) -> ColumnInfo<'_> {
         self.column(id).info()

@@ -1,4 +1,4 @@
-//! One suite that every engine passes: memory, embedded, and a transaction's view over memory.
+//! One suite that every engine passes: memory, embedded, LSM, and a transaction's view over memory.
 //!
 //! Each test takes an empty store and speaks only the seam. What an engine promises beyond it (files,
 //! locks, damage) is tested next to the engine.
@@ -33,8 +33,13 @@ fn memory() -> Subject<MemoryStore> {
 /// Relaxed, for the suite makes thousands of commits and crashes no machine.
 fn embedded() -> Subject<EmbeddedStore> {
     let directory = tempfile::tempdir().unwrap();
-    let options = EmbeddedOptions { durability: Durability::Relaxed };
-    let store = EmbeddedStore::open(directory.path(), options).unwrap();
+    let store = EmbeddedStore::open(directory.path(), Durability::Relaxed).unwrap();
+    Subject { store, _directory: Some(directory) }
+}
+
+fn lsm() -> Subject<LsmStore> {
+    let directory = tempfile::tempdir().unwrap();
+    let store = LsmStore::open(directory.path(), Durability::Relaxed).unwrap();
     Subject { store, _directory: Some(directory) }
 }
 
@@ -86,6 +91,9 @@ conforms!(memory: get_put_delete_clear scans snapshots_are_stable batches_are_at
     random_operations bulk_writes dropped_bulk_leaves_nothing concurrent_commits_all_land
     impossible_keys versions_grow entry_counts);
 conforms!(embedded: get_put_delete_clear scans snapshots_are_stable batches_are_atomic reads_are_guarded
+    random_operations bulk_writes dropped_bulk_leaves_nothing concurrent_commits_all_land
+    impossible_keys versions_grow entry_counts);
+conforms!(lsm: get_put_delete_clear scans snapshots_are_stable batches_are_atomic reads_are_guarded
     random_operations bulk_writes dropped_bulk_leaves_nothing concurrent_commits_all_land
     impossible_keys versions_grow entry_counts);
 conforms!(overlay: get_put_delete_clear scans snapshots_are_stable batches_are_atomic random_operations);

@@ -1,7 +1,7 @@
 //! The embedded engine: one directory, LMDB inside.
 //!
-//! [`EmbeddedStore::open`] takes the directory ([`directory`]: format and lock), makes sure that the
-//! data file is whole ([`header`]) and maps it. A commit joins the [`queue`]; whoever leads it
+//! [`EmbeddedStore::open`] takes the directory ([`directory`](super::directory): format and lock), makes sure that the
+//! data file is whole ([`header`]) and maps it. A commit joins the [`queue`](super::queue); whoever leads it
 //! applies all that waits in one write transaction ([`writer`]) with one flush. When the disk fails it, nothing is
 //! written any more ([`trust`]). Reads go through [`snapshot`]: an LMDB read transaction, values lent
 //! straight out of the map once their checksum ([`seal`]) holds.
@@ -22,9 +22,7 @@
 //! 1 TiB at once, and half of that again and again where the system refuses. The file itself grows
 //! as it is written, by plain writes: a full disk is an error of the commit, never a fault on access.
 
-mod directory;
 mod header;
-mod queue;
 mod seal;
 mod snapshot;
 #[cfg(test)]
@@ -40,12 +38,15 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use heed::types::{Bytes, DecodeIgnore};
 use heed::{CommitOrAbort, CommitToken, Env, EnvFlags, EnvOpenOptions, MdbError, OnCommit, WithoutTls};
 
+use super::directory::Directory;
+use super::queue::CommitQueue;
 use super::recent::Recent;
 use super::rules::check_batch;
-use super::{Atomicity, BulkWriter, Capabilities, KEY_BYTES_MAX, KeyspaceId, Snapshot, Store, WriteBatch};
+use super::{
+    Atomicity, BulkWriter, Capabilities, Durability, Engine, KEY_BYTES_MAX, KeyspaceId, Snapshot, Store,
+    WriteBatch,
+};
 use crate::error::{Error, Kind, Result, sqlstate};
-use directory::Directory;
-use queue::CommitQueue;
 use snapshot::{EmbeddedSnapshot, View};
 use trust::Trust;
 use writer::{Bulk, Writer};
@@ -62,26 +63,6 @@ const SNAPSHOTS_MAX: u32 = 1024;
 
 /// Length of `lock.mdb`: a slot for each snapshot, and LMDB's header, which takes less than 1 KiB.
 const READERS_BYTES: u64 = 64 * SNAPSHOTS_MAX as u64 + 1024;
-
-/// What a commit has survived when it returns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// Everything: it is on the disk, and neither a crash of the process nor of the machine loses it.
-    #[default]
-    Sync,
-    /// A crash of the process, not one of the machine: the operating system writes it out when it
-    /// pleases, at the latest when the store closes. After a power failure the last commits may be
-    /// missing, and LMDB promises a whole database only if the file system writes in the order it was
-    /// asked to; otherwise the database may be damaged. For data that can be loaded again.
-    Relaxed,
-}
-
-/// How to open an [`EmbeddedStore`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct EmbeddedOptions {
-    /// When a commit counts as done.
-    pub durability: Durability,
-}
 
 /// A store in a directory, for one process at a time.
 pub struct EmbeddedStore {
@@ -113,13 +94,16 @@ impl EmbeddedStore {
     /// Opens the database in `path`, creating it (but not the directories above) if there is none.
     ///
     /// Errors: `Unavailable` when it is open elsewhere or the directory cannot be written; `Invalid`
-    /// when `path` is something else than a database; `Unsupported` when a newer program wrote it;
+    /// when `path` is something else than a database of this engine; `Unsupported` when a newer program wrote it;
     /// `Corrupt` when a file is missing, truncated or no LMDB file.
-    pub fn open(path: &Path, options: EmbeddedOptions) -> Result<Self> {
-        let directory = Directory::open(path)?;
+    pub fn open(path: &Path, durability: Durability) -> Result<Self> {
+        EmbeddedStore::over(Directory::open(path, Some(Engine::Lmdb))?, durability)
+    }
+
+    pub(super) fn over(directory: Directory, durability: Durability) -> Result<Self> {
         let existing = if directory.is_new() { 0 } else { header::check(&directory.data_file())? };
         directory.reserve_readers(READERS_BYTES)?;
-        let env = open_env(path, existing, options.durability)?;
+        let env = open_env(directory.path(), existing, durability)?;
         env.clear_stale_readers()?;
         let keyspaces = RwLock::new(Arc::new(open_keyspaces(&env)?));
         if directory.is_new() {
@@ -132,7 +116,7 @@ impl EmbeddedStore {
             idle: Mutex::default(),
             recent: Mutex::default(),
             trust: Trust::new(&directory).map_err(heed::Error::Io)?,
-            durability: options.durability,
+            durability,
             directory,
         };
         Ok(EmbeddedStore { shared: Arc::new(shared), queue: CommitQueue::default() })

@@ -11,17 +11,21 @@
 mod batch;
 #[cfg(test)]
 mod conformance;
+mod directory;
 mod embedded;
 mod failing;
+mod lsm;
 mod memory;
+mod queue;
 mod reads;
 mod recent;
 mod rules;
 mod traced;
 
 pub use batch::{KeyspaceId, Mutation, WriteBatch};
-pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore};
+pub use embedded::EmbeddedStore;
 pub use failing::{FailingStore, Fuse};
+pub use lsm::LsmStore;
 pub use memory::MemoryStore;
 pub use reads::{Reads, Recording};
 pub use rules::KEY_BYTES_MAX;
@@ -29,10 +33,83 @@ pub use traced::{Trace, TracedStore};
 
 pub(crate) use rules::bounds;
 
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::KeyRange;
+use directory::Directory;
+
+/// Who keeps a database on the disk. A database stays with the one that it was created with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// A B-tree in one mapped file: quickest to read.
+    #[default]
+    Lmdb,
+    /// A log and sorted tables that are merged behind it: quickest to write, and smaller.
+    Lsm,
+}
+
+impl Engine {
+    /// All there are.
+    pub const ALL: [Engine; 2] = [Engine::Lmdb, Engine::Lsm];
+
+    /// `lmdb` or `lsm`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Lmdb => "lmdb",
+            Engine::Lsm => "lsm",
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Engine {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Engine> {
+        Engine::ALL
+            .into_iter()
+            .find(|engine| engine.name() == name)
+            .ok_or_else(|| Error::invalid(format!("there is no engine \"{name}\"")).hint("name lmdb or lsm"))
+    }
+}
+
+/// What a commit has survived when it returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Everything: it is on the disk, and neither a crash of the process nor of the machine loses it.
+    #[default]
+    Sync,
+    /// A crash of the process, not one of the machine: the operating system writes it out when it
+    /// pleases, at the latest when the store closes. After a power failure the last commits may be
+    /// missing, and the database is whole only if the file system writes in the order it was
+    /// asked to; otherwise it may be damaged. For data that can be loaded again.
+    Relaxed,
+}
+
+/// Opens the database in `path`, creating it (but not the directories above) if there is none. `engine`: what a
+/// new one will be, [`Engine::default`] if it is not named, and one that is there must be. Gives its engine, too.
+///
+/// Errors: `Unavailable` when it is open elsewhere or the directory cannot be written; `Invalid` when `path` is something
+/// else than a database, or one of another engine; `Unsupported` when a newer program wrote it; `Corrupt` when its
+/// files are damaged.
+pub fn open(path: &Path, engine: Option<Engine>, durability: Durability) -> Result<(Box<dyn Store>, Engine)> {
+    let directory = Directory::open(path, engine)?;
+    let engine = directory.engine();
+    let store: Box<dyn Store> = match engine {
+        Engine::Lmdb => Box::new(EmbeddedStore::over(directory, durability)?),
+        Engine::Lsm => Box::new(LsmStore::over(directory, durability)?),
+    };
+    Ok((store, engine))
+}
 
 /// Way through a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rowkeydb::sql::Splitter;
-use rowkeydb::{Database, Kind, Row};
+use rowkeydb::{Database, Engine, Kind, Row};
+
+use crate::engines::over_each_store;
 
 fn rows(db: &Database, sql: &str) -> Vec<String> {
     let shown = |row: Row| format!("{row:?}");
@@ -22,8 +24,8 @@ fn assert_sound(db: &Database) {
 
 #[test]
 fn a_backup_has_everything_and_goes_on_where_it_was() {
-    let directory = tempfile::tempdir().unwrap();
-    for db in [Database::in_memory().unwrap(), Database::open(directory.path().join("db")).unwrap()] {
+    over_each_store(|db| {
+        let directory = tempfile::tempdir().unwrap();
         for sql in [
             "CREATE TABLE t (id BIGINT, day DATE, note TEXT, price DECIMAL(9, 2), raw BYTEA, n INT GENERATED ALWAYS AS IDENTITY,
              FAMILY f (note, raw) WITH (compression = 'lz4'), PRIMARY KEY (id % 4, reverse(lpad(id, 9))))",
@@ -36,11 +38,12 @@ fn a_backup_has_everything_and_goes_on_where_it_was() {
         ] {
             db.execute(sql).unwrap_or_else(|e| panic!("{}", e.render(sql)));
         }
-        let copy = directory.path().join(if db.path().is_some() { "of disk" } else { "of memory" });
+        let copy = directory.path().join("copy");
         assert!(db.backup(&copy).unwrap() > 700);
         let error = db.backup(&copy).unwrap_err();
         assert_eq!(error.kind(), Kind::Invalid, "{error}");
         let copied = Database::open(&copy).unwrap();
+        assert_eq!(copied.engine(), db.engine().or(Some(Engine::Lmdb)));
         for sql in [
             "SELECT rowkey, * FROM t ORDER BY id",
             "SELECT * FROM by_note",
@@ -57,43 +60,45 @@ fn a_backup_has_everything_and_goes_on_where_it_was() {
             assert_eq!(number(db, "SELECT n FROM t WHERE id = 1000"), 301);
             db.execute("CREATE TABLE another (k INT PRIMARY KEY)").unwrap();
         }
-    }
+    });
 }
 
 #[test]
 fn a_backup_is_of_one_moment() {
-    let directory = tempfile::tempdir().unwrap();
-    let db = Database::open(directory.path().join("db")).unwrap();
-    db.execute("CREATE TABLE a (id INT PRIMARY KEY, v INT)").unwrap();
-    db.execute("CREATE INDEX a_v ON a (v)").unwrap();
-    db.execute("INSERT INTO a SELECT value, 0 FROM generate_series(1, 50)").unwrap();
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::SeqCst) {
-                // Their sum is zero after each.
-                db.execute("UPDATE a SET v = v + CASE WHEN id % 2 = 0 THEN 1 ELSE -1 END").unwrap();
+    over_each_store(|db| {
+        let directory = tempfile::tempdir().unwrap();
+        db.execute("CREATE TABLE a (id INT PRIMARY KEY, v INT)").unwrap();
+        db.execute("CREATE INDEX a_v ON a (v)").unwrap();
+        db.execute("INSERT INTO a SELECT value, 0 FROM generate_series(1, 50)").unwrap();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    // Their sum is zero after each.
+                    db.execute("UPDATE a SET v = v + CASE WHEN id % 2 = 0 THEN 1 ELSE -1 END").unwrap();
+                }
+            });
+            for n in 0..5 {
+                let to = directory.path().join(format!("copy{n}"));
+                db.execute(&format!("BACKUP TO '{}'", to.display())).unwrap();
+                let copy = Database::open(&to).unwrap();
+                assert_eq!(number(&copy, "SELECT sum(v) AS n FROM a"), 0);
+                assert_sound(&copy);
             }
+            done.store(true, Ordering::SeqCst);
         });
-        for n in 0..5 {
-            let to = directory.path().join(format!("copy{n}"));
-            db.execute(&format!("BACKUP TO '{}'", to.display())).unwrap();
-            let copy = Database::open(&to).unwrap();
-            assert_eq!(number(&copy, "SELECT sum(v) AS n FROM a"), 0);
-            assert_sound(&copy);
-        }
-        done.store(true, Ordering::SeqCst);
     });
 }
 
 #[test]
 fn the_command_line_restores_a_backup_and_refuses_what_is_none() {
     let directory = tempfile::tempdir().unwrap();
-    let restore = |from: &str, to: &str| {
+    let restore = |from: &str, to: &str, more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rowkeydb"));
         command
             .arg("restore")
             .args([directory.path().join(from), directory.path().join(to)])
+            .args(more)
             .output()
             .unwrap()
     };
@@ -101,11 +106,15 @@ fn the_command_line_restores_a_backup_and_refuses_what_is_none() {
     db.execute("CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
     db.execute("INSERT INTO t VALUES (1), (2)").unwrap();
     db.backup(directory.path().join("backup")).unwrap();
-    assert!(restore("backup", "db").status.success());
-    let restored = Database::open(directory.path().join("db")).unwrap();
-    assert_eq!(number(&restored, "SELECT count(*) AS n FROM t"), 2);
+    assert!(restore("backup", "db", &[]).status.success());
+    assert!(restore("backup", "lsm", &["--engine", "lsm"]).status.success());
+    for (name, engine) in [("db", Engine::Lmdb), ("lsm", Engine::Lsm)] {
+        let restored = Database::open(directory.path().join(name)).unwrap();
+        assert_eq!(restored.engine(), Some(engine));
+        assert_eq!(number(&restored, "SELECT count(*) AS n FROM t"), 2);
+    }
     for (from, to) in [("nowhere", "new"), ("backup", "db")] {
-        let output = restore(from, to);
+        let output = restore(from, to, &[]);
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8(output.stderr).unwrap().contains("hint:"));
     }

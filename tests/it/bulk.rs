@@ -4,16 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use rowkeydb::{Database, Session};
 
+use crate::engines::over_each_store;
+
 const ROWS: i64 = 20_000;
 
 const TABLE: &str = "CREATE TABLE t (id BIGINT, buyer INTEGER NOT NULL, note TEXT, \
                      FAMILY n (note), PRIMARY KEY (reverse(lpad(id, 9))))";
-
-fn both_stores(test: impl Fn(Database)) {
-    test(Database::in_memory().unwrap());
-    let directory = tempfile::tempdir().unwrap();
-    test(Database::open(directory.path().join("db")).unwrap());
-}
 
 fn fill(db: &Database) {
     db.execute(TABLE).unwrap();
@@ -37,7 +33,7 @@ fn assert_index_follows(db: &Database) {
 
 #[test]
 fn a_table_can_be_inserted_into_itself() {
-    both_stores(|db| {
+    over_each_store(|db| {
         fill(&db);
         let again = "INSERT INTO t (note, id, buyer) SELECT note, id + 20000, buyer + 100 FROM t";
         assert_eq!(db.execute(again).unwrap(), ROWS as u64);
@@ -50,7 +46,7 @@ fn a_table_can_be_inserted_into_itself() {
 
 #[test]
 fn a_duplicate_at_the_end_leaves_nothing_behind() {
-    both_stores(|db| {
+    over_each_store(|db| {
         fill(&db);
         let sql = "INSERT INTO t SELECT CASE WHEN id = 20000 THEN 7 ELSE id + 20000 END, buyer, note FROM t";
         let error = db.execute(sql).unwrap_err();
@@ -64,7 +60,7 @@ fn a_duplicate_at_the_end_leaves_nothing_behind() {
 
 #[test]
 fn an_error_names_the_row_of_the_statement() {
-    both_stores(|db| {
+    over_each_store(|db| {
         db.execute(TABLE).unwrap();
         let sql = "INSERT INTO t SELECT value, nullif(value, 18000), NULL FROM generate_series(1, 20000) ORDER BY 1";
         let error = db.execute(sql).unwrap_err().to_string();
@@ -75,7 +71,7 @@ fn an_error_names_the_row_of_the_statement() {
 
 #[test]
 fn identities_go_on_where_they_were() {
-    both_stores(|db| {
+    over_each_store(|db| {
         db.execute("CREATE TABLE i (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v BIGINT)").unwrap();
         db.execute("INSERT INTO i (v) VALUES (-1)").unwrap();
         db.execute("INSERT INTO i (v) SELECT value FROM generate_series(1, 20000)").unwrap();
@@ -88,7 +84,7 @@ fn identities_go_on_where_they_were() {
 
 #[test]
 fn inside_a_transaction_it_can_be_rolled_back() {
-    both_stores(|db| {
+    over_each_store(|db| {
         fill(&db);
         let mut session: Session = db.begin().unwrap();
         session.execute("INSERT INTO t SELECT id + 20000, buyer, note FROM t", &[]).unwrap();

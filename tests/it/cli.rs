@@ -262,6 +262,20 @@ fn directories_that_are_no_database_of_ours() {
 }
 
 #[test]
+fn a_database_stays_with_its_engine() {
+    let cli = Cli::new();
+    cli.run(&["shop", "--engine", "lsm", "-c", ORDERS]);
+    cli.run(&["shop", "-c", "INSERT INTO orders VALUES (1, 1, NULL)"]);
+    let error = cli.error(&["shop", "--engine", "lmdb", "-c", "SELECT 1"]);
+    assert!(
+        error.contains("is kept by engine lsm, not lmdb\n  why: ") && error.contains("hint: "),
+        "{error}"
+    );
+    let error = cli.error(&["--engine", "lsm", "-c", "SELECT 1"]);
+    assert!(error.contains("hint: name a folder"), "{error}");
+}
+
+#[test]
 fn a_reader_that_has_seen_enough() {
     let cli = Cli::new();
     let mut child =

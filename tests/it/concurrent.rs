@@ -6,6 +6,8 @@ use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use rowkeydb::{Database, Kind, Session};
 
+use crate::engines::over_each_store;
+
 const THREADS: i64 = 8;
 const ROUNDS: i64 = 25;
 
@@ -21,8 +23,7 @@ fn problems(db: &Database, table: &str) -> Vec<String> {
 
 #[test]
 fn counters_are_atomic() {
-    let dir = tempfile::tempdir().unwrap();
-    for db in [Database::in_memory().unwrap(), Database::open(dir.path().join("db")).unwrap()] {
+    over_each_store(|db| {
         db.execute("CREATE TABLE t (id INT PRIMARY KEY, hits BIGINT)").unwrap();
         db.execute("CREATE INDEX by_hits ON t (hits DESC)").unwrap();
         db.execute("INSERT INTO t VALUES (1, 0), (2, 0)").unwrap();
@@ -39,7 +40,7 @@ fn counters_are_atomic() {
         });
         assert_eq!(number(&db, "SELECT sum(hits) AS n FROM t"), THREADS * ROUNDS);
         assert_eq!(problems(&db, "t"), [""; 0]);
-    }
+    });
 }
 
 /// Its queries come again and again, so their plans are kept, and must not read what others read.
@@ -125,26 +126,26 @@ fn a_unique_key_is_taken_once() {
 
 #[test]
 fn an_index_built_under_writes_misses_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let db = Database::open(dir.path().join("db")).unwrap();
-    db.execute("CREATE TABLE t (id INT, v INT, PRIMARY KEY (reverse(lpad(id, 6))))").unwrap();
-    db.execute("INSERT INTO t SELECT value, value FROM generate_series(1, 2000)").unwrap();
-    thread::scope(|scope| {
-        for n in 0..3 {
-            let db = db.clone();
-            scope.spawn(move || {
-                for i in 0..40 {
-                    let id = (i * 37 + n * 601) % 2000 + 1;
-                    db.execute(&format!("UPDATE t SET v = v + 10000 WHERE id = {id}")).unwrap();
-                    db.execute(&format!("UPSERT INTO t VALUES ({}, {i})", 3000 + n * 100 + i)).unwrap();
-                    db.execute(&format!("DELETE FROM t WHERE id = {}", (id + 5) % 2000 + 1)).unwrap();
-                }
-            });
-        }
-        db.execute("CREATE INDEX by_v ON t (v)").unwrap();
+    over_each_store(|db| {
+        db.execute("CREATE TABLE t (id INT, v INT, PRIMARY KEY (reverse(lpad(id, 6))))").unwrap();
+        db.execute("INSERT INTO t SELECT value, value FROM generate_series(1, 2000)").unwrap();
+        thread::scope(|scope| {
+            for n in 0..3 {
+                let db = db.clone();
+                scope.spawn(move || {
+                    for i in 0..40 {
+                        let id = (i * 37 + n * 601) % 2000 + 1;
+                        db.execute(&format!("UPDATE t SET v = v + 10000 WHERE id = {id}")).unwrap();
+                        db.execute(&format!("UPSERT INTO t VALUES ({}, {i})", 3000 + n * 100 + i)).unwrap();
+                        db.execute(&format!("DELETE FROM t WHERE id = {}", (id + 5) % 2000 + 1)).unwrap();
+                    }
+                });
+            }
+            db.execute("CREATE INDEX by_v ON t (v)").unwrap();
+        });
+        assert_eq!(problems(&db, "t"), [""; 0]);
+        assert_eq!(number(&db, "SELECT count(*) AS n FROM by_v"), number(&db, "SELECT count(*) AS n FROM t"));
     });
-    assert_eq!(problems(&db, "t"), [""; 0]);
-    assert_eq!(number(&db, "SELECT count(*) AS n FROM by_v"), number(&db, "SELECT count(*) AS n FROM t"));
 }
 
 #[test]
@@ -163,15 +164,15 @@ fn a_lost_race_in_a_transaction_is_a_conflict() {
 
 #[test]
 fn a_running_query_keeps_its_snapshot() {
-    let dir = tempfile::tempdir().unwrap();
-    let db = Database::open(dir.path().join("db")).unwrap();
-    db.execute("CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
-    db.execute("INSERT INTO t SELECT value FROM generate_series(1, 20000)").unwrap();
-    let mut rows = db.query("SELECT id FROM t").unwrap();
-    let first: i32 = rows.next().unwrap().unwrap().get("id").unwrap();
-    assert_eq!(first, 1);
-    db.execute("DROP TABLE t").unwrap();
-    assert_eq!(rows.count(), 19_999);
+    over_each_store(|db| {
+        db.execute("CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
+        db.execute("INSERT INTO t SELECT value FROM generate_series(1, 20000)").unwrap();
+        let mut rows = db.query("SELECT id FROM t").unwrap();
+        let first: i32 = rows.next().unwrap().unwrap().get("id").unwrap();
+        assert_eq!(first, 1);
+        db.execute("DROP TABLE t").unwrap();
+        assert_eq!(rows.count(), 19_999);
+    });
 }
 
 /// The one row of a query of numbers.
@@ -183,8 +184,7 @@ fn sums(session: &mut Session, sql: &str) -> Vec<i64> {
 
 #[test]
 fn several_threads_share_a_long_scan_and_give_every_row_once() {
-    let dir = tempfile::tempdir().unwrap();
-    for db in [Database::in_memory().unwrap(), Database::open(dir.path().join("db")).unwrap()] {
+    over_each_store(|db| {
         db.execute("CREATE TABLE t (id BIGINT, note TEXT, n BIGINT, PRIMARY KEY (lpad(id, 12)))").unwrap();
         db.execute("CREATE INDEX by_n ON t (n) INCLUDE (note)").unwrap();
         db.execute("INSERT INTO t SELECT value, 'x', value % 7 FROM generate_series(1, 20000)").unwrap();
@@ -203,5 +203,5 @@ fn several_threads_share_a_long_scan_and_give_every_row_once() {
         assert_eq!(sums(&mut old, whole), [15_001, 15_001, 187_527_501, 0, 8]);
         assert_eq!(sums(&mut old, "SELECT count(*) FROM t"), [20_001]);
         assert_eq!(number(&db, "SELECT count(*) AS n FROM t"), 10_000);
-    }
+    });
 }

@@ -12,9 +12,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use rowkeydb::store::{FailingStore, Fuse, MemoryStore};
-use rowkeydb::{Database, Row};
+use rowkeydb::{Database, Engine, Row};
 
 use crate::dice::{Dice, setting};
+use crate::engines;
 
 /// Every kind of index, two families, an identity.
 pub(crate) const SCHEMA: &str = "
@@ -285,6 +286,15 @@ pub(crate) fn statement(dice: &mut Dice, csv: &Path, next: &mut usize) -> String
 
 #[test]
 fn killed_at_any_moment_it_has_done_what_it_acknowledged_and_nothing_by_halves() {
+    killed_at_any_moment(Engine::Lmdb);
+}
+
+#[test]
+fn killed_at_any_moment_the_lsm_engine_has_too() {
+    killed_at_any_moment(Engine::Lsm);
+}
+
+fn killed_at_any_moment(engine: Engine) {
     let (kills, seed) = (setting("CRASH_KILLS", 6), setting("CRASH_SEED", 1));
     let directory = tempfile::tempdir().unwrap();
     let (path, csv) = (directory.path().join("shop"), directory.path().join("side.csv"));
@@ -293,7 +303,7 @@ fn killed_at_any_moment_it_has_done_what_it_acknowledged_and_nothing_by_halves()
     // The same statements over a database that nobody kills.
     let twin = Database::in_memory().unwrap();
     run(&twin, SCHEMA);
-    run(&Database::open(&path).unwrap(), SCHEMA);
+    run(&engines::open(&path, engine), SCHEMA);
     let (mut acknowledged, mut unacknowledged, mut next) = (0, 0, 0);
     for kill in 0..kills {
         let mut dice = Dice::new(seed, kill);
@@ -330,7 +340,7 @@ fn killed_at_any_moment_it_has_done_what_it_acknowledged_and_nothing_by_halves()
         }
     }
     println!(
-        "{kills} kills, {acknowledged} statements acknowledged, {unacknowledged} done but not yet; seed {seed}"
+        "{engine}: {kills} kills, {acknowledged} statements acknowledged, {unacknowledged} done but not yet; seed {seed}"
     );
 }
 
@@ -368,9 +378,9 @@ struct Shop {
 }
 
 impl Shop {
-    fn new(stream: u64) -> Shop {
+    fn new(engine: Engine, stream: u64) -> Shop {
         let directory = tempfile::tempdir().unwrap();
-        let db = Database::open(directory.path().join("db")).unwrap();
+        let db = engines::open(directory.path().join("db"), engine);
         db.execute("CREATE TABLE t (id INT, v INT, note TEXT, PRIMARY KEY (reverse(lpad(id, 6))))").unwrap();
         db.execute("INSERT INTO t SELECT value, value, 'note ' || value FROM generate_series(1, 10000)")
             .unwrap();
@@ -429,7 +439,11 @@ impl Shop {
 
 #[test]
 fn an_index_that_is_built_under_a_writer_survives_kills() {
-    let mut shop = Shop::new(1 << 20);
+    Engine::ALL.into_iter().for_each(built_under_a_writer);
+}
+
+fn built_under_a_writer(engine: Engine) {
+    let mut shop = Shop::new(engine, 1 << 20);
     for round in 0..4 {
         // The last one may come to its end.
         let kill_ms = if round < 3 { 400 } else { 0 };
@@ -449,7 +463,7 @@ fn an_index_that_is_built_under_a_writer_survives_kills() {
 
 #[test]
 fn a_table_that_is_rekeyed_under_a_writer_survives_kills() {
-    let mut shop = Shop::new(1 << 22);
+    let mut shop = Shop::new(Engine::Lmdb, 1 << 22);
     shop.open().execute("CREATE INDEX by_v ON t (v DESC) INCLUDE (note)").unwrap();
     let layouts = ["lpad(id, 6)", "md5_bucket(id, 4), id", "random(3), id", "reverse(lpad(id, 6))"];
     let mut switched = 0;

@@ -1,6 +1,6 @@
 //! Transactions are serializable: every outcome is one that some order of whole transactions gives.
 //!
-//! First the anomalies one by one, then many threads at once, over memory and over the embedded store. `ISOLATION_ROUNDS`
+//! First the anomalies one by one, then many threads at once, in memory and on each engine. `ISOLATION_ROUNDS`
 //! (default 8) sets how many transactions a thread makes, `ISOLATION_SEED` what they do.
 
 use std::collections::{BTreeMap, HashMap};
@@ -12,14 +12,13 @@ use std::time::Duration;
 use rowkeydb::{Database, Kind, Result, Session};
 
 use crate::dice::{Dice, setting};
+use crate::engines;
 
 const THREADS: u64 = 8;
 
 /// Runs `test` over an empty database of each store.
 fn over_each_store(test: impl Fn(&Database)) {
-    let directory = tempfile::tempdir().unwrap();
-    test(&Database::in_memory().unwrap());
-    test(&Database::open(directory.path().join("db")).unwrap());
+    engines::over_each_store(|db| test(&db));
 }
 
 fn run(db: &Database, script: &str) {

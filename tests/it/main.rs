@@ -9,6 +9,7 @@ mod concurrent;
 mod crash;
 mod damage;
 mod dice;
+mod engines;
 mod examples;
 mod faults;
 mod formulas;

@@ -1,6 +1,6 @@
 //! `tests/sql/*.slt`: answers, the same from every store and with every index.
 //!
-//! Each file runs in memory and on disk, and each of these three times: without index tables, with them
+//! Each file runs in memory and on each engine, and each of these three times: without index tables, with them
 //! created where the file creates them, and with them built where it says `# the data is in`. To that end
 //! the runner moves every `CREATE INDEX`, except the UNIQUE ones, whose rules are part of the answers.
 //! What asks an index table by its name stands behind `onlyif indexed`.
@@ -10,9 +10,11 @@
 use std::path::{Path, PathBuf};
 
 use rowkeydb::row::write_text_cell;
-use rowkeydb::{Database, Error, Session};
+use rowkeydb::{Database, Engine, Error, Session};
 use sqllogictest::runner::strict_column_validator;
 use sqllogictest::{DBOutput, DefaultColumnType, MakeConnection, Record, Runner, StatementExpect};
+
+use crate::engines;
 
 /// When index tables are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,8 +162,10 @@ fn answers(name: &str) {
     }
     for indexes in [Indexes::Never, Indexes::First, Indexes::Later] {
         run(&Database::in_memory().unwrap(), &file, indexes);
-        let directory = tempfile::tempdir().unwrap();
-        run(&Database::open(directory.path().join("db")).unwrap(), &file, indexes);
+        for engine in Engine::ALL {
+            let directory = tempfile::tempdir().unwrap();
+            run(&engines::open(directory.path().join("db"), engine), &file, indexes);
+        }
     }
 }
 

@@ -51,7 +51,8 @@ fn hotspot(s: &Subject<'_>) -> Vec<Finding> {
     let sql = name_sql(name);
     let is_number = s.table.column(*column).ty.is_integer();
     let width = facts.map_or(0, |facts| facts.chars_max) + 2;
-    let bucket = format!("md5_bucket({sql}, {BUCKETS})");
+    let of = s.table.sources(*column).into_iter().map(|id| name_sql(s.table.column_name(id)));
+    let bucket = format!("md5_bucket({}, {BUCKETS})", of.collect::<Vec<_>>().join(", "));
     let same = format!("{}{}", part.sql(), if part.is_descending() { " DESC" } else { "" });
     let better = match is_number && s.index.is_none() && layout.parts().len() == 1 && facts.is_some() {
         true => format!("reverse(lpad({sql}, {width}))"),

@@ -30,7 +30,7 @@ impl Place {
     }
 
     fn open(&self) -> Result<EmbeddedStore> {
-        EmbeddedStore::open(&self.path(), EmbeddedOptions::default())
+        EmbeddedStore::open(&self.path(), Durability::Sync)
     }
 
     fn refusal(&self) -> Error {
@@ -60,7 +60,7 @@ fn fill(store: &EmbeddedStore, keyspace: KeyspaceId, entries: u32) {
 fn reopening_keeps_everything() {
     for durability in [Durability::Sync, Durability::Relaxed] {
         let place = Place::new();
-        let store = EmbeddedStore::open(&place.path(), EmbeddedOptions { durability }).unwrap();
+        let store = EmbeddedStore::open(&place.path(), durability).unwrap();
         put(&store, A, "a", b"1");
         fill(&store, B, 1000);
         let version = store.snapshot().unwrap().version();
@@ -134,7 +134,7 @@ fn what_is_no_database_is_refused_and_left_alone() {
 #[test]
 fn a_missing_parent_directory_is_named() {
     let place = Place::new();
-    let error = EmbeddedStore::open(&place.file("below"), EmbeddedOptions::default()).err().unwrap();
+    let error = EmbeddedStore::open(&place.file("below"), Durability::Sync).err().unwrap();
     assert_eq!((error.kind(), error.sqlstate()), (Kind::Unavailable, sqlstate::IO));
     assert!(error.fix().is_some_and(|hint| hint.starts_with("create that directory")), "{error}");
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use heed::MdbError;
 
-use super::directory::Directory;
+use crate::store::directory::Directory;
 
 /// What is believed of the data file.
 pub(super) struct Trust {

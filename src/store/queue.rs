@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::mem;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::WriteBatch;
 use crate::error::{Error, Result};
-use crate::store::WriteBatch;
 
 /// Batches on their way in, results on their way out.
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! The directory of a database: is it one, can we read it, and is nobody else in it.
+//! The directory of a database: is it one, of which engine, can we read it, and is nobody else in it.
 //!
 //! Creation writes `FORMAT.tmp` first and renames it to `FORMAT` last, so that a crash in between
 //! leaves a directory that is recognised as unfinished and started over.
@@ -7,17 +7,20 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use super::Engine;
 use crate::error::{Error, Kind, Result, sqlstate};
 
 /// Version of the on-disk format that this program writes and reads. 1 had other checksums.
 const FORMAT: u32 = 2;
 
+/// What `FORMAT` says: this, the version, and the engine's name unless it is LMDB.
 const FORMAT_PREFIX: &str = "rowkeydb format ";
 const FORMAT_FILE: &str = "FORMAT";
 const UNFINISHED_FILE: &str = "FORMAT.tmp";
 const LOCK_FILE: &str = "LOCK";
 const DATA_FILE: &str = "data.mdb";
 const READERS_FILE: &str = "lock.mdb";
+const LSM_FOLDER: &str = "lsm";
 const SCRATCH_FILE: &str = "SCRATCH";
 
 /// Length of a file that is written to see whether there is room.
@@ -26,6 +29,7 @@ const SCRATCH_BYTES: usize = 1 << 16;
 /// A database directory that is ours until dropped.
 pub(super) struct Directory {
     path: PathBuf,
+    engine: Engine,
     is_new: bool,
     _lock: File,
 }
@@ -40,22 +44,30 @@ enum Content {
 
 impl Directory {
     /// Takes `path`, creating the directory (but none above it) if it is missing. A new one still
-    /// needs its data file and then [`Directory::finish`].
+    /// needs its data and then [`Directory::finish`]. `engine`: what a new one will be, and one that is there must be.
     ///
-    /// Errors: as [`EmbeddedStore::open`](super::EmbeddedStore::open).
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    /// Errors: as [`store::open`](super::open).
+    pub(super) fn open(path: &Path, engine: Option<Engine>) -> Result<Self> {
         create(path)?;
         // Looked at before the lock too, so that no LOCK is left in a directory that is not ours.
         inspect(path)?;
         let lock = take_lock(path)?;
         let content = inspect(path)?;
-        match content {
-            Content::Database => check_format(path)?,
-            Content::Unfinished => discard_unfinished(path).map_err(|e| unusable(path, e))?,
-            Content::Nothing => {}
+        let found = match content {
+            Content::Database => Some(check_format(path)?),
+            Content::Unfinished => {
+                discard_unfinished(path).map_err(|e| unusable(path, e))?;
+                None
+            }
+            Content::Nothing => None,
+        };
+        if let (Some(found), Some(wanted)) = (found, engine.filter(|wanted| Some(*wanted) != found)) {
+            return Err(Error::invalid(format!("database {} is kept by engine {found}, not {wanted}", path.display()))
+                .why("a database stays with the engine that it was created with")
+                .hint(format!("open it without naming one; BACKUP TO, then rowkeydb restore --engine {wanted}, makes a copy kept by the other")));
         }
-        let directory =
-            Directory { path: path.to_owned(), is_new: content != Content::Database, _lock: lock };
+        let engine = found.or(engine).unwrap_or_default();
+        let directory = Directory { path: path.to_owned(), engine, is_new: found.is_none(), _lock: lock };
         if directory.is_new {
             directory.begin().map_err(|e| unusable(path, e))?;
         }
@@ -65,6 +77,21 @@ impl Directory {
     /// Has no data yet.
     pub(super) fn is_new(&self) -> bool {
         self.is_new
+    }
+
+    /// Who keeps its data.
+    pub(super) fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// Where it lies.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The LSM engine's folder.
+    pub(super) fn lsm_folder(&self) -> PathBuf {
+        self.path.join(LSM_FOLDER)
     }
 
     /// LMDB's file.
@@ -101,7 +128,10 @@ impl Directory {
 
     fn begin(&self) -> io::Result<()> {
         let mut file = File::create(self.path.join(UNFINISHED_FILE))?;
-        writeln!(file, "{FORMAT_PREFIX}{FORMAT}")?;
+        match self.engine {
+            Engine::Lmdb => writeln!(file, "{FORMAT_PREFIX}{FORMAT}")?,
+            engine => writeln!(file, "{FORMAT_PREFIX}{FORMAT} {engine}")?,
+        }
         file.sync_all()
     }
 }
@@ -130,7 +160,7 @@ fn inspect(path: &Path) -> Result<Content> {
     let unfinished = has(UNFINISHED_FILE);
     let ours = |name: &str| match name {
         LOCK_FILE | UNFINISHED_FILE => true,
-        DATA_FILE | READERS_FILE => unfinished,
+        DATA_FILE | READERS_FILE | LSM_FOLDER => unfinished,
         _ => false,
     };
     match names.iter().find(|name| !name.to_str().is_some_and(ours)) {
@@ -158,21 +188,23 @@ fn take_lock(path: &Path) -> Result<File> {
     }
 }
 
-fn check_format(path: &Path) -> Result<()> {
+fn check_format(path: &Path) -> Result<Engine> {
     let text = fs::read(path.join(FORMAT_FILE)).map_err(|e| unusable(path, e))?;
-    let version = std::str::from_utf8(&text).ok().and_then(|text| {
-        text.trim_end().strip_prefix(FORMAT_PREFIX).and_then(|version| version.parse::<u32>().ok())
+    let words = std::str::from_utf8(&text).ok().and_then(|text| text.trim_end().strip_prefix(FORMAT_PREFIX));
+    let (version, engine) = words.map_or((None, None), |words| {
+        let (version, engine) = words.split_once(' ').unwrap_or((words, Engine::Lmdb.name()));
+        (version.parse::<u32>().ok(), engine.parse::<Engine>().ok())
     });
-    match version {
-        Some(FORMAT) => Ok(()),
-        Some(other @ 1..) => Err(Error::unsupported(format!(
+    match (version, engine) {
+        (Some(FORMAT), Some(engine)) => Ok(engine),
+        (Some(other @ 1..), _) if other != FORMAT => Err(Error::unsupported(format!(
             "database {} has format {other}, this program reads format {FORMAT}",
             path.display()
         ))
         .why(if other > FORMAT { "a newer program wrote it" } else { "an older program wrote it" })
         .hint("open it with that program, or export its tables there and load them here")),
         _ => Err(Error::corrupt(format!("{} is damaged", path.join(FORMAT_FILE).display()))
-            .why(format!("it should read '{FORMAT_PREFIX}{FORMAT}'"))
+            .why(format!("it should read '{FORMAT_PREFIX}{FORMAT}', and the name of an engine perhaps"))
             .hint("restore the database from a backup")),
     }
 }
@@ -185,11 +217,14 @@ fn discard_unfinished(path: &Path) -> io::Result<()> {
             result => result?,
         }
     }
-    Ok(())
+    match fs::remove_dir_all(path.join(LSM_FOLDER)) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
 }
 
 /// Makes the names in `path`, and its own name above, survive a crash of the machine.
-fn sync_directory(path: &Path) -> io::Result<()> {
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(path)?.sync_all()?;
         let absolute = path.canonicalize()?;

@@ -1,0 +1,403 @@
+//! The write-optimised engine: a log of our own before an LSM tree ([`lsm_tree`]).
+//!
+//! A commit joins the [`queue`](super::queue); whoever leads it writes all that waits as one record of the [`log`], flushes
+//! once, and puts the entries into the tree's memtable. A memtable that is full becomes a table, and tables are merged,
+//! by the threads of [`upkeep`]. All keyspaces share one tree, each with a prefix of its own ([`slots`]). Reads go through
+//! [`snapshot`], loads through [`bulk`], which writes tables straight away.
+//!
+//! The tree keeps many versions of a key, by sequence number. Commits take their numbers from the counter that the tree
+//! takes its own from, one at a time under the writer lock; a snapshot sees what lies below a number.
+//!
+//! # Files
+//!
+//! | file | holds |
+//! |---|---|
+//! | `FORMAT` | `rowkeydb format 2 lsm`; written last, so a directory that has it is a whole database |
+//! | `LOCK` | empty; locked by the process that has the database open |
+//! | `lsm/log-N` | commits that may be missing from the tables, in segments ([`log`]) |
+//! | `lsm/acknowledged` | which segments count, and the last record that was acknowledged |
+//! | `lsm/tree` | the tables, blocks with a checksum each, and what the tree knows of them |
+//!
+//! # Opening
+//!
+//! The tables hold the slots as of some version, and everything before it. Records of later versions are
+//! applied again, in their order, to the same effect.
+
+mod bulk;
+mod log;
+mod mark;
+mod record;
+mod slots;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod upkeep;
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lsm_tree::{AbstractTree, AnyTree, Cache, Config, SequenceNumberCounter};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::directory::Directory;
+use super::queue::CommitQueue;
+use super::recent::{Recent, Recorder};
+use super::rules::check_batch;
+use super::{
+    Atomicity, BulkWriter, Capabilities, Durability, Engine, KEY_BYTES_MAX, Snapshot, Store, WriteBatch,
+};
+use crate::error::{Error, Kind, Result, sqlstate};
+use bulk::Bulk;
+use log::Log;
+use mark::Mark;
+use record::Step;
+use slots::{Dead, SLOTS_KEY, SlotId, Slots, tree_key};
+use snapshot::{LsmSnapshot, View, Views};
+use upkeep::{Threads, Upkeep};
+
+/// Size at which a memtable becomes a table, in bytes. An unclean end leaves a few of that to be read from the log.
+/// Tests want to see many tables.
+const MEMTABLE_BYTES: u64 = if cfg!(test) { 64 << 10 } else { 16 << 20 };
+
+/// Most of the log, in bytes, that a close leaves to the next open.
+const LEFT_BYTES: u64 = 1 << 20;
+
+/// Most memory for blocks of tables, in bytes.
+const CACHE_BYTES: u64 = 128 << 20;
+
+/// A store in a directory, for one process at a time.
+pub struct LsmStore {
+    threads: Threads,
+    shared: Arc<Shared>,
+    queue: CommitQueue,
+}
+
+/// What the store, its threads and its snapshots hold on to.
+struct Shared {
+    tree: AnyTree,
+    /// The next sequence number; the tree draws from it too.
+    numbers: SequenceNumberCounter,
+    views: Views,
+    /// The writer lock.
+    writer: Mutex<Writer>,
+    recent: Mutex<Recent>,
+    dead: Dead,
+    mark: Arc<Mark>,
+    upkeep: Upkeep,
+    _directory: Directory,
+}
+
+/// What only the one writer touches.
+struct Writer {
+    log: Log,
+    /// As they will be published.
+    slots: Slots,
+}
+
+impl LsmStore {
+    /// Opens the database in `path`, creating it (but not the directories above) if there is none.
+    ///
+    /// Errors: `Unavailable` when it is open elsewhere or the directory cannot be written; `Invalid`
+    /// when `path` is something else than a database of this engine; `Unsupported` when a newer program wrote it;
+    /// `Corrupt` when a file is missing or damaged, or something that was acknowledged is not there.
+    pub fn open(path: &Path, durability: Durability) -> Result<Self> {
+        LsmStore::over(Directory::open(path, Some(Engine::Lsm))?, durability)
+    }
+
+    pub(super) fn over(directory: Directory, durability: Durability) -> Result<Self> {
+        let folder = directory.lsm_folder();
+        if directory.is_new() {
+            fs::create_dir(&folder)?;
+        }
+        let numbers = SequenceNumberCounter::default();
+        // The tree moves its own idea of what is visible; ours is in `Views`.
+        let visible = SequenceNumberCounter::default();
+        let dead = Dead::default();
+        let config = Config::new(folder.join("tree"), numbers.clone(), visible)
+            .use_cache(Arc::new(Cache::with_capacity_bytes(CACHE_BYTES)))
+            .with_compaction_filter_factory(Some(Arc::new(dead.clone())));
+        if !directory.is_new() {
+            check_manifest(&folder.join("tree"))?;
+        }
+        let tree = config.open().map_err(explain)?;
+        let stored = tree.get(SLOTS_KEY, u64::MAX).map_err(explain)?;
+        let (mut slots, since) = match &stored {
+            Some(bytes) => Slots::decode(bytes).ok_or_else(|| damaged("tree", "its slots make no sense"))?,
+            None => (Slots::default(), 0),
+        };
+        let mut last = tree.get_highest_seqno().unwrap_or(0).max(since);
+        let log = if directory.is_new() {
+            Log::create(&folder, durability)?
+        } else {
+            Log::open(&folder, durability, |content| {
+                let (version, steps) =
+                    record::decode(content).ok_or_else(|| damaged("log", "a record makes no sense"))?;
+                if version > since {
+                    for step in &steps {
+                        // Slots that are lost here are dead in any case.
+                        apply(&tree, &mut slots, version, step);
+                    }
+                }
+                last = last.max(version);
+                Ok(())
+            })?
+        };
+        if directory.is_new() {
+            directory.finish()?;
+        }
+        dead.all_but(&slots);
+        numbers.fetch_max(last + 1);
+        let view = View { version: last, below: last + 1, slots: Arc::new(slots.clone()) };
+        let shared = Arc::new(Shared {
+            tree,
+            numbers,
+            views: Views::new(view),
+            mark: log.mark(),
+            writer: Mutex::new(Writer { log, slots }),
+            recent: Mutex::default(),
+            dead,
+            upkeep: Upkeep::default(),
+            _directory: directory,
+        });
+        Ok(LsmStore { threads: Threads::start(&shared)?, shared, queue: CommitQueue::default() })
+    }
+}
+
+impl Store for LsmStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { atomicity: Atomicity::Database, key_bytes_max: KEY_BYTES_MAX, durable: true }
+    }
+
+    fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
+        Ok(Arc::new(LsmSnapshot::new(&self.shared)))
+    }
+
+    fn commit(&self, batch: WriteBatch) -> Result<()> {
+        check_batch(&batch)?;
+        self.queue.submit(batch, |group| self.shared.apply_group(group))
+    }
+
+    fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
+        Ok(Box::new(Bulk::new(&self.shared)))
+    }
+}
+
+impl Drop for LsmStore {
+    /// What was acknowledged is on the disk already; this makes the next open quick, and its proof complete.
+    fn drop(&mut self) {
+        self.threads.stop();
+        let mut writer = self.shared.writer();
+        if writer.log.bytes() > LEFT_BYTES
+            && let Ok(sealed) = self.shared.seal(&mut writer)
+        {
+            drop(writer);
+            // If it fails, the log has it.
+            let _ = upkeep::flush(&self.shared, sealed);
+            writer = self.shared.writer();
+        }
+        // Nobody is left to tell of a failure, which takes back nothing that was promised.
+        let _ = writer.log.close();
+    }
+}
+
+impl Shared {
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Applies each batch whose reads still hold, in order, with one record and one flush.
+    ///
+    /// One result per batch. A batch whose reads do not hold is left out and spoils no other; a
+    /// failure of the disk fails them all, and nothing is written.
+    fn apply_group(&self, group: &[WriteBatch]) -> Vec<Result<()>> {
+        self.try_group(group).unwrap_or_else(|e| group.iter().map(|_| Err(e.copied())).collect())
+    }
+
+    fn try_group(&self, group: &[WriteBatch]) -> Result<Vec<Result<()>>> {
+        let mut writer = self.writer();
+        self.make_room(&mut writer)?;
+        let version = self.numbers.next();
+        let mut recorder = self.recorder(version);
+        let mut results = Vec::with_capacity(group.len());
+        let mut accepted = Vec::with_capacity(group.len());
+        for batch in group {
+            let checked = recorder.check(&batch.reads);
+            if checked.is_ok() {
+                recorder.record(&batch.mutations);
+                accepted.push(batch);
+            }
+            results.push(checked);
+        }
+        if accepted.iter().all(|batch| batch.is_empty()) {
+            return Ok(results);
+        }
+        let steps = || accepted.iter().flat_map(|batch| &batch.mutations).map(Step::from);
+        self.write(&mut writer, version, steps)?;
+        recorder.keep();
+        Ok(results)
+    }
+
+    fn recorder(&self, version: u64) -> Recorder<'_> {
+        Recorder::new(self.recent.lock().unwrap_or_else(PoisonError::into_inner), version)
+    }
+
+    /// Makes a version of `steps`: logged, applied, visible.
+    fn write<'a, S: Iterator<Item = Step<'a>>>(
+        &self,
+        writer: &mut Writer,
+        version: u64,
+        steps: impl Fn() -> S,
+    ) -> Result<()> {
+        writer.log.append(|out| record::encode(out, version, steps()))?;
+        let slots_before = writer.slots.next();
+        let mut cleared = Vec::new();
+        for step in steps() {
+            cleared.extend(apply(&self.tree, &mut writer.slots, version, &step));
+        }
+        let changed = writer.slots.next() != slots_before || !cleared.is_empty();
+        self.publish(version, changed.then_some(&writer.slots));
+        cleared.into_iter().for_each(|slot| self.bury(slot));
+        Ok(())
+    }
+
+    /// Shows a version to the snapshots to come. Every number given out is that of something whole, since the
+    /// caller has the writer lock.
+    fn publish(&self, version: u64, slots: Option<&Slots>) {
+        let slots = slots.map(|slots| Arc::new(slots.clone()));
+        self.views.publish(|view| {
+            view.version = version;
+            view.below = self.numbers.get();
+            view.slots = slots.unwrap_or_else(|| view.slots.clone());
+        });
+    }
+
+    /// Lets snapshots to come see what upkeep did to the tree: same entries, fewer tables.
+    fn refresh(&self) {
+        if let Ok(_writer) = self.writer.try_lock() {
+            self.views.publish(|view| view.below = self.numbers.get());
+        }
+    }
+
+    /// Nobody will read `slot` but snapshots taken before.
+    fn bury(&self, slot: SlotId) {
+        self.dead.add(slot);
+        self.upkeep.clear(slot);
+    }
+
+    /// Begins a new memtable if the one there is full, and waits if upkeep lags behind.
+    fn make_room(&self, writer: &mut Writer) -> Result<()> {
+        self.upkeep.pace(self);
+        if self.tree.active_memtable().size() < MEMTABLE_BYTES {
+            return Ok(());
+        }
+        self.upkeep.admit(self)?;
+        let sealed = self.seal(writer)?;
+        self.upkeep.flush(sealed);
+        Ok(())
+    }
+
+    /// Ends the memtable and the segment of the log that has the same in it; gives the segment's number. The
+    /// memtable's last entry says which slots there are by then.
+    fn seal(&self, writer: &mut Writer) -> Result<u64> {
+        let sealed = writer.log.rotate()?;
+        let version = self.numbers.next();
+        self.tree.insert(SLOTS_KEY, writer.slots.encode(version), version);
+        self.tree.rotate_memtable();
+        Ok(sealed)
+    }
+}
+
+/// Refuses a tree whose list of tables is not the one it last wrote, which it does not look at itself.
+///
+/// `current` holds the list's number (8 bytes, little-endian), the XXH3-128 of the list (16 bytes), and a zero; the list
+/// is in `vN`. After lsm-tree 3.1, `version/persist.rs`.
+fn check_manifest(tree: &Path) -> Result<()> {
+    let read = |name: &str| {
+        fs::read(tree.join(name)).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => damaged(format!("tree/{name}"), "it is missing"),
+            _ => unavailable("the list of tables cannot be read", e),
+        })
+    };
+    let current = read("current")?;
+    let Some((number, sum)) = current.split_first_chunk::<8>().filter(|(_, sum)| sum.len() == 17) else {
+        return Err(damaged("tree/current", format!("it has {} bytes instead of 25", current.len())));
+    };
+    let list = format!("v{}", u64::from_le_bytes(*number));
+    let expected = [&xxh3_128(&read(&list)?).to_le_bytes()[..], &[0]].concat();
+    if *sum != expected {
+        return Err(damaged(format!("tree/{list}"), "its bytes do not match the checksum in tree/current"));
+    }
+    Ok(())
+}
+
+/// Applies a step to memtable and slots; gives a slot that nobody needs any more.
+fn apply(tree: &AnyTree, slots: &mut Slots, version: u64, step: &Step<'_>) -> Option<SlotId> {
+    match *step {
+        Step::Put(keyspace, key, value) => {
+            let slot = slots.get_or_take(keyspace);
+            tree.insert(tree_key(slot.id, key), value, version);
+            slot.count(1);
+        }
+        Step::Delete(keyspace, key) => {
+            // Nothing is stored under such keys.
+            if let Some(slot) = slots.get(keyspace).filter(|_| (1..=KEY_BYTES_MAX).contains(&key.len())) {
+                tree.remove(tree_key(slot.id, key), version);
+                slot.count(-1);
+            }
+        }
+        Step::Clear(keyspace) => return slots.remove(keyspace),
+        Step::TakeSlots(next) => slots.skip_to(next),
+    }
+    None
+}
+
+fn damaged(file: impl AsRef<str>, why: impl Into<String>) -> Error {
+    Error::corrupt(format!("lsm/{} is damaged", file.as_ref()))
+        .why(why)
+        .hint("restore the database from a backup; check the disk")
+}
+
+fn unavailable(what: &str, e: io::Error) -> Error {
+    let error = Error::new(Kind::Unavailable, what).why(e.to_string()).state(sqlstate::IO);
+    match e.kind() {
+        ErrorKind::StorageFull => error.hint("free some space on the disk"),
+        _ => error,
+    }
+    .caused_by(e)
+}
+
+fn spoilt() -> Error {
+    Error::new(Kind::Unavailable, "an earlier write failed half-way")
+        .why("the disk refused to take a commit or take it back")
+        .hint("check the disk and open the database again")
+        .state(sqlstate::IO)
+}
+
+/// An error of the tree, for people.
+fn explain(e: lsm_tree::Error) -> Error {
+    use lsm_tree::Error as E;
+    let why = match e {
+        // A seek to before the start of a file that is too short is invalid input.
+        E::Io(e)
+            if [ErrorKind::UnexpectedEof, ErrorKind::NotFound, ErrorKind::InvalidInput]
+                .contains(&e.kind()) =>
+        {
+            return Error::corrupt("a table file is missing or cut short")
+                .why(e.to_string())
+                .hint("restore the database from a backup; check the disk")
+                .caused_by(e);
+        }
+        E::Io(e) => return unavailable("a table file cannot be read or written", e),
+        E::ChecksumMismatch { .. } => "the checksum of a block does not match its bytes",
+        E::Decompress(_) => "a block cannot be decompressed",
+        E::InvalidVersion(_) => "a file has an unknown format",
+        E::Unrecoverable => "files that belong together are not all there",
+        _ => "a block makes no sense",
+    };
+    Error::corrupt("a table file is damaged")
+        .why(why)
+        .hint("restore the database from a backup; check the disk")
+        .caused_by(e)
+}

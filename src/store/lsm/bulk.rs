@@ -1,0 +1,390 @@
+//! The bulk door: sorted entries become tables straight away, past log and memtable.
+//!
+//! Entries gather in memory. Few of them are committed like a batch. When they become many they are *staged*: written
+//! as tables under a slot that nobody reads yet, one for each keyspace. The commit is then one more table, which takes its place
+//! in the tree in one atomic step:
+//!
+//! - the staged slot of a keyspace that was empty becomes the keyspace's own, which moves no entry;
+//! - what was staged for another keyspace is merged into the table, under the slot that the keyspace has;
+//! - and the table has the slots as they then are.
+//!
+//! A writer that comes to nothing leaves staged slots behind, which are dead: their numbers were taken in the log first.
+
+use std::collections::{BTreeMap, HashMap};
+use std::iter::Peekable;
+use std::sync::MutexGuard;
+
+use lsm_tree::{AbstractTree, AnyIngestion, Guard, UserValue};
+
+use super::record::{self, Step};
+use super::slots::{SLOT_BYTES, SLOTS_KEY, SlotId, tree_key};
+use super::snapshot::walk;
+use super::{Shared, Writer, explain};
+use crate::error::Result;
+use crate::key::KeyRange;
+use crate::store::recent::{Recorder, Touched};
+use crate::store::rules::check_entry;
+use crate::store::{BulkWriter, KEY_BYTES_MAX, KeyspaceId, Reads};
+
+/// Bytes of entries that gather before they are staged.
+const GATHERED_BYTES: usize = 64 * UNIT;
+
+/// Bytes of entries in order that are staged when one comes that is not.
+const RUN_BYTES: usize = 8 * UNIT;
+
+/// Bytes of entries that are committed like a batch.
+const FEW_BYTES: usize = 2 * UNIT;
+
+/// Tests want to see all three.
+const UNIT: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+
+pub(super) struct Bulk<'s> {
+    shared: &'s Shared,
+    /// Held to the end: there is no other writer meanwhile.
+    writer: MutexGuard<'s, Writer>,
+    recorder: Recorder<'s>,
+    touched: Touched,
+    gathered: Gathered,
+    staged: Staging<'s>,
+    /// Puts less deletes.
+    more: HashMap<KeyspaceId, i64>,
+}
+
+/// What is staged; dropped, nobody will read it.
+struct Staging<'s> {
+    shared: &'s Shared,
+    keyspaces: BTreeMap<KeyspaceId, Staged>,
+}
+
+impl Drop for Staging<'_> {
+    fn drop(&mut self) {
+        self.keyspaces.values().for_each(|staged| self.shared.bury(staged.slot));
+    }
+}
+
+/// Where entries of a keyspace wait.
+struct Staged {
+    slot: SlotId,
+    /// The keyspace was empty.
+    is_first: bool,
+}
+
+impl<'s> Bulk<'s> {
+    /// Waits for its turn and begins.
+    pub(super) fn new(shared: &'s Shared) -> Self {
+        let writer = shared.writer();
+        // Before the number that the commit will have, and after all there were.
+        let recorder = shared.recorder(shared.numbers.next());
+        Bulk {
+            shared,
+            writer,
+            recorder,
+            touched: Touched::default(),
+            gathered: Gathered::default(),
+            staged: Staging { shared, keyspaces: BTreeMap::new() },
+            more: HashMap::new(),
+        }
+    }
+
+    /// Writes what has gathered, but for deletes, into staged slots.
+    fn stage(&mut self) -> Result<()> {
+        let keyspaces: Vec<KeyspaceId> = self.gathered.keyspaces();
+        let mut slots = self.writer.slots.clone();
+        let mut new = Vec::new();
+        for keyspace in keyspaces.iter().filter(|keyspace| !self.staged.keyspaces.contains_key(keyspace)) {
+            let is_first = match self.writer.slots.get(*keyspace) {
+                Some(slot) => self.stored(slot.id).next().is_none(),
+                None => true,
+            };
+            new.push((*keyspace, Staged { slot: slots.take(), is_first }));
+        }
+        if !new.is_empty() {
+            // Known to be taken before anything is under them. Nothing changes that a snapshot could see.
+            let (version, next) = (self.shared.numbers.next(), slots.next());
+            self.writer
+                .log
+                .append(|out| record::encode(out, version, std::iter::once(Step::TakeSlots(next))))?;
+            self.writer.slots.skip_to(next);
+            self.staged.keyspaces.extend(new);
+        }
+        let mut by_slot: Vec<_> = keyspaces
+            .iter()
+            .filter_map(|keyspace| Some((self.staged.keyspaces.get(keyspace)?.slot, *keyspace)))
+            .collect();
+        by_slot.sort_unstable();
+        let mut table = self.shared.tree.ingestion().map_err(explain)?;
+        for (slot, keyspace) in by_slot {
+            for (key, value) in self.gathered.entries(keyspace) {
+                if let Some(value) = value {
+                    table.write(tree_key(slot, key), value).map_err(explain)?;
+                }
+            }
+        }
+        table.finish().map_err(explain)?;
+        self.gathered.keep_deletes();
+        Ok(())
+    }
+
+    /// All that lies in a slot now.
+    fn stored(&self, slot: SlotId) -> impl Iterator<Item = Result<(Vec<u8>, UserValue)>> {
+        let entries = walk(self.shared, slot, &KeyRange::all(), u64::MAX);
+        entries.into_iter().flatten().map(|entry| {
+            let (key, value) = entry.into_inner().map_err(explain)?;
+            Ok((key[SLOT_BYTES..].to_vec(), value))
+        })
+    }
+
+    /// Writes the last table, which makes everything durable.
+    fn finish(&mut self) -> Result<()> {
+        if !self.staged.keyspaces.is_empty() && self.gathered.bytes() > 0 {
+            self.stage()?;
+        }
+        let mut slots = self.writer.slots.clone();
+        let mut targets = Vec::new();
+        let mut buried = Vec::new();
+        let mut keyspaces = self.gathered.keyspaces();
+        keyspaces.extend(self.staged.keyspaces.keys());
+        keyspaces.sort_unstable();
+        keyspaces.dedup();
+        for keyspace in keyspaces {
+            let more = self.more.get(&keyspace).copied().unwrap_or(0);
+            let (slot, merged) = match self.staged.keyspaces.get(&keyspace) {
+                Some(staged) if staged.is_first => {
+                    buried.extend(slots.set(keyspace, staged.slot, more.max(0) as u64));
+                    (staged.slot, None)
+                }
+                staged => {
+                    buried.extend(staged.map(|staged| staged.slot));
+                    let slot = slots.get_or_take(keyspace);
+                    let entries = slot.entries().saturating_add_signed(more);
+                    let slot = slot.id;
+                    // A count of its own, lest the old slots show it before it is true.
+                    slots.set(keyspace, slot, entries);
+                    (slot, staged.map(|staged| staged.slot))
+                }
+            };
+            targets.push((slot, merged, keyspace));
+        }
+        targets.sort_unstable();
+        let version = self.shared.numbers.next();
+        let mut table = self.shared.tree.ingestion().map_err(explain)?;
+        table.write(SLOTS_KEY, slots.encode(version)).map_err(explain)?;
+        for (slot, merged, keyspace) in targets {
+            let staged = merged.into_iter().flat_map(|slot| self.stored(slot));
+            write_merged(&mut table, slot, staged.peekable(), self.gathered.entries(keyspace))?;
+        }
+        table.finish().map_err(explain)?;
+        self.writer.slots = slots;
+        self.shared.publish(version, Some(&self.writer.slots));
+        self.staged.keyspaces.clear();
+        buried.into_iter().for_each(|slot| self.shared.bury(slot));
+        // All of the log is in tables now.
+        if self.writer.log.bytes() > super::LEFT_BYTES
+            && let Ok(sealed) = self.shared.seal(&mut self.writer)
+        {
+            self.shared.upkeep.flush(sealed);
+        }
+        self.shared.upkeep.merge();
+        Ok(())
+    }
+}
+
+/// Writes entries in order of their keys; of two under one key the gathered one counts.
+fn write_merged<'g>(
+    table: &mut AnyIngestion<'_>,
+    slot: SlotId,
+    mut staged: Peekable<impl Iterator<Item = Result<(Vec<u8>, UserValue)>>>,
+    gathered: impl Iterator<Item = (&'g [u8], Option<&'g [u8]>)>,
+) -> Result<()> {
+    let mut write = |key: &[u8], value: Option<UserValue>| match value {
+        Some(value) => table.write(tree_key(slot, key), value).map_err(explain),
+        None => table.write_tombstone(tree_key(slot, key)).map_err(explain),
+    };
+    for (key, value) in gathered {
+        while let Some(before) =
+            staged.next_if(|entry| entry.as_ref().map_or(true, |(other, _)| **other < *key))
+        {
+            let (other, value) = before?;
+            write(&other, Some(value))?;
+        }
+        staged.next_if(|entry| entry.as_ref().is_ok_and(|(other, _)| **other == *key));
+        write(key, value.map(UserValue::from))?;
+    }
+    staged.try_for_each(|entry| entry.and_then(|(key, value)| write(&key, Some(value))))
+}
+
+impl BulkWriter for Bulk<'_> {
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
+            return Ok(None);
+        }
+        if let Some(gathered) = self.gathered.get(keyspace, key) {
+            return Ok(gathered.map(<[u8]>::to_vec));
+        }
+        let staged = self.staged.keyspaces.get(&keyspace).map(|staged| staged.slot);
+        let own = self.writer.slots.get(keyspace).map(|slot| slot.id);
+        for slot in staged.into_iter().chain(own) {
+            if let Some(value) = self.shared.tree.get(tree_key(slot, key), u64::MAX).map_err(explain)? {
+                return Ok(Some(value.to_vec()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
+        check_entry(keyspace, key, value)?;
+        self.touched.add(keyspace, key);
+        *self.more.entry(keyspace).or_default() += 1;
+        if self.gathered.bytes() > RUN_BYTES && !self.gathered.follows(keyspace, key) {
+            self.stage()?;
+        }
+        self.gathered.put(keyspace, key, Some(value));
+        if self.gathered.bytes() > GATHERED_BYTES { self.stage() } else { Ok(()) }
+    }
+
+    fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
+        if (1..=KEY_BYTES_MAX).contains(&key.len()) {
+            self.touched.add(keyspace, key);
+            *self.more.entry(keyspace).or_default() -= 1;
+            self.gathered.put(keyspace, key, None);
+        }
+        Ok(())
+    }
+
+    fn check(&self, reads: &Reads) -> Result<()> {
+        self.recorder.check(reads)
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        self.recorder.record_touched(std::mem::take(&mut self.touched));
+        if self.staged.keyspaces.is_empty() && self.gathered.bytes() <= FEW_BYTES {
+            self.shared.make_room(&mut self.writer)?;
+            let version = self.shared.numbers.next();
+            self.shared.write(&mut self.writer, version, || self.gathered.steps())?;
+        } else {
+            self.finish()?;
+        }
+        self.recorder.keep();
+        Ok(())
+    }
+}
+
+/// Entries and deletes in memory, the last of each key.
+#[derive(Default)]
+struct Gathered {
+    /// Entries that came in order, keys and values one after the other.
+    run: Vec<u8>,
+    places: Vec<Place>,
+    /// What did not come in order; counts before the run.
+    loose: BTreeMap<(KeyspaceId, Vec<u8>), Option<Vec<u8>>>,
+    loose_bytes: usize,
+}
+
+/// An entry of the run.
+struct Place {
+    keyspace: KeyspaceId,
+    start: usize,
+    key_len: usize,
+    value_len: usize,
+}
+
+type Change<'a> = (&'a [u8], Option<&'a [u8]>);
+
+impl Gathered {
+    /// Memory it fills, in bytes.
+    fn bytes(&self) -> usize {
+        self.run.len() + self.places.len() * size_of::<Place>() + self.loose_bytes
+    }
+
+    /// The key is greater than all in the run.
+    fn follows(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
+        self.places.last().is_none_or(|last| (last.keyspace, self.key(last)) < (keyspace, key))
+    }
+
+    /// Remembers a put, or a delete.
+    fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: Option<&[u8]>) {
+        match value {
+            Some(value) if self.follows(keyspace, key) => {
+                if !self.loose.is_empty() {
+                    self.loose.remove(&(keyspace, key.to_vec()));
+                }
+                let (start, key_len, value_len) = (self.run.len(), key.len(), value.len());
+                self.run.extend_from_slice(key);
+                self.run.extend_from_slice(value);
+                self.places.push(Place { keyspace, start, key_len, value_len });
+            }
+            value => {
+                self.loose_bytes += key.len() + value.map_or(0, <[u8]>::len) + size_of::<Place>();
+                self.loose.insert((keyspace, key.to_vec()), value.map(<[u8]>::to_vec));
+            }
+        }
+    }
+
+    /// What was last remembered of a key.
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<Option<&[u8]>> {
+        if !self.loose.is_empty()
+            && let Some(value) = self.loose.get(&(keyspace, key.to_vec()))
+        {
+            return Some(value.as_deref());
+        }
+        let at =
+            self.places.binary_search_by(|place| (place.keyspace, self.key(place)).cmp(&(keyspace, key)));
+        at.ok().map(|at| Some(self.value(&self.places[at])))
+    }
+
+    fn key(&self, place: &Place) -> &[u8] {
+        &self.run[place.start..][..place.key_len]
+    }
+
+    fn value(&self, place: &Place) -> &[u8] {
+        &self.run[place.start + place.key_len..][..place.value_len]
+    }
+
+    /// Those with something in them, ascending.
+    fn keyspaces(&self) -> Vec<KeyspaceId> {
+        let mut keyspaces: Vec<_> = self.places.iter().map(|place| place.keyspace).collect();
+        keyspaces.dedup();
+        keyspaces.extend(self.loose.keys().map(|(keyspace, _)| *keyspace));
+        keyspaces.sort_unstable();
+        keyspaces.dedup();
+        keyspaces
+    }
+
+    /// Everything of a keyspace, by key.
+    fn entries(&self, keyspace: KeyspaceId) -> impl Iterator<Item = Change<'_>> {
+        let start = self.places.partition_point(|place| place.keyspace < keyspace);
+        let run = self.places[start..].iter().take_while(move |place| place.keyspace == keyspace);
+        let mut run = run.map(|place| (self.key(place), Some(self.value(place)))).peekable();
+        let loose = self.loose.range((keyspace, Vec::new())..);
+        let loose = loose.take_while(move |((other, _), _)| *other == keyspace);
+        let mut loose = loose.map(|((_, key), value)| (&key[..], value.as_deref())).peekable();
+        std::iter::from_fn(move || match (run.peek(), loose.peek()) {
+            (Some((key, _)), Some((other, _))) if key >= other => {
+                if key == other {
+                    run.next();
+                }
+                loose.next()
+            }
+            (Some(_), _) => run.next(),
+            (None, _) => loose.next(),
+        })
+    }
+
+    /// Everything, as a batch would say it.
+    fn steps(&self) -> impl Iterator<Item = Step<'_>> {
+        self.keyspaces().into_iter().flat_map(move |keyspace| {
+            self.entries(keyspace).map(move |(key, value)| match value {
+                Some(value) => Step::Put(keyspace, key, value),
+                None => Step::Delete(keyspace, key),
+            })
+        })
+    }
+
+    /// Forgets everything but the deletes.
+    fn keep_deletes(&mut self) {
+        self.run.clear();
+        self.places.clear();
+        self.loose.retain(|_, value| value.is_none());
+        self.loose_bytes = self.loose.keys().map(|(_, key)| key.len() + size_of::<Place>()).sum();
+    }
+}

@@ -1,0 +1,540 @@
+//! The log: every commit, in order, on the disk before it is acknowledged.
+//!
+//! The tree below keeps what was written last in memory only. So a commit is first a *record* here, and when the
+//! database is opened, records that the tree does not have are applied again. The log is cut into *segments*, a
+//! file each; one that the tree has whole is removed.
+//!
+//! # Bytes
+//!
+//! All numbers are little-endian. A segment `log-7` starts with 32 bytes:
+//!
+//! | at | bytes | holds |
+//! |---|---|---|
+//! | 0 | 8 | `RKDBLOG1` |
+//! | 8 | 8 | its number, 7 |
+//! | 16 | 8 | number of its first record; records are numbered through |
+//! | 24 | 8 | XXH3-64 of the 24 bytes before |
+//!
+//! Then records, one after the other, and zeros up to the end of the file, which is written ahead because a flush
+//! of a file that does not grow is cheaper:
+//!
+//! | at | bytes | holds |
+//! |---|---|---|
+//! | 0 | 4 | length of the content, not 0 |
+//! | 4 | 8 | the record's number |
+//! | 12 | 8 | XXH3-64 of the content, seeded with that number |
+//! | 20 | n | the content |
+//!
+//! Example: record 3 of content `hi` is `02000000 0300000000000000 033c1b010f197d0d 6869`.
+//!
+//! # What can be proved
+//!
+//! A write that was under way when the power failed leaves a *torn* record: the last one, never acknowledged, and
+//! dropped when the log is opened. A record that reads wrong is damage instead, and the log is refused,
+//! if a whole record of a later number follows it anywhere, or if the [`Mark`] says that it was acknowledged. The mark is
+//! written after each flush, but not flushed itself: it outlives the process, and a machine that loses power keeps
+//! some older one. So one case is left that looks torn and is not: the very last record, damaged after a power failure.
+
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use super::mark::{Mark, Marked};
+use super::{damaged, spoilt, unavailable};
+use crate::error::{Error, Result};
+use crate::store::Durability;
+use crate::store::directory::sync_directory;
+
+const MAGIC: &[u8; 8] = b"RKDBLOG1";
+const HEADER_BYTES: usize = 32;
+const RECORD_HEADER_BYTES: usize = 20;
+
+/// Zeros written ahead of the records, in bytes.
+const AHEAD_BYTES: u64 = 256 << 10;
+
+/// The segment that is written to, and what is known of the others.
+pub(super) struct Log {
+    folder: PathBuf,
+    durability: Durability,
+    mark: Arc<Mark>,
+    file: File,
+    segment: u64,
+    /// Where the next record goes.
+    end: u64,
+    /// Length of the file.
+    room: u64,
+    /// Number of the next record.
+    next: u64,
+    /// The last record; kept for its capacity.
+    record: Vec<u8>,
+    /// Nobody knows what is on the disk behind `end`.
+    spoilt: bool,
+}
+
+impl Log {
+    /// A new log in `folder`, which has none.
+    pub(super) fn create(folder: &Path, durability: Durability) -> Result<Log> {
+        let mark = Mark::create(folder).map_err(|e| unavailable("the log cannot be created", e))?;
+        let log = Log::begin(folder.to_owned(), durability, Arc::new(mark), 1, 1);
+        log.map_err(|e| unavailable("the log cannot be created", e))
+    }
+
+    /// The log in `folder`, once the content of each of its records has been through `replay`, in order.
+    ///
+    /// Errors: `Corrupt` when something that was acknowledged is missing or reads wrong; `Unavailable` when the disk
+    /// refuses; what `replay` says.
+    pub(super) fn open(
+        folder: &Path,
+        durability: Durability,
+        mut replay: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<Log> {
+        let mark = Mark::open(folder)?;
+        let Marked { oldest, acknowledged } = mark.marked();
+        let mut segments = segments(folder).map_err(|e| unavailable("the log cannot be read", e))?;
+        // A segment is removed once the mark no longer counts it.
+        segments.retain(|segment| {
+            let counts = *segment >= oldest;
+            if !counts {
+                // What stays is removed the next time.
+                let _ = fs::remove_file(path_of(folder, *segment));
+            }
+            counts
+        });
+        let mut next = None;
+        let mut last = None;
+        for (n, segment) in segments.iter().enumerate() {
+            if *segment != oldest + n as u64 {
+                return Err(damaged(format!("log-{}", oldest + n as u64), "it is missing"));
+            }
+            let is_last = n + 1 == segments.len();
+            let bytes =
+                fs::read(path_of(folder, *segment)).map_err(|e| unavailable("the log cannot be read", e))?;
+            let mut records = match Records::new(&bytes, *segment) {
+                Some(records) if next.is_none_or(|next| next == records.number) => records,
+                // A segment that had just been begun: nothing in it was acknowledged.
+                _ if is_last && next.is_some_and(|next| next > acknowledged) && holds_nothing(&bytes) => {
+                    break;
+                }
+                _ => {
+                    return Err(damaged(
+                        format!("log-{segment}"),
+                        "its first bytes are not those of this segment",
+                    ));
+                }
+            };
+            while let Some(content) = records.next() {
+                replay(content)?;
+            }
+            let (number, end) = (records.number, records.at as u64);
+            let is_damaged = match is_last {
+                true => number <= acknowledged || records.is_followed(),
+                false => !records.is_at_end(),
+            };
+            if is_damaged {
+                let why = format!("record {number}, at byte {end}, was acknowledged and cannot be read");
+                return Err(damaged(format!("log-{segment}"), why));
+            }
+            next = Some(number);
+            last = Some((*segment, end, if records.is_at_end() { bytes.len() as u64 } else { end }));
+        }
+        let (Some(next), Some((segment, end, room))) = (next, last) else {
+            return Err(damaged(format!("log-{oldest}"), "it is missing"));
+        };
+        let resume = || {
+            for segment in segments.iter().filter(|other| **other > segment) {
+                fs::remove_file(path_of(folder, *segment))?;
+            }
+            let mut file = File::options().read(true).write(true).open(path_of(folder, segment))?;
+            file.seek(SeekFrom::Start(end))?;
+            // Cuts off what is torn.
+            if file.metadata()?.len() > room {
+                file.set_len(room)?;
+            }
+            // What is about to be shown may have been written and not flushed.
+            if next > acknowledged + 1 {
+                file.sync_all()?;
+                mark.acknowledge(next - 1);
+            }
+            Ok(file)
+        };
+        let file = resume().map_err(|e| unavailable("the log cannot be written", e))?;
+        let (folder, mark) = (folder.to_owned(), Arc::new(mark));
+        let record = Vec::new();
+        Ok(Log { folder, durability, mark, file, segment, end, room, next, record, spoilt: false })
+    }
+
+    /// A log whose newest segment is a new one.
+    fn begin(
+        folder: PathBuf,
+        durability: Durability,
+        mark: Arc<Mark>,
+        segment: u64,
+        next: u64,
+    ) -> io::Result<Log> {
+        let mut file = File::create(path_of(&folder, segment))?;
+        let mut header = Vec::with_capacity(AHEAD_BYTES as usize);
+        header.extend_from_slice(MAGIC);
+        header.extend_from_slice(&segment.to_le_bytes());
+        header.extend_from_slice(&next.to_le_bytes());
+        header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
+        let end = header.len() as u64;
+        header.resize(AHEAD_BYTES as usize, 0);
+        file.write_all(&header)?;
+        file.seek(SeekFrom::Start(end))?;
+        file.sync_all()?;
+        sync_directory(&folder)?;
+        let (room, record) = (AHEAD_BYTES, Vec::new());
+        Ok(Log { folder, durability, mark, file, segment, end, room, next, record, spoilt: false })
+    }
+
+    /// Adds a record, on the disk when this returns unless durability is relaxed. `write` appends its content.
+    ///
+    /// Errors: `Unavailable`; then the log is as it was, or takes no more.
+    pub(super) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        if self.spoilt {
+            return Err(spoilt());
+        }
+        self.record.clear();
+        self.record.resize(RECORD_HEADER_BYTES, 0);
+        write(&mut self.record);
+        let content = &self.record[RECORD_HEADER_BYTES..];
+        let len = u32::try_from(content.len()).map_err(|_| {
+            Error::invalid("the commit is too large")
+                .why("one commit holds less than 4 GiB")
+                .hint("load it with COPY")
+        })?;
+        let sum = xxh3_64_with_seed(content, self.next);
+        self.record[..4].copy_from_slice(&len.to_le_bytes());
+        self.record[4..12].copy_from_slice(&self.next.to_le_bytes());
+        self.record[12..20].copy_from_slice(&sum.to_le_bytes());
+        if let Err(e) = self.write() {
+            // What may be half there is cut off again.
+            let cut = self.file.set_len(self.end).and_then(|()| self.file.seek(SeekFrom::Start(self.end)));
+            self.spoilt = cut.and_then(|_| self.file.sync_all()).is_err();
+            self.room = self.end;
+            return Err(unavailable("the commit cannot be written to the log", e));
+        }
+        if self.durability == Durability::Sync
+            && let Err(e) = self.file.sync_data()
+        {
+            // What was not flushed may be lost, and the next flush would not tell.
+            self.spoilt = true;
+            return Err(unavailable("the commit cannot be flushed", e).hint(
+                "check the disk and open the database again: that shows whether the statement was done",
+            ));
+        }
+        if self.durability == Durability::Sync {
+            self.mark.acknowledge(self.next);
+        }
+        self.end += self.record.len() as u64;
+        self.next += 1;
+        Ok(())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let end = self.end + self.record.len() as u64;
+        if end > self.room {
+            let record_bytes = self.record.len();
+            let ahead = end.next_multiple_of(AHEAD_BYTES);
+            self.record.resize(record_bytes + (ahead - end) as usize, 0);
+            let written = self.file.write_all(&self.record);
+            self.record.truncate(record_bytes);
+            written?;
+            self.file.seek(SeekFrom::Start(end))?;
+            self.room = ahead;
+        } else {
+            self.file.write_all(&self.record)?;
+        }
+        Ok(())
+    }
+
+    /// Begins a new segment; gives the number of the one before.
+    pub(super) fn rotate(&mut self) -> Result<u64> {
+        if self.spoilt {
+            return Err(spoilt());
+        }
+        let sealed = self.segment;
+        if let Err(e) = self.file.sync_all() {
+            self.spoilt = true;
+            return Err(unavailable("the log cannot be flushed", e));
+        }
+        let (folder, mark) = (self.folder.clone(), self.mark.clone());
+        let begun = Log::begin(folder, self.durability, mark, sealed + 1, self.next);
+        *self = begun.map_err(|e| {
+            // If it stays, opening the log passes over it, for nothing is in it.
+            let _ = fs::remove_file(path_of(&self.folder, sealed + 1));
+            unavailable("the log cannot be continued", e)
+        })?;
+        Ok(sealed)
+    }
+
+    /// Bytes in the newest segment.
+    pub(super) fn bytes(&self) -> u64 {
+        self.end
+    }
+
+    /// What was acknowledged, for others to forget segments by.
+    pub(super) fn mark(&self) -> Arc<Mark> {
+        self.mark.clone()
+    }
+
+    /// Leaves everything on the disk, and known to be.
+    pub(super) fn close(&mut self) -> io::Result<()> {
+        if self.durability == Durability::Relaxed && !self.spoilt {
+            self.file.sync_all()?;
+            self.mark.acknowledge(self.next - 1);
+        }
+        self.mark.sync()
+    }
+}
+
+/// The records of a segment, up to the first that cannot be read.
+struct Records<'a> {
+    bytes: &'a [u8],
+    /// Where the next one starts.
+    at: usize,
+    /// Number of the next one.
+    number: u64,
+}
+
+impl<'a> Records<'a> {
+    /// `None` when the bytes are not those of this segment.
+    fn new(bytes: &'a [u8], segment: u64) -> Option<Records<'a>> {
+        let header = bytes.get(..HEADER_BYTES)?;
+        let sound = header[..8] == *MAGIC
+            && u64_at(header, 8)? == segment
+            && u64_at(header, 24)? == xxh3_64(&header[..24]);
+        sound.then_some(Records { bytes, at: HEADER_BYTES, number: u64_at(header, 16)? })
+    }
+
+    /// The content of the record at `at`, if there is one of a number that `is_wanted`.
+    fn record(&self, at: usize, is_wanted: impl Fn(u64) -> bool) -> Option<&'a [u8]> {
+        let number = u64_at(self.bytes, at + 4).filter(|number| is_wanted(*number))?;
+        let len = u32::from_le_bytes(*self.bytes[at..].first_chunk()?) as usize;
+        let content = self.bytes.get(at + RECORD_HEADER_BYTES..)?.get(..len).filter(|_| len > 0)?;
+        (u64_at(self.bytes, at + 12)? == xxh3_64_with_seed(content, number)).then_some(content)
+    }
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let content = self.record(self.at, |number| number == self.number)?;
+        self.at += RECORD_HEADER_BYTES + content.len();
+        self.number += 1;
+        Some(content)
+    }
+
+    /// Only zeros are left.
+    fn is_at_end(&self) -> bool {
+        self.bytes[self.at..].iter().all(|byte| *byte == 0)
+    }
+
+    /// A later record is somewhere behind one that cannot be read. Its length may be what is wrong, so every
+    /// place is tried.
+    fn is_followed(&self) -> bool {
+        // No more than fit between here and the end of the file.
+        let later = self.number + 1..self.number + self.bytes.len() as u64;
+        (self.at + 1..self.bytes.len()).any(|at| self.record(at, |number| later.contains(&number)).is_some())
+    }
+}
+
+fn holds_nothing(bytes: &[u8]) -> bool {
+    bytes.get(HEADER_BYTES..).is_none_or(|records| records.iter().all(|byte| *byte == 0))
+}
+
+/// Numbers of the segments in `folder`, ascending.
+fn segments(folder: &Path) -> io::Result<Vec<u64>> {
+    let mut segments = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        segments.extend(name.to_str().and_then(|name| name.strip_prefix("log-")?.parse::<u64>().ok()));
+    }
+    segments.sort_unstable();
+    Ok(segments)
+}
+
+pub(super) fn path_of(folder: &Path, segment: u64) -> PathBuf {
+    folder.join(format!("log-{segment}"))
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mark::MARK_FILE;
+    use super::*;
+    use crate::error::Kind;
+    use crate::key::hex;
+
+    /// A log of these records, closed as its process was when it ended.
+    fn log(records: &[&str]) -> (tempfile::TempDir, Log) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = Log::create(folder.path(), Durability::Sync).unwrap();
+        records.iter().for_each(|record| append(&mut log, record));
+        (folder, log)
+    }
+
+    fn append(log: &mut Log, record: &str) {
+        log.append(|out| out.extend(record.bytes())).unwrap();
+    }
+
+    fn open(folder: &Path) -> Result<(Log, Vec<String>)> {
+        let mut records = Vec::new();
+        let log = Log::open(folder, Durability::Sync, |content| {
+            records.push(String::from_utf8(content.to_vec()).unwrap());
+            Ok(())
+        })?;
+        Ok((log, records))
+    }
+
+    /// The mark as it was after so many records: what a power failure may leave.
+    fn mark_as_of(folder: &Path, acknowledged: u64) {
+        fs::write(folder.join(MARK_FILE), Marked { oldest: 1, acknowledged }.encode()).unwrap();
+    }
+
+    const RECORDS: [&str; 4] = ["one", "the second", "3", "and the last one"];
+
+    #[test]
+    fn the_example_of_the_table() {
+        let (folder, _) = log(&["a", "b", "hi"]);
+        let bytes = fs::read(path_of(folder.path(), 1)).unwrap();
+        let at = HEADER_BYTES + 2 * (RECORD_HEADER_BYTES + 1);
+        assert_eq!(
+            hex(&bytes[at..][..RECORD_HEADER_BYTES + 2]),
+            "020000000300000000000000033c1b010f197d0d6869"
+        );
+    }
+
+    #[test]
+    fn records_come_back_in_order_across_segments_and_reopenings() {
+        let (folder, mut log) = log(&["one", "two"]);
+        assert_eq!(log.rotate().unwrap(), 1);
+        append(&mut log, "three");
+        append(&mut log, &"x".repeat(AHEAD_BYTES as usize));
+        append(&mut log, "five");
+        drop(log);
+        let (mut log, records) = open(folder.path()).unwrap();
+        assert_eq!(
+            records.iter().map(|record| &record[..3]).collect::<Vec<_>>(),
+            ["one", "two", "thr", "xxx", "fiv"]
+        );
+        append(&mut log, "six");
+        log.mark().forget(1).unwrap();
+        drop(log);
+        assert!(!path_of(folder.path(), 1).exists());
+        let (_, records) = open(folder.path()).unwrap();
+        assert_eq!((&records[0][..], &records[3][..], records.len()), ("three", "six", 4));
+    }
+
+    #[test]
+    fn any_flipped_bit_of_an_acknowledged_record_is_refused() {
+        let (folder, log) = log(&RECORDS);
+        let path = path_of(folder.path(), 1);
+        let bytes = fs::read(&path).unwrap();
+        for at in 0..log.end as usize {
+            for bit in 0..8 {
+                let mut hurt = bytes.clone();
+                hurt[at] ^= 1 << bit;
+                fs::write(&path, hurt).unwrap();
+                let error = open(folder.path()).err().unwrap_or_else(|| panic!("byte {at} bit {bit}"));
+                assert_eq!(error.kind(), Kind::Corrupt, "{error}");
+                assert!(error.what().contains("log-1"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_the_mark_only_the_last_record_looks_torn() {
+        let (folder, log) = log(&RECORDS);
+        let path = path_of(folder.path(), 1);
+        let bytes = fs::read(&path).unwrap();
+        let last = log.end as usize - RECORD_HEADER_BYTES - RECORDS[3].len();
+        for at in HEADER_BYTES..log.end as usize {
+            mark_as_of(folder.path(), 0);
+            let mut hurt = bytes.clone();
+            hurt[at] ^= 0x10;
+            fs::write(&path, hurt).unwrap();
+            match open(folder.path()) {
+                Ok((_, records)) => assert!(at >= last && records == RECORDS[..3], "byte {at}"),
+                Err(error) => assert!(at < last && error.kind() == Kind::Corrupt, "byte {at}: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_torn_record_is_dropped_and_written_over() {
+        let (folder, log) = log(&RECORDS);
+        let path = path_of(folder.path(), 1);
+        let bytes = fs::read(&path).unwrap();
+        let last = log.end as usize - RECORD_HEADER_BYTES - RECORDS[3].len();
+        drop(log);
+        for cut in last..last + RECORD_HEADER_BYTES + RECORDS[3].len() {
+            for is_long in [true, false] {
+                mark_as_of(folder.path(), 3);
+                let mut torn = bytes[..cut].to_vec();
+                torn.resize(if is_long { bytes.len() } else { cut }, 0);
+                fs::write(&path, torn).unwrap();
+                let (mut log, records) = open(folder.path()).unwrap();
+                assert_eq!(records, RECORDS[..3], "cut at {cut}");
+                append(&mut log, "4");
+                drop(log);
+                assert_eq!(open(folder.path()).unwrap().1, ["one", "the second", "3", "4"]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_segment_that_is_missing_cut_short_or_another_is_refused() {
+        let (folder, mut log) = log(&RECORDS);
+        log.rotate().unwrap();
+        append(&mut log, "five");
+        drop(log);
+        let paths = [1, 2].map(|segment| path_of(folder.path(), segment));
+        let whole = [&paths[0], &paths[1]].map(|path| fs::read(path).unwrap());
+        let refused = |what: &str| {
+            let error = open(folder.path()).err().unwrap_or_else(|| panic!("{what}"));
+            assert_eq!(error.kind(), Kind::Corrupt, "{what}: {error}");
+        };
+        for (n, path) in paths.iter().enumerate() {
+            fs::remove_file(path).unwrap();
+            refused("missing");
+            for len in [0, 1, HEADER_BYTES, HEADER_BYTES + 3, HEADER_BYTES + RECORD_HEADER_BYTES + 2] {
+                fs::write(path, &whole[n][..len]).unwrap();
+                refused("cut short");
+            }
+            fs::write(path, &whole[1 - n]).unwrap();
+            refused("another");
+            fs::write(path, &whole[n]).unwrap();
+        }
+        fs::remove_file(folder.path().join(MARK_FILE)).unwrap();
+        refused("without a mark");
+        fs::write(folder.path().join(MARK_FILE), [0; 24]).unwrap();
+        refused("with a strange mark");
+    }
+
+    #[test]
+    fn a_segment_that_had_just_been_begun_is_begun_again() {
+        let (folder, mut log) = log(&RECORDS);
+        log.rotate().unwrap();
+        drop(log);
+        for len in [0, 7, HEADER_BYTES] {
+            let path = path_of(folder.path(), 2);
+            File::options()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)
+                .unwrap()
+                .set_len(len as u64)
+                .unwrap();
+            let (mut log, records) = open(folder.path()).unwrap();
+            assert_eq!(records, RECORDS);
+            if len < HEADER_BYTES {
+                log.rotate().unwrap();
+            }
+        }
+    }
+}

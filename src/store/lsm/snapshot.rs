@@ -1,0 +1,222 @@
+//! The read side: the tree as it was before some version.
+//!
+//! A snapshot is a number and the slots of its moment. The tree keeps the tables and memtables that a snapshot reads
+//! from as long as it is among the [`Views`].
+
+use std::cell::{Cell, OnceCell};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lsm_tree::{AbstractTree, Guard, IterGuardImpl, KvPair, UserKey, UserValue};
+
+use super::slots::{SLOT_BYTES, SlotId, Slots, tree_key};
+use super::{Shared, explain};
+use crate::error::Result;
+use crate::key::{End, KeyRange};
+use crate::store::{Cursor, Direction, Entry, KEY_BYTES_MAX, KeyspaceId, Reader, Snapshot};
+
+/// What is committed, and who still reads what was.
+pub(super) struct Views(Mutex<State>);
+
+struct State {
+    newest: View,
+    /// Snapshots that are open, by where they read, with their number.
+    open: BTreeMap<u64, usize>,
+}
+
+/// One moment.
+#[derive(Clone)]
+pub(super) struct View {
+    pub(super) version: u64,
+    /// Sequence numbers below this one are seen: those of commits, and of what upkeep did to the tree since.
+    pub(super) below: u64,
+    pub(super) slots: Arc<Slots>,
+}
+
+impl Views {
+    pub(super) fn new(newest: View) -> Views {
+        Views(Mutex::new(State { newest, open: BTreeMap::new() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a change visible. Only the writer calls it.
+    pub(super) fn publish(&self, change: impl FnOnce(&mut View)) {
+        change(&mut self.lock().newest);
+    }
+
+    fn open(&self) -> View {
+        let mut state = self.lock();
+        let view = state.newest.clone();
+        *state.open.entry(view.below).or_default() += 1;
+        view
+    }
+
+    fn close(&self, view: &View) {
+        let mut state = self.lock();
+        if let Some(readers) = state.open.get_mut(&view.below) {
+            *readers -= 1;
+            if *readers == 0 {
+                state.open.remove(&view.below);
+            }
+        }
+    }
+
+    /// Where the oldest snapshot reads, or would if it were taken now.
+    pub(super) fn oldest(&self) -> u64 {
+        let state = self.lock();
+        state.open.keys().next().copied().unwrap_or(u64::MAX).min(state.newest.below)
+    }
+}
+
+/// A stable view.
+pub(super) struct LsmSnapshot {
+    view: View,
+    shared: Arc<Shared>,
+}
+
+impl LsmSnapshot {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        LsmSnapshot { view: shared.views.open(), shared: shared.clone() }
+    }
+}
+
+impl Drop for LsmSnapshot {
+    fn drop(&mut self) {
+        self.shared.views.close(&self.view);
+    }
+}
+
+impl Snapshot for LsmSnapshot {
+    fn reader(&self) -> Result<Box<dyn Reader + '_>> {
+        Ok(Box::new(LsmReader { snapshot: self, lent: Lent::default() }))
+    }
+
+    fn version(&self) -> u64 {
+        self.view.version
+    }
+}
+
+struct LsmReader<'s> {
+    snapshot: &'s LsmSnapshot,
+    lent: Lent,
+}
+
+impl LsmReader<'_> {
+    fn slot(&self, keyspace: KeyspaceId) -> Option<SlotId> {
+        self.snapshot.view.slots.get(keyspace).map(|slot| slot.id)
+    }
+
+    fn walk(&self, slot: SlotId, range: &KeyRange) -> Option<Entries> {
+        walk(&self.snapshot.shared, slot, range, self.snapshot.view.below)
+    }
+}
+
+impl Reader for LsmReader<'_> {
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>> {
+        // Nothing is stored under such keys, and the tree does not look up very long ones.
+        let Some(slot) = self.slot(keyspace).filter(|_| (1..=KEY_BYTES_MAX).contains(&key.len())) else {
+            return Ok(None);
+        };
+        let LsmSnapshot { view, shared } = self.snapshot;
+        let value = shared.tree.get(tree_key(slot, key), view.below).map_err(explain)?;
+        Ok(value.map(|value| self.lent.lend(value)))
+    }
+
+    fn cursor<'a>(
+        &'a self,
+        keyspace: KeyspaceId,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<Box<dyn Cursor + 'a>> {
+        let entries = self.slot(keyspace).and_then(|slot| self.walk(slot, range));
+        Ok(Box::new(LsmCursor { entries, direction, last: KvPair::default() }))
+    }
+
+    /// Puts less deletes, so more than there are where keys were written twice; 0 only if there are none.
+    fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
+        let Some(slot) = self.snapshot.view.slots.get(keyspace) else { return Ok(0) };
+        match slot.entries() {
+            0 => {
+                let first = self.walk(slot.id, &KeyRange::all()).and_then(|mut entries| entries.next());
+                Ok(first.map(Guard::key).transpose().map_err(explain)?.map_or(0, |_| 1))
+            }
+            entries => Ok(entries),
+        }
+    }
+
+    /// The tree does not read what it writes over, so it cannot count.
+    fn count(&self, _: KeyspaceId) -> Result<Option<u64>> {
+        Ok(None)
+    }
+}
+
+pub(super) type Entries = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send>;
+
+/// The entries of a slot in `range` below a sequence number; `None` if there cannot be any.
+pub(super) fn walk(shared: &Shared, slot: SlotId, range: &KeyRange, below: u64) -> Option<Entries> {
+    // No key is as long as that, so what follows makes no difference; the tree takes no keys above 64 KiB.
+    let cut = |key: &[u8]| tree_key(slot, &key[..key.len().min(KEY_BYTES_MAX + 1)]);
+    let start: UserKey = cut(&range.start);
+    let end = match &range.end {
+        End::Before(key) => cut(key),
+        End::Open => tree_key(slot + 1, &[]),
+    };
+    (start < end).then(|| shared.tree.range((Bound::Included(start), Bound::Excluded(end)), below, None))
+}
+
+struct LsmCursor {
+    /// `None` after the end.
+    entries: Option<Entries>,
+    direction: Direction,
+    /// What was lent last.
+    last: KvPair,
+}
+
+impl Cursor for LsmCursor {
+    fn next(&mut self) -> Result<Option<Entry<'_>>> {
+        let Some(entries) = &mut self.entries else { return Ok(None) };
+        let step = match self.direction {
+            Direction::Forward => entries.next(),
+            Direction::Reverse => entries.next_back(),
+        };
+        let Some(entry) = step else {
+            self.entries = None;
+            return Ok(None);
+        };
+        self.last = entry.into_inner().map_err(explain)?;
+        Ok(Some((&self.last.0[SLOT_BYTES..], &self.last.1)))
+    }
+}
+
+/// Values that a reader has lent, kept in place as long as it lives: in boxes of 1, 2, 4, 8, .. of them.
+#[derive(Default)]
+struct Lent {
+    boxes: [OnceCell<Box<[OnceCell<UserValue>]>>; 32],
+    len: Cell<usize>,
+}
+
+impl Lent {
+    fn lend(&self, value: UserValue) -> &[u8] {
+        let place = self.len.get() + 1;
+        self.len.set(place);
+        let size = place.ilog2();
+        let cells = self.boxes[size as usize].get_or_init(|| vec![OnceCell::new(); 1 << size].into());
+        cells[place - (1 << size)].get_or_init(|| value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lent_stays_as_it_is() {
+        let lent = Lent::default();
+        let values: Vec<&[u8]> = (0..1000u32).map(|n| lent.lend(n.to_le_bytes().into())).collect();
+        assert!(values.iter().zip(0..1000u32).all(|(value, n)| **value == n.to_le_bytes()));
+    }
+}

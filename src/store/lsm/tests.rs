@@ -1,0 +1,385 @@
+//! What the LSM store promises beyond the seam: files that last however the process ends, and refusals when they are
+//! damaged. Here memtables and runs of the bulk door are small ([`MEMTABLE_BYTES`]), so that all of the machinery moves.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::key::KeyRange;
+use crate::store::{Direction, KeyspaceId};
+
+const A: KeyspaceId = KeyspaceId(1);
+const B: KeyspaceId = KeyspaceId(2);
+
+/// A directory for a database, which need not be there.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("db")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    fn open(&self) -> Result<LsmStore> {
+        LsmStore::open(&self.path(), Durability::Sync)
+    }
+
+    fn relaxed(&self) -> LsmStore {
+        LsmStore::open(&self.path(), Durability::Relaxed).unwrap()
+    }
+
+    fn refusal(&self) -> Error {
+        self.open().err().expect("it should not open")
+    }
+
+    /// The files as they are now, elsewhere: what is left when the process is killed.
+    fn killed(&self, store: &mut LsmStore) -> Place {
+        store.threads.stop();
+        let left = Place::new();
+        copy(&self.path(), &left.path());
+        left
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let from = entry.unwrap().path();
+        let to = to.join(from.file_name().unwrap());
+        match from.is_dir() {
+            true => copy(&from, &to),
+            false => assert!(fs::copy(&from, &to).is_ok()),
+        }
+    }
+}
+
+fn batch(build: impl FnOnce(&mut WriteBatch)) -> WriteBatch {
+    let mut batch = WriteBatch::default();
+    build(&mut batch);
+    batch
+}
+
+fn put(store: &LsmStore, keyspace: KeyspaceId, key: &str, value: &[u8]) {
+    store.commit(batch(|b| b.put(keyspace, key, value.to_vec()))).unwrap();
+}
+
+fn get(store: &LsmStore, keyspace: KeyspaceId, key: &str) -> Option<Vec<u8>> {
+    let snapshot = store.snapshot().unwrap();
+    let reader = snapshot.reader().unwrap();
+    reader.get(keyspace, key.as_bytes()).unwrap().map(<[u8]>::to_vec)
+}
+
+fn key(n: u32) -> String {
+    format!("{n:06}")
+}
+
+fn fill(store: &LsmStore, keyspace: KeyspaceId, entries: u32) {
+    let mut bulk = store.bulk().unwrap();
+    (0..entries).for_each(|n| bulk.put(keyspace, key(n).as_bytes(), &[7; 500]).unwrap());
+    bulk.commit().unwrap();
+}
+
+fn all(snapshot: &Arc<dyn Snapshot>, keyspace: KeyspaceId) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let reader = snapshot.reader().unwrap();
+    let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward).unwrap();
+    let mut entries = Vec::new();
+    while let Some((key, value)) = cursor.next().unwrap() {
+        entries.push((key.to_vec(), value.to_vec()));
+    }
+    entries
+}
+
+#[test]
+fn reopening_keeps_everything() {
+    for durability in [Durability::Sync, Durability::Relaxed] {
+        let place = Place::new();
+        let store = LsmStore::open(&place.path(), durability).unwrap();
+        put(&store, A, "a", b"1");
+        fill(&store, B, 1000);
+        let version = store.snapshot().unwrap().version();
+        drop(store);
+        let store = place.open().unwrap();
+        assert_eq!(get(&store, A, "a"), Some(b"1".to_vec()));
+        assert_eq!(get(&store, B, "000999"), Some(vec![7; 500]));
+        let snapshot = store.snapshot().unwrap();
+        assert!(snapshot.version() >= version);
+        assert_eq!(snapshot.reader().unwrap().entries(B).unwrap(), 1000);
+        assert_eq!(fs::read_to_string(place.file("FORMAT")).unwrap(), "rowkeydb format 2 lsm\n");
+    }
+}
+
+#[test]
+fn a_database_opens_once_at_a_time_and_with_its_own_engine() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    put(&store, A, "a", b"1");
+    assert_eq!(place.refusal().kind(), Kind::Unavailable);
+    let snapshot = store.snapshot().unwrap();
+    drop(store);
+    assert_eq!(place.refusal().kind(), Kind::Unavailable);
+    assert_eq!(snapshot.reader().unwrap().get(A, b"a").unwrap(), Some(&b"1"[..]));
+    drop(snapshot);
+    let error = crate::store::EmbeddedStore::open(&place.path(), Durability::Sync).err().unwrap();
+    assert_eq!(error.kind(), Kind::Invalid);
+    assert!(error.what().ends_with("is kept by engine lsm, not lmdb"), "{error}");
+    let (store, engine) = crate::store::open(&place.path(), None, Durability::Sync).unwrap();
+    assert_eq!((engine, store.snapshot().unwrap().reader().unwrap().entries(A).unwrap()), (Engine::Lsm, 1));
+}
+
+#[test]
+fn a_creation_that_crashed_is_started_over() {
+    let place = Place::new();
+    drop(place.open().unwrap());
+    fs::rename(place.file("FORMAT"), place.file("FORMAT.tmp")).unwrap();
+    fs::write(place.file("lsm/log-1"), "half").unwrap();
+    let store = place.open().unwrap();
+    put(&store, A, "a", b"1");
+}
+
+#[test]
+fn files_that_are_missing_are_named() {
+    for file in ["lsm/acknowledged", "lsm/log-1", "lsm/tree/current"] {
+        let place = Place::new();
+        drop(place.open().unwrap());
+        fs::remove_file(place.file(file)).unwrap();
+        let error = place.refusal();
+        assert_eq!(error.kind(), Kind::Corrupt);
+        assert_eq!(error.what(), format!("{file} is damaged"));
+    }
+    let place = Place::new();
+    let store = place.open().unwrap();
+    fill(&store, A, 1000);
+    drop(store);
+    let tables = fs::read_dir(place.file("lsm/tree/tables")).unwrap();
+    fs::remove_file(tables.last().unwrap().unwrap().path()).unwrap();
+    assert_eq!(place.refusal().kind(), Kind::Corrupt);
+}
+
+/// What a snapshot reads stays, whatever becomes tables, is merged, cleared and written over meanwhile.
+#[test]
+fn snapshots_outlive_merges() {
+    let place = Place::new();
+    let store = place.relaxed();
+    let mut expected = Vec::new();
+    for round in 0..30u32 {
+        for n in 0..100 {
+            put(&store, A, &key(n), &[round as u8; 100]);
+        }
+        if round % 7 == 3 {
+            store.commit(batch(|b| b.clear(A))).unwrap();
+            put(&store, A, "000050", b"after");
+        }
+        store.commit(batch(|b| b.delete(A, &*key(round)))).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let entries = all(&snapshot, A);
+        let is_cleared = round % 7 == 3;
+        assert_eq!(entries.len(), if is_cleared { 1 } else { 99 }, "round {round}");
+        expected.push((snapshot, entries));
+    }
+    assert!(store.shared.tree.table_count() > 0);
+    for (n, (snapshot, entries)) in expected.iter().enumerate() {
+        assert!(all(snapshot, A) == *entries, "snapshot {n}");
+    }
+    drop(store);
+    for (snapshot, entries) in &expected {
+        assert!(all(snapshot, A) == *entries);
+    }
+}
+
+#[test]
+fn a_cleared_keyspace_gives_its_space_back() {
+    let place = Place::new();
+    let store = place.relaxed();
+    fill(&store, A, 20_000);
+    put(&store, B, "b", b"stays");
+    let full = store.shared.tree.disk_space();
+    store.commit(batch(|b| b.clear(A))).unwrap();
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while store.shared.tree.disk_space() > full / 10 {
+        assert!(std::time::Instant::now() < patience, "{} of {full} bytes", store.shared.tree.disk_space());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(get(&store, B, "b").as_deref(), Some(&b"stays"[..]));
+}
+
+/// Slots of a load that came to nothing are not given out again, to whatever end the process comes.
+#[test]
+fn what_a_killed_load_has_staged_is_never_seen() {
+    let place = Place::new();
+    let mut store = place.relaxed();
+    put(&store, B, "old", b"1");
+    let left = {
+        store.threads.stop();
+        let mut bulk = store.bulk().unwrap();
+        for keyspace in [A, B] {
+            (0..500).for_each(|n| bulk.put(keyspace, key(n).as_bytes(), &[9; 500]).unwrap());
+        }
+        let left = Place::new();
+        copy(&place.path(), &left.path());
+        left
+    };
+    assert!(fs::read_dir(left.file("lsm/tree/tables")).unwrap().count() > 0, "something was staged");
+    drop(store);
+    for place in [&place, &left] {
+        let store = place.relaxed();
+        assert_eq!(
+            (all(&store.snapshot().unwrap(), A).len(), all(&store.snapshot().unwrap(), B).len()),
+            (0, 1)
+        );
+        (100..110).for_each(|n| put(&store, KeyspaceId(n), "new", b"1"));
+        store.commit(batch(|b| b.clear(B))).unwrap();
+        put(&store, A, "a", b"1");
+        put(&store, B, "b", b"1");
+        let counts = [A, B, KeyspaceId(105)].map(|keyspace| all(&store.snapshot().unwrap(), keyspace).len());
+        assert_eq!(counts, [1, 1, 1]);
+    }
+}
+
+#[test]
+fn a_load_into_a_full_keyspace_keeps_what_it_does_not_touch() {
+    let place = Place::new();
+    let store = place.relaxed();
+    fill(&store, A, 300);
+    let mut bulk = store.bulk().unwrap();
+    for n in (0..600).step_by(2) {
+        bulk.put(A, key(n).as_bytes(), &[8; 200]).unwrap();
+    }
+    for n in (0..600).step_by(6) {
+        bulk.delete(A, key(n).as_bytes()).unwrap();
+        assert_eq!(bulk.get(A, key(n).as_bytes()).unwrap(), None);
+    }
+    bulk.put(A, key(6).as_bytes(), b"again").unwrap();
+    assert_eq!(bulk.get(A, key(2).as_bytes()).unwrap(), Some(vec![8; 200]));
+    assert_eq!(bulk.get(A, key(3).as_bytes()).unwrap(), Some(vec![7; 500]));
+    bulk.commit().unwrap();
+    let expected = |n: u32| match n {
+        6 => Some(b"again".to_vec()),
+        n if n % 6 == 0 => None,
+        n if n % 2 == 0 => Some(vec![8; 200]),
+        n => (n < 300).then(|| vec![7; 500]),
+    };
+    let check = |store: &LsmStore| {
+        let found: BTreeMap<_, _> = all(&store.snapshot().unwrap(), A).into_iter().collect();
+        for n in 0..600 {
+            assert_eq!(found.get(key(n).as_bytes()).cloned(), expected(n), "{n}");
+        }
+    };
+    check(&store);
+    drop(store);
+    check(&place.relaxed());
+}
+
+/// The disk refuses: a file stands where the next segment of the log would be.
+#[test]
+fn what_the_disk_refuses_is_unavailable_and_not_there() {
+    let place = Place::new();
+    let store = place.relaxed();
+    fs::create_dir(place.file("lsm/log-2")).unwrap();
+    let mut refused = None;
+    for n in 0..2000 {
+        if let Err(e) = store.commit(batch(|b| b.put(A, &*key(n), vec![1; 100]))) {
+            refused = Some((n, e));
+            break;
+        }
+    }
+    let (n, error) = refused.expect("a second segment");
+    assert_eq!((error.kind(), error.sqlstate()), (Kind::Unavailable, sqlstate::IO));
+    assert_eq!(get(&store, A, &key(n)), None);
+    fs::remove_dir(place.file("lsm/log-2")).unwrap();
+    put(&store, A, &key(n), b"2");
+    drop(store);
+    assert_eq!(all(&place.relaxed().snapshot().unwrap(), A).len(), n as usize + 1);
+}
+
+/// What is done to a store between two endings of its process.
+#[derive(Clone, Debug)]
+enum Deed {
+    Put(u32, u32, usize),
+    Delete(u32, u32),
+    Clear(u32),
+    /// Through the bulk door: from this key, so many, of this length; and whether it is committed.
+    Load(u32, u32, u32, usize, bool),
+    Close,
+    Kill,
+}
+
+fn some_deed() -> impl Strategy<Value = Deed> {
+    let keyspace = || 1..4u32;
+    prop_oneof![
+        6 => (keyspace(), 0..60u32, 0..4000usize).prop_map(|(s, k, len)| Deed::Put(s, k, len)),
+        2 => (keyspace(), 0..60u32).prop_map(|(s, k)| Deed::Delete(s, k)),
+        1 => keyspace().prop_map(Deed::Clear),
+        2 => (keyspace(), 0..60u32, 1..200u32, 0..1500usize, any::<bool>())
+            .prop_map(|(s, k, n, len, whole)| Deed::Load(s, k, n, len, whole)),
+        1 => Just(Deed::Close),
+        1 => Just(Deed::Kill),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..<_>::default() })]
+
+    #[test]
+    fn however_a_process_ends_the_next_finds_what_was_acknowledged(
+        deeds in prop::collection::vec(some_deed(), 1..40),
+    ) {
+        let mut model: BTreeMap<(u32, String), Vec<u8>> = BTreeMap::new();
+        let mut place = Place::new();
+        let mut store = place.relaxed();
+        for (n, deed) in deeds.into_iter().enumerate() {
+            let value = |len| vec![n as u8; len];
+            match deed {
+                Deed::Put(space, k, len) => {
+                    put(&store, KeyspaceId(space), &key(k), &value(len));
+                    model.insert((space, key(k)), value(len));
+                }
+                Deed::Delete(space, k) => {
+                    store.commit(batch(|b| b.delete(KeyspaceId(space), &*key(k)))).unwrap();
+                    model.remove(&(space, key(k)));
+                }
+                Deed::Clear(space) => {
+                    store.commit(batch(|b| b.clear(KeyspaceId(space)))).unwrap();
+                    model.retain(|(other, _), _| *other != space);
+                }
+                Deed::Load(space, first, count, len, whole) => {
+                    let mut bulk = store.bulk().unwrap();
+                    for k in first..first + count {
+                        bulk.put(KeyspaceId(space), key(k).as_bytes(), &value(len)).unwrap();
+                        if whole {
+                            model.insert((space, key(k)), value(len));
+                        }
+                    }
+                    if whole {
+                        bulk.commit().unwrap();
+                    }
+                }
+                Deed::Close => {
+                    drop(store);
+                    store = place.relaxed();
+                }
+                Deed::Kill => {
+                    let left = place.killed(&mut store);
+                    drop(store);
+                    place = left;
+                    store = place.relaxed();
+                }
+            }
+            let snapshot = store.snapshot().unwrap();
+            for space in 1..4 {
+                let expected = model.iter().filter(|((other, _), _)| *other == space);
+                let expected: Vec<_> = expected.map(|((_, k), v)| (k.clone().into_bytes(), v.clone())).collect();
+                prop_assert!(all(&snapshot, KeyspaceId(space)) == expected, "keyspace {} after {}", space, n);
+            }
+        }
+    }
+}
