@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rowkeydb::{Database, Error, Kind, Session, Value};
 
 /// Longest that any of it may take, in a debug build on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn database() -> Database {
     let db = Database::in_memory().unwrap();
