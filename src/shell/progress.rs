@@ -78,8 +78,8 @@ fn template(progress: &Progress) -> &'static str {
             "{msg} {wide_bar} {binary_bytes} of {binary_total_bytes} ({binary_bytes_per_sec}, {eta} left)"
         }
         ("bytes", None) => "{spinner} {msg} {binary_bytes} ({binary_bytes_per_sec})",
-        (_, Some(_)) => "{msg} {wide_bar} {human_pos} of {human_len} {prefix} ({per_sec}, {eta} left)",
-        (_, None) => "{spinner} {msg} {human_pos} {prefix} ({per_sec})",
+        (_, Some(_)) => "{msg} {wide_bar} {human_pos} of {human_len} {prefix} ({per_sec:0}, {eta} left)",
+        (_, None) => "{spinner} {msg} {human_pos} {prefix} ({per_sec:0})",
     }
 }
 
