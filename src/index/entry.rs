@@ -10,7 +10,7 @@
 //! every other, so there the pointer is in the key again. A layout that already holds the whole
 //! primary key needs no second copy in the key.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KeyError, Rowkey, Rule};
 use crate::plan::{Field, RowView, Values};
 use crate::row::{PackedRow, pack};
@@ -95,8 +95,13 @@ pub fn entry_of(
         pack(columns, &mut value)?;
     }
     if key.is_empty() {
-        return Err(Error::invalid(format!("a key of \"{}\" would be empty", index.name))
-            .why("every part of the key is the empty string"));
+        let what = match table.is_next_key(index) {
+            true => format!("the next rowkey of a row of \"{}\" would be empty", table.name),
+            false => format!("a key of \"{}\" would be empty", index.name),
+        };
+        return Err(Error::invalid(what)
+            .why("every part of the key is the empty string")
+            .state(sqlstate::KEY_RULE));
     }
     Ok(Some(IndexEntry { key: key.into(), value }))
 }

@@ -428,14 +428,19 @@ impl Run {
         let rekeyed = self.sql(&rekey);
         self.session.on_progress(Arc::new(|_| {}));
         let written = written.lock().unwrap().take();
+        // A row that the next layout cannot hold, such as one whose key would be empty, is refused from then on.
+        let is_refused = |e: &Error| e.sqlstate() == "22023";
         if let Some(written) = written {
             self.log.push(format!("-- meanwhile: {}; -- {:?}", sql.text, sql.params));
-            self.written(meanwhile, &sql, written)?;
+            if !written.as_ref().is_err_and(is_refused) {
+                self.written(meanwhile, &sql, written)?;
+            }
         }
         match rekeyed {
             Ok(_) => Ok(()),
             // Not one that CREATE TABLE takes, or the one it has.
-            Err(e) if matches!(e.sqlstate(), "42P16" | "55000") || self.refused(&e) => Ok(()),
+            Err(e) if matches!(e.sqlstate(), "42P16" | "55000") => Ok(()),
+            Err(e) if is_refused(&e) || self.refused(&e) => Ok(()),
             Err(e) => Err(format!("{rekey}\n{e}")),
         }
     }
