@@ -83,6 +83,8 @@ impl Formulas<'_> {
     }
 
     fn column(&mut self, formula: Formula, ty: ColumnType) -> Result<ColumnId> {
+        // A cast around it that changes no value is no part of it: its values are of its own type.
+        let ty = if let Formula::Call { ty, .. } = &formula { *ty } else { ty };
         let sql = formula.sql(&|id| name_sql(self.table.column_name(id)));
         let id = self.table.formula_column(formula, ty, sql);
         if self.table.columns.len() > COLUMNS_MAX {
