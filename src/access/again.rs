@@ -13,30 +13,30 @@ use crate::store::{Direction, KeyspaceId};
 /// other, so that none need be looked at: nothing or one key to read, nothing but rows that are wanted and need no
 /// fetch, a limit on rows that lie in order, or few entries.
 pub fn choose_again(source: Source<'_>, need: &Need, path: Path, stats: &dyn Statistics) -> Option<Access> {
-    let mut access = path_access(source, need, path, &Unprobed(stats))?;
-    match &access.method {
-        Method::Empty | Method::Get(_) => Some(access),
-        Method::Scan { skip: Some(_), .. } | Method::Gather { .. } => None,
-        Method::Scan { ranges, .. } => {
-            let reads_all = access.entry_filter.is_true() && access.filter.is_true();
-            if reads_all && access.ordered && is_good_anyhow(path, need.limit) {
-                return Some(access);
-            }
-            access.entries = few_entries(stats, access.keyspace(source), ranges)?;
-            Some(access)
-        }
+    let access = path_access(source, need, path, &Unprobed(stats))?;
+    if_cheap(access, source, need.limit, stats)
+}
+
+fn if_cheap(
+    mut access: Access,
+    source: Source<'_>,
+    limit: Option<u64>,
+    stats: &dyn Statistics,
+) -> Option<Access> {
+    let ranges = match &access.method {
+        Method::Empty | Method::Get(_) => return Some(access),
+        Method::Scan { skip: Some(_), .. } | Method::Gather { .. } => return None,
+        Method::Scan { ranges, .. } => ranges,
+    };
+    let few = COST.probe_entries;
+    let reads_wanted = access.entry_filter.is_true() && access.filter.is_true() && access.ordered;
+    let is_short = limit.is_some_and(|limit| limit < few) || !matches!(access.path, Path::IndexFetch(_));
+    if reads_wanted && is_short {
+        return Some(access);
     }
-}
-
-/// Reading nothing but wanted rows in the wanted order cannot cost much more than any other path does.
-fn is_good_anyhow(path: Path, limit: Option<u64>) -> bool {
-    limit.is_some_and(|limit| limit < COST.probe_entries) || !matches!(path, Path::IndexFetch(_))
-}
-
-/// How many entries there are, if they are few.
-fn few_entries(stats: &dyn Statistics, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<f64> {
-    let found = stats.probe(keyspace, ranges, COST.probe_entries);
-    (found < COST.probe_entries).then_some(found as f64)
+    let found = stats.probe(access.keyspace(source), ranges, few);
+    access.entries = found as f64;
+    (found < few).then_some(access)
 }
 
 /// A path that reads one range of keys and needs to check nothing. What a statement wants decides which way it
@@ -46,9 +46,8 @@ pub struct Stretch {
     path: Path,
     direction: Direction,
     ordered: bool,
-    /// As they were priced for the first parameters.
+    /// As they were counted for the first parameters.
     entries: f64,
-    cost: f64,
 }
 
 impl Stretch {
@@ -59,8 +58,8 @@ impl Stretch {
             return None;
         }
         stretch(source, access.path, &need.predicate)?;
-        let Access { path, ordered, entries, cost, .. } = *access;
-        Some(Stretch { path, direction, ordered, entries, cost })
+        let Access { path, ordered, entries, .. } = *access;
+        Some(Stretch { path, direction, ordered, entries })
     }
 
     /// The access for other values of the same comparisons; `None` as of [`choose_again`].
@@ -72,21 +71,17 @@ impl Stretch {
         stats: &dyn Statistics,
     ) -> Option<Access> {
         let ranges = stretch(source, self.path, predicate)?;
-        let Stretch { path, direction, ordered, entries, cost } = *self;
-        let mut access = Access {
+        let Stretch { path, direction, ordered, entries } = *self;
+        let access = Access {
             path,
             method: Method::Scan { ranges, direction, merge: None, skip: None },
             entry_filter: Predicate::True,
             filter: Predicate::True,
             ordered,
             entries,
-            cost,
+            cost: 0.0,
         };
-        if !ordered || !is_good_anyhow(path, limit) {
-            let Method::Scan { ranges, .. } = &access.method else { return None };
-            access.entries = few_entries(stats, access.keyspace(source), ranges)?;
-        }
-        Some(access)
+        if_cheap(access, source, limit, stats)
     }
 }
 

@@ -16,7 +16,8 @@ use crate::value::{ColumnType, Value};
 /// Digits of a decimal at the most.
 const DIGITS_MAX: u8 = 38;
 
-/// The formula that an expression is, and its type; `None` if it is none. A column alone is one, too.
+/// The formula that an expression is, and the expression's type; `None` if it is none. A column alone is one, too.
+/// The formula's own type may be narrower: a cast around it that changes no value is no part of it.
 pub fn formula(expr: &Expr, names: &FieldNames) -> Option<(Formula, ColumnType)> {
     match expr {
         Expr::Alias(alias) => formula(&alias.expr, names),
@@ -49,13 +50,13 @@ pub fn formula(expr: &Expr, names: &FieldNames) -> Option<(Formula, ColumnType)>
     }
 }
 
-/// Those inside an expression that are more than a column, the largest ones, with their types.
-pub fn formulas_in(expr: &Expr, names: &FieldNames) -> Vec<(Formula, ColumnType)> {
+/// Those inside an expression that are more than a column, the largest ones.
+pub fn formulas_in(expr: &Expr, names: &FieldNames) -> Vec<Formula> {
     let mut found = Vec::new();
     let _ = expr.apply(|e| {
         Ok(match formula(e, names) {
-            Some((formula @ Formula::Call { .. }, ty)) => {
-                found.push((formula, ty));
+            Some((formula, _)) if formula.ty().is_some() => {
+                found.push(formula);
                 TreeNodeRecursion::Jump
             }
             _ => TreeNodeRecursion::Continue,

@@ -51,7 +51,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
 use crate::plan::{Formula, Predicate};
 use crate::store::Snapshot;
-use crate::value::{ColumnType, Value};
+use crate::value::Value;
 
 /// Keys (count) and bytes of them that a join's smaller side tells the scan of the larger one, at the most.
 const LEARNED_VALUES: usize = 10_000;
@@ -263,14 +263,14 @@ impl Planner {
         Ok(Condition { predicate: Predicate::and(found), formulas })
     }
 
-    /// The formula that the one output of a query over one table is, and its type; `None` if it is no formula.
-    pub fn formula(&self, query: Query, scope: &Scope<'_>) -> Result<Option<(Formula, ColumnType)>> {
+    /// The formula that the one output of a query over one table is; `None` if it is no formula.
+    pub fn formula(&self, query: Query, scope: &Scope<'_>) -> Result<Option<Formula>> {
         let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
         let LogicalPlan::Projection(projection) = &plan else { return Ok(None) };
         let (Some(source), [expr]) = (source_of(&plan)?, &projection.expr[..]) else { return Ok(None) };
         let expr = at_scan(expr.clone(), &projection.input);
-        let found = expr.and_then(|expr| formula(&expr, source.names()));
-        Ok(found.filter(|(formula, _)| matches!(formula, Formula::Call { .. })))
+        let found = expr.and_then(|expr| formula(&expr, source.names())).map(|(formula, _)| formula);
+        Ok(found.filter(|formula| formula.ty().is_some()))
     }
 
     /// All rows of a query in one batch: for the small ones a statement needs on the way.
@@ -295,8 +295,8 @@ impl Planner {
 pub struct Condition {
     /// In our own algebra.
     pub predicate: Predicate,
-    /// What it computes, with its types.
-    pub formulas: Vec<(Formula, ColumnType)>,
+    /// What it computes.
+    pub formulas: Vec<Formula>,
 }
 
 /// The table that a plan reads first.

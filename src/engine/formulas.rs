@@ -16,7 +16,6 @@ use crate::key::ColumnId;
 use crate::plan::{Formula, Predicate};
 use crate::schema::TableDef;
 use crate::sql::{KeyExpr, is_key_form, name_sql, not_a_formula, parse_query, span_of};
-use crate::value::ColumnType;
 
 /// Finds formulas, and gives `table` a hidden column for each.
 pub struct Formulas<'a> {
@@ -38,7 +37,7 @@ impl Formulas<'_> {
             }
             let found = self.db.planner().formula(query, &self.scope(self.catalog)?);
             match found.map_err(|e| e.at(key.span))? {
-                Some((formula, ty)) => self.column(formula, ty).map(Some),
+                Some(formula) => self.column(formula).map(Some),
                 None => Err(not_a_formula(&key.expr).at(key.span)),
             }
         };
@@ -58,8 +57,8 @@ impl Formulas<'_> {
             return Ok(first.predicate);
         }
         // Once more, with columns for what it asks about.
-        for (formula, ty) in first.formulas {
-            self.column(formula, ty)?;
+        for formula in first.formulas {
+            self.column(formula)?;
         }
         let mut edit = self.catalog.edit();
         edit.put_table(self.table.clone())?;
@@ -82,9 +81,8 @@ impl Formulas<'_> {
         Ok(Scope { catalog, moments: &NONE, binding, rowkeys: Vec::new(), rows: Vec::new() })
     }
 
-    fn column(&mut self, formula: Formula, ty: ColumnType) -> Result<ColumnId> {
-        // A cast around it that changes no value is no part of it: its values are of its own type.
-        let ty = if let Formula::Call { ty, .. } = &formula { *ty } else { ty };
+    fn column(&mut self, formula: Formula) -> Result<ColumnId> {
+        let ty = formula.ty().ok_or_else(|| Error::internal("a column or a literal as a formula"))?;
         let sql = formula.sql(&|id| name_sql(self.table.column_name(id)));
         let id = self.table.formula_column(formula, ty, sql);
         if self.table.columns.len() > COLUMNS_MAX {

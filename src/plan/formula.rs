@@ -103,6 +103,11 @@ impl Function {
 }
 
 impl Formula {
+    /// The type that a call settles; `None` of a column or a literal.
+    pub fn ty(&self) -> Option<ColumnType> {
+        if let Formula::Call { ty, .. } = self { Some(*ty) } else { None }
+    }
+
     /// Its value for a row. Errors: OUT_OF_RANGE, if that does not fit its type; those of the row.
     pub fn eval<R: RowView + ?Sized>(&self, row: &R) -> Result<Value> {
         self.value(row).map(Cow::into_owned)
