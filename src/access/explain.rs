@@ -34,6 +34,9 @@ pub struct Described {
     /// The first of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
+    /// What each row of a join tells of the key it gets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_row: Vec<String>,
     /// How many ranges it scans.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range_count: Option<usize>,
@@ -96,6 +99,7 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
         name: name.clone(),
         key_count: None,
         keys: Vec::new(),
+        by_row: Vec::new(),
         range_count: None,
         ranges: Vec::new(),
         skip: None,
@@ -164,6 +168,11 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
 }
 
 impl Described {
+    /// One GET for each row of a join, which tells these columns of the rowkey.
+    pub fn by_row(&mut self, columns: Vec<String>) {
+        (self.class, self.key_count, self.by_row) = ("Get", None, columns);
+    }
+
     /// A line for itself, and one for each access whose rowkeys it puts together.
     pub fn lines(&self) -> Vec<String> {
         let below = self.branches.iter().flat_map(Described::lines).map(|line| format!("  {line}"));
@@ -180,6 +189,9 @@ impl fmt::Display for Described {
         }
         if let Some(n) = self.key_count {
             write!(f, " keys={n} [{}]", listed(&self.keys, n))?;
+        }
+        if !self.by_row.is_empty() {
+            write!(f, " keys=one per row [{}]", self.by_row.join(", "))?;
         }
         if let Some(n) = self.range_count {
             write!(f, " ranges={n} {}", listed(&self.ranges, n))?;

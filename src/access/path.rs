@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cost::COST;
 use super::hints::Hints;
 use crate::key::{KeyRanges, Rowkey};
 use crate::plan::{FanOut, Field, Predicate, Skipping};
@@ -149,6 +150,19 @@ pub struct Access {
 }
 
 impl Access {
+    /// The rows with these rowkeys, about so many, that pass a filter.
+    pub fn of_keys(keys: Vec<Rowkey>, filter: Predicate, rows: f64) -> Access {
+        Access {
+            path: Path::Primary,
+            method: Method::Get(keys),
+            entry_filter: Predicate::True,
+            filter,
+            ordered: true,
+            entries: rows,
+            cost: rows * COST.get,
+        }
+    }
+
     /// Itself, or the accesses whose rowkeys it puts together.
     pub fn walks(&self) -> &[Access] {
         match &self.method {

@@ -2,7 +2,7 @@
 //!
 //! What a run brings along is a [`Binding`]: a snapshot and values for the parameters. Both matter to the scans
 //! alone, which choose their paths anew; the operators above them are only reset. A plan that is nothing but
-//! one scan runs without DataFusion.
+//! one scan, or the totals of one, runs without DataFusion's streams.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -27,28 +27,63 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 use super::errors::df_error;
 use super::scan::ScanExec;
 use super::table::Binding;
+use super::totals::{Adding, Totals};
 use crate::access::Need;
 use crate::error::Result;
 use crate::exec::scan::{Scan, ScanSpec};
+use crate::exec::watch::PlanText;
 use crate::sql;
 
 /// A plan without a snapshot, to be kept.
 #[derive(Debug)]
 pub struct Plan {
     root: Arc<dyn ExecutionPlan>,
-    /// The root, if it is nothing but a scan.
-    single: Option<ScanExec>,
+    /// The root, if it is nothing but that.
+    single: Option<Single>,
     schema: SchemaRef,
     /// How joins tell the scans below them what they learn, if there are joins: anew for each run.
     joins: Option<Arc<ConfigOptions>>,
 }
 
+/// A plan without operators to be reset.
+#[derive(Debug)]
+enum Single {
+    Scan(ScanExec),
+    Totals(Arc<Totals>),
+}
+
 /// A plan bound for one run.
 pub enum Run {
-    /// One scan.
-    Scan(Scan),
+    /// One scan, or the totals of one.
+    Alone(Alone),
     /// Anything else.
     Plan(Arc<dyn ExecutionPlan>),
+}
+
+/// What the calling thread reads on its own.
+pub enum Alone {
+    /// Rows.
+    Scan(Scan),
+    /// What they add up to.
+    Totals(Adding),
+}
+
+impl Alone {
+    /// The next rows, possibly none of them yet; `None` at the end.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        match self {
+            Alone::Scan(scan) => scan.next_batch(),
+            Alone::Totals(adding) => adding.next_batch(),
+        }
+    }
+
+    /// Its line of EXPLAIN, when it is asked for.
+    pub fn plan_text(&self) -> PlanText {
+        match self {
+            Alone::Scan(scan) => scan.plan_text(),
+            Alone::Totals(adding) => adding.plan_text(),
+        }
+    }
 }
 
 impl Plan {
@@ -99,8 +134,13 @@ impl Plan {
 
     /// Ready to run; `None` if the plan does not hold for these parameters.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
-        if let Some(scan) = &self.single {
-            return Ok(scan.run(binding)?.map(Run::Scan));
+        let alone = match &self.single {
+            Some(Single::Scan(scan)) => Some(scan.run(binding)?.map(Alone::Scan)),
+            Some(Single::Totals(totals)) => Some(totals.run(binding)?.map(Alone::Totals)),
+            None => None,
+        };
+        if let Some(alone) = alone {
+            return Ok(alone.map(Run::Alone));
         }
         let bound = each_leaf(&self.root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
             None => Ok(Leaf::Same),
@@ -153,14 +193,17 @@ fn each_leaf(
     plan.map(Some).map_err(df_error)
 }
 
-/// The plan as one scan with these columns, if it is one but for columns that are picked and renamed.
-fn single(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<ScanExec> {
-    let (scan, columns) = picked(root)?;
-    Some(scan.pick(&columns, schema))
+/// The plan as one scan with these columns, if it is one but for columns that are picked and renamed, or as the
+/// totals of one.
+fn single(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Single> {
+    match picked(root) {
+        Some((scan, columns)) => Some(Single::Scan(scan.pick(&columns, schema))),
+        None => Totals::of(root, schema).map(Arc::new).map(Single::Totals),
+    }
 }
 
 /// A scan, and the columns of it that come out of the plan.
-fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
+pub(super) fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
     let any: &dyn Any = &**root;
     if let Some(scan) = any.downcast_ref::<ScanExec>().filter(|scan| scan.is_whole()) {
         return Some((scan, (0..scan.request.schema.fields().len()).collect()));

@@ -46,14 +46,6 @@ impl Point {
         }
         let mut key = Vec::with_capacity(32);
         table.key.encode(&row, &|id| table.column_name(id), 0, &mut key).ok()?;
-        Some(Access {
-            path: Path::Primary,
-            method: Method::Get(vec![Rowkey::new(key)]),
-            entry_filter: Predicate::True,
-            filter: Predicate::True,
-            ordered: true,
-            entries: 1.0,
-            cost: 0.0,
-        })
+        Some(Access::of_keys(vec![Rowkey::new(key)], Predicate::True, 1.0))
     }
 }

@@ -36,16 +36,18 @@ use sqlparser::ast::{self, Query};
 
 use super::doubles::doubles_win;
 use super::errors::{df_error, to_df};
+use super::exists::CountedExists;
 use super::formula::{formula, formulas_in};
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
+use super::join_condition::SubqueriesInOn;
 use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::{ExpressionRule, below, lazy_functions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
-use super::{explain, extremes, functions, order, parallel, tpch};
+use super::{explain, extremes, functions, lookup, order, parallel, tpch};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
@@ -151,6 +153,8 @@ impl Default for Planner {
             .with_optimizer_rules(optimizer_rules())
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
+                Arc::new(SubqueriesInOn),
+                Arc::new(CountedExists),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
                 Arc::new(ExpressionRule("doubles_win", doubles_win)),
                 Arc::new(ExpressionRule("wide_integers", wide_integers)),
@@ -203,7 +207,8 @@ impl Planner {
         let planner = Arc::clone(state.query_planner());
         // To share little work out to threads costs more than the work.
         let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
-        let alone = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
+        let alone = planner.create_physical_plan(&plan, &state).await;
+        let alone = alone.and_then(lookup::instead_of_hashes).map_err(df_error)?;
         if !parallel::is_long(&alone) {
             return Ok(alone);
         }

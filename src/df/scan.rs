@@ -28,6 +28,7 @@ use super::table::{Binding, Bound, Request};
 use crate::access::{COST, Described, OrderBy, describe};
 use crate::error::{Error, Result};
 use crate::exec::scan::{Counters, PARALLEL_ENTRIES, PIECES, Scan, ScanSpec};
+use crate::key::Rowkey;
 use crate::plan::Predicate;
 
 /// One access of one statement.
@@ -49,6 +50,8 @@ pub struct ScanExec {
     ordered: bool,
     /// Scans that share the work.
     parts: usize,
+    /// Set where a join looks rows up: by which columns, and about how many.
+    by_rows: Option<Arc<(Vec<String>, f64)>>,
     properties: Arc<PlanProperties>,
 }
 
@@ -79,8 +82,25 @@ impl ScanExec {
             narrowed: Arc::default(),
             ordered,
             parts,
+            by_rows: None,
             properties,
         }
+    }
+
+    /// The same rows, each got by its key for a row of a join, of about so many, that equals it in the columns named.
+    /// `None`, if a parameter does not suit its filter.
+    pub fn by_rows(&self, columns: Vec<String>, rows: f64) -> Option<ScanExec> {
+        let bound = self.request.bind_keys(&self.bound.as_ref()?.binding, rows)?;
+        let by_rows = Some(Arc::new((columns, rows)));
+        Some(ScanExec { by_rows, ..self.anew(Some(Arc::new(bound))) })
+    }
+
+    /// Reads the rows with these rowkeys, which ascend; the last column are their rowkeys.
+    pub fn of_keys(&self, keys: Vec<Rowkey>) -> Result<Scan> {
+        let bound = self.bound()?;
+        let (spec, snapshot) = (self.request.of_keys(bound, keys), Arc::clone(&bound.binding.snapshot));
+        let scan = Scan::new(Arc::new(spec), snapshot, None, Arc::clone(&self.counters));
+        Ok(scan.with_gets_max(bound.binding.guards.gets))
     }
 
     /// The same scan along a path of its own run, or without one, to be kept.
@@ -106,6 +126,9 @@ impl ScanExec {
     }
 
     fn rebound(&self, binding: &Binding) -> Result<Option<Bound>> {
+        if let Some(by_rows) = &self.by_rows {
+            return Ok(self.request.bind_keys(binding, by_rows.1));
+        }
         Ok(self.request.bind(binding)?.filter(|bound| bound.spec.access.ordered || !self.ordered))
     }
 
@@ -187,7 +210,11 @@ impl ScanExec {
     /// The access in its parts; `None` if the path is not chosen yet.
     pub fn described(&self, verbose: bool) -> Option<Described> {
         let spec = &self.bound().ok()?.spec;
-        Some(describe(spec.source(), &spec.access, self.limit, verbose))
+        let mut described = describe(spec.source(), &spec.access, self.limit, verbose);
+        if let Some(by_rows) = &self.by_rows {
+            described.by_row(by_rows.0.clone());
+        }
+        Some(described)
     }
 }
 

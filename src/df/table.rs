@@ -24,7 +24,7 @@ use crate::access::{
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanSpec, field_type};
-use crate::key::{ColumnId, KeyPart, KeyRanges};
+use crate::key::{ColumnId, KeyPart, KeyRanges, Rowkey};
 use crate::plan::{Field, Formula, Predicate, Skip};
 use crate::row::field;
 use crate::schema::{IndexDef, IndexState, TableDef, TableStatistics};
@@ -321,14 +321,7 @@ impl Request {
     pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
         let relation = &self.relation;
         let Some(predicate) = self.predicate(binding) else { return Ok(None) };
-        let need = Need {
-            predicate,
-            output: self.output.clone(),
-            order: self.order.clone(),
-            limit: self.limit,
-            hints: relation.advice.hints.clone(),
-            each: self.each.clone(),
-        };
+        let need = self.need(predicate);
         let stats = self.statistics(binding);
         let again = self.along_stretch(&need.predicate, &stats);
         let by_path = || choose_again(relation.source(), &need, self.path?, &stats);
@@ -338,6 +331,17 @@ impl Request {
             None => choose(relation.source(), &need, &stats)?,
         };
         Ok(Some(self.bound(need, choice, binding.clone())))
+    }
+
+    fn need(&self, predicate: Predicate) -> Need {
+        Need {
+            predicate,
+            output: self.output.clone(),
+            order: self.order.clone(),
+            limit: self.limit,
+            hints: self.relation.advice.hints.clone(),
+            each: self.each.clone(),
+        }
     }
 
     /// The filters for these parameters; `None` as of [`Request::bind`].
@@ -371,6 +375,43 @@ impl Request {
         let need = Need { predicate, ..bound.need.clone() };
         let choice = choose(self.relation.source(), &need, &self.statistics(&bound.binding))?;
         Ok(self.bound(need, choice, bound.binding.clone()))
+    }
+
+    /// The table, if what is wanted of it are rows, however they are reached.
+    pub fn keyed(&self) -> Option<&TableDef> {
+        let Relation { table, index, advice, .. } = &*self.relation;
+        let is_free = advice.hints.only.is_none() && !advice.hints.full;
+        let any = self.limit.is_none() && self.each.is_none() && self.order.is_empty();
+        (index.is_none() && is_free && any).then_some(table)
+    }
+
+    /// The table that is read.
+    pub fn table(&self) -> &TableDef {
+        &self.relation.table
+    }
+
+    /// The field that a column of the scan is.
+    pub fn output_field(&self, column: usize) -> Option<Field> {
+        self.output.get(column).copied()
+    }
+
+    /// Bound to rows that somebody will ask for by their keys, about so many. `None`: as [`Request::bind`].
+    pub fn bind_keys(&self, binding: &Binding, rows: f64) -> Option<Bound> {
+        let need = self.need(self.predicate(binding)?);
+        let access = Access::of_keys(Vec::new(), need.predicate.clone(), rows);
+        let chosen = "the join tells every part of the rowkey".to_owned();
+        let choice = Choice { access, chosen, rejected: Vec::new(), note: None };
+        Some(Bound { rows, ..self.bound(need, choice, binding.clone()) })
+    }
+
+    /// What is read for keys of rows bound so; the last column are the rowkeys.
+    pub fn of_keys(&self, bound: &Bound, keys: Vec<Rowkey>) -> ScanSpec {
+        let rows = keys.len() as f64;
+        let access = Access::of_keys(keys, bound.need.predicate.clone(), rows);
+        let rowkey = field("rowkey", field_type(&self.relation.table, None, Field::Rowkey), false);
+        let fields = self.schema.fields().iter().cloned().chain([Arc::new(rowkey)]);
+        let output = self.output.iter().copied().chain([Field::Rowkey]).collect();
+        ScanSpec { schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())), ..self.spec(access, output) }
     }
 
     /// Errors: LIMIT, if the path would read more than the session allows.
@@ -416,6 +457,7 @@ impl Request {
             access,
             output,
             schema: Arc::clone(&self.schema),
+            any_order: self.any_order,
         }
     }
 }

@@ -10,6 +10,7 @@ use super::outcome::{RowStream, Source};
 use super::{Database, OnProgress, copy};
 use crate::access::{Access, Method, Path};
 use crate::catalog::Catalog;
+use crate::df::plan::Alone;
 use crate::error::{Error, Kind, Result};
 use crate::exec::scan::{Counters, Scan, ScanSpec};
 use crate::exec::watch::CancelHandle;
@@ -156,10 +157,16 @@ impl TableHandle {
             access,
             output: self.output.clone(),
             schema: Arc::clone(&self.schema),
+            any_order: false,
         };
         let scan = Scan::new(Arc::new(spec), snapshot, limit, Arc::<Counters>::default());
         let (schema, runtime) = (Arc::clone(&self.schema), self.db.runtime().clone());
-        Ok(Rows::new(RowStream::new(schema, Source::Scan(scan), runtime, CancelHandle::default())))
+        Ok(Rows::new(RowStream::new(
+            schema,
+            Source::Alone(Alone::Scan(scan)),
+            runtime,
+            CancelHandle::default(),
+        )))
     }
 }
 

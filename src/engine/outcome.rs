@@ -7,9 +7,9 @@ use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 
 use super::runtime::Runtime;
+use crate::df::plan::Alone;
 use crate::df::query::BatchStream;
 use crate::error::Result;
-use crate::exec::scan::Scan;
 use crate::exec::watch::CancelHandle;
 use crate::row::column_type_of;
 use crate::value::Value;
@@ -74,8 +74,8 @@ const ROWS: usize = 256;
 pub(super) enum Source {
     /// Any plan.
     Batches(BatchStream),
-    /// One scan, which needs no threads.
-    Scan(Scan),
+    /// A plan that needs no threads.
+    Alone(Alone),
     /// They are there already.
     Batch(Option<RecordBatch>),
 }
@@ -116,7 +116,7 @@ impl RowStream {
             return Some(Err(e));
         }
         match &mut self.source {
-            Source::Scan(scan) => scan.next_batch().transpose(),
+            Source::Alone(alone) => alone.next_batch().transpose(),
             Source::Batch(batch) => batch.take().map(Ok),
             Source::Batches(_) => None,
         }
@@ -124,7 +124,7 @@ impl RowStream {
 
     /// The next rows, where they need not come in batches: `None` where they do.
     pub(super) fn next_rows(&mut self) -> Option<Result<Option<Vec<Vec<Value>>>>> {
-        let Source::Scan(scan) = &mut self.source else { return None };
+        let Source::Alone(Alone::Scan(scan)) = &mut self.source else { return None };
         Some(self.cancel.check().and_then(|()| scan.next_rows(ROWS)))
     }
 

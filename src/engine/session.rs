@@ -166,9 +166,9 @@ impl Session {
     fn run_kept(&self, kept: &KeptPlan, view: &View, query: &Keyed) -> Result<Option<Outcome>> {
         let (schema, source) = match kept.plan.bind(&view.binding(Arc::clone(&query.params)))? {
             None => return Ok(None),
-            Some(Run::Scan(scan)) => {
-                self.watch.cancel.plan(|| scan.plan_text());
-                (kept.plan.schema(), Source::Scan(scan))
+            Some(Run::Alone(alone)) => {
+                self.watch.cancel.plan(|| alone.plan_text());
+                (kept.plan.schema(), Source::Alone(alone))
             }
             Some(Run::Plan(plan)) => {
                 let _threads = self.db.0.runtime.enter();

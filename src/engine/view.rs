@@ -112,8 +112,8 @@ impl View {
         let schema = kept.plan.schema();
         let batches: Vec<RecordBatch> = match kept.plan.bind(&self.binding(Arc::clone(&query.params)))? {
             None => return Ok(None),
-            Some(Run::Scan(mut scan)) => {
-                let next = || self.watch.cancel.check().and_then(|()| scan.next_batch()).transpose();
+            Some(Run::Alone(mut alone)) => {
+                let next = || self.watch.cancel.check().and_then(|()| alone.next_batch()).transpose();
                 std::iter::from_fn(next).collect::<Result<_>>()?
             }
             Some(Run::Plan(plan)) => {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::scan::{Counters, Pull, ScanSpec, Sink, dangling, passes};
-use super::view::{Scratch, Sources, entry_view};
+use super::view::{Scratch, Sources, View, see_entry};
 use super::walk::{Visited, Walk};
 use crate::access::{Access, Method, SetOp};
 use crate::error::Result;
@@ -152,8 +152,8 @@ impl Branch {
                 let mut scratch = Scratch::new(&pull.spec.table);
                 walk.go(pull.reader, pull.counters, &mut |key, value| {
                     let parts = open_entry(index, key, value)?;
-                    let view = entry_view(pull.spec, sources, index, &parts, &mut scratch)?;
-                    if passes(filter, &view)? {
+                    let see = |view: &View<'_>| passes(filter, view);
+                    if see_entry(pull.spec, sources, index, &parts, &mut scratch, see)? {
                         found.push((parts.pointer.into(), Some(index.id)));
                     }
                     Ok(Visited { taken: false, go_on: true })

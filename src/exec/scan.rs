@@ -13,7 +13,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use super::gather::Gather;
 pub use super::pieces::PIECES;
-use super::view::{Found, Scratch, Sources, View, entry_view};
+use super::view::{Found, Scratch, Sources, View, see_entry};
 pub use super::view::{field_type, key_value};
 use super::walk::{Side, Visited, Walk};
 use super::watch::PlanText;
@@ -75,6 +75,8 @@ pub struct ScanSpec {
     pub output: Vec<Field>,
     /// The batches' schema.
     pub schema: SchemaRef,
+    /// Rows may be given out as they are found.
+    pub any_order: bool,
 }
 
 impl ScanSpec {
@@ -174,6 +176,11 @@ impl Scan {
     #[must_use]
     pub fn of_parts(self, part: usize, parts: usize) -> Scan {
         Scan { part: Some((part, parts)), ..self }
+    }
+
+    /// Columns of its batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.spec.schema
     }
 
     /// Settles, before the first row, what this part has to do; false if that is nothing.
@@ -369,27 +376,32 @@ impl<'a> Pull<'a> {
         let access = &self.spec.access;
         walk.go(self.reader, self.counters, &mut |key, value| {
             let parts = open_entry(index, key, value)?;
-            let view = entry_view(self.spec, sources, index, &parts, &mut scratch)?;
             let before = out.rows();
-            if passes(&access.entry_filter, &view)? && passes(&access.filter, &view)? {
-                out.append(self.spec, &view)?;
-            }
+            see_entry(self.spec, sources, index, &parts, &mut scratch, |view| {
+                match passes(&access.entry_filter, view)? && passes(&access.filter, view)? {
+                    true => out.append(self.spec, view),
+                    false => Ok(()),
+                }
+            })?;
             Ok(visited(before, out))
         })
     }
 
     /// Collects the pointers of a batch of entries, gets their rows in key order, and gives them out
-    /// in index order.
+    /// in index order, unless any will do.
     fn walk_and_fetch(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
         let (index, sources) = self.index()?;
         let mut scratch = Scratch::new(&self.spec.table);
+        let filter = &self.spec.access.entry_filter;
         loop {
             let wanted = out.rows_max() - out.rows();
             let mut pointers = Pointers::default();
             let more = walk.go(self.reader, self.counters, &mut |key, value| {
                 let parts = open_entry(index, key, value)?;
-                let view = entry_view(self.spec, sources, index, &parts, &mut scratch)?;
-                let taken = passes(&self.spec.access.entry_filter, &view)?;
+                let taken = filter.is_true()
+                    || see_entry(self.spec, sources, index, &parts, &mut scratch, |view| {
+                        passes(filter, view)
+                    })?;
                 if taken {
                     pointers.push(parts.pointer);
                 }
@@ -411,14 +423,22 @@ impl<'a> Pull<'a> {
     ) -> Result<()> {
         let mut order: Vec<usize> = (0..pointers.len()).collect();
         order.sort_unstable_by(|a, b| pointers.at(*a).cmp(pointers.at(*b)));
-        let mut rows: Vec<Fetched<'_>> = vec![(&[], Vec::new()); pointers.len()];
+        let mut rows: Vec<Fetched<'_>> = Vec::new();
+        if !self.spec.any_order {
+            rows.resize(pointers.len(), (&[], Vec::new()));
+        }
+        Counters::add(&self.counters.fetched, pointers.len() as u64);
         for i in order {
             let key = pointers.at(i);
-            Counters::add(&self.counters.fetched, 1);
             let Some(value) = self.reader.get(self.spec.table.rows(), key)? else {
                 return Err(dangling(self.spec, index, key));
             };
-            rows[i] = (value, self.families(key)?);
+            let families = self.families(key)?;
+            match rows.get_mut(i) {
+                Some(row) => *row = (value, families),
+                // While it is in the processor's cache.
+                None => self.row_out(key, value, families.into_iter(), scratch, out)?,
+            }
         }
         for (i, (value, families)) in rows.into_iter().enumerate() {
             self.row_out(pointers.at(i), value, families.into_iter(), scratch, out)?;

@@ -127,7 +127,7 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// A row of the table without its packed values.
-    #[inline]
+    #[inline(always)]
     pub fn of_row(
         spec: &'a ScanSpec,
         sources: &'a Sources,
@@ -147,6 +147,7 @@ impl<'a> View<'a> {
     }
 
     /// Computes what is asked for and not stored, when the rest is there.
+    #[inline]
     pub fn compute(&mut self) -> Result<()> {
         for &id in &self.sources.formulas {
             if let Some(formula) = &self.spec.table.column(id).formula {
@@ -168,7 +169,7 @@ pub enum Found<'a> {
 
 impl View<'_> {
     /// A field as it lies there.
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, field: Field) -> Result<Found<'_>> {
         let Field::Column(id) = field else { return self.rowkey(field).map(Found::Value) };
         let at = usize::from(id.0);
@@ -244,6 +245,27 @@ impl Scratch {
         Ok(())
     }
 
+    /// Decodes the columns of an entry's key, and those of the rowkey it points at, if any are wanted.
+    #[inline]
+    pub fn decode_entry(
+        &mut self,
+        spec: &ScanSpec,
+        sources: &Sources,
+        index: &IndexDef,
+        parts: &EntryParts<'_>,
+    ) -> Result<()> {
+        self.decode_rowkey(spec, sources, parts.pointer)?;
+        if sources.decode_layout {
+            let decoded = index.layout.decode(parts.layout, &mut |id, value| self.set(id, value));
+            decoded.map_err(|e| {
+                Error::corrupt(format!("a key of index \"{}\" cannot be decoded", index.name))
+                    .why(format!("{e}; key {}", hex(parts.layout)))
+                    .hint(format!("CHECK INDEX {} lists what is wrong", index.name))
+            })?;
+        }
+        Ok(())
+    }
+
     fn set(&mut self, id: ColumnId, value: ValueRef<'_>) {
         let place = &mut self.key_values[usize::from(id.0)];
         match (place, value) {
@@ -256,29 +278,30 @@ impl Scratch {
     }
 }
 
-/// An index entry as a row.
-#[inline]
-pub fn entry_view<'a>(
-    spec: &'a ScanSpec,
-    sources: &'a Sources,
+/// Shows an index entry as a row to `see`.
+// The view is made where it stays. To give it back would be to move it, which takes as long as all else that is done
+// with an entry.
+#[inline(always)]
+pub fn see_entry<R>(
+    spec: &ScanSpec,
+    sources: &Sources,
     index: &IndexDef,
-    parts: &EntryParts<'a>,
-    scratch: &'a mut Scratch,
-) -> Result<View<'a>> {
-    scratch.decode_rowkey(spec, sources, parts.pointer)?;
-    if sources.decode_layout {
-        let decoded = index.layout.decode(parts.layout, &mut |id, value| scratch.set(id, value));
-        decoded.map_err(|e| {
-            Error::corrupt(format!("a key of index \"{}\" cannot be decoded", index.name))
-                .why(format!("{e}; key {}", hex(parts.layout)))
-                .hint(format!("CHECK INDEX {} lists what is wrong", index.name))
-        })?;
-    }
+    parts: &EntryParts<'_>,
+    scratch: &mut Scratch,
+    see: impl FnOnce(&View<'_>) -> Result<R>,
+) -> Result<R> {
+    scratch.decode_entry(spec, sources, index, parts)?;
+    let packed = parts.include()?;
     let mut view = View {
+        spec,
+        sources,
         rowkey: if spec.as_table { parts.layout } else { parts.pointer },
-        packed: parts.include()?,
-        ..View::of_row(spec, sources, parts.pointer, scratch)
+        pointer: parts.pointer,
+        key_values: &scratch.key_values,
+        packed,
+        others: &[],
+        computed: Vec::new(),
     };
     view.compute()?;
-    Ok(view)
+    see(&view)
 }

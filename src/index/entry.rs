@@ -136,32 +136,40 @@ pub struct EntryParts<'a> {
 
 impl<'a> EntryParts<'a> {
     /// The packed `INCLUDE` columns.
+    #[inline(always)]
     pub fn include(&self) -> Result<Option<PackedRow<'a>>> {
         if self.include.is_empty() { Ok(None) } else { PackedRow::new(self.include).map(Some) }
     }
 }
 
 /// Takes an entry apart. Errors: `Corrupt` when key or value is not an entry of this index.
+#[inline(always)]
 pub fn open_entry<'a>(index: &IndexDef, key: &'a [u8], value: &'a [u8]) -> Result<EntryParts<'a>> {
-    let damaged = |what: &str| {
-        Error::corrupt(format!("entry of index \"{}\" is damaged: {what}", index.name))
-            .why(format!("key {}", index.layout.show(key)))
-            .hint(format!("CHECK INDEX {} lists what is wrong", index.name))
+    let Some((pointer_len, rest)) = read_leb128(value) else {
+        return Err(damaged(index, key, "no pointer length"));
     };
-    let (pointer_len, rest) = read_leb128(value).ok_or_else(|| damaged("no pointer length"))?;
     if pointer_len > 0 {
-        if rest.len() < pointer_len {
-            return Err(damaged("the pointer is cut off"));
-        }
-        let (pointer, include) = rest.split_at(pointer_len);
-        return Ok(EntryParts { layout: key, pointer, include });
+        return match rest.split_at_checked(pointer_len) {
+            Some((pointer, include)) => Ok(EntryParts { layout: key, pointer, include }),
+            None => Err(damaged(index, key, "the pointer is cut off")),
+        };
     }
-    let end = index.layout.len_in(key).map_err(|e| damaged(&e.to_string()))?;
+    let end = match index.layout.len_in(key) {
+        Ok(end) => end,
+        Err(e) => return Err(damaged(index, key, &e.to_string())),
+    };
     let (layout, pointer) = key.split_at(end);
     if pointer.is_empty() {
-        return Err(damaged("it has no pointer"));
+        return Err(damaged(index, key, "it has no pointer"));
     }
     Ok(EntryParts { layout, pointer, include: rest })
+}
+
+#[cold]
+fn damaged(index: &IndexDef, key: &[u8], what: &str) -> Error {
+    Error::corrupt(format!("entry of index \"{}\" is damaged: {what}", index.name))
+        .why(format!("key {}", index.layout.show(key)))
+        .hint(format!("CHECK INDEX {} lists what is wrong", index.name))
 }
 
 fn write_leb128(mut n: usize, out: &mut Vec<u8>) {
@@ -172,6 +180,7 @@ fn write_leb128(mut n: usize, out: &mut Vec<u8>) {
     out.push(n as u8);
 }
 
+#[inline]
 fn read_leb128(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut n = 0usize;
     for (i, &b) in bytes.iter().enumerate().take(4) {

@@ -102,6 +102,7 @@ impl ColumnBuilder {
     /// Adds the value in the `bytes` of a packed `column`, which is of the builder's type.
     ///
     /// Errors: as [`unpack`] and [`ColumnBuilder::append`].
+    #[inline]
     pub fn append_packed(&mut self, column: ColumnId, bytes: &[u8]) -> Result<()> {
         // What most columns are goes in without a value in between.
         let appended = match &mut self.inner {
