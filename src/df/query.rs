@@ -41,7 +41,7 @@ use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
 use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
-use super::rewrite::{ExpressionRule, below, lazy_functions, plain_numbers};
+use super::rewrite::{ExpressionRule, below, check_calls, idle_orders, lazy_functions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
@@ -151,6 +151,7 @@ impl Default for Planner {
             .with_optimizer_rules(optimizer_rules())
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
+                Arc::new(ExpressionRule("idle_orders", idle_orders)),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
                 Arc::new(ExpressionRule("doubles_win", doubles_win)),
                 Arc::new(ExpressionRule("wide_integers", wide_integers)),
@@ -357,6 +358,8 @@ struct Names<'a> {
 impl Names<'_> {
     fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
         plain_numbers(&mut query);
+        let is_scalar = |name: &str| self.get_function_meta(name).is_some();
+        check_calls(&query, &is_scalar).map_err(to_df)?;
         self.hints.take(&mut query).map_err(to_df)?;
         let options = ParserOptions::from(&self.planner.state.config_options().sql_parser);
         SqlToRel::new_with_options(self, options).statement_to_plan(

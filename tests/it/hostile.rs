@@ -220,6 +220,19 @@ fn names_that_mean_nothing() {
     ]);
 }
 
+/// Other databases know them. None is read and then passed over.
+#[test]
+fn clauses_of_others() {
+    refused(&[
+        "SELECT upper(s) FILTER (WHERE false) FROM t",
+        "SELECT upper(DISTINCT s) FROM t",
+        "SELECT upper(s ORDER BY id) FROM t",
+        "SELECT upper(s) WITHIN GROUP (ORDER BY id) FROM t",
+        "SELECT upper(s) OVER () FROM t",
+        "SELECT upper(s) IGNORE NULLS FROM t",
+    ]);
+}
+
 #[test]
 fn values_that_do_not_fit() {
     refused(&[
@@ -373,6 +386,15 @@ fn strange_but_right() {
         ("SELECT * FROM t, t AS b, t AS c, t AS d", 81),
         (" ( SELECT 1 ) ", 1),
         ("SELECT count(*) FROM (SELECT 1 FROM t WHERE false)", 1),
+        ("SELECT sum(n ORDER BY s), sum(DISTINCT n ORDER BY s), array_agg(n ORDER BY s) FROM t", 1),
+        (
+            "SELECT sum(n ORDER BY s), count(n ORDER BY s), avg(f ORDER BY s), max(s ORDER BY n) FROM t GROUP BY id",
+            3,
+        ),
+        (
+            "SELECT stddev(f ORDER BY s), median(f ORDER BY s), bool_and(n > 0 ORDER BY s) FROM t GROUP BY n",
+            3,
+        ),
         ("-- nothing but\nSELECT /* a /* nested */ remark */ 1", 1),
     ] {
         match run(&mut session, sql, &[]) {
