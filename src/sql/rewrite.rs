@@ -12,7 +12,7 @@ use sqlparser::ast::{
 
 use super::ast::Statement;
 use super::hints::parse_hints;
-use super::shape::balance;
+use super::shape::{Copies, balance};
 use super::{as_of, name_of, row_values, span_of};
 use crate::error::{Error, Result, sqlstate};
 
@@ -24,10 +24,13 @@ const PARAMETERS_MAX: usize = 65_535;
 
 /// Turns `a < b < c` into `a < b AND b < c`, conditions on rows into conditions on their elements, and FLOAT in casts into DOUBLE (to DataFusion, FLOAT has 32 bits);
 /// balances long chains.
-/// Errors: a statement that writes inside a query; SELECT INTO; parameters that are not `$n`, or in a definition.
+/// Errors: a statement that writes inside a query; SELECT INTO; parameters that are not `$n`, or in a definition;
+/// LIMIT for conditions that are too long when written out.
 pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
     changed_rows(statement).map_or(Ok(()), row_values::spread_lookups)?;
-    if let ControlFlow::Break(error) = VisitMut::visit(statement, &mut Normaliser) {
+    if let ControlFlow::Break(error) =
+        VisitMut::visit(statement, &mut Normaliser { copies: Copies::default() })
+    {
         return Err(error);
     }
     let definition = matches!(
@@ -163,7 +166,9 @@ pub(super) fn constraint_of(operator: &JoinOperator) -> Option<&JoinConstraint> 
     }
 }
 
-struct Normaliser;
+struct Normaliser {
+    copies: Copies,
+}
 
 impl VisitorMut for Normaliser {
     type Break = Error;
@@ -211,10 +216,9 @@ impl VisitorMut for Normaliser {
             && is_order(op)
             && is_comparison(left)
         {
-            unchain(expr);
-            return ControlFlow::Continue(());
+            return unchain(expr, &mut self.copies).map_or_else(ControlFlow::Break, ControlFlow::Continue);
         }
-        if let Err(error) = row_values::spread(expr) {
+        if let Err(error) = row_values::spread(expr, &mut self.copies) {
             return ControlFlow::Break(error);
         }
         match expr {
@@ -262,8 +266,8 @@ fn is_comparison(expr: &Expr) -> bool {
     matches!(expr, Expr::BinaryOp { op, .. } if is_order(op))
 }
 
-/// `((a < b) < c) < d`, as parsed from `a < b < c < d`, becomes `a < b AND b < c AND c < d`.
-fn unchain(chain: &mut Expr) {
+/// `((a < b) < c) < d`, as parsed from `a < b < c < d`, becomes `a < b AND b < c AND c < d`. Errors: too many copies.
+fn unchain(chain: &mut Expr, copies: &mut Copies) -> Result<()> {
     // The links from the last to the first: (c < d), (b < c), (a < b).
     let mut links: Vec<Expr> = Vec::new();
     let mut rest = take(chain);
@@ -273,9 +277,11 @@ fn unchain(chain: &mut Expr) {
             break;
         }
         let middle = match &*left {
-            Expr::BinaryOp { right, .. } => right.clone(),
-            _ => left.clone(),
+            Expr::BinaryOp { right, .. } => right,
+            _ => &left,
         };
+        copies.count(middle, 1)?;
+        let middle = middle.clone();
         links.push(Expr::BinaryOp { left: middle, op, right });
         rest = *left;
     }
@@ -288,6 +294,7 @@ fn unchain(chain: &mut Expr) {
         // In parentheses, so that it stays one operand of whatever is around it.
         *chain = Expr::Nested(Box::new(all));
     }
+    Ok(())
 }
 
 fn take(expr: &mut Expr) -> Expr {
