@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, DataType, ExactNumberInfo, ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, UnaryOperator, Value,
-    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins,
+    UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::ast::Statement;
@@ -102,13 +102,22 @@ impl Visitor for FindRowkey {
     // EXCLUDE and USING name columns outside expressions.
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         let excluded = select.projection.iter().filter_map(wildcard_options).any(excludes_rowkey);
-        let joins = select.from.iter().flat_map(|table| &table.joins);
-        let joined = joins.filter_map(|join| constraint_of(&join.join_operator)).any(|constraint| {
-            matches!(constraint, JoinConstraint::Using(columns)
-                if columns.iter().any(|c| c.0.last().and_then(|p| p.as_ident()).is_some_and(is_rowkey)))
-        });
-        found(excluded || joined)
+        found(excluded || select.from.iter().any(joins_on_rowkey))
     }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, .. } => found(joins_on_rowkey(table_with_joins)),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn joins_on_rowkey(table: &TableWithJoins) -> bool {
+    table.joins.iter().filter_map(|join| constraint_of(&join.join_operator)).any(|constraint| {
+        matches!(constraint, JoinConstraint::Using(columns)
+            if columns.iter().any(|c| c.0.last().and_then(|p| p.as_ident()).is_some_and(is_rowkey)))
+    })
 }
 
 fn found(it_is: bool) -> ControlFlow<()> {
@@ -363,6 +372,7 @@ mod tests {
             "SELECT 1 FROM (SELECT a FROM t ORDER BY rowkey) x",
             "SELECT * EXCLUDE (rowkey) FROM t",
             "SELECT * FROM t JOIN u USING (rowkey)",
+            "SELECT count(*) FROM (t JOIN u USING (rowkey))",
             "UPDATE t SET a = 1 WHERE \"rowkey\" = 'a'",
             "INSERT INTO t SELECT a, rowkey FROM u",
             "DELETE FROM t RETURNING rowkey",

@@ -230,6 +230,7 @@ fn clauses_of_others() {
         "SELECT upper(s) WITHIN GROUP (ORDER BY id) FROM t",
         "SELECT upper(s) OVER () FROM t",
         "SELECT upper(s) IGNORE NULLS FROM t",
+        "SELECT id FROM nosuch.t AS OF SNAPSHOT s",
     ]);
 }
 
@@ -396,6 +397,7 @@ fn strange_but_right() {
         ("SELECT * FROM t, t AS b, t AS c, t AS d", 81),
         (" ( SELECT 1 ) ", 1),
         ("SELECT count(*) FROM (SELECT 1 FROM t WHERE false)", 1),
+        ("SELECT count(*) FROM (t JOIN t AS u USING (rowkey))", 1),
         ("SELECT sum(n ORDER BY s), sum(DISTINCT n ORDER BY s), array_agg(n ORDER BY s) FROM t", 1),
         (
             "SELECT sum(n ORDER BY s), count(n ORDER BY s), avg(f ORDER BY s), max(s ORDER BY n) FROM t GROUP BY id",

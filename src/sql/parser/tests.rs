@@ -353,6 +353,11 @@ const ERRORS: &[(&str, &str)] = &[
          hint: end its name in .csv, .jsonl or .parquet, or write WITH (FORMAT csv)\n\
          LINE 1: COPY t FROM 'f.xls'\n                    ^^^^^^^",
     ),
+    (
+        "SELECT * FROM nosuch.t AS OF SNAPSHOT s",
+        "error: there is no schema \"nosuch\"\n  why: a database has one schema, public\n hint: write t\n\
+         LINE 1: SELECT * FROM nosuch.t AS OF SNAPSHOT s\n                      ^^^^^^^^",
+    ),
 ];
 
 #[test]
