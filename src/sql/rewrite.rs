@@ -24,8 +24,8 @@ const PARAMETERS_MAX: usize = 65_535;
 
 /// Turns `a < b < c` into `a < b AND b < c`, conditions on rows into conditions on their elements, and FLOAT in casts into DOUBLE (to DataFusion, FLOAT has 32 bits);
 /// balances long chains.
-/// Errors: a statement that writes inside a query; SELECT INTO; parameters that are not `$n`, or in a definition;
-/// LIMIT for conditions that are too long when written out.
+/// Errors: a statement that writes inside a query; SELECT INTO; parameters that are not `$n`, or in a definition; a
+/// number that is too large; LIMIT for conditions that are too long when written out.
 pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
     changed_rows(statement).map_or(Ok(()), row_values::spread_lookups)?;
     if let ControlFlow::Break(error) =
@@ -245,6 +245,12 @@ impl VisitorMut for Normaliser {
                 Error::invalid(format!("{name} is no parameter"))
                     .why(format!("parameters are $1 to ${PARAMETERS_MAX}, or ?"))
                     .state(sqlstate::SYNTAX)
+                    .at(span_of(value)),
+            ),
+            Value::Number(digits, _) if crate::value::Value::number(digits).is_none() => ControlFlow::Break(
+                Error::invalid("this number is out of range")
+                    .why("the largest is about 1.8e308")
+                    .state(sqlstate::OUT_OF_RANGE)
                     .at(span_of(value)),
             ),
             _ => ControlFlow::Continue(()),

@@ -358,6 +358,16 @@ const ERRORS: &[(&str, &str)] = &[
         "error: there is no schema \"nosuch\"\n  why: a database has one schema, public\n hint: write t\n\
          LINE 1: SELECT * FROM nosuch.t AS OF SNAPSHOT s\n                      ^^^^^^^^",
     ),
+    (
+        "SELECT 0b11",
+        "error: \"0b11\" is no number\n  why: \"b11\" follows its digits\n hint: put a blank after the number, or a name into double quotes\n\
+         LINE 1: SELECT 0b11\n               ^^^^",
+    ),
+    (
+        "SELECT 1e400",
+        "error: this number is out of range\n  why: the largest is about 1.8e308\n\
+         LINE 1: SELECT 1e400\n               ^^^^^",
+    ),
 ];
 
 #[test]
