@@ -5,13 +5,15 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, DataType, ExactNumberInfo, ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins,
-    UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+    BinaryOperator, DataType, ExactNumberInfo, ExcludeSelectItem, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint, JoinOperator, Query,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, UnaryOperator,
+    Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::ast::Statement;
 use super::hints::parse_hints;
+use super::parser::{column_type, text_limit};
 use super::shape::{Copies, balance};
 use super::{as_of, name_of, row_values, span_of};
 use crate::error::{Error, Result, sqlstate};
@@ -22,8 +24,9 @@ pub const ROWKEY: &str = "rowkey";
 /// Most parameters of a statement, as in PostgreSQL's protocol.
 const PARAMETERS_MAX: usize = 65_535;
 
-/// Turns `a < b < c` into `a < b AND b < c`, conditions on rows into conditions on their elements, and FLOAT in casts into DOUBLE (to DataFusion, FLOAT has 32 bits);
-/// balances long chains.
+/// Turns `a < b < c` into `a < b AND b < c`, conditions on rows into conditions on their elements, FLOAT in casts
+/// into DOUBLE (to DataFusion, FLOAT has 32 bits), and casts to VARCHAR(n) into `left`; balances long chains.
+///
 /// Errors: a statement that writes inside a query; SELECT INTO; parameters that are not `$n`, or in a definition; a
 /// number that is too large; LIMIT for conditions that are too long when written out.
 pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
@@ -232,7 +235,11 @@ impl VisitorMut for Normaliser {
         }
         match expr {
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => keep_apart(expr),
-            Expr::Cast { data_type, .. } => widen_float(data_type),
+            Expr::Cast { .. } => {
+                if let Err(error) = plain_cast(expr) {
+                    return ControlFlow::Break(error);
+                }
+            }
             Expr::TypedString(typed) => widen_float(&mut typed.data_type),
             _ => balance(expr),
         }
@@ -264,6 +271,35 @@ fn keep_apart(negated: &mut Expr) {
         let inner = take(negated);
         *negated = Expr::Nested(Box::new(inner));
     }
+}
+
+/// Makes FLOAT a DOUBLE, and `CAST(x AS VARCHAR(n))` the first `n` characters of `x`. Errors: TIMESTAMP(n).
+fn plain_cast(cast: &mut Expr) -> Result<()> {
+    let place = span_of(&*cast);
+    let Expr::Cast { data_type, .. } = cast else { return Ok(()) };
+    widen_float(data_type);
+    if matches!(data_type, DataType::Timestamp(..) | DataType::Datetime(_) | DataType::TimestampNtz(_)) {
+        column_type(data_type).map_err(|e| e.at(place))?;
+    }
+    let Some(limit) = text_limit(data_type) else { return Ok(()) };
+    *data_type = DataType::Varchar(None);
+    let args = [take(cast), Expr::value(Value::Number(limit.to_string(), false))];
+    let args = args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).to_vec();
+    *cast = Expr::Function(Function {
+        name: vec![Ident::new("left")].into(),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args,
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    });
+    Ok(())
 }
 
 fn widen_float(data_type: &mut DataType) {

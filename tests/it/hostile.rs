@@ -235,6 +235,7 @@ fn clauses_of_others() {
         "SELECT upper(s) WITHIN GROUP (ORDER BY id) FROM t",
         "SELECT upper(s) OVER () FROM t",
         "SELECT upper(s) IGNORE NULLS FROM t",
+        "SELECT CAST(at AS TIMESTAMP(0)) FROM t",
         "SELECT id FROM nosuch.t AS OF SNAPSHOT s",
     ]);
 }
@@ -366,6 +367,7 @@ fn layouts_that_cannot_be() {
         "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT CHECK (n > (SELECT max(id) FROM t)))",
         "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT CHECK (n IN (SELECT id FROM t)))",
         "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT CHECK (EXISTS (SELECT 1 FROM t)))",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, at TIMESTAMP(0))",
         "CREATE INDEX x ON t (upper(s), nope(n))",
         "CREATE INDEX x ON t (n) WHERE (SELECT true)",
         "CREATE INDEX x ON t (n) WHERE nope = 1",

@@ -21,6 +21,7 @@ use sqlparser::ast::{Expr, Ident, Query};
 use sqlparser::parser::Parser as SqlParser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
+pub(super) use pieces::text_limit;
 pub use pieces::{column_type, parse_expr, parse_query, rename_column};
 
 use super::ast::Statement;

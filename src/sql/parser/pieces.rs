@@ -49,6 +49,11 @@ pub fn rename_column(sql: &str, from: &str, to: &str) -> Result<String> {
     Ok(if named { expr.to_string() } else { sql.to_owned() })
 }
 
+/// The characters that a cast to an SQL type leaves of a text; `None` for all, or a type that is no text.
+pub fn text_limit(data_type: &DataType) -> Option<u32> {
+    types::convert(data_type, "").ok().filter(|spec| spec.data_type == ColumnType::Varchar)?.max_len
+}
+
 /// The column type that an SQL type stands for. Errors: none does.
 pub fn column_type(data_type: &DataType) -> Result<ColumnType> {
     types::convert(data_type, &data_type.to_string()).map(|spec| spec.data_type)

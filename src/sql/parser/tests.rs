@@ -7,7 +7,7 @@ use crate::sql::parse;
 const STATEMENTS: &[(&str, &str)] = &[
     // CREATE TABLE
     (
-        "create table if not exists Orders (id bigint not null, at timestamp(3) default now() not null, \
+        "create table if not exists Orders (id bigint not null, at timestamp(6) default now() not null, \
          primary key (lpad(id, 12), '_', at desc nulls last))",
         "CREATE TABLE IF NOT EXISTS Orders (id BIGINT NOT NULL, at TIMESTAMP NOT NULL DEFAULT now(), \
          PRIMARY KEY (lpad(id, 12), '_', at DESC))",
