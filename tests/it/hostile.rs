@@ -237,6 +237,12 @@ fn clauses_of_others() {
         "SELECT upper(s) IGNORE NULLS FROM t",
         "SELECT CAST(at AS TIMESTAMP(0)) FROM t",
         "SELECT id FROM nosuch.t AS OF SNAPSHOT s",
+        "COPY t TO '/tmp/x.csv' (FORMAT csv, FORMAT csv)",
+        "COPY t TO '/tmp/x.jsonl' (HEADER)",
+        "COPY t TO '/tmp/x.parquet' (DELIMITER ';')",
+        "COPY t TO '/tmp/x.csv' (ON_ERROR skip)",
+        "COPY t TO '/tmp/x.csv' WITH",
+        "COPY (SELECT 1 AS a, 2 AS a) TO '/tmp/x.jsonl'",
     ]);
 }
 

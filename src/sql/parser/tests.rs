@@ -368,6 +368,16 @@ const ERRORS: &[(&str, &str)] = &[
         "error: this number is out of range\n  why: the largest is about 1.8e308\n\
          LINE 1: SELECT 1e400\n               ^^^^^",
     ),
+    (
+        "COPY t TO 'f.jsonl' (HEADER)",
+        "error: this option is about CSV files, and the file is none\n hint: HEADER, DELIMITER and NULL go with FORMAT csv\n\
+         LINE 1: COPY t TO 'f.jsonl' (HEADER)\n                             ^^^^^^",
+    ),
+    (
+        "COPY t FROM 'f' (CSV, FORMAT csv)",
+        "error: this option is given twice\n hint: keep one of them\n\
+         LINE 1: COPY t FROM 'f' (CSV, FORMAT csv)\n                              ^^^^^^^^^^",
+    ),
 ];
 
 #[test]
