@@ -276,7 +276,7 @@ const ERRORS: &[(&str, &str)] = &[
         "CREATE TABLE t (a INT PRIMARY KEY, PRIMARY KEY (a))",
         "error: a second PRIMARY KEY\n  why: a row is stored under one rowkey\n \
          hint: write one PRIMARY KEY (a, b, ...) with all its parts; make the other a UNIQUE\n\
-         LINE 1: CREATE TABLE t (a INT PRIMARY KEY, PRIMARY KEY (a))\n                                           ^^^^^^^",
+         LINE 1: CREATE TABLE t (a INT PRIMARY KEY, PRIMARY KEY (a))\n                                           ^^^^^^^^^^^",
     ),
     (
         "CREATE TABLE order (a INT)",
@@ -377,6 +377,16 @@ const ERRORS: &[(&str, &str)] = &[
         "COPY t FROM 'f' (CSV, FORMAT csv)",
         "error: this option is given twice\n hint: keep one of them\n\
          LINE 1: COPY t FROM 'f' (CSV, FORMAT csv)\n                              ^^^^^^^^^^",
+    ),
+    (
+        "CREATE TABLE t (a INT NOT NULL NULL)",
+        "error: this column is both NULL and NOT NULL\n hint: keep one of them\n\
+         LINE 1: CREATE TABLE t (a INT NOT NULL NULL)\n                                       ^^^^",
+    ),
+    (
+        "CREATE TABLE t (a SERIAL DEFAULT 7)",
+        "error: this column has two defaults\n  why: a DEFAULT and an identity both say what it gets when nothing is given\n hint: keep one of them\n\
+         LINE 1: CREATE TABLE t (a SERIAL DEFAULT 7)\n                                 ^^^^^^^^^",
     ),
 ];
 
