@@ -374,11 +374,12 @@ fn function_name(function: &Function) -> Option<String> {
     }
 }
 
-/// The arguments of a plain call: no DISTINCT, FILTER, OVER or names.
+/// The arguments of a plain call: no DISTINCT, FILTER, OVER, IGNORE NULLS or names.
 fn plain_args(function: &Function) -> Option<Vec<&Expr>> {
     let FunctionArguments::List(list) = &function.args else { return None };
     let plain = function.over.is_none()
         && function.filter.is_none()
+        && function.null_treatment.is_none()
         && function.within_group.is_empty()
         && list.duplicate_treatment.is_none()
         && list.clauses.is_empty();

@@ -23,6 +23,7 @@ mod nesting;
 mod outputs;
 mod parser;
 mod place;
+mod refused;
 pub mod rewrite;
 mod row_values;
 mod shape;

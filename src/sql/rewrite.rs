@@ -15,7 +15,7 @@ use super::ast::Statement;
 use super::hints::parse_hints;
 use super::parser::{column_type, text_limit};
 use super::shape::{Copies, balance};
-use super::{as_of, name_of, row_values, span_of};
+use super::{as_of, name_of, refused, row_values, span_of};
 use crate::error::{Error, Result, sqlstate};
 
 /// The pseudo-column of every table and index table.
@@ -27,8 +27,8 @@ const PARAMETERS_MAX: usize = 65_535;
 /// Turns `a < b < c` into `a < b AND b < c`, conditions on rows into conditions on their elements, FLOAT in casts
 /// into DOUBLE (to DataFusion, FLOAT has 32 bits), and casts to VARCHAR(n) into `left`; balances long chains.
 ///
-/// Errors: a statement that writes inside a query; SELECT INTO; parameters that are not `$n`, or in a definition; a
-/// number that is too large; LIMIT for conditions that are too long when written out.
+/// Errors: a statement that writes inside a query; SELECT INTO; what is [refused]; parameters that are not `$n`, or
+/// in a definition; a number that is too large; LIMIT for conditions that are too long when written out.
 pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
     changed_rows(statement).map_or(Ok(()), row_values::spread_lookups)?;
     if let ControlFlow::Break(error) =
@@ -186,6 +186,9 @@ impl VisitorMut for Normaliser {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        if let Err(error) = refused::check_query(query) {
+            return ControlFlow::Break(error);
+        }
         let writes = match &mut *query.body {
             SetExpr::Insert(_) => "INSERT",
             SetExpr::Update(_) => "UPDATE",
@@ -207,6 +210,9 @@ impl VisitorMut for Normaliser {
         if let Some(error) = select.optimizer_hints.iter().find_map(|hint| parse_hints(hint).err()) {
             return ControlFlow::Break(error);
         }
+        if let Err(error) = refused::check_select(select) {
+            return ControlFlow::Break(error);
+        }
         if let Some(Err(error)) = select.selection.as_mut().map(row_values::spread_lookups) {
             return ControlFlow::Break(error);
         }
@@ -220,7 +226,8 @@ impl VisitorMut for Normaliser {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        as_of::resolve(factor).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        let plain = refused::check_table(factor).and_then(|()| as_of::resolve(factor));
+        plain.map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
@@ -230,7 +237,8 @@ impl VisitorMut for Normaliser {
         {
             return unchain(expr, &mut self.copies).map_or_else(ControlFlow::Break, ControlFlow::Continue);
         }
-        if let Err(error) = row_values::spread(expr, &mut self.copies) {
+        let spread = refused::check_expr(expr).and_then(|()| row_values::spread(expr, &mut self.copies));
+        if let Err(error) = spread {
             return ControlFlow::Break(error);
         }
         match expr {
@@ -260,7 +268,7 @@ impl VisitorMut for Normaliser {
                     .state(sqlstate::OUT_OF_RANGE)
                     .at(span_of(value)),
             ),
-            _ => ControlFlow::Continue(()),
+            _ => refused::plain_text(value).map_or_else(ControlFlow::Break, ControlFlow::Continue),
         }
     }
 }

@@ -39,7 +39,18 @@ fn run(session: &mut Session, sql: &str, params: &[Value]) -> Result<usize, Erro
 /// one of Rust's.
 fn flaw(error: &Error) -> Option<String> {
     let text = error.to_string();
-    let foreign = ["Utf8", "Int64", "DataFusion", "Arrow", "panicked", "Some(", "Schema error", "Internal"];
+    let foreign = [
+        "Utf8",
+        "Int64",
+        "DataFusion",
+        "Arrow",
+        "panicked",
+        "Some(",
+        "Schema error",
+        "Internal",
+        "Ident {",
+        "Literal(",
+    ];
     let sound = !matches!(error.kind(), Kind::Internal | Kind::Corrupt)
         && !error.what().is_empty()
         && text.chars().count() < 2_000
@@ -113,6 +124,7 @@ fn malformed_sql() {
         "SELECT 1 IN ()",
         "SELECT 1 BETWEEN 2",
         "SELECT x'zz'",
+        "SELECT B'01'",
         "SELECT 0b11",
         "SELECT 0o17",
         "SELECT 1x",
@@ -229,12 +241,30 @@ fn names_that_mean_nothing() {
 #[test]
 fn clauses_of_others() {
     refused(&[
+        "SELECT id FROM t TABLESAMPLE BERNOULLI (10)",
+        "SELECT id FROM (SELECT id FROM t) x TABLESAMPLE SYSTEM (10)",
+        "SELECT id FROM t START WITH id = 1 CONNECT BY PRIOR id = n",
+        "SELECT id FROM t CONNECT BY PRIOR id = n",
+        "SELECT * FROM generate_series(1, 3) WITH ORDINALITY",
+        "SELECT * FROM LATERAL generate_series(1, 3) WITH ORDINALITY AS g",
+        "SELECT id FROM t WITH (NOLOCK)",
+        "SELECT id FROM t FOR JSON AUTO",
+        "SELECT id FROM t FOR XML RAW",
+        "SELECT * FROM t GLOBAL JOIN k ON true",
+        "SELECT * FROM (t GLOBAL JOIN k ON true)",
         "SELECT upper(s) FILTER (WHERE false) FROM t",
         "SELECT upper(DISTINCT s) FROM t",
         "SELECT upper(s ORDER BY id) FROM t",
         "SELECT upper(s) WITHIN GROUP (ORDER BY id) FROM t",
         "SELECT upper(s) OVER () FROM t",
         "SELECT upper(s) IGNORE NULLS FROM t",
+        "CREATE INDEX x ON t (md5(id) IGNORE NULLS)",
+        "SELECT s COLLATE \"C\" FROM t",
+        "SELECT id FROM t ORDER BY s COLLATE \"C\"",
+        "SELECT * FROM t PIVOT (sum(n) FOR s IN ('one', 'two'))",
+        "SELECT * FROM t UNPIVOT (v FOR c IN (n, id))",
+        "SELECT @ -1",
+        "SELECT |/ 4",
         "SELECT CAST(at AS TIMESTAMP(0)) FROM t",
         "SELECT id FROM nosuch.t AS OF SNAPSHOT s",
         "COPY t TO '/tmp/x.csv' (FORMAT csv, FORMAT csv)",
@@ -429,7 +459,9 @@ fn strange_but_right() {
             "SELECT stddev(f ORDER BY s), median(f ORDER BY s), bool_and(n > 0 ORDER BY s) FROM t GROUP BY n",
             3,
         ),
+        ("SELECT N'x', U&'\\0041'", 1),
         ("SELECT id FROM t WHERE id < 1_0e2 AND id > -1_000", 3),
+        ("SELECT id FROM t FOR UPDATE", 3),
         ("-- nothing but\nSELECT /* a /* nested */ remark */ 1", 1),
     ] {
         match run(&mut session, sql, &[]) {

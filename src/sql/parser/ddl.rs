@@ -5,7 +5,7 @@ use sqlparser::tokenizer::{Location, Token};
 use super::Parser;
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::ast::*;
-use crate::sql::name_of;
+use crate::sql::{name_of, refused};
 
 /// What stands between the parentheses of CREATE TABLE, as it is read.
 #[derive(Default)]
@@ -209,9 +209,7 @@ impl Parser<'_> {
         } else if self.peek_words(&["REFERENCES"]) {
             return Err(self.no_foreign_keys());
         } else if self.peek_words(&["COLLATE"]) {
-            return Err(Error::unsupported("text has one order, that of its UTF-8 bytes")
-                .hint("leave COLLATE out")
-                .at(self.next_span()));
+            return Err(refused::no_collation(Some(self.next_span())));
         } else if name.is_some() {
             return Err(self.expected("a constraint"));
         } else {

@@ -354,11 +354,6 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: COPY t FROM 'f.xls'\n                    ^^^^^^^",
     ),
     (
-        "SELECT * FROM nosuch.t AS OF SNAPSHOT s",
-        "error: there is no schema \"nosuch\"\n  why: a database has one schema, public\n hint: write t\n\
-         LINE 1: SELECT * FROM nosuch.t AS OF SNAPSHOT s\n                      ^^^^^^^^",
-    ),
-    (
         "SELECT 0b11",
         "error: \"0b11\" is no number\n  why: \"b11\" follows its digits\n hint: put a blank after the number, or a name into double quotes\n\
          LINE 1: SELECT 0b11\n               ^^^^",
@@ -367,6 +362,16 @@ const ERRORS: &[(&str, &str)] = &[
         "SELECT 1e400",
         "error: this number is out of range\n  why: the largest is about 1.8e308\n\
          LINE 1: SELECT 1e400\n               ^^^^^",
+    ),
+    (
+        "CREATE TABLE t (a INT NOT NULL NULL)",
+        "error: this column is both NULL and NOT NULL\n hint: keep one of them\n\
+         LINE 1: CREATE TABLE t (a INT NOT NULL NULL)\n                                       ^^^^",
+    ),
+    (
+        "CREATE TABLE t (a SERIAL DEFAULT 7)",
+        "error: this column has two defaults\n  why: a DEFAULT and an identity both say what it gets when nothing is given\n hint: keep one of them\n\
+         LINE 1: CREATE TABLE t (a SERIAL DEFAULT 7)\n                                 ^^^^^^^^^",
     ),
     (
         "COPY t TO 'f.jsonl' (HEADER)",
@@ -379,14 +384,19 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: COPY t FROM 'f' (CSV, FORMAT csv)\n                              ^^^^^^^^^^",
     ),
     (
-        "CREATE TABLE t (a INT NOT NULL NULL)",
-        "error: this column is both NULL and NOT NULL\n hint: keep one of them\n\
-         LINE 1: CREATE TABLE t (a INT NOT NULL NULL)\n                                       ^^^^",
+        "SELECT * FROM a JOIN t TABLESAMPLE SYSTEM (5) ON a = b",
+        "error: TABLESAMPLE is not supported\n hint: write WHERE random() < 0.1\n\
+         LINE 1: SELECT * FROM a JOIN t TABLESAMPLE SYSTEM (5) ON a = b\n                             ^",
     ),
     (
-        "CREATE TABLE t (a SERIAL DEFAULT 7)",
-        "error: this column has two defaults\n  why: a DEFAULT and an identity both say what it gets when nothing is given\n hint: keep one of them\n\
-         LINE 1: CREATE TABLE t (a SERIAL DEFAULT 7)\n                                 ^^^^^^^^^",
+        "SELECT s COLLATE \"C\" FROM t",
+        "error: text has one order, that of its UTF-8 bytes\n hint: leave COLLATE out\n\
+         LINE 1: SELECT s COLLATE \"C\" FROM t\n               ^^^^^^^^^^^^^",
+    ),
+    (
+        "SELECT * FROM nosuch.t AS OF SNAPSHOT s",
+        "error: there is no schema \"nosuch\"\n  why: a database has one schema, public\n hint: write t\n\
+         LINE 1: SELECT * FROM nosuch.t AS OF SNAPSHOT s\n                      ^^^^^^^^",
     ),
 ];
 
