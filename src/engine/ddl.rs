@@ -20,7 +20,7 @@ use crate::schema::{
 };
 use crate::sql::{
     AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
-    Statement, key_specs, name_of, name_sql, rename_column, span_of_name,
+    Statement, key_specs, name_of, name_sql, rename_column, span_of_name, unqualified,
 };
 use crate::value::Value;
 
@@ -426,7 +426,7 @@ fn checks(create: &CreateTable) -> Result<Vec<Check>> {
             Some(name) => new_name(name)?,
             None => format!("{}_check_{}", name_of(&create.name), i + 1),
         };
-        Ok(Check { name, sql: check.sql.clone() })
+        Ok(Check { name, sql: unqualified(&check.sql, &name_of(&create.name))? })
     };
     create.checks.iter().enumerate().map(name).collect()
 }

@@ -36,7 +36,7 @@ pub use hints::{Hint, HintKind, take_hints, text_of};
 pub use layout::{KeyColumn, is_key_form, key_specs, not_a_formula, parse_codes};
 pub use lift::{Lifted, lift};
 pub use outputs::{name_outputs, output_name};
-pub use parser::{column_type, is_reserved, parse, parse_expr, parse_query, rename_column};
+pub use parser::{column_type, is_reserved, parse, parse_expr, parse_query, rename_column, unqualified};
 pub use place::point_at_literal;
 pub use rewrite::{mentions_rowkey, parameter_count};
 pub use split::{Splitter, SqlText};

@@ -22,7 +22,7 @@ use sqlparser::parser::Parser as SqlParser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 pub(super) use pieces::text_limit;
-pub use pieces::{column_type, parse_expr, parse_query, rename_column};
+pub use pieces::{column_type, parse_expr, parse_query, rename_column, unqualified};
 
 use super::ast::Statement;
 use super::dialect::RowkeyDialect;
