@@ -183,7 +183,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
 /// What key expressions can name.
 fn key_columns(columns: &[Column]) -> Vec<KeyColumn<'_>> {
     let live = columns.iter().enumerate().filter(|(_, c)| !c.dropped && c.formula.is_none());
-    live.map(|(i, c)| (c.name.as_str(), ColumnId(i as u16), c.ty)).collect()
+    live.map(|(i, c)| (c.name.as_str(), ColumnId(i as u16))).collect()
 }
 
 fn layout(
