@@ -211,11 +211,9 @@ impl Catalog {
         table: TableId,
         statistics: TableStatistics,
     ) -> Result<(Catalog, WriteBatch)> {
-        let mut batch = WriteBatch::default();
-        batch.put(CATALOG_KEYSPACE, statistics_key(table), to_json(&statistics)?);
-        let mut next = self.clone();
-        next.statistics.insert(table, Arc::new(statistics));
-        Ok((next, batch))
+        let mut edit = CatalogEdit { next: self.clone(), batch: WriteBatch::default() };
+        edit.put_statistics(table, statistics)?;
+        Ok((edit.next, edit.batch))
     }
 
     /// Starts the next version.
@@ -279,13 +277,20 @@ impl CatalogEdit {
         self.next.tables.remove(old);
     }
 
-    /// Removes an index from its table.
+    /// Removes an index from its table, and what ANALYZE knew of it: another may come to its keyspace, and to the
+    /// columns of its formulas.
     pub fn drop_index(&mut self, table: &TableDef, index: &IndexDef) -> Result<()> {
         self.free_keyspace(index.keyspace);
         self.batch.delete(CATALOG_KEYSPACE, build_key(index.id));
         let mut table = table.clone();
         table.indexes.retain(|other| other.id != index.id);
         table.drop_formulas();
+        if let Some(statistics) = self.next.statistics.get(&table.id) {
+            let mut statistics = (**statistics).clone();
+            statistics.prefixes.retain(|(keyspace, _)| *keyspace != index.keyspace);
+            statistics.columns.retain(|(id, _)| !table.column(*id).dropped);
+            self.put_statistics(table.id, statistics)?;
+        }
         self.put_table(table)
     }
 
@@ -312,6 +317,12 @@ impl CatalogEdit {
         self.batch.delete(CATALOG_KEYSPACE, build_key(rekey.keys.id));
         self.forget_statistics(table.id);
         self.put_table(rekey.next.clone())
+    }
+
+    fn put_statistics(&mut self, table: TableId, statistics: TableStatistics) -> Result<()> {
+        self.batch.put(CATALOG_KEYSPACE, statistics_key(table), to_json(&statistics)?);
+        self.next.statistics.insert(table, Arc::new(statistics));
+        Ok(())
     }
 
     fn forget_statistics(&mut self, table: TableId) {

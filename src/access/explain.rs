@@ -263,7 +263,7 @@ fn quoted(layout: &KeyLayout, bytes: &[u8], shown: String) -> String {
 /// last key of that prefix, and the successor of a text as that text: excluded at the start and
 /// included at the end.
 fn show_range(layout: &KeyLayout, range: &KeyRange, verbose: bool) -> String {
-    let bound = |key: &[u8]| quoted(layout, key, layout.show_prefix(key));
+    let bound = |key: &[u8]| quoted(layout, key, layout.show(key));
     let before = |key: &Rowkey| match key.strip_suffix(b"\0") {
         Some(text) if layout.is_text() && !text.is_empty() && !text.ends_with(b"\0") => Some(bound(text)),
         _ => layout.show_before(key),

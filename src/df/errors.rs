@@ -70,6 +70,10 @@ fn message(text: &str) -> String {
     ] {
         text = text.strip_prefix(label).unwrap_or(text).trim();
     }
+    // What follows is the tree as Rust prints it.
+    if text.contains("Unsupported ast node") {
+        return "this form of expression is not supported".into();
+    }
     sql_words(text)
 }
 

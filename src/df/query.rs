@@ -43,7 +43,7 @@ use super::integers::{CheckedIntegers, wide_integers};
 use super::join_condition::SubqueriesInOn;
 use super::membership::NullAwareIn;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
-use super::rewrite::{ExpressionRule, below, lazy_functions, plain_numbers};
+use super::rewrite::{ExpressionRule, below, check_calls, idle_orders, lazy_functions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
@@ -155,6 +155,7 @@ impl Default for Planner {
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(SubqueriesInOn),
                 Arc::new(CountedExists),
+                Arc::new(ExpressionRule("idle_orders", idle_orders)),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
                 Arc::new(ExpressionRule("doubles_win", doubles_win)),
                 Arc::new(ExpressionRule("wide_integers", wide_integers)),
@@ -362,6 +363,8 @@ struct Names<'a> {
 impl Names<'_> {
     fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
         plain_numbers(&mut query);
+        let is_scalar = |name: &str| self.get_function_meta(name).is_some();
+        check_calls(&query, &is_scalar).map_err(to_df)?;
         self.hints.take(&mut query).map_err(to_df)?;
         let options = ParserOptions::from(&self.planner.state.config_options().sql_parser);
         SqlToRel::new_with_options(self, options).statement_to_plan(

@@ -7,7 +7,7 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::utils::merge_schema;
@@ -16,7 +16,8 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use sqlparser::ast::{self, Query, UnaryOperator, VisitMut, VisitorMut};
 
 use super::errors::to_df;
-use crate::error::{Error, sqlstate};
+use crate::error::{Error, Result, sqlstate};
+use crate::sql::{name_of, span_of};
 
 /// How a rule rewrites one expression.
 type Rewrite = fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>;
@@ -107,6 +108,23 @@ pub fn lazy_functions(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
     }
 }
 
+/// Takes the ORDER BY out of aggregates that give the same in every order: most of DataFusion's would take what
+/// they are ordered by for a second argument.
+pub fn idle_orders(mut expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
+    match &mut expr {
+        Expr::AggregateFunction(AggregateFunction { func, params })
+            if !IN_ORDER.contains(&func.name()) && !func.supports_within_group_clause() =>
+        {
+            let orders = std::mem::take(&mut params.order_by);
+            Ok(Transformed::new(expr, !orders.is_empty(), TreeNodeRecursion::Continue))
+        }
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
+/// Aggregates whose result depends on the order of the rows.
+const IN_ORDER: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
+
 /// Largest arguments of a function that is written out, in nodes.
 const LAZY_NODES_MAX: usize = 20_000;
 
@@ -135,6 +153,48 @@ pub fn below(expr: &Expr, projection: &Projection) -> Option<Expr> {
         Ok(Transformed::new(source.clone().unalias(), true, TreeNodeRecursion::Jump))
     });
     replaced.ok().filter(|_| all).map(|replaced| replaced.data)
+}
+
+/// Errors: a call of one of the functions that `is_scalar`, with a clause that only an aggregate or a window heeds.
+pub fn check_calls(query: &Query, is_scalar: &dyn Fn(&str) -> bool) -> Result<()> {
+    let call = ast::visit_expressions(query, |expr| match expr {
+        ast::Expr::Function(call) => {
+            let name = call.name.0.last().and_then(|part| part.as_ident());
+            match idle_clause(call) {
+                Some(clause) if name.is_some_and(|name| is_scalar(&name_of(name))) => {
+                    ControlFlow::Break((call.clone(), clause))
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    match call {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break((call, clause)) => {
+            Err(Error::invalid(format!("{} does not take {clause}", call.name))
+                .why("it is computed from one row; only aggregates and window functions see others")
+                .hint(format!("leave out {clause}"))
+                .state(sqlstate::WRONG_OBJECT)
+                .at(span_of(&call)))
+        }
+    }
+}
+
+fn idle_clause(call: &ast::Function) -> Option<&'static str> {
+    let list = match &call.args {
+        ast::FunctionArguments::List(list) => Some(list),
+        _ => None,
+    };
+    let clauses = [
+        (call.filter.is_some(), "FILTER"),
+        (call.over.is_some(), "OVER"),
+        (!call.within_group.is_empty(), "WITHIN GROUP"),
+        (call.null_treatment.is_some(), "IGNORE or RESPECT NULLS"),
+        (list.is_some_and(|list| list.duplicate_treatment.is_some()), "DISTINCT or ALL"),
+        (list.is_some_and(|list| !list.clauses.is_empty()), "ORDER BY or the like"),
+    ];
+    clauses.into_iter().find(|(there, _)| *there).map(|(_, clause)| clause)
 }
 
 /// Numbers as SQL reads them: one with an exponent is a double, and a plus sign changes nothing.

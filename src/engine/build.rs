@@ -24,7 +24,7 @@ use crate::exec::bulk::{Taken, build_step, fill_step};
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
-use crate::sql::{CreateIndex, name_of, span_of_name};
+use crate::sql::{CreateIndex, name_of, span_of_name, unqualified};
 
 /// Runs CREATE INDEX; gives its warnings.
 pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Result<Vec<Warning>> {
@@ -45,7 +45,9 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
         let mut formulas = Formulas { db, catalog, table: &mut table };
         let parts = formulas.of_keys(&create.keys)?;
         let filter = match (&create.filter, &create.filter_sql) {
-            (Some(filter), Some(sql)) => Some((formulas.condition(filter)?, sql.clone())),
+            (Some(filter), Some(sql)) => {
+                Some((formulas.condition(filter)?, unqualified(sql, &name_of(&create.table))?))
+            }
             _ => None,
         };
         let layout = index_layout(&table, &create.keys, &parts)?;

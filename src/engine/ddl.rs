@@ -20,7 +20,7 @@ use crate::schema::{
 };
 use crate::sql::{
     AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
-    Statement, key_specs, name_of, name_sql, rename_column, span_of_name,
+    Statement, key_specs, name_of, name_sql, rename_column, span_of_name, unqualified,
 };
 use crate::value::Value;
 
@@ -183,7 +183,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
 /// What key expressions can name.
 fn key_columns(columns: &[Column]) -> Vec<KeyColumn<'_>> {
     let live = columns.iter().enumerate().filter(|(_, c)| !c.dropped && c.formula.is_none());
-    live.map(|(i, c)| (c.name.as_str(), ColumnId(i as u16), c.ty)).collect()
+    live.map(|(i, c)| (c.name.as_str(), ColumnId(i as u16))).collect()
 }
 
 fn layout(
@@ -426,7 +426,7 @@ fn checks(create: &CreateTable) -> Result<Vec<Check>> {
             Some(name) => new_name(name)?,
             None => format!("{}_check_{}", name_of(&create.name), i + 1),
         };
-        Ok(Check { name, sql: check.sql.clone() })
+        Ok(Check { name, sql: unqualified(&check.sql, &name_of(&create.name))? })
     };
     create.checks.iter().enumerate().map(name).collect()
 }

@@ -157,6 +157,9 @@ pub async fn check_constraints(view: &View, table: &TableDef, rows: &[Vec<Value>
     let query = crate::sql::parse_query(&format!("SELECT {} FROM {}", list.join(", "), quote(&table.name)))?;
     let batch = batch_of(table, rows.iter().map(Vec::as_slice), None)?;
     let verdicts = view.select_from(query, vec![(table.name.clone(), batch)], &[]).await?;
+    if verdicts.num_rows() != rows.len() {
+        return Err(Error::internal("the CHECKs give another number of verdicts than there are rows"));
+    }
     for (i, check) in table.checks.iter().enumerate() {
         for (at, row) in rows.iter().enumerate() {
             if value_at(verdicts.column(i), at, ColumnType::Boolean)? == Value::Boolean(false) {
@@ -191,7 +194,13 @@ async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
         .map_err(|e| Error::internal("rows for a default").caused_by(e))?;
     let query = crate::sql::parse_query(&format!("SELECT ({sql}) AS value FROM default_rows"))?;
     let values = view.select_from(query, vec![("default_rows".into(), rows)], &[]).await?;
-    (0..values.num_rows()).map(|i| any_value_at(values.column(0), i)).collect()
+    if values.num_rows() != n {
+        return Err(Error::internal(format!(
+            "DEFAULT {sql} gives {} values for {n} rows",
+            values.num_rows()
+        )));
+    }
+    (0..n).map(|i| any_value_at(values.column(0), i)).collect()
 }
 
 /// Takes `n` numbers off an identity column's counter.

@@ -22,10 +22,12 @@ use super::{Database, analyze, backup, build, copy, ddl, design, moments, show};
 use crate::catalog::Catalog;
 use crate::df::explain;
 use crate::df::plan::Run;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
-use crate::sql::{self, Check, CheckTarget, Lifted, Statement, name_of, span_of, span_of_name};
+use crate::sql::{
+    self, Check, CheckTarget, Lifted, Statement, name_of, parameter_count, span_of, span_of_name,
+};
 use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
 
@@ -49,6 +51,8 @@ struct Open {
 /// A statement behind PREPARE.
 struct Prepared {
     statement: Statement,
+    /// The values that it takes.
+    parameters: usize,
     /// Its text, if it is a query: EXECUTE runs by the plan that is kept for it.
     lifted: Option<Lifted>,
 }
@@ -268,7 +272,10 @@ impl Session {
                 let statement = (*prepare.statement).clone();
                 let text = matches!(statement, Statement::Query(_)).then(|| statement.to_string());
                 let lifted = text.and_then(|text| sql::lift(&text));
-                self.prepared.insert(name_of(&prepare.name), Arc::new(Prepared { statement, lifted }));
+                self.prepared.insert(
+                    name_of(&prepare.name),
+                    Arc::new(Prepared { parameters: parameter_count(&statement), statement, lifted }),
+                );
                 Ok(self.done(tag))
             }
             Statement::Execute { name, args } => {
@@ -277,7 +284,19 @@ impl Session {
                         Error::invalid(format!("there is no prepared statement \"{}\"", name_of(name)));
                     return Err(error.hint("PREPARE it first").state("26000").at(span_of_name(name)));
                 };
-                let mut values = Vec::with_capacity(args.len());
+                let (takes, given) = (prepared.parameters, args.len());
+                if takes != given {
+                    let s = |n| if n == 1 { "" } else { "s" };
+                    return Err(Error::invalid(format!(
+                        "\"{}\" takes {takes} value{}",
+                        name_of(name),
+                        s(takes)
+                    ))
+                    .why(format!("{given} {} given", if given == 1 { "is" } else { "are" }))
+                    .state(sqlstate::SYNTAX)
+                    .at(span_of_name(name)));
+                }
+                let mut values = Vec::with_capacity(given);
                 for arg in args {
                     let value = super::rows::literal(arg, params)?;
                     values.push(value.ok_or_else(|| {

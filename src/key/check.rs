@@ -11,6 +11,9 @@ use crate::value::ColumnType;
 
 type Columns<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
 
+/// Most buckets of a part: a range scan asks all of them.
+pub const BUCKETS_MAX: u32 = 1_000_000;
+
 /// Why a form is refused, and what to write instead.
 struct Refusal {
     why: String,
@@ -79,8 +82,11 @@ fn form(spec: &PartSpec, column: Columns<'_, '_>) -> Result<Form, Refusal> {
         | Transform::Random { .. } => {}
         _ => check_type(name, types[0], transform)?,
     }
-    if transform.buckets().is_some_and(|n| !(1..=1_000_000).contains(&n)) {
-        return refuse("the number of buckets must be 1 to 1000000", "16 is a good number for one machine");
+    if transform.buckets().is_some_and(|n| !(1..=BUCKETS_MAX).contains(&n)) {
+        return refuse(
+            format!("the number of buckets must be 1 to {BUCKETS_MAX}"),
+            "16 is a good number for one machine",
+        );
     }
     Ok(Form { transform: transform.clone(), types, time })
 }
@@ -176,11 +182,8 @@ fn check_type(name: &str, ty: ColumnType, transform: &Transform) -> Result<(), R
     }
     match pad {
         Some('\0') => refuse("a NUL character stands for NULL in text parts", "pad with '0' or ' '"),
-        Some('1'..='9') if number => {
-            refuse("padded with a digit, different numbers look alike", "pad numbers with '0' or ' '")
-        }
-        Some(pad) if number && !pad.is_ascii() => {
-            refuse("numbers are padded with an ASCII character", "pad numbers with '0' or ' '")
+        Some(pad) if number && pad != '0' => {
+            refuse("a number is padded with '0'", format!("leave out '{pad}'"))
         }
         _ => Ok(()),
     }

@@ -18,7 +18,7 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// All numbers of so many digits; more than 32 hex or 38 decimal digits count as that many.
+    /// All numbers of so many digits; more than 31 hex or 38 decimal digits count as that many.
     pub fn all(radix: u32, width: usize) -> Digits {
         let width = width.min(if radix == 16 { 31 } else { 38 });
         Digits { radix, width, count: u128::from(radix).pow(width as u32) }

@@ -292,14 +292,14 @@ fn keys_for_people() {
     let mixed = table.primary(vec![asc(col(0)), asc(col(1)), desc(col(2))]);
     let key = table.key(&mixed, &row);
     assert_eq!(mixed.show(&key), "7/'abc'/2017-01-01 09:00:00");
-    assert_eq!(mixed.show_prefix(&key[..8]), "7");
-    assert_eq!(mixed.show_prefix(&key[..10]), "7/'ab'");
-    assert_eq!(mixed.show_prefix(&key[..14]), "7/'abc'/x'7f'");
+    assert_eq!(mixed.show(&key[..8]), "7");
+    assert_eq!(mixed.show(&key[..10]), "7/'ab'");
+    assert_eq!(mixed.show(&key[..14]), "7/'abc'/x'7f'");
     assert_eq!(mixed.show(&[&key[..], b"!"].concat()), "7/'abc'/2017-01-01 09:00:00/'!'");
     assert_eq!(mixed.show(&[0xFF]), "x'ff'");
     let texts = table.primary(vec![asc(lpad(0, 4)), asc(lit("_")), asc(col(1))]);
     assert_eq!(texts.show(&table.key(&texts, &row)), "0007_abc");
-    assert_eq!(texts.show_prefix(b"00"), "00");
+    assert_eq!(texts.show(b"00"), "00");
 }
 
 /// The layout survives storing.

@@ -80,6 +80,7 @@ mod transform;
 mod warn;
 
 pub use anatomy::Piece;
+pub use check::BUCKETS_MAX;
 pub use digits::{Digits, Pad};
 pub use image::{Image, Interval, text_successor};
 pub use layout::{KeyLayout, Tail};

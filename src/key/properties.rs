@@ -350,7 +350,6 @@ proptest! {
                 assert_eq!(Ok(len), case.layout.len_in(key));
             }
             case.layout.show(key);
-            case.layout.show_prefix(key);
         };
         look(&noise);
         let keys = case.keys();

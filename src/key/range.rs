@@ -120,7 +120,7 @@ impl fmt::Debug for KeyRange {
     }
 }
 
-/// Sorted, disjoint, non-empty, non-touching ranges.
+/// Sorted, disjoint, non-empty ranges, which touch only where [points](KeyRanges::of_points) were given.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct KeyRanges(Vec<KeyRange>);
 
@@ -203,7 +203,7 @@ impl KeyRanges {
         KeyRanges(out)
     }
 
-    /// Fewer, wider ranges: the nearest neighbours merged until at most `limit` (at least 1) are left.
+    /// Fewer, wider ranges: neighbours merged, in runs of equal count, so that at most `limit` (at least 1) are left.
     /// The result holds every key this one holds.
     #[must_use]
     pub fn coarsen(self, limit: usize) -> KeyRanges {

@@ -12,18 +12,12 @@ use crate::value::ValueRef;
 const PART_BYTES_MAX: usize = 16;
 
 impl KeyLayout {
-    /// A key for people: as text if [`KeyLayout::is_text`], otherwise part by part, such as
-    /// `7/'abc'/2017-01-01 09:00:00`. Never fails: what cannot be decoded, or follows the layout, is hex.
+    /// A key, or the start of one, for people: as text if [`KeyLayout::is_text`], otherwise part by part, such as
+    /// `7/'abc'/2017-01-01 09:00:00`. Never fails: what cannot be decoded, or follows the layout, is text or hex.
     pub fn show(&self, key: &[u8]) -> String {
-        self.show_prefix(key)
-    }
-
-    /// The start of a key for people, such as a bound of a range: as many whole parts as there are, then
-    /// the rest as text or hex.
-    pub fn show_prefix(&self, bytes: &[u8]) -> String {
-        match std::str::from_utf8(bytes) {
+        match std::str::from_utf8(key) {
             Ok(text) if self.is_text() => visible(text),
-            _ => self.show_parts(bytes),
+            _ => self.show_parts(key),
         }
     }
 

@@ -7,7 +7,7 @@
 use sqlparser::ast::{Expr, ObjectNamePart, TableAlias, TableFactor, TableVersion};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::span_of;
+use super::{span_of, table_name_of};
 use crate::error::{Error, Result, sqlstate};
 
 const OURS: [&str; 3] = ["AS", "OF", "SNAPSHOT"];
@@ -28,7 +28,8 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>) -> bool {
     !places.is_empty()
 }
 
-/// Makes a snapshot the schema of the table that is read as of it. Errors: SYNTAX for what is no name of a snapshot.
+/// Makes a snapshot the schema of the table that is read as of it. Errors: SYNTAX for what is no name of a snapshot;
+/// a schema that is not ours.
 pub(super) fn resolve(factor: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, alias, version, .. } = factor else { return Ok(()) };
     let Some(version) = version.take() else { return Ok(()) };
@@ -38,6 +39,7 @@ pub(super) fn resolve(factor: &mut TableFactor) -> Result<()> {
             .state(sqlstate::SYNTAX)
             .at(span_of(&*name)));
     };
+    table_name_of(name)?;
     let Some(ObjectNamePart::Identifier(table)) = name.0.pop() else { return Ok(()) };
     alias.get_or_insert_with(|| TableAlias {
         explicit: true,

@@ -2,7 +2,7 @@
 //!
 //! [`key_specs`] recognises the forms of the table below in the expressions of PRIMARY KEY and CREATE INDEX,
 //! and nothing else. What a form means for the bytes is the business of `key`; whether the parts together can
-//! be told apart, of the layout. Here: names, arity, numbers, and the types a form makes sense for.
+//! be told apart, of the layout, which knows the types too. Here: names, arity and literals.
 //!
 //! | form | transform |
 //! |---|---|
@@ -32,24 +32,21 @@ use sqlparser::ast::{
 use super::ast::KeyExpr;
 use super::name_of;
 use crate::error::{Error, Result, sqlstate};
-use crate::key::{ColumnId, PartSpec, Transform};
+use crate::key::{BUCKETS_MAX, ColumnId, PartSpec, Transform};
 use crate::suggest::did_you_mean;
-use crate::value::ColumnType;
 
-/// A column that key expressions can name: its folded name, its id and its type.
-pub type KeyColumn<'a> = (&'a str, ColumnId, ColumnType);
+/// A column that key expressions can name: its folded name and its id.
+pub type KeyColumn<'a> = (&'a str, ColumnId);
 
 /// Hex digits of an MD5.
 const MD5_DIGITS: u8 = 32;
 /// Widest fixed-width part, in characters; longer keys are refused by every store.
 const WIDTH_MAX: u64 = 1_000;
-/// Most buckets: every range scan asks all of them.
-const BUCKETS_MAX: u64 = 100_000;
 
 /// The parts that key expressions stand for, in order.
 ///
 /// Errors, each at its key expression: UNDEFINED_COLUMN; INVALID_TABLE_DEFINITION for an expression
-/// that is none of the forms, or has a wrong number, width, pad or type in it.
+/// that is none of the forms, or has a wrong number, width or pad in it.
 pub fn key_specs(keys: &[KeyExpr], columns: &[KeyColumn]) -> Result<Vec<PartSpec>> {
     let binder = Binder { columns };
     keys.iter().map(|key| binder.part(key).map_err(|e| e.at(key.span))).collect()
@@ -103,9 +100,9 @@ impl Binder<'_> {
 
     fn transform(&self, expr: &Expr) -> Result<Transform> {
         match bare(expr) {
-            Expr::Identifier(_) => Ok(Transform::Column(self.column(expr)?.1)),
+            Expr::Identifier(_) => Ok(Transform::Column(self.column(expr)?)),
             Expr::Cast { expr, data_type, .. } if is_text_type(data_type) => {
-                Ok(Transform::Text(self.column(expr)?.1))
+                Ok(Transform::Text(self.column(expr)?))
             }
             Expr::BinaryOp { left, op: BinaryOperator::Modulo, right } => self.modulo(left, right),
             Expr::BinaryOp { left, op: BinaryOperator::Minus, right } => self.max_minus(left, right, None),
@@ -131,7 +128,7 @@ impl Binder<'_> {
             ("rpad", [text, n]) => self.rpad(text, n, ' '),
             ("rpad", [text, n, pad]) => self.rpad(text, n, one_char(pad)?),
             ("reverse", [text]) => self.reverse(text),
-            ("reverse_bytes", [column]) => self.reverse_bytes(column),
+            ("reverse_bytes", [column]) => Ok(Transform::ReverseBytes(self.column(column)?)),
             ("left", [text, k]) => self.digits(text, 0, digit_count(k)?, whole),
             ("right", [text, k]) => {
                 let k = digit_count(k)?;
@@ -139,10 +136,10 @@ impl Binder<'_> {
             }
             ("substr" | "substring", [text, from]) => self.substring(text, Some(from), None),
             ("substr" | "substring", [text, from, k]) => self.substring(text, Some(from), Some(k)),
-            ("md5", [column]) => Ok(Transform::Md5(self.text_of(column)?.1)),
+            ("md5", [column]) => Ok(Transform::Md5(self.text_of(column)?)),
             ("mod", [column, n]) => self.modulo(column, n),
             ("md5_bucket", [columns @ .., n]) if !columns.is_empty() => {
-                let columns = columns.iter().map(|column| Ok(self.text_of(column)?.1));
+                let columns = columns.iter().map(|column| Ok(self.text_of(column)?));
                 Ok(Transform::Md5Bucket { columns: columns.collect::<Result<_>>()?, buckets: buckets(n)? })
             }
             ("random", [n]) => Ok(Transform::Random { buckets: buckets(n)? }),
@@ -168,24 +165,11 @@ impl Binder<'_> {
                 }
             };
         }
-        let (name, column, data_type) = self.text_of(text)?;
-        if data_type.is_integer() && pad != '0' {
-            return Err(wrong(format!("{name} is a number, and a number is padded with '0'"))
-                .hint(format!("write lpad({name}, {width})")));
-        }
-        Ok(Transform::Lpad { column, width, pad })
+        Ok(Transform::Lpad { column: self.text_of(text)?, width, pad })
     }
 
     fn rpad(&self, text: &Expr, n: &Expr, pad: char) -> Result<Transform> {
-        let width = width(n)?;
-        let (name, column, data_type) = self.text_of(text)?;
-        if data_type.is_integer() {
-            return Err(wrong(format!(
-                "{name} is a number, and padding on the right would change its order"
-            ))
-            .hint(format!("write lpad({name}, {width})")));
-        }
-        Ok(Transform::Rpad { column, width, pad })
+        Ok(Transform::Rpad { width: width(n)?, column: self.text_of(text)?, pad })
     }
 
     fn reverse(&self, text: &Expr) -> Result<Transform> {
@@ -197,18 +181,7 @@ impl Binder<'_> {
                 _ => Err(wrong(format!("reverse({text}) is no key part"))
                     .hint("write reverse(col) or reverse(lpad(col, n))")),
             },
-            _ => Ok(Transform::Reverse { column: self.text_of(text)?.1, width: None }),
-        }
-    }
-
-    fn reverse_bytes(&self, column: &Expr) -> Result<Transform> {
-        let (name, column, data_type) = self.column(column)?;
-        match data_type {
-            ColumnType::Varchar | ColumnType::Json | ColumnType::Varbinary | ColumnType::Decimal { .. } => {
-                Err(wrong(format!("{name} is {data_type}, which has no fixed number of bytes"))
-                    .hint(format!("write reverse({name})")))
-            }
-            _ => Ok(Transform::ReverseBytes(column)),
+            _ => Ok(Transform::Reverse { column: self.text_of(text)?, width: None }),
         }
     }
 
@@ -217,21 +190,16 @@ impl Binder<'_> {
             return Err(wrong(format!("{max} - {column} does not start with a number"))
                 .hint("write the largest value: 999999 - col, or 9223372036854775807 - col"));
         };
-        let (name, column, data_type) = self.column(column)?;
-        if !data_type.is_integer() {
-            return Err(wrong(format!("{max} - {name} needs an integer, and {name} is {data_type}"))
-                .hint(format!("write {name} DESC")));
-        }
         if max < 0 {
-            return Err(wrong(format!("the largest value of {name} is negative: {max}")));
+            return Err(wrong(format!("the largest value of {column} is negative: {max}")));
         }
         let digits = max.to_string().len();
         match width {
             Some(width) if digits > usize::from(width) => {
                 Err(wrong(format!("{max} has {digits} digits and does not fit a width of {width}"))
-                    .hint(format!("write lpad({max} - {name}, {digits})")))
+                    .hint(format!("write lpad({max} - {column}, {digits})")))
             }
-            _ => Ok(Transform::MaxMinus { column, max, width }),
+            _ => Ok(Transform::MaxMinus { column: self.column(column)?, max, width }),
         }
     }
 
@@ -255,56 +223,46 @@ impl Binder<'_> {
     }
 
     fn modulo(&self, column: &Expr, n: &Expr) -> Result<Transform> {
-        let (name, column, data_type) = self.column(column)?;
-        if !data_type.is_integer() {
-            return Err(wrong(format!("{name} % {n} needs an integer, and {name} is {data_type}"))
-                .hint(format!("write md5_bucket({name}, {n})")));
-        }
-        Ok(Transform::Modulo { column, buckets: buckets(n)? })
+        Ok(Transform::Modulo { column: self.column(column)?, buckets: buckets(n)? })
     }
 
     fn to_char(&self, column: &Expr, format: &Expr) -> Result<Transform> {
-        let (name, column, data_type) = self.column(column)?;
-        if !matches!(data_type, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz) {
-            return Err(wrong(format!("to_char needs a time, and {name} is {data_type}")));
-        }
+        let id = self.column(column)?;
         match literal(bare(format)) {
-            Some(format) if !format.is_empty() => Ok(Transform::ToChar { column, format: format.to_owned() }),
+            Some(format) if !format.is_empty() => {
+                Ok(Transform::ToChar { column: id, format: format.to_owned() })
+            }
             _ => Err(wrong("to_char needs a format in quotes")
-                .hint(format!("write to_char({name}, 'YYYY-MM-DD')"))),
+                .hint(format!("write to_char({column}, 'YYYY-MM-DD')"))),
         }
     }
 
     fn code(&self, column: &Expr, codes: &Expr) -> Result<Transform> {
-        let (name, column, data_type) = self.column(column)?;
-        if !data_type.is_text() {
-            return Err(wrong(format!("code needs text, and {name} is {data_type}")));
-        }
+        let id = self.column(column)?;
         match literal(bare(codes)) {
-            Some(codes) => Ok(Transform::Code { column, codes: parse_codes(codes)? }),
-            None => {
-                Err(wrong("code needs its names in quotes").hint(format!("write {}", example_code(name))))
-            }
+            Some(codes) => Ok(Transform::Code { column: id, codes: parse_codes(codes)? }),
+            None => Err(wrong("code needs its names in quotes")
+                .hint(format!("write {}", example_code(&column.to_string())))),
         }
     }
 
     /// The column whose text form an expression is: `col`, `cast(col AS varchar)`, `col::text`.
-    fn text_of(&self, expr: &Expr) -> Result<KeyColumn<'_>> {
+    fn text_of(&self, expr: &Expr) -> Result<ColumnId> {
         self.column(uncast(expr))
     }
 
-    fn column(&self, expr: &Expr) -> Result<KeyColumn<'_>> {
+    fn column(&self, expr: &Expr) -> Result<ColumnId> {
         let Expr::Identifier(ident) = bare(expr) else {
             return Err(wrong(format!("{expr} is not a column"))
                 .hint("one column, and one function of it, make a key part"));
         };
         let name = name_of(ident);
-        if let Some(column) = self.columns.iter().find(|(known, ..)| *known == name) {
-            return Ok(*column);
+        if let Some((_, id)) = self.columns.iter().find(|(known, _)| *known == name) {
+            return Ok(*id);
         }
         let error =
             Error::invalid(format!("column \"{name}\" does not exist")).state(sqlstate::UNDEFINED_COLUMN);
-        Err(match did_you_mean(&name, self.columns.iter().map(|(known, ..)| *known)) {
+        Err(match did_you_mean(&name, self.columns.iter().map(|(known, _)| *known)) {
             Some(meant) => error.hint(format!("did you mean {meant}?")),
             None => error,
         })
@@ -374,11 +332,12 @@ fn function_name(function: &Function) -> Option<String> {
     }
 }
 
-/// The arguments of a plain call: no DISTINCT, FILTER, OVER or names.
+/// The arguments of a plain call: no DISTINCT, FILTER, OVER, IGNORE NULLS or names.
 fn plain_args(function: &Function) -> Option<Vec<&Expr>> {
     let FunctionArguments::List(list) = &function.args else { return None };
     let plain = function.over.is_none()
         && function.filter.is_none()
+        && function.null_treatment.is_none()
         && function.within_group.is_empty()
         && list.duplicate_treatment.is_none()
         && list.clauses.is_empty();
@@ -423,7 +382,7 @@ fn width(expr: &Expr) -> Result<u16> {
 }
 
 fn buckets(expr: &Expr) -> Result<u32> {
-    number(expr, "number of buckets", BUCKETS_MAX).map(|n| n as u32)
+    number(expr, "number of buckets", BUCKETS_MAX.into()).map(|n| n as u32)
 }
 
 fn digit_count(expr: &Expr) -> Result<u8> {
@@ -470,12 +429,8 @@ mod tests {
     use crate::sql::ast::Statement;
     use crate::sql::parse;
 
-    const COLUMNS: &[KeyColumn] = &[
-        ("id", ColumnId(0), ColumnType::BigInt),
-        ("ts", ColumnId(1), ColumnType::Timestamp),
-        ("name", ColumnId(2), ColumnType::Varchar),
-        ("Odd", ColumnId(3), ColumnType::Varchar),
-    ];
+    const COLUMNS: &[KeyColumn] =
+        &[("id", ColumnId(0)), ("ts", ColumnId(1)), ("name", ColumnId(2)), ("Odd", ColumnId(3))];
 
     fn specs(keys: &str) -> std::result::Result<Vec<PartSpec>, String> {
         let sql = format!("CREATE INDEX i ON t ({keys})");
@@ -506,6 +461,7 @@ mod tests {
             ("reverse(lpad(id, 12))", Transform::Reverse { column: id, width: Some(12) }),
             ("reverse_bytes(id)", Transform::ReverseBytes(id)),
             ("9223372036854775807 - id", Transform::MaxMinus { column: id, max: i64::MAX, width: None }),
+            ("9223372036854775807 - ts", Transform::MaxMinus { column: ts, max: i64::MAX, width: None }),
             ("lpad(999999 - id, 6)", Transform::MaxMinus { column: id, max: 999_999, width: Some(6) }),
             (
                 "lpad((999999 - id)::varchar, 6, '0')",
@@ -568,27 +524,15 @@ mod tests {
             ("lpad(id, 0)", "0 is no width\n hint: write a number from 1 to 1000"),
             ("lpad(id, n)", "n is no width\n hint: write a number from 1 to 1000"),
             ("lpad(name, 4, 'ab')", "'ab' is no pad\n hint: write one character in quotes: '0'"),
-            ("lpad(id, 4, ' ')", "id is a number, and a number is padded with '0'\n hint: write lpad(id, 4)"),
-            (
-                "rpad(id, 4)",
-                "id is a number, and padding on the right would change its order\n hint: write lpad(id, 4)",
-            ),
-            ("id % 0", "0 is no number of buckets\n hint: write a number from 1 to 100000"),
-            ("name % 4", "name % 4 needs an integer, and name is VARCHAR\n hint: write md5_bucket(name, 4)"),
+            ("id % 0", "0 is no number of buckets\n hint: write a number from 1 to 1000000"),
             (
                 "lpad(999999 - id, 5)",
                 "999999 has 6 digits and does not fit a width of 5\n hint: write lpad(999999 - id, 6)",
             ),
-            ("99 - ts", "99 - ts needs an integer, and ts is TIMESTAMP\n hint: write ts DESC"),
             ("left(md5(id), 33)", "33 is no number of MD5 digits\n hint: write a number from 1 to 32"),
             ("substr(md5(id), 30, 9)", "digits 30 to 38 of an MD5\n  why: an MD5 has 32 hex digits"),
-            ("to_char(id, 'YYYY')", "to_char needs a time, and id is BIGINT"),
             ("code(name, 'a=x, b')", "'b' is no name=code\n hint: write code(col, 'Taobao=tb, Tmall=tm')"),
             ("code(name, 'a=x, b=x')", "'a' and 'b' have one code, 'x'"),
-            (
-                "reverse_bytes(name)",
-                "name is VARCHAR, which has no fixed number of bytes\n hint: write reverse(name)",
-            ),
             ("''", "an empty delimiter\n hint: write at least one character: '_'"),
         ];
         for (sql, expected) in cases {

@@ -29,12 +29,13 @@ impl<'a> Source<'a> {
         Source { sql, lines: std::iter::once(0).chain(starts).collect(), ascii: sql.is_ascii() }
     }
 
-    /// The statement's tokens. Errors: SYNTAX for what is no token, an unclosed quote or comment,
+    /// The statement's tokens. Errors: SYNTAX for what is no token, an unclosed quote or comment, `1x`,
     /// `?` mixed with `$n`, and too deep a nesting.
     pub(super) fn tokens(&self, dialect: &RowkeyDialect) -> Result<Vec<TokenWithSpan>> {
         let mut tokens = Tokenizer::new(dialect, self.sql)
             .tokenize_with_location()
             .map_err(|e| self.token_error(&e.message, e.location))?;
+        self.plain_numbers(&mut tokens)?;
         self.keep_hints(&mut tokens)?;
         self.number_parameters(&mut tokens)?;
         let is_long =
@@ -50,6 +51,25 @@ impl<'a> Source<'a> {
             return Err(shape::too_deep().at(self.span(token.span.start, token.span.end)));
         }
         Ok(tokens)
+    }
+
+    /// Takes the `_` out of `1_000`. Errors: a number that runs into a word, which would be its alias.
+    fn plain_numbers(&self, tokens: &mut [TokenWithSpan]) -> Result<()> {
+        for at in 0..tokens.len() {
+            let Token::Number(digits, _) = &mut tokens[at].token else { continue };
+            digits.retain(|c| c != '_');
+            let from = tokens[at].span.start;
+            if let Some(TokenWithSpan { token: Token::Word(word), span }) = tokens.get(at + 1)
+                && word.quote_style.is_none()
+            {
+                return Err(Error::invalid(format!("\"{}\" is no number", self.text(from, span.end)))
+                    .why(format!("\"{}\" follows its digits", word.value))
+                    .hint("put a blank after the number, or a name into double quotes")
+                    .state(sqlstate::SYNTAX)
+                    .at(self.span(from, span.end)));
+            }
+        }
+        Ok(())
     }
 
     /// Drops blanks and comments, but for hints.

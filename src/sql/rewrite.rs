@@ -5,15 +5,17 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, DataType, ExactNumberInfo, ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator,
-    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, UnaryOperator, Value,
-    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+    BinaryOperator, DataType, ExactNumberInfo, ExcludeSelectItem, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint, JoinOperator, Query,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, UnaryOperator,
+    Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::ast::Statement;
 use super::hints::parse_hints;
-use super::shape::balance;
-use super::{as_of, name_of, row_values, span_of};
+use super::parser::{column_type, text_limit};
+use super::shape::{Copies, balance};
+use super::{as_of, name_of, refused, row_values, span_of};
 use crate::error::{Error, Result, sqlstate};
 
 /// The pseudo-column of every table and index table.
@@ -22,12 +24,16 @@ pub const ROWKEY: &str = "rowkey";
 /// Most parameters of a statement, as in PostgreSQL's protocol.
 const PARAMETERS_MAX: usize = 65_535;
 
-/// Turns `a < b < c` into `a < b AND b < c`, conditions on rows into conditions on their elements, and FLOAT in casts into DOUBLE (to DataFusion, FLOAT has 32 bits);
-/// balances long chains.
-/// Errors: a statement that writes inside a query; SELECT INTO; parameters that are not `$n`, or in a definition.
+/// Turns `a < b < c` into `a < b AND b < c`, conditions on rows into conditions on their elements, FLOAT in casts
+/// into DOUBLE (to DataFusion, FLOAT has 32 bits), and casts to VARCHAR(n) into `left`; balances long chains.
+///
+/// Errors: a statement that writes inside a query; SELECT INTO; what is [refused]; parameters that are not `$n`, or
+/// in a definition; a number that is too large; LIMIT for conditions that are too long when written out.
 pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
     changed_rows(statement).map_or(Ok(()), row_values::spread_lookups)?;
-    if let ControlFlow::Break(error) = VisitMut::visit(statement, &mut Normaliser) {
+    if let ControlFlow::Break(error) =
+        VisitMut::visit(statement, &mut Normaliser { copies: Copies::default() })
+    {
         return Err(error);
     }
     let definition = matches!(
@@ -99,13 +105,22 @@ impl Visitor for FindRowkey {
     // EXCLUDE and USING name columns outside expressions.
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         let excluded = select.projection.iter().filter_map(wildcard_options).any(excludes_rowkey);
-        let joins = select.from.iter().flat_map(|table| &table.joins);
-        let joined = joins.filter_map(|join| constraint_of(&join.join_operator)).any(|constraint| {
-            matches!(constraint, JoinConstraint::Using(columns)
-                if columns.iter().any(|c| c.0.last().and_then(|p| p.as_ident()).is_some_and(is_rowkey)))
-        });
-        found(excluded || joined)
+        found(excluded || select.from.iter().any(joins_on_rowkey))
     }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, .. } => found(joins_on_rowkey(table_with_joins)),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn joins_on_rowkey(table: &TableWithJoins) -> bool {
+    table.joins.iter().filter_map(|join| constraint_of(&join.join_operator)).any(|constraint| {
+        matches!(constraint, JoinConstraint::Using(columns)
+            if columns.iter().any(|c| c.0.last().and_then(|p| p.as_ident()).is_some_and(is_rowkey)))
+    })
 }
 
 fn found(it_is: bool) -> ControlFlow<()> {
@@ -163,12 +178,17 @@ pub(super) fn constraint_of(operator: &JoinOperator) -> Option<&JoinConstraint> 
     }
 }
 
-struct Normaliser;
+struct Normaliser {
+    copies: Copies,
+}
 
 impl VisitorMut for Normaliser {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        if let Err(error) = refused::check_query(query) {
+            return ControlFlow::Break(error);
+        }
         let writes = match &mut *query.body {
             SetExpr::Insert(_) => "INSERT",
             SetExpr::Update(_) => "UPDATE",
@@ -190,6 +210,9 @@ impl VisitorMut for Normaliser {
         if let Some(error) = select.optimizer_hints.iter().find_map(|hint| parse_hints(hint).err()) {
             return ControlFlow::Break(error);
         }
+        if let Err(error) = refused::check_select(select) {
+            return ControlFlow::Break(error);
+        }
         if let Some(Err(error)) = select.selection.as_mut().map(row_values::spread_lookups) {
             return ControlFlow::Break(error);
         }
@@ -203,7 +226,8 @@ impl VisitorMut for Normaliser {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        as_of::resolve(factor).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        let plain = refused::check_table(factor).and_then(|()| as_of::resolve(factor));
+        plain.map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
@@ -211,15 +235,19 @@ impl VisitorMut for Normaliser {
             && is_order(op)
             && is_comparison(left)
         {
-            unchain(expr);
-            return ControlFlow::Continue(());
+            return unchain(expr, &mut self.copies).map_or_else(ControlFlow::Break, ControlFlow::Continue);
         }
-        if let Err(error) = row_values::spread(expr) {
+        let spread = refused::check_expr(expr).and_then(|()| row_values::spread(expr, &mut self.copies));
+        if let Err(error) = spread {
             return ControlFlow::Break(error);
         }
         match expr {
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => keep_apart(expr),
-            Expr::Cast { data_type, .. } => widen_float(data_type),
+            Expr::Cast { .. } => {
+                if let Err(error) = plain_cast(expr) {
+                    return ControlFlow::Break(error);
+                }
+            }
             Expr::TypedString(typed) => widen_float(&mut typed.data_type),
             _ => balance(expr),
         }
@@ -234,7 +262,13 @@ impl VisitorMut for Normaliser {
                     .state(sqlstate::SYNTAX)
                     .at(span_of(value)),
             ),
-            _ => ControlFlow::Continue(()),
+            Value::Number(digits, _) if crate::value::Value::number(digits).is_none() => ControlFlow::Break(
+                Error::invalid("this number is out of range")
+                    .why("the largest is about 1.8e308")
+                    .state(sqlstate::OUT_OF_RANGE)
+                    .at(span_of(value)),
+            ),
+            _ => refused::plain_text(value).map_or_else(ControlFlow::Break, ControlFlow::Continue),
         }
     }
 }
@@ -245,6 +279,35 @@ fn keep_apart(negated: &mut Expr) {
         let inner = take(negated);
         *negated = Expr::Nested(Box::new(inner));
     }
+}
+
+/// Makes FLOAT a DOUBLE, and `CAST(x AS VARCHAR(n))` the first `n` characters of `x`. Errors: TIMESTAMP(n).
+fn plain_cast(cast: &mut Expr) -> Result<()> {
+    let place = span_of(&*cast);
+    let Expr::Cast { data_type, .. } = cast else { return Ok(()) };
+    widen_float(data_type);
+    if matches!(data_type, DataType::Timestamp(..) | DataType::Datetime(_) | DataType::TimestampNtz(_)) {
+        column_type(data_type).map_err(|e| e.at(place))?;
+    }
+    let Some(limit) = text_limit(data_type) else { return Ok(()) };
+    *data_type = DataType::Varchar(None);
+    let args = [take(cast), Expr::value(Value::Number(limit.to_string(), false))];
+    let args = args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).to_vec();
+    *cast = Expr::Function(Function {
+        name: vec![Ident::new("left")].into(),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args,
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    });
+    Ok(())
 }
 
 fn widen_float(data_type: &mut DataType) {
@@ -262,8 +325,8 @@ fn is_comparison(expr: &Expr) -> bool {
     matches!(expr, Expr::BinaryOp { op, .. } if is_order(op))
 }
 
-/// `((a < b) < c) < d`, as parsed from `a < b < c < d`, becomes `a < b AND b < c AND c < d`.
-fn unchain(chain: &mut Expr) {
+/// `((a < b) < c) < d`, as parsed from `a < b < c < d`, becomes `a < b AND b < c AND c < d`. Errors: too many copies.
+fn unchain(chain: &mut Expr, copies: &mut Copies) -> Result<()> {
     // The links from the last to the first: (c < d), (b < c), (a < b).
     let mut links: Vec<Expr> = Vec::new();
     let mut rest = take(chain);
@@ -273,9 +336,11 @@ fn unchain(chain: &mut Expr) {
             break;
         }
         let middle = match &*left {
-            Expr::BinaryOp { right, .. } => right.clone(),
-            _ => left.clone(),
+            Expr::BinaryOp { right, .. } => right,
+            _ => &left,
         };
+        copies.count(middle, 1)?;
+        let middle = middle.clone();
         links.push(Expr::BinaryOp { left: middle, op, right });
         rest = *left;
     }
@@ -288,6 +353,7 @@ fn unchain(chain: &mut Expr) {
         // In parentheses, so that it stays one operand of whatever is around it.
         *chain = Expr::Nested(Box::new(all));
     }
+    Ok(())
 }
 
 fn take(expr: &mut Expr) -> Expr {
@@ -356,6 +422,7 @@ mod tests {
             "SELECT 1 FROM (SELECT a FROM t ORDER BY rowkey) x",
             "SELECT * EXCLUDE (rowkey) FROM t",
             "SELECT * FROM t JOIN u USING (rowkey)",
+            "SELECT count(*) FROM (t JOIN u USING (rowkey))",
             "UPDATE t SET a = 1 WHERE \"rowkey\" = 'a'",
             "INSERT INTO t SELECT a, rowkey FROM u",
             "DELETE FROM t RETURNING rowkey",

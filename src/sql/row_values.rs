@@ -10,21 +10,22 @@ use sqlparser::ast::{
     SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator,
 };
 
+use super::shape::Copies;
 use super::span_of;
 use crate::error::{Error, Result, sqlstate};
 
 /// Rewrites `expr` itself, if it compares rows; what is inside it is visited later.
 ///
-/// Errors: rows of different length; a row and one value.
-pub(super) fn spread(expr: &mut Expr) -> Result<()> {
-    if let Some(spread) = spread_form(expr)? {
+/// Errors: rows of different length; a row and one value; too many copies.
+pub(super) fn spread(expr: &mut Expr, copies: &mut Copies) -> Result<()> {
+    if let Some(spread) = spread_form(expr, copies)? {
         // In parentheses, so that it stays one operand of whatever is around it.
         *expr = Expr::Nested(Box::new(spread));
     }
     Ok(())
 }
 
-fn spread_form(expr: &Expr) -> Result<Option<Expr>> {
+fn spread_form(expr: &Expr, copies: &mut Copies) -> Result<Option<Expr>> {
     use BinaryOperator as Op;
     Ok(match expr {
         Expr::BinaryOp {
@@ -32,11 +33,15 @@ fn spread_form(expr: &Expr) -> Result<Option<Expr>> {
             op: op @ (Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq),
             right,
         } => match pair(left, right)? {
-            Some((left, right)) => compared(&left, op, &right),
+            Some((left, right)) => {
+                copied(&left, op, &right, copies)?;
+                compared(&left, op, &right)
+            }
             None => None,
         },
         Expr::InList { expr: row, list, negated } => {
             let Some(fields) = elements(row) else { return Ok(None) };
+            copies.count(row, list.len().saturating_sub(1))?;
             let equal = |item: &Expr| Ok(equal(&fields, &values(row, fields.len(), item)?));
             let any = any_of(list.iter().map(equal).collect::<Result<Vec<_>>>()?.into_iter().flatten());
             any.map(|any| unless(*negated, any))
@@ -49,8 +54,12 @@ fn spread_form(expr: &Expr) -> Result<Option<Expr>> {
         }
         Expr::Between { expr: row, low, high, negated } => {
             let Some(fields) = elements(row) else { return Ok(None) };
-            let low = compared(&fields, &Op::GtEq, &values(row, fields.len(), low)?);
-            let high = compared(&fields, &Op::LtEq, &values(row, fields.len(), high)?);
+            let (low, high) = (values(row, fields.len(), low)?, values(row, fields.len(), high)?);
+            copies.count(row, 1)?;
+            copied(&fields, &Op::GtEq, &low, copies)?;
+            copied(&fields, &Op::LtEq, &high, copies)?;
+            let low = compared(&fields, &Op::GtEq, &low);
+            let high = compared(&fields, &Op::LtEq, &high);
             all_of([low, high].into_iter().flatten().map(nested)).map(|both| unless(*negated, both))
         }
         Expr::IsNull(row) => each(row, |field| Expr::IsNull(Box::new(field))),
@@ -173,6 +182,18 @@ fn different(left: usize, right: usize, at: &Expr) -> Error {
         .hint("write as many values as there are columns")
         .state(sqlstate::DATATYPE_MISMATCH)
         .at(span_of(at))
+}
+
+/// Counts what [`compared`] copies: all but the last elements once more for each that may decide after them.
+fn copied(left: &[Expr], op: &BinaryOperator, right: &[Expr], copies: &mut Copies) -> Result<()> {
+    if matches!(op, BinaryOperator::Eq | BinaryOperator::NotEq) {
+        return Ok(());
+    }
+    let elements = |side: &[Expr], copies: &mut Copies| {
+        side.iter().rev().enumerate().try_for_each(|(times, element)| copies.count(element, times))
+    };
+    elements(left, copies)?;
+    elements(right, copies)
 }
 
 fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Option<Expr> {

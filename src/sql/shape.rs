@@ -8,10 +8,11 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier, Table, TableFactor, Value, Visit,
-    Visitor,
+    Visitor, visit_expressions,
 };
 
 use super::ast::Statement;
+use super::span_of;
 use crate::error::{Error, Result, sqlstate};
 
 /// Chains of fewer terms stay as they are parsed.
@@ -28,6 +29,10 @@ const QUERY: usize = 6;
 
 /// Most subqueries of expressions inside each other: DataFusion takes twice as long for each level.
 const SUBQUERIES_MAX: usize = 12;
+
+/// Nodes of operands that a statement's conditions are rewritten with more than once, at the most: where they hold
+/// such conditions themselves, each level doubles them.
+const COPIES_MAX: usize = 100_000;
 
 /// A tree whose nodes may join two trees by an associative operator.
 pub(super) trait Chain: Sized {
@@ -181,6 +186,41 @@ pub(super) fn too_deep() -> Error {
         ))
         .hint("split the statement, or write x IN (...) for a long list")
         .state(sqlstate::LIMIT)
+}
+
+/// What rewriting may still copy, in nodes.
+pub(super) struct Copies(usize);
+
+impl Default for Copies {
+    fn default() -> Self {
+        Copies(COPIES_MAX)
+    }
+}
+
+impl Copies {
+    /// Counts so many copies of `expr`. Errors: LIMIT, with its place.
+    pub(super) fn count(&mut self, expr: &Expr, times: usize) -> Result<()> {
+        if times == 0 {
+            return Ok(());
+        }
+        let mut left = self.0 / times;
+        let counted: ControlFlow<()> = visit_expressions(expr, |_| match left.checked_sub(1) {
+            Some(rest) => {
+                left = rest;
+                ControlFlow::Continue(())
+            }
+            None => ControlFlow::Break(()),
+        });
+        if counted.is_break() {
+            return Err(Error::invalid("this condition is too long when written out")
+                .why("a < b < c is short for a < b AND b < c, and rows are compared column by column")
+                .hint("do not put such comparisons into each other")
+                .state(sqlstate::LIMIT)
+                .at(span_of(expr)));
+        }
+        self.0 = left * times;
+        Ok(())
+    }
 }
 
 /// Depth at the place of the walk.

@@ -182,20 +182,18 @@ impl Value {
     }
 
     /// A number as SQL writes it: an integer if it fits, an exact decimal if it has a point or is longer, a
-    /// double if it has an exponent or more than 38 digits. `None` for what is no number.
+    /// double if it has an exponent or more than 38 digits. `None` for what is no number, or too large for a double.
     pub fn number(digits: &str) -> Option<Value> {
         if let Ok(i) = digits.parse::<i64>() {
             return Some(Value::Int(i));
         }
-        if digits.contains(['e', 'E']) {
-            return digits.parse().ok().map(Value::Double);
-        }
         let scale = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-        let unscaled: i128 = digits.replace('.', "").parse().ok()?;
-        if scale > 38 || unscaled.unsigned_abs() >= 10u128.pow(38) {
-            return digits.parse().ok().map(Value::Double);
+        match digits.replace('.', "").parse::<i128>() {
+            Ok(unscaled) if scale <= 38 && unscaled.unsigned_abs() < 10u128.pow(38) => {
+                Some(Value::Decimal(unscaled, scale as u8))
+            }
+            _ => digits.parse().ok().filter(|double: &f64| double.is_finite()).map(Value::Double),
         }
-        Some(Value::Decimal(unscaled, scale as u8))
     }
 
     /// The number with the other sign; `None` for what is no number.

@@ -39,7 +39,18 @@ fn run(session: &mut Session, sql: &str, params: &[Value]) -> Result<usize, Erro
 /// one of Rust's.
 fn flaw(error: &Error) -> Option<String> {
     let text = error.to_string();
-    let foreign = ["Utf8", "Int64", "DataFusion", "Arrow", "panicked", "Some(", "Schema error", "Internal"];
+    let foreign = [
+        "Utf8",
+        "Int64",
+        "DataFusion",
+        "Arrow",
+        "panicked",
+        "Some(",
+        "Schema error",
+        "Internal",
+        "Ident {",
+        "Literal(",
+    ];
     let sound = !matches!(error.kind(), Kind::Internal | Kind::Corrupt)
         && !error.what().is_empty()
         && text.chars().count() < 2_000
@@ -113,6 +124,12 @@ fn malformed_sql() {
         "SELECT 1 IN ()",
         "SELECT 1 BETWEEN 2",
         "SELECT x'zz'",
+        "SELECT B'01'",
+        "SELECT 0b11",
+        "SELECT 0o17",
+        "SELECT 1x",
+        "SELECT 3_",
+        "SELECT 1e",
         "SELECT 1.2.3",
         "SELECT \u{0}",
         "\u{feff}\u{feff}",
@@ -220,6 +237,45 @@ fn names_that_mean_nothing() {
     ]);
 }
 
+/// Other databases know them. None is read and then passed over.
+#[test]
+fn clauses_of_others() {
+    refused(&[
+        "SELECT id FROM t TABLESAMPLE BERNOULLI (10)",
+        "SELECT id FROM (SELECT id FROM t) x TABLESAMPLE SYSTEM (10)",
+        "SELECT id FROM t START WITH id = 1 CONNECT BY PRIOR id = n",
+        "SELECT id FROM t CONNECT BY PRIOR id = n",
+        "SELECT * FROM generate_series(1, 3) WITH ORDINALITY",
+        "SELECT * FROM LATERAL generate_series(1, 3) WITH ORDINALITY AS g",
+        "SELECT id FROM t WITH (NOLOCK)",
+        "SELECT id FROM t FOR JSON AUTO",
+        "SELECT id FROM t FOR XML RAW",
+        "SELECT * FROM t GLOBAL JOIN k ON true",
+        "SELECT * FROM (t GLOBAL JOIN k ON true)",
+        "SELECT upper(s) FILTER (WHERE false) FROM t",
+        "SELECT upper(DISTINCT s) FROM t",
+        "SELECT upper(s ORDER BY id) FROM t",
+        "SELECT upper(s) WITHIN GROUP (ORDER BY id) FROM t",
+        "SELECT upper(s) OVER () FROM t",
+        "SELECT upper(s) IGNORE NULLS FROM t",
+        "CREATE INDEX x ON t (md5(id) IGNORE NULLS)",
+        "SELECT s COLLATE \"C\" FROM t",
+        "SELECT id FROM t ORDER BY s COLLATE \"C\"",
+        "SELECT * FROM t PIVOT (sum(n) FOR s IN ('one', 'two'))",
+        "SELECT * FROM t UNPIVOT (v FOR c IN (n, id))",
+        "SELECT @ -1",
+        "SELECT |/ 4",
+        "SELECT CAST(at AS TIMESTAMP(0)) FROM t",
+        "SELECT id FROM nosuch.t AS OF SNAPSHOT s",
+        "COPY t TO '/tmp/x.csv' (FORMAT csv, FORMAT csv)",
+        "COPY t TO '/tmp/x.jsonl' (HEADER)",
+        "COPY t TO '/tmp/x.parquet' (DELIMITER ';')",
+        "COPY t TO '/tmp/x.csv' (ON_ERROR skip)",
+        "COPY t TO '/tmp/x.csv' WITH",
+        "COPY (SELECT 1 AS a, 2 AS a) TO '/tmp/x.jsonl'",
+    ]);
+}
+
 #[test]
 fn values_that_do_not_fit() {
     refused(&[
@@ -236,6 +292,10 @@ fn values_that_do_not_fit() {
         "INSERT INTO t (id, n) VALUES (9, true)",
         "INSERT INTO t (id, n) VALUES (9, 1 / 0)",
         "INSERT INTO t (id, p) VALUES (9, 1234567.89)",
+        "INSERT INTO t (id, f) VALUES (9, 1e400)",
+        "INSERT INTO t (id, f) VALUES (9, -1e400)",
+        "INSERT INTO t (id, f) SELECT 9, 1e400",
+        &format!("INSERT INTO t (id, f) VALUES (9, {})", "9".repeat(400)),
         "INSERT INTO t (id, at) VALUES (9, 'tomorrow')",
         "INSERT INTO t (id, at) VALUES (9, '2024-02-30')",
         "INSERT INTO t (id, at) VALUES (9, 5)",
@@ -333,6 +393,25 @@ fn layouts_that_cannot_be() {
         "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT CHECK (nope > 1))",
         "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT CHECK (n + 1))",
         "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT DEFAULT $1)",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT DEFAULT count(*))",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT DEFAULT 1 + max(2))",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT DEFAULT (SELECT 1))",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT DEFAULT row_number() OVER ())",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT CHECK (count(*) > 1))",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT CHECK (n > max(n)))",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT CHECK (n > sum(n) OVER ()))",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT CHECK (n > (SELECT max(id) FROM t)))",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT CHECK (n IN (SELECT id FROM t)))",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT CHECK (EXISTS (SELECT 1 FROM t)))",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT NOT NULL NULL)",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT NULL NOT NULL)",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT DEFAULT 1 DEFAULT 2)",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n INT DEFAULT 1 GENERATED ALWAYS AS IDENTITY)",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, n SERIAL DEFAULT 1)",
+        "CREATE TABLE x (id BIGINT PRIMARY KEY, at TIMESTAMP(0))",
+        "CREATE TABLE x (id BIGINT, PRIMARY KEY (lpad(id, 4, ' ')))",
+        "CREATE TABLE x (id BIGINT, PRIMARY KEY (rpad(id, 4)))",
+        "CREATE TABLE x (a DATE, PRIMARY KEY (a % 4, a))",
         "CREATE INDEX x ON t (upper(s), nope(n))",
         "CREATE INDEX x ON t (n) WHERE (SELECT true)",
         "CREATE INDEX x ON t (n) WHERE nope = 1",
@@ -373,6 +452,19 @@ fn strange_but_right() {
         ("SELECT * FROM t, t AS b, t AS c, t AS d", 81),
         (" ( SELECT 1 ) ", 1),
         ("SELECT count(*) FROM (SELECT 1 FROM t WHERE false)", 1),
+        ("SELECT count(*) FROM (t JOIN t AS u USING (rowkey))", 1),
+        ("SELECT sum(n ORDER BY s), sum(DISTINCT n ORDER BY s), array_agg(n ORDER BY s) FROM t", 1),
+        (
+            "SELECT sum(n ORDER BY s), count(n ORDER BY s), avg(f ORDER BY s), max(s ORDER BY n) FROM t GROUP BY id",
+            3,
+        ),
+        (
+            "SELECT stddev(f ORDER BY s), median(f ORDER BY s), bool_and(n > 0 ORDER BY s) FROM t GROUP BY n",
+            3,
+        ),
+        ("SELECT N'x', U&'\\0041'", 1),
+        ("SELECT id FROM t WHERE id < 1_0e2 AND id > -1_000", 3),
+        ("SELECT id FROM t FOR UPDATE", 3),
         ("-- nothing but\nSELECT /* a /* nested */ remark */ 1", 1),
     ] {
         match run(&mut session, sql, &[]) {
@@ -449,6 +541,10 @@ fn too_much_of_everything() {
         format!("SELECT {}", nested("coalesce(", "NULL", ", 1)", 60)),
         format!("SELECT {}", nested("CASE WHEN true THEN ", "1", " END", 500)),
         format!("SELECT * FROM {}", nested("(SELECT * FROM ", "t", ") x", 100)),
+        format!("SELECT {}", nested("abs(0 < ", "1", " < 2)", 60)),
+        format!("SELECT {}", nested("((", "1 = 1", ", 1) < (true, 2))", 60)),
+        format!("SELECT {}", nested("(", "1 = 1", ", 1) IN ((true, 1), (false, 2))", 60)),
+        format!("SELECT {}", nested("(", "1 = 1", ", 1) BETWEEN (true, 1) AND (false, 2)", 60)),
         format!("SELECT id FROM t WHERE {}", nested("id IN (SELECT id FROM t WHERE ", "true", ")", 40)),
         format!("SELECT {}", vec!["1"; 20_000].join(" + ")),
         format!("SELECT {}", vec!["1"; 5_000].join(", ")),

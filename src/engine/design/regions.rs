@@ -259,7 +259,7 @@ pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
         let first = [vec![unbound.replace('∞', "-∞")], cuts.clone()].concat();
         (text(first), text([cuts, vec![unbound.to_owned()]].concat()))
     };
-    let (from, to) = ends("∞", |table, key| table.key.show_prefix(key));
+    let (from, to) = ends("∞", |table, key| table.key.show(key));
     let (from_bytes, to_bytes) = ends("", |_, key| hex(key));
     rows_of(vec![
         ("region", numbers((1..=n as i64).collect())),

@@ -76,12 +76,7 @@ pub async fn run(view: &View, wanted: &Simulate) -> Result<Vec<Panel>> {
         all.push(Panel {
             layout: layout.sql(),
             stripes: simulation.stripes.iter().map(|key| layout.show(key)).collect(),
-            splits: simulation
-                .regions
-                .iter()
-                .skip(1)
-                .map(|region| layout.show_prefix(&region.from))
-                .collect(),
+            splits: simulation.regions.iter().skip(1).map(|region| layout.show(&region.from)).collect(),
             times: simulation.slices.iter().map(|slice| slice.first).chain([last]).map(time).collect(),
             read_fan_out: read_fan_out(&layout, &known, &simulation),
             simulation,

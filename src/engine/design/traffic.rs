@@ -25,7 +25,7 @@ pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
             .state(sqlstate::OBJECT_STATE));
     }
     let n = table.splits.len() + 1;
-    let cuts = table.splits.iter().map(|key| table.key.show_prefix(key));
+    let cuts = table.splits.iter().map(|key| table.key.show(key));
     let (slices, now) = table.traffic.slices();
     let lately = |access| text(pictures(&slices, now, n, access));
     rows_of(vec![

@@ -1,9 +1,11 @@
 //! JSON lines: an object a line, its members the columns.
 //!
 //! Members are split, not decoded, so that numbers keep all their digits and a JSON column the text as
-//! it is written. A column without a member is not given; one with `null` is NULL.
+//! it is written. A column without a member is not given; one with `null` is NULL, in a JSON column too: the one
+//! JSON value that does not come back as it was.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::{BufRead, Read, Write};
 
 use arrow::datatypes::SchemaRef;
@@ -59,6 +61,9 @@ impl<R: BufRead> JsonlReader<R> {
             let Some(at) = position(&self.target, &name) else {
                 return Err(unknown_column(format_args!("line {}: ", self.number), &self.target, &name));
             };
+            if cells[at].is_some() {
+                return Err(self.error(format!("it has \"{name}\" twice")));
+            }
             let (column, ty) = &self.target[at];
             let place = format_args!("line {}", self.number);
             cells[at] = Some(value(raw, *ty).map_err(|e| cell_error(place, column, e))?);
@@ -182,8 +187,15 @@ pub struct JsonlWriter {
 }
 
 impl JsonlWriter {
-    /// A writer of objects with the fields of `schema`.
+    /// A writer of objects with the fields of `schema`. Errors: two of one name.
     pub fn new(out: NewFile, schema: SchemaRef) -> Result<Self> {
+        let mut taken = HashSet::new();
+        if let Some(field) = schema.fields().iter().find(|field| !taken.insert(field.name())) {
+            return Err(Error::invalid(format!("two columns are called \"{}\"", field.name()))
+                .why("an object has one member of each name")
+                .hint("give one of them another name with AS")
+                .state(sqlstate::DUPLICATE_COLUMN));
+        }
         let lead = |(at, name): (usize, &str)| {
             let name = serde_json::to_string(name).map_err(std::io::Error::from)?;
             Ok(format!("{}{name}:", if at == 0 { '{' } else { ',' }))
@@ -241,6 +253,14 @@ mod tests {
         for (text, why) in cases {
             assert_eq!(members(text).unwrap_err(), why, "{text}");
         }
+    }
+
+    #[test]
+    fn a_member_that_comes_twice_is_refused() {
+        let target = [("a".to_owned(), ColumnType::Integer)];
+        let mut reader = JsonlReader::new(&b"{\"a\": null, \"a\": 2}"[..], &target[..]).unwrap();
+        let error = reader.next_row().unwrap().unwrap().unwrap_err();
+        assert_eq!(error.reason(), Some("it has \"a\" twice"));
     }
 
     #[test]

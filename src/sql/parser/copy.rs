@@ -5,7 +5,7 @@ use std::path::Path;
 use sqlparser::tokenizer::Token;
 
 use super::Parser;
-use crate::error::Result;
+use crate::error::{Result, Span};
 use crate::sql::ast::*;
 use crate::value::Value;
 
@@ -16,7 +16,9 @@ struct Options {
     header: Option<bool>,
     delimiter: Option<char>,
     null: Option<String>,
-    skip_errors: bool,
+    skip_errors: Option<bool>,
+    /// Place of the first that is about CSV.
+    csv: Option<Span>,
 }
 
 impl Parser<'_> {
@@ -38,12 +40,17 @@ impl Parser<'_> {
         let from = self.here();
         let path = self.text("the path of a file, in quotes")?;
         let path_span = self.span_since(from);
-        let options = self.copy_options()?;
+        let options = self.copy_options(to)?;
         let Some(format) = options.format.or_else(|| format_of(&path)) else {
             return Err(self
                 .error_at("the format of this file is not clear", path_span)
                 .hint("end its name in .csv, .jsonl or .parquet, or write WITH (FORMAT csv)"));
         };
+        if let Some(place) = options.csv.filter(|_| format != CopyFormat::Csv) {
+            return Err(self
+                .error_at("this option is about CSV files, and the file is none", place)
+                .hint("HEADER, DELIMITER and NULL go with FORMAT csv"));
+        }
         let tabs = extension(&path).as_deref() == Some("tsv");
         Ok(Statement::Copy(Box::new(Copy {
             source,
@@ -53,7 +60,7 @@ impl Parser<'_> {
             header: options.header.unwrap_or(true),
             delimiter: options.delimiter.unwrap_or(if tabs { '\t' } else { ',' }),
             null: options.null.unwrap_or_default(),
-            skip_errors: options.skip_errors,
+            skip_errors: options.skip_errors.unwrap_or(false),
         })))
     }
 
@@ -69,35 +76,61 @@ impl Parser<'_> {
     }
 
     /// `[WITH] (FORMAT csv, ...)`, or the same options without parentheses.
-    fn copy_options(&mut self) -> Result<Options> {
+    fn copy_options(&mut self, to: bool) -> Result<Options> {
         let mut options = Options::default();
-        self.word("WITH");
+        let with = self.word("WITH");
         if self.token(&Token::LParen) {
-            self.list(|p| p.copy_option(&mut options))?;
+            self.list(|p| p.copy_option(&mut options, to))?;
             self.expect_token(Token::RParen)?;
+        } else if with {
+            self.copy_option(&mut options, to)?;
         }
         while !self.peek_token(&Token::EOF) && !self.peek_token(&Token::SemiColon) {
-            self.copy_option(&mut options)?;
+            self.copy_option(&mut options, to)?;
         }
         Ok(options)
     }
 
-    fn copy_option(&mut self, options: &mut Options) -> Result<()> {
-        if self.word("FORMAT") {
-            options.format = Some(self.copy_format()?);
+    fn copy_option(&mut self, options: &mut Options, to: bool) -> Result<()> {
+        let from = self.here();
+        let (mut csv, mut on_error) = (false, false);
+        let twice = if self.word("FORMAT") {
+            let format = self.copy_format()?;
+            options.format.replace(format).is_some()
         } else if self.word("CSV") {
-            options.format = Some(CopyFormat::Csv);
+            options.format.replace(CopyFormat::Csv).is_some()
         } else if self.word("HEADER") {
-            options.header = Some(self.switch());
+            csv = true;
+            let header = self.switch();
+            options.header.replace(header).is_some()
         } else if self.word("DELIMITER") {
-            options.delimiter = Some(self.delimiter()?);
+            csv = true;
+            let delimiter = self.delimiter()?;
+            options.delimiter.replace(delimiter).is_some()
         } else if self.word("NULL") {
+            csv = true;
             self.word("AS");
-            options.null = Some(self.text("the text that stands for NULL")?);
+            let null = self.text("the text that stands for NULL")?;
+            options.null.replace(null).is_some()
         } else if self.word("ON_ERROR") || self.words(&["ON", "ERROR"]) {
-            options.skip_errors = self.on_error()?;
+            on_error = true;
+            let skip = self.on_error()?;
+            options.skip_errors.replace(skip).is_some()
         } else {
             return Err(self.expected("FORMAT, HEADER, DELIMITER, NULL or ON_ERROR"));
+        };
+        let place = self.span_since(from);
+        if twice {
+            return Err(self.error_at("this option is given twice", place).hint("keep one of them"));
+        }
+        if on_error && to {
+            return Err(self
+                .error_at("ON_ERROR says what becomes of rows that cannot be read", place)
+                .why("COPY TO reads no file")
+                .hint("leave it out"));
+        }
+        if csv {
+            options.csv.get_or_insert(place);
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! CREATE, DROP, ALTER, TRUNCATE.
 
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Location, Token};
 
 use super::Parser;
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::ast::*;
-use crate::sql::name_of;
+use crate::sql::{name_of, refused};
 
 /// What stands between the parentheses of CREATE TABLE, as it is read.
 #[derive(Default)]
@@ -112,16 +112,19 @@ impl Parser<'_> {
 
     /// Takes PRIMARY KEY, if it comes next; an error if it is the table's second.
     fn primary_key(&mut self, elements: &Elements) -> Result<bool> {
-        let second = self
-            .error("a second PRIMARY KEY")
-            .why("a row is stored under one rowkey")
-            .hint("write one PRIMARY KEY (a, b, ...) with all its parts; make the other a UNIQUE")
-            .state(sqlstate::INVALID_TABLE_DEFINITION);
+        let from = self.here();
         if !self.word("PRIMARY") {
             return Ok(false);
         }
         self.expect_word("KEY")?;
-        if elements.primary_key.is_some() { Err(second) } else { Ok(true) }
+        if elements.primary_key.is_none() {
+            return Ok(true);
+        }
+        Err(self
+            .error_at("a second PRIMARY KEY", self.span_since(from))
+            .why("a row is stored under one rowkey")
+            .hint("write one PRIMARY KEY (a, b, ...) with all its parts; make the other a UNIQUE")
+            .state(sqlstate::INVALID_TABLE_DEFINITION))
     }
 
     fn check_constraint(&mut self, name: Option<sqlparser::ast::Ident>) -> Result<CheckDef> {
@@ -151,7 +154,8 @@ impl Parser<'_> {
             identity: spec.serial.then_some(Identity { always: false, start: 1, increment: 1 }),
             span: name_span,
         };
-        while self.column_option(&mut column, elements)? {}
+        let mut nullable = false;
+        while self.column_option(&mut column, &mut nullable, elements)? {}
         column.span = self.span_since(from);
         let name = name_of(&column.name);
         if elements.columns.iter().any(|other| name_of(&other.name) == name) {
@@ -163,8 +167,14 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads one option of a column; false if none comes next.
-    fn column_option(&mut self, column: &mut ColumnDef, elements: &mut Elements) -> Result<bool> {
+    /// Reads one option of a column; false if none comes next. `nullable`: NULL was one.
+    fn column_option(
+        &mut self,
+        column: &mut ColumnDef,
+        nullable: &mut bool,
+        elements: &mut Elements,
+    ) -> Result<bool> {
+        let from = self.here();
         let name = match self.word("CONSTRAINT") {
             true => Some(self.name("the name of the constraint")?),
             false => None,
@@ -172,10 +182,19 @@ impl Parser<'_> {
         if self.word("NOT") {
             self.expect_word("NULL")?;
             column.not_null = true;
+            if *nullable {
+                return Err(self.contradiction(from));
+            }
         } else if self.word("NULL") {
-            column.not_null = false;
+            if column.not_null {
+                return Err(self.contradiction(from));
+            }
+            *nullable = true;
         } else if self.peek_words(&["DEFAULT"]) {
-            column.default = Some(self.default()?);
+            let default = self.default()?;
+            if column.default.replace(default).is_some() || column.identity.is_some() {
+                return Err(self.second_default(from));
+            }
         } else if self.primary_key(elements)? {
             elements.primary_key = Some(vec![key_of(column)]);
         } else if self.word("UNIQUE") {
@@ -183,22 +202,30 @@ impl Parser<'_> {
         } else if self.word("CHECK") {
             let check = self.check_constraint(name)?;
             elements.checks.push(check);
-        } else if self.word("GENERATED") {
-            column.identity = Some(self.identity()?);
-        } else if self.word("AUTOINCREMENT") || self.word("AUTO_INCREMENT") {
-            column.identity = Some(Identity { always: false, start: 1, increment: 1 });
+        } else if let Some(identity) = self.identity()? {
+            if column.identity.replace(identity).is_some() || column.default.is_some() {
+                return Err(self.second_default(from));
+            }
         } else if self.peek_words(&["REFERENCES"]) {
             return Err(self.no_foreign_keys());
         } else if self.peek_words(&["COLLATE"]) {
-            return Err(Error::unsupported("text has one order, that of its UTF-8 bytes")
-                .hint("leave COLLATE out")
-                .at(self.next_span()));
+            return Err(refused::no_collation(Some(self.next_span())));
         } else if name.is_some() {
             return Err(self.expected("a constraint"));
         } else {
             return Ok(false);
         }
         Ok(true)
+    }
+
+    fn contradiction(&self, from: Location) -> Error {
+        self.error_at("this column is both NULL and NOT NULL", self.span_since(from)).hint("keep one of them")
+    }
+
+    fn second_default(&self, from: Location) -> Error {
+        self.error_at("this column has two defaults", self.span_since(from))
+            .why("a DEFAULT and an identity both say what it gets when nothing is given")
+            .hint("keep one of them")
     }
 
     /// `DEFAULT expr`, where NOT NULL after it is an option of the column and not part of `expr`.
@@ -210,8 +237,14 @@ impl Parser<'_> {
         }
     }
 
-    /// After GENERATED.
-    fn identity(&mut self) -> Result<Identity> {
+    /// Takes `GENERATED ... AS IDENTITY` or AUTOINCREMENT, if it comes next.
+    fn identity(&mut self) -> Result<Option<Identity>> {
+        if self.word("AUTOINCREMENT") || self.word("AUTO_INCREMENT") {
+            return Ok(Some(Identity { always: false, start: 1, increment: 1 }));
+        }
+        if !self.word("GENERATED") {
+            return Ok(None);
+        }
         let always = self.word("ALWAYS");
         if !always && !self.words(&["BY", "DEFAULT"]) {
             return Err(self.expected("ALWAYS or BY DEFAULT"));
@@ -231,7 +264,7 @@ impl Parser<'_> {
                 self.token(&Token::Comma);
             }
         }
-        Ok(identity)
+        Ok(Some(identity))
     }
 
     fn identity_option(&mut self, identity: &mut Identity) -> Result<()> {

@@ -21,7 +21,8 @@ use sqlparser::ast::{Expr, Ident, Query};
 use sqlparser::parser::Parser as SqlParser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
-pub use pieces::{column_type, parse_expr, parse_query, rename_column};
+pub(super) use pieces::text_limit;
+pub use pieces::{column_type, parse_expr, parse_query, rename_column, unqualified};
 
 use super::ast::Statement;
 use super::dialect::RowkeyDialect;

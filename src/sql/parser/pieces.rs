@@ -34,22 +34,62 @@ pub fn parse_expr(sql: &str) -> Result<Expr> {
 /// An expression in which a column is called otherwise; as it was, if it does not name that. Errors: it is no
 /// expression.
 pub fn rename_column(sql: &str, from: &str, to: &str) -> Result<String> {
+    let quoted = crate::sql::name_sql(to) != to;
+    let to = if quoted { Ident::with_quote('"', to) } else { Ident::new(to) };
+    rename(sql, |expr| match expr {
+        Expr::Identifier(ident) if name_of(ident) == from => Some(to.clone()),
+        _ => None,
+    })
+}
+
+/// An expression over one table without the table's name before its columns: as it is kept, since the table may come
+/// to be called otherwise. Errors: it is no expression.
+pub fn unqualified(sql: &str, table: &str) -> Result<String> {
+    rename(sql, |expr| match expr {
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [.., of, column] if name_of(of) == table => Some(column.clone()),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+fn rename(sql: &str, name: impl Fn(&Expr) -> Option<Ident>) -> Result<String> {
     let mut expr = parse_expr(sql)?;
-    let mut named = false;
+    let mut renamed = false;
     let _: ControlFlow<()> = visit_expressions_mut(&mut expr, |e| {
-        if let Expr::Identifier(ident) = e
-            && name_of(ident) == from
-        {
-            named = true;
-            let quoted = crate::sql::name_sql(to) != to;
-            *e = Expr::Identifier(if quoted { Ident::with_quote('"', to) } else { Ident::new(to) });
+        if let Some(name) = name(e) {
+            renamed = true;
+            *e = Expr::Identifier(name);
         }
         ControlFlow::Continue(())
     });
-    Ok(if named { expr.to_string() } else { sql.to_owned() })
+    Ok(if renamed { expr.to_string() } else { sql.to_owned() })
+}
+
+/// The characters that a cast to an SQL type leaves of a text; `None` for all, or a type that is no text.
+pub fn text_limit(data_type: &DataType) -> Option<u32> {
+    types::convert(data_type, "").ok().filter(|spec| spec.data_type == ColumnType::Varchar)?.max_len
 }
 
 /// The column type that an SQL type stands for. Errors: none does.
 pub fn column_type(data_type: &DataType) -> Result<ColumnType> {
     types::convert(data_type, &data_type.to_string()).map(|spec| spec.data_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_do_without_the_name_of_their_table() {
+        let cases = [
+            ("t.a > 0 AND \"t\".b = public.t.c", "a > 0 AND b = c"),
+            ("upper( a )", "upper( a )"),
+            ("u.a > 0", "u.a > 0"),
+        ];
+        for (from, to) in cases {
+            assert_eq!(unqualified(from, "t").unwrap(), to);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use crate::sql::parse;
 const STATEMENTS: &[(&str, &str)] = &[
     // CREATE TABLE
     (
-        "create table if not exists Orders (id bigint not null, at timestamp(3) default now() not null, \
+        "create table if not exists Orders (id bigint not null, at timestamp(6) default now() not null, \
          primary key (lpad(id, 12), '_', at desc nulls last))",
         "CREATE TABLE IF NOT EXISTS Orders (id BIGINT NOT NULL, at TIMESTAMP NOT NULL DEFAULT now(), \
          PRIMARY KEY (lpad(id, 12), '_', at DESC))",
@@ -276,7 +276,7 @@ const ERRORS: &[(&str, &str)] = &[
         "CREATE TABLE t (a INT PRIMARY KEY, PRIMARY KEY (a))",
         "error: a second PRIMARY KEY\n  why: a row is stored under one rowkey\n \
          hint: write one PRIMARY KEY (a, b, ...) with all its parts; make the other a UNIQUE\n\
-         LINE 1: CREATE TABLE t (a INT PRIMARY KEY, PRIMARY KEY (a))\n                                           ^^^^^^^",
+         LINE 1: CREATE TABLE t (a INT PRIMARY KEY, PRIMARY KEY (a))\n                                           ^^^^^^^^^^^",
     ),
     (
         "CREATE TABLE order (a INT)",
@@ -352,6 +352,51 @@ const ERRORS: &[(&str, &str)] = &[
         "error: the format of this file is not clear\n \
          hint: end its name in .csv, .jsonl or .parquet, or write WITH (FORMAT csv)\n\
          LINE 1: COPY t FROM 'f.xls'\n                    ^^^^^^^",
+    ),
+    (
+        "SELECT 0b11",
+        "error: \"0b11\" is no number\n  why: \"b11\" follows its digits\n hint: put a blank after the number, or a name into double quotes\n\
+         LINE 1: SELECT 0b11\n               ^^^^",
+    ),
+    (
+        "SELECT 1e400",
+        "error: this number is out of range\n  why: the largest is about 1.8e308\n\
+         LINE 1: SELECT 1e400\n               ^^^^^",
+    ),
+    (
+        "CREATE TABLE t (a INT NOT NULL NULL)",
+        "error: this column is both NULL and NOT NULL\n hint: keep one of them\n\
+         LINE 1: CREATE TABLE t (a INT NOT NULL NULL)\n                                       ^^^^",
+    ),
+    (
+        "CREATE TABLE t (a SERIAL DEFAULT 7)",
+        "error: this column has two defaults\n  why: a DEFAULT and an identity both say what it gets when nothing is given\n hint: keep one of them\n\
+         LINE 1: CREATE TABLE t (a SERIAL DEFAULT 7)\n                                 ^^^^^^^^^",
+    ),
+    (
+        "COPY t TO 'f.jsonl' (HEADER)",
+        "error: this option is about CSV files, and the file is none\n hint: HEADER, DELIMITER and NULL go with FORMAT csv\n\
+         LINE 1: COPY t TO 'f.jsonl' (HEADER)\n                             ^^^^^^",
+    ),
+    (
+        "COPY t FROM 'f' (CSV, FORMAT csv)",
+        "error: this option is given twice\n hint: keep one of them\n\
+         LINE 1: COPY t FROM 'f' (CSV, FORMAT csv)\n                              ^^^^^^^^^^",
+    ),
+    (
+        "SELECT * FROM a JOIN t TABLESAMPLE SYSTEM (5) ON a = b",
+        "error: TABLESAMPLE is not supported\n hint: write WHERE random() < 0.1\n\
+         LINE 1: SELECT * FROM a JOIN t TABLESAMPLE SYSTEM (5) ON a = b\n                             ^",
+    ),
+    (
+        "SELECT s COLLATE \"C\" FROM t",
+        "error: text has one order, that of its UTF-8 bytes\n hint: leave COLLATE out\n\
+         LINE 1: SELECT s COLLATE \"C\" FROM t\n               ^^^^^^^^^^^^^",
+    ),
+    (
+        "SELECT * FROM nosuch.t AS OF SNAPSHOT s",
+        "error: there is no schema \"nosuch\"\n  why: a database has one schema, public\n hint: write t\n\
+         LINE 1: SELECT * FROM nosuch.t AS OF SNAPSHOT s\n                      ^^^^^^^^",
     ),
 ];
 

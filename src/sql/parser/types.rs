@@ -114,6 +114,15 @@ pub(super) fn convert(parsed: &DataType, written: &str) -> Result<TypeSpec> {
         }
         DataType::Varbinary(_) => plain(ColumnType::Varbinary),
         DataType::Date | DataType::Date32 => plain(ColumnType::Date),
+        DataType::Timestamp(Some(digits), _)
+        | DataType::Datetime(Some(digits))
+        | DataType::TimestampNtz(Some(digits))
+            if *digits != 6 =>
+        {
+            Err(Error::unsupported(format!("{written} is not supported"))
+                .why("times have microseconds, six digits")
+                .hint("write TIMESTAMP; date_trunc('second', t) cuts a time off"))
+        }
         DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
             plain(ColumnType::TimestampTz)
         }

@@ -1,0 +1,103 @@
+//! What sqlparser reads for the sake of other databases, and the planner would pass over, or print as Rust.
+//!
+//! Each is refused with its place: a clause that changes nothing is worse than an error.
+
+use sqlparser::ast::{
+    ConnectByKind, Expr, ForClause, Query, Select, TableFactor, TableWithJoins, UnaryOperator, Value,
+    ValueWithSpan,
+};
+
+use super::span_of;
+use crate::error::{Error, Result, Span};
+
+/// Errors: FOR JSON, FOR XML. FOR UPDATE may stay: every statement reads one snapshot anyway.
+pub(super) fn check_query(query: &Query) -> Result<()> {
+    let what = match query.for_clause {
+        None => return Ok(()),
+        Some(ForClause::Json { .. }) => "FOR JSON",
+        Some(ForClause::Xml { .. }) => "FOR XML",
+        Some(ForClause::Browse) => "FOR BROWSE",
+    };
+    refuse(what, "COPY (SELECT ...) TO 'file.jsonl' writes rows as JSON", span_of(query))
+}
+
+/// Errors: CONNECT BY and what belongs to it; GLOBAL JOIN.
+pub(super) fn check_select(select: &Select) -> Result<()> {
+    if let Some(clause) = select.connect_by.first() {
+        let (what, at) = match clause {
+            ConnectByKind::ConnectBy { relationships, .. } => ("CONNECT BY", relationships.first()),
+            ConnectByKind::StartWith { condition, .. } => ("START WITH", Some(&**condition)),
+        };
+        return refuse(what, "write WITH RECURSIVE", at.and_then(span_of));
+    }
+    select.from.iter().try_for_each(check_joins)
+}
+
+fn check_joins(table: &TableWithJoins) -> Result<()> {
+    match table.joins.iter().find(|join| join.global) {
+        Some(join) => refuse("GLOBAL JOIN", "leave GLOBAL out", span_of(&join.relation)),
+        None => Ok(()),
+    }
+}
+
+/// Errors: samples, hints of other databases, ORDINALITY; tables that are made by PIVOT and the like.
+pub(super) fn check_table(factor: &TableFactor) -> Result<()> {
+    let place = || span_of(factor);
+    match factor {
+        TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
+            refuse("TABLESAMPLE", "write WHERE random() < 0.1", place())
+        }
+        TableFactor::Table { with_hints, .. } if !with_hints.is_empty() => {
+            refuse("a table WITH (...)", "hints are comments: SELECT /*+ INDEX(i) */ ...", place())
+        }
+        TableFactor::Table { with_ordinality: true, .. }
+        | TableFactor::Function { with_ordinality: true, .. }
+        | TableFactor::UNNEST { with_ordinality: true, .. } => {
+            refuse("WITH ORDINALITY", "write row_number() OVER ()", place())
+        }
+        TableFactor::NestedJoin { table_with_joins, .. } => check_joins(table_with_joins),
+        TableFactor::Table { .. }
+        | TableFactor::Derived { .. }
+        | TableFactor::Function { .. }
+        | TableFactor::UNNEST { .. } => Ok(()),
+        TableFactor::Pivot { .. } => refuse("PIVOT", "write sum(CASE WHEN ... THEN x END), ...", place()),
+        TableFactor::Unpivot { .. } => refuse("UNPIVOT", "write SELECT ... UNION ALL SELECT ...", place()),
+        _ => refuse("this kind of table", "FROM takes tables, views, functions and subqueries", place()),
+    }
+}
+
+/// Errors: COLLATE; operators that are PostgreSQL's alone.
+pub(super) fn check_expr(expr: &Expr) -> Result<()> {
+    match expr {
+        Expr::Collate { .. } => Err(no_collation(span_of(expr))),
+        Expr::UnaryOp { op, .. }
+            if !matches!(op, UnaryOperator::Plus | UnaryOperator::Minus | UnaryOperator::Not) =>
+        {
+            refuse(&format!("the operator {op}"), "call a function: abs(x), sqrt(x), cbrt(x)", span_of(expr))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `N'x'` and `U&'\0041'` become plain texts, as which their escapes are read already. Errors: `B'01'`.
+pub(super) fn plain_text(value: &mut ValueWithSpan) -> Result<()> {
+    match &mut value.value {
+        Value::NationalStringLiteral(text) | Value::UnicodeStringLiteral(text) => {
+            value.value = Value::SingleQuotedString(std::mem::take(text));
+            Ok(())
+        }
+        Value::SingleQuotedByteStringLiteral(_) => {
+            refuse("a text of bits", "write bytes as X'ff'", span_of(value))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The error for a COLLATE.
+pub(super) fn no_collation(at: Option<Span>) -> Error {
+    Error::unsupported("text has one order, that of its UTF-8 bytes").hint("leave COLLATE out").at(at)
+}
+
+fn refuse(what: &str, hint: &str, at: Option<Span>) -> Result<()> {
+    Err(Error::unsupported(format!("{what} is not supported")).hint(hint).at(at))
+}
