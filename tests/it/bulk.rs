@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use rowkeydb::{Database, Session};
+use rowkeydb::{Database, Kind, Session};
 
 use crate::engines::over_each_store;
 
@@ -79,6 +79,28 @@ fn identities_go_on_where_they_were() {
         assert_eq!(number(&db, "SELECT id AS n FROM i WHERE v = -1"), 1);
         assert_eq!(number(&db, "SELECT max(id) AS n FROM i"), ROWS + 2);
         assert_eq!(number(&db, "SELECT count(DISTINCT id) AS n FROM i"), ROWS + 2);
+    });
+}
+
+#[test]
+fn a_handle_loads_by_the_definitions_of_now() {
+    over_each_store(|db| {
+        db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, v BIGINT)").unwrap();
+        let handle = db.table("t").unwrap();
+        let load = |ids: std::ops::Range<i64>| handle.load(ids.map(|id| vec![id.into(), (id % 10).into()]));
+        let check = || assert_eq!(db.query("CHECK DATABASE").unwrap().count(), 1, "the summary alone");
+        db.execute("CREATE INDEX by_v ON t (v)").unwrap();
+        load(0..100).unwrap();
+        assert_eq!(number(&db, "SELECT count(*) AS n FROM by_v"), 100);
+        check();
+        // The next index gets the keyspace of the one that is gone.
+        db.execute("DROP INDEX by_v").unwrap();
+        load(100..200).unwrap();
+        db.execute("CREATE INDEX by_v ON t (v DESC)").unwrap();
+        check();
+        db.execute("ALTER TABLE t ADD COLUMN w BIGINT").unwrap();
+        assert_eq!(load(200..300).unwrap_err().kind(), Kind::Conflict);
+        assert_eq!(number(&db, "SELECT count(*) AS n FROM t"), 200);
     });
 }
 
