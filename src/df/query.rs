@@ -4,7 +4,7 @@
 //! changes from statement to statement (catalog, snapshot, whether the rowkey is a column) is a
 //! [`Scope`], so plans of one statement see one catalog and one snapshot.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -52,6 +52,7 @@ use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
 use crate::plan::{Formula, Predicate};
+use crate::schema::ViewDef;
 use crate::store::Snapshot;
 use crate::value::Value;
 
@@ -59,7 +60,7 @@ use crate::value::Value;
 const LEARNED_VALUES: usize = 10_000;
 const LEARNED_BYTES: usize = 1 << 20;
 /// Views inside views, at the most.
-const VIEW_DEPTH: u32 = 32;
+const VIEW_DEPTH: usize = 32;
 
 /// The batches of a query, read as they are asked for.
 pub type BatchStream = Pin<Box<dyn Stream<Item = Result<RecordBatch>> + Send>>;
@@ -192,7 +193,7 @@ impl Planner {
     /// hint that names nothing.
     fn resolved(&self, query: Query, scope: &Scope<'_>) -> Result<(LogicalPlan, bool)> {
         let (hints, is_now) = (Hinted::default(), Cell::new(true));
-        let names = Names { planner: self, scope, depth: Cell::new(0), hints: &hints, is_now: &is_now };
+        let names = Names { planner: self, scope, views: RefCell::default(), hints: &hints, is_now: &is_now };
         let plan = names.to_plan(query).map_err(df_error)?;
         hints.check(scope.catalog)?;
         Ok((plan, is_now.get()))
@@ -354,7 +355,8 @@ pub fn too_much_for_an_index() -> Error {
 struct Names<'a> {
     planner: &'a Planner,
     scope: &'a Scope<'a>,
-    depth: Cell<u32>,
+    /// Views whose query this is, the outermost first.
+    views: RefCell<Vec<String>>,
     hints: &'a Hinted,
     /// No snapshot was named.
     is_now: &'a Cell<bool>,
@@ -372,18 +374,20 @@ impl Names<'_> {
         )
     }
 
-    fn view(&self, view: &crate::schema::ViewDef) -> DfResult<Arc<dyn DfTableSource>> {
-        if self.depth.get() >= VIEW_DEPTH {
-            let error = Error::invalid(format!("views nest more than {VIEW_DEPTH} deep"))
-                .why(format!("view \"{}\" leads back to itself or through too many others", view.name));
-            return Err(to_df(error));
+    fn view(&self, view: &ViewDef) -> DfResult<Arc<dyn DfTableSource>> {
+        let depth = self.views.borrow().len();
+        if self.views.borrow().contains(&view.name) {
+            return Err(to_df(Error::invalid(format!("view \"{}\" reads itself", view.name))));
+        }
+        if depth >= VIEW_DEPTH {
+            return Err(to_df(Error::invalid(format!("views nest more than {VIEW_DEPTH} deep"))));
         }
         let mut query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
         crate::sql::name_outputs(&mut query);
-        self.depth.set(self.depth.get() + 1);
+        self.views.borrow_mut().push(view.name.clone());
         let plan = self.to_plan(query);
-        self.depth.set(self.depth.get() - 1);
-        let plan = rename(plan?, &view.columns)?;
+        self.views.borrow_mut().truncate(depth);
+        let plan = rename(plan.map_err(|e| to_df(in_view(df_error(e), &view.name)))?, &view.columns)?;
         Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.sql.clone())))))
     }
 
@@ -405,7 +409,20 @@ impl Names<'_> {
             rowkeys: rowkeys.clone(),
             rows: Vec::new(),
         };
-        Names { scope, depth: self.depth.clone(), ..*self }.get_table_source(TableReference::bare(name))
+        Names { scope, views: self.views.clone(), ..*self }.get_table_source(TableReference::bare(name))
+    }
+}
+
+/// Says which view an error is in, of several the innermost. Its place is none in the statement.
+fn in_view(error: Error, name: &str) -> Error {
+    let error = error.unplaced();
+    match error.reason() {
+        None => error.why(format!("in view \"{name}\"")),
+        Some(why) if why.starts_with("in view ") => error,
+        Some(why) => {
+            let why = format!("in view \"{name}\": {why}");
+            error.why(why)
+        }
     }
 }
 

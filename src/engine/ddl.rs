@@ -79,7 +79,7 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
                 Err(e) => Err(e.at(span_of_name(name))),
             })
         }
-        Statement::CreateView(create) => create_view(db, create).await,
+        Statement::CreateView(create) => create_view(db, create),
         Statement::DropView { if_exists, name } => {
             db.change_catalog(|catalog| match catalog.find(&name_of(name)) {
                 Some(Relation::View(view)) => {
@@ -573,7 +573,7 @@ fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
     }
 }
 
-async fn create_view(db: &Database, create: &CreateView) -> Result<Vec<Warning>> {
+fn create_view(db: &Database, create: &CreateView) -> Result<Vec<Warning>> {
     let name = new_name(&create.name)?;
     // The query must plan now: a view that cannot be read is refused.
     // A snapshot ends with the process, and a view does not.
@@ -587,7 +587,12 @@ async fn create_view(db: &Database, create: &CreateView) -> Result<Vec<Warning>>
             _ => catalog.check_free(&name).map_err(|e| e.at(span_of_name(&create.name)))?,
         }
         let mut edit = catalog.edit();
-        edit.put_view(ViewDef { name: name.clone(), columns, sql: create.sql.clone() })?;
-        finish(edit, Vec::new())
+        let def = ViewDef { name: name.clone(), columns, sql: create.sql.clone() };
+        edit.put_view(def.clone())?;
+        let (next, batch) = edit.finish()?;
+        // A view that it replaces may be one of those it reads.
+        let view = View { catalog: Arc::new(next.clone()), ..view };
+        view.view_schema(&def).map_err(|e| e.unplaced().at(span_of_name(&create.name)))?;
+        Ok((Vec::new(), Some((next, batch))))
     })
 }

@@ -3,6 +3,7 @@
 //! Tables with their rows, then index tables, then views, all of one moment. Identity columns go on where they
 //! were. What the script cannot say: a `random(n)` part of a key is drawn anew.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use super::Database;
@@ -12,7 +13,7 @@ use crate::catalog::{CATALOG_KEYSPACE, Catalog, identity_key};
 use crate::error::{Error, Result};
 use crate::key::ColumnId;
 use crate::schema::{IndexState, TableDef, ViewDef};
-use crate::sql::name_sql;
+use crate::sql::{name_sql, parse_query, relations_of};
 use crate::store::Reader;
 use crate::value::{Literal, Value};
 
@@ -33,17 +34,29 @@ pub fn dump(db: &Database, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "\n{};", create_table_sql(&table))?;
         rows(&mut session, &table, out)?;
         for index in &table.indexes {
-            if index.state == IndexState::Broken {
-                writeln!(out, "-- Broken, so left out:")?;
-                write!(out, "-- ")?;
+            let sql = create_index_sql(&table, index);
+            match index.state {
+                IndexState::Broken => left_out(out, "Broken", &sql)?,
+                IndexState::Ready | IndexState::Building => writeln!(out, "{sql};")?,
             }
-            writeln!(out, "{};", create_index_sql(&table, index))?;
         }
     }
-    for view in in_order(&view.catalog) {
-        writeln!(out, "\n{};", create_view_sql(view))?;
+    for def in in_order(&view.catalog) {
+        let sql = create_view_sql(def);
+        writeln!(out)?;
+        match view.view_schema(def) {
+            Ok(_) => writeln!(out, "{sql};")?,
+            Err(e) => left_out(out, &format!("it cannot be read ({})", e.what()), &sql)?,
+        }
     }
     Ok(out.flush()?)
+}
+
+/// A statement that would stop the script, as a comment.
+fn left_out(out: &mut dyn Write, why: &str, sql: &str) -> Result<()> {
+    writeln!(out, "-- {why}, so left out:")?;
+    format!("{sql};").lines().try_for_each(|line| writeln!(out, "-- {line}"))?;
+    Ok(())
 }
 
 /// Makes the table's identities start with the number they would give out next.
@@ -99,13 +112,17 @@ fn literal(value: &Value) -> String {
 
 /// Views, those after the others that mention them.
 fn in_order(catalog: &Catalog) -> Vec<&ViewDef> {
-    let mut left: Vec<&ViewDef> = catalog.views().map(|view| &**view).collect();
+    let mut left: Vec<(&ViewDef, BTreeSet<String>)> = Vec::new();
+    for view in catalog.views() {
+        left.push((view, parse_query(&view.sql).as_ref().map(relations_of).unwrap_or_default()));
+    }
     let mut ordered = Vec::with_capacity(left.len());
     while !left.is_empty() {
-        let free = left.iter().position(|view| {
-            !left.iter().any(|other| other.name != view.name && view.sql.contains(&other.name))
-        });
-        ordered.push(left.remove(free.unwrap_or(0)));
+        let waits = |mentioned: &BTreeSet<String>, view: &ViewDef| {
+            left.iter().any(|(other, _)| other.name != view.name && mentioned.contains(&other.name))
+        };
+        let free = left.iter().position(|(view, mentioned)| !waits(mentioned, view));
+        ordered.push(left.remove(free.unwrap_or(0)).0);
     }
     ordered
 }

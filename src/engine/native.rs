@@ -96,7 +96,7 @@ impl TableHandle {
     /// Memory stays flat: entries are gathered up to a limit, sorted, and written. Other writers wait.
     ///
     /// Errors: a rowkey that exists, a value that does not fit its column or key part, a row of
-    /// another length. Nothing of the load is there then.
+    /// another length, a table with other columns than the handle's. Nothing of the load is there then.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -121,37 +121,40 @@ impl TableHandle {
         if let Some(on_progress) = on_progress {
             session.on_progress(on_progress);
         }
-        let columns: Vec<ColumnId> = self.table.live_columns().map(|(id, _)| id).collect();
+        let view = session.view()?;
+        let table = self.now(&view.catalog)?;
+        let columns: Vec<ColumnId> = table.live_columns().map(|(id, _)| id).collect();
         let mut rows = rows.into_iter();
         let mut next = || {
             let chunk: Result<Vec<_>> =
                 rows.by_ref().take(CHUNK_ROWS).map(|row| cells(row, columns.len())).collect();
             chunk.map(|chunk| (!chunk.is_empty()).then_some(chunk))
         };
-        let view = session.view()?;
-        self.check(&view.catalog)?;
-        copy::load(&view, &self.table, &columns, &mut next)
+        copy::load(&view, &table, &columns, &mut next)
     }
 
-    /// Errors: the table is gone, or its rows lie elsewhere since the handle was taken.
-    fn check(&self, catalog: &Catalog) -> Result<()> {
+    /// The table as it is now: an index may have come or gone since the handle was taken.
+    ///
+    /// Errors: so has the table, a column, or the layout of its rows.
+    fn now(&self, catalog: &Catalog) -> Result<Arc<TableDef>> {
         let table = &self.table;
-        let is_there = |now: &Arc<TableDef>| {
-            Arc::ptr_eq(now, table) || now.key == table.key && now.families == table.families
+        let columns = |table: &TableDef| table.live_columns().map(|(id, _)| id).collect::<Vec<_>>();
+        let is_same = |now: &Arc<TableDef>| {
+            Arc::ptr_eq(now, table)
+                || now.key == table.key && now.families == table.families && columns(now) == columns(table)
         };
-        if catalog.tables().find(|now| now.id == table.id).is_some_and(is_there) {
-            return Ok(());
+        match catalog.tables().find(|now| now.id == table.id).filter(|now| is_same(now)) {
+            Some(now) => Ok(Arc::clone(now)),
+            None => Err(Error::new(Kind::Conflict, format!("table \"{}\" is not what it was", table.name))
+                .why("it was dropped, re-keyed or given other columns since the handle was taken")
+                .hint(format!("take another one: db.table(\"{}\")", table.name))),
         }
-        Err(Error::new(Kind::Conflict, format!("table \"{}\" is not what it was", table.name))
-            .why("it was dropped or re-keyed since the handle was taken")
-            .hint(format!("take another one: db.table(\"{}\")", table.name)))
     }
 
     fn rows(&self, access: Access, limit: Option<u64>) -> Result<Rows> {
         let (catalog, snapshot) = self.db.view()?;
-        self.check(&catalog)?;
         let spec = ScanSpec {
-            table: Arc::clone(&self.table),
+            table: self.now(&catalog)?,
             index: None,
             as_table: false,
             access,

@@ -10,7 +10,7 @@ use crate::catalog::{CATALOG_KEYSPACE, identity_key};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, Rowkey};
 use crate::row::{ColumnBuilder, any_value_at, field, value_at};
-use crate::schema::{Column, TableDef};
+use crate::schema::{Column, Identity, TableDef};
 use crate::sql::Overriding;
 use crate::store::{Mutation, WriteBatch};
 use crate::value::{ColumnType, Value};
@@ -77,14 +77,9 @@ pub async fn complete(
     }
     for (id, column) in table.live_columns() {
         let wanted = &missing[usize::from(id.0)];
-        if wanted.is_empty() {
-            continue;
-        }
-        if column.identity.is_some() {
-            next_identities(view, table, id, wanted.len(), batch)?
-                .zip(wanted)
-                .for_each(|(value, at)| rows[*at][usize::from(id.0)] = Value::Int(value));
-        } else if let Some(sql) = &column.default {
+        if let Some(identity) = column.identity {
+            number(view, table, (id, identity), &mut rows, wanted, batch)?;
+        } else if let Some(sql) = column.default.as_ref().filter(|_| !wanted.is_empty()) {
             let values = defaults(view, sql, wanted.len()).await?;
             for (value, at) in values.into_iter().zip(wanted) {
                 rows[*at][usize::from(id.0)] = assign(value, column)?;
@@ -203,16 +198,17 @@ async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
     (0..n).map(|i| any_value_at(values.column(0), i)).collect()
 }
 
-/// Takes `n` numbers off an identity column's counter.
-fn next_identities(
+/// Numbers the `wanted` rows from an identity column's counter, which first passes the numbers that the others
+/// were given: none comes twice.
+fn number(
     view: &View,
     table: &TableDef,
-    id: ColumnId,
-    n: usize,
+    (id, identity): (ColumnId, Identity),
+    rows: &mut [Vec<Value>],
+    wanted: &[usize],
     batch: &mut WriteBatch,
-) -> Result<impl Iterator<Item = i64>> {
-    let column = table.column(id);
-    let Some(identity) = column.identity else { return Err(Error::internal("not an identity column")) };
+) -> Result<()> {
+    let (column, step) = (table.column(id), identity.increment);
     let key = identity_key(table.id, id);
     // This statement may have taken numbers before.
     let taken = batch.mutations.iter_mut().find_map(|mutation| match mutation {
@@ -221,30 +217,48 @@ fn next_identities(
     });
     let reader = view.snapshot.reader()?;
     let stored = reader.get(CATALOG_KEYSPACE, &key)?;
-    let first = match taken.as_deref().map(Vec::as_slice).or(stored) {
+    let counter = match taken.as_deref().map(Vec::as_slice).or(stored) {
         None => identity.start,
         Some(bytes) => serde_json::from_slice(bytes).map_err(|e| {
             Error::corrupt(format!("the counter of column \"{}\" cannot be read", column.name)).caused_by(e)
         })?,
     };
+    let at = usize::from(id.0);
+    let mut first = counter;
+    for row in rows.iter() {
+        if let Value::Int(given) = row[at]
+            && if step < 0 { given <= first } else { given >= first }
+        {
+            // There is none behind the very last number, which is as good as taken.
+            first = given.saturating_add(step);
+        }
+    }
     let exhausted = || {
         Error::invalid(format!("the numbers of identity column \"{}\" are used up", column.name))
             .state("2200H")
     };
-    let (min, max) = column.ty.integer_bounds().unwrap_or((i64::MIN, i64::MAX));
-    let last = i64::try_from(n as i128 - 1)
-        .ok()
-        .and_then(|n| identity.increment.checked_mul(n))
-        .and_then(|step| first.checked_add(step))
-        .filter(|last| (min..=max).contains(last))
-        .ok_or_else(exhausted)?;
-    let next = last.checked_add(identity.increment).ok_or_else(exhausted)?;
-    let next = next.to_string().into_bytes();
-    match taken {
-        Some(counter) => *counter = next,
-        None => batch.put(CATALOG_KEYSPACE, key, next),
+    let mut next = first;
+    if !wanted.is_empty() {
+        let (min, max) = column.ty.integer_bounds().unwrap_or((i64::MIN, i64::MAX));
+        let last = i64::try_from(wanted.len() - 1)
+            .ok()
+            .and_then(|n| step.checked_mul(n))
+            .and_then(|way| first.checked_add(way))
+            .filter(|last| (min..=max).contains(last))
+            .ok_or_else(exhausted)?;
+        next = last.checked_add(step).ok_or_else(exhausted)?;
     }
-    Ok((0..n as i64).map(move |i| first + i * identity.increment))
+    if next != counter {
+        let next = next.to_string().into_bytes();
+        match taken {
+            Some(counter) => *counter = next,
+            None => batch.put(CATALOG_KEYSPACE, key, next),
+        }
+    }
+    for (number, row) in (0..).zip(wanted) {
+        rows[*row][at] = Value::Int(first + number * step);
+    }
+    Ok(())
 }
 
 /// Rows as a batch of the table's live columns, with their rowkeys (as the pseudo-column) if given.

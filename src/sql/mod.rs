@@ -42,7 +42,10 @@ pub use rewrite::{mentions_rowkey, parameter_count};
 pub use split::{Splitter, SqlText};
 pub use wildcard::hide_rowkey_in_wildcards;
 
-use sqlparser::ast::{Ident, ObjectName, Spanned};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{Ident, ObjectName, Query, Spanned, visit_relations};
 
 use crate::error::{Error, Result, Span};
 
@@ -59,6 +62,16 @@ pub fn name_of(ident: &Ident) -> String {
 pub fn table_name_of(name: &ObjectName) -> Result<String> {
     let parts: Option<Vec<Ident>> = name.0.iter().map(|part| part.as_ident().cloned()).collect();
     last_part(&parts.unwrap_or_default()).map(|last| name_of(&last)).map_err(|e| e.at(span_of(name)))
+}
+
+/// Names of the tables, views and index tables that a query mentions, in order; none twice.
+pub fn relations_of(query: &Query) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let _: ControlFlow<()> = visit_relations(query, |name| {
+        names.extend(table_name_of(name));
+        ControlFlow::Continue(())
+    });
+    names
 }
 
 /// A name as it can be written: quoted if it must be.

@@ -250,6 +250,24 @@ fn cancelled_dropped_or_stopped_it_leaves_the_table_as_it_was() {
 }
 
 #[test]
+fn a_handle_of_before_loads_into_the_next_table_too() {
+    let db = filled();
+    let handle = db.table("t").unwrap();
+    let rekey = "ALTER TABLE t REKEY (reverse(lpad(id, 8)))";
+    while_running(&db, rekey, move |_, n, _| {
+        let id = ROWS + 1 + n as i64;
+        // Behind the last step the rows lie elsewhere.
+        match handle.load([vec![id.into(), 1.into(), id.into(), format!("n{id}").into()]]) {
+            Ok(loaded) => assert_eq!(loaded, 1),
+            Err(e) => assert_eq!(e.kind(), Kind::Conflict),
+        }
+    })
+    .unwrap();
+    assert!(number(&db, "SELECT count(*) AS n FROM t") > ROWS);
+    check(&db);
+}
+
+#[test]
 fn sessions_plans_and_handles_notice_the_switch() {
     let db = filled();
     let mut session = db.session();

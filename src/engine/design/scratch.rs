@@ -3,11 +3,11 @@
 //! Nothing is pretended: the layout or index is there, over the same rows or a sample of them, and the
 //! planner, the executor and their counters are the real ones.
 
-use std::ops::ControlFlow;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use futures::TryStreamExt;
-use sqlparser::ast::{Query, visit_relations};
+use sqlparser::ast::Query;
 
 use crate::access::Need;
 use crate::catalog::Relation;
@@ -20,7 +20,7 @@ use crate::exec::scan::ScanSpec;
 use crate::exec::stored;
 use crate::key::{KeyLayout, KeyRange};
 use crate::schema::{IndexDef, IndexState, TableDef};
-use crate::sql::{parse_query, table_name_of};
+use crate::sql::{parse_query, relations_of};
 use crate::store::Direction;
 use crate::value::Value;
 
@@ -45,27 +45,22 @@ pub struct Tried {
     pub scans: Vec<(Need, Arc<ScanSpec>)>,
 }
 
-/// Tables that a query names, those inside its views included; none twice.
+/// Tables that queries name, those inside their views included; none twice.
 pub fn tables_of(view: &View, queries: &[&Query]) -> Vec<Arc<TableDef>> {
-    let mut found: Vec<Arc<TableDef>> = Vec::new();
-    for query in queries {
-        let _: ControlFlow<()> = visit_relations(*query, |name| {
-            if let Ok(name) = table_name_of(name) {
-                match view.catalog.find(&name) {
-                    Some(Relation::Table(table) | Relation::Index(table, _)) => found.push(table),
-                    Some(Relation::View(v)) => {
-                        let inside = parse_query(&v.sql).ok();
-                        found.extend(inside.iter().flat_map(|query| tables_of(view, &[query])));
-                    }
-                    None => {}
-                }
+    let mut names: Vec<String> = queries.iter().flat_map(|query| relations_of(query)).collect();
+    let (mut seen, mut found) = (HashSet::new(), BTreeMap::new());
+    while let Some(name) = names.pop() {
+        match view.catalog.find(&name) {
+            Some(Relation::Table(table) | Relation::Index(table, _)) => {
+                found.insert(table.id, table);
             }
-            ControlFlow::Continue(())
-        });
+            Some(Relation::View(inner)) if seen.insert(name) => {
+                names.extend(parse_query(&inner.sql).iter().flat_map(relations_of));
+            }
+            Some(Relation::View(_)) | None => {}
+        }
     }
-    found.sort_by_key(|table| table.id);
-    found.dedup_by_key(|table| table.id);
-    found
+    found.into_values().collect()
 }
 
 impl Scratch {

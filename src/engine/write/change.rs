@@ -4,14 +4,17 @@ use std::collections::HashSet;
 
 use sqlparser::ast::{Ident, LimitClause, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableWithJoins};
 
-use super::{Changed, ROWKEY, Target, Written, assigned_columns, name_in, named, select, with_assigned};
+use super::{
+    Changed, ROWKEY, Target, Written, assigned_columns, key_update, name_in, new_values, select,
+    with_assigned,
+};
 use crate::engine::rows::{check_constraints, literal, quote, values_of};
 use crate::engine::view::View;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::dml::RowWriter;
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::TableDef;
-use crate::sql::{Assignment, Delete, Update, is_default, name_of, parse_query, span_of_name};
+use crate::sql::{Assignment, Delete, Update, name_of, parse_query};
 use crate::store::WriteBatch;
 use crate::value::Value;
 
@@ -20,7 +23,7 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
     let table = view.table(&stmt.table)?;
     let targets = assigned_columns(view, &table, &stmt.assignments)?;
     if let Some(at) = targets.iter().position(|id| table.is_key_column(*id)) {
-        return Err(key_update(&table, stmt, targets[at], at));
+        return Err(key_update(&table, &stmt.assignments[at].column, move_rows(&table, stmt)));
     }
     let query = update_query(&table, stmt, &targets)?;
     let found = view.select_rowkeys(query, ROWKEY, params).await?;
@@ -71,14 +74,7 @@ pub(super) fn deleted_rows(view: &View, stmt: &Delete) -> Result<Query> {
 /// The rowkeys and new values of an UPDATE.
 fn update_query(table: &TableDef, stmt: &Update, targets: &[ColumnId]) -> Result<Query> {
     let mut list = vec![rowkey_item(&stmt.table, &stmt.alias)?];
-    for (i, (assignment, target)) in stmt.assignments.iter().zip(targets).enumerate() {
-        let value = match &table.column(*target).default {
-            _ if !is_default(&assignment.value) => assignment.value.clone(),
-            Some(sql) => crate::sql::parse_expr(sql)?,
-            None => crate::sql::parse_expr("NULL")?,
-        };
-        list.push(named(value, &format!("__set_{i}")));
-    }
+    list.extend(new_values(table, &stmt.assignments, targets)?);
     let from = relations(&stmt.table, &stmt.alias, &stmt.from)?;
     select(&stmt.hints, list, from, stmt.filter.clone())
 }
@@ -145,9 +141,8 @@ fn stage_deletes(view: &View, table: &TableDef, rowkeys: Vec<Rowkey>) -> Result<
     Ok(Changed { changes: writer.suspend(), touched })
 }
 
-/// The error for an UPDATE of a key column: rowkeys cannot be changed.
-fn key_update(table: &TableDef, stmt: &Update, id: ColumnId, at: usize) -> Error {
-    let column = table.column_name(id);
+/// Statements that do what an UPDATE of key columns means.
+fn move_rows(table: &TableDef, stmt: &Update) -> String {
     let names: Vec<&str> = table.live_columns().map(|(_, c)| c.name.as_str()).collect();
     let values: Vec<String> = names
         .iter()
@@ -161,29 +156,23 @@ fn key_update(table: &TableDef, stmt: &Update, id: ColumnId, at: usize) -> Error
         .iter()
         .filter(|a| table.column_id(&name_of(&a.column)).is_some_and(|id| table.is_key_column(id)));
     let keys: Vec<&Assignment> = keys.collect();
-    let literals = keys.iter().all(|a| matches!(literal(&a.value, &[]), Ok(Some(_))));
-    let hint = if literals {
-        // The filter may find the new rows too: those stay.
-        let new: Vec<String> = keys.iter().map(|a| format!("{} = {}", a.column, a.value)).collect();
-        let new = new.join(" AND ");
-        let (find, remove) = match &stmt.filter {
-            Some(filter) => (format!(" WHERE {filter}"), format!("({filter}) AND NOT ({new})")),
-            None => (String::new(), format!("NOT ({new})")),
-        };
-        format!(
-            "BEGIN; INSERT INTO {t} ({}) SELECT {} FROM {t}{find}; DELETE FROM {t} WHERE {remove}; COMMIT",
-            names.join(", "),
-            values.join(", "),
-            t = table.name,
-        )
-    } else {
-        "in one transaction, INSERT the rows under their new keys and DELETE the old ones by theirs".into()
+    if !keys.iter().all(|a| matches!(literal(&a.value, &[]), Ok(Some(_)))) {
+        return "in one transaction, INSERT the rows under their new keys and DELETE the old ones by theirs"
+            .into();
+    }
+    // The filter may find the new rows too: those stay.
+    let new: Vec<String> = keys.iter().map(|a| format!("{} = {}", a.column, a.value)).collect();
+    let new = new.join(" AND ");
+    let (find, remove) = match &stmt.filter {
+        Some(filter) => (format!(" WHERE {filter}"), format!("({filter}) AND NOT ({new})")),
+        None => (String::new(), format!("NOT ({new})")),
     };
-    Error::invalid(format!("column \"{column}\" is part of the rowkey of \"{}\"", table.name))
-        .why("a rowkey cannot be changed: the row must be deleted and inserted anew")
-        .hint(hint)
-        .state(sqlstate::KEY_RULE)
-        .at(span_of_name(&stmt.assignments[at].column))
+    format!(
+        "BEGIN; INSERT INTO {t} ({}) SELECT {} FROM {t}{find}; DELETE FROM {t} WHERE {remove}; COMMIT",
+        names.join(", "),
+        values.join(", "),
+        t = table.name,
+    )
 }
 
 fn rowkey_of(value: Option<Value>) -> Result<Rowkey> {

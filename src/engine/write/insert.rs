@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr};
 
-use super::{Changed, Target, Written, assigned_columns, name_in, named, select, with_assigned};
+use super::{
+    Changed, Target, Written, assigned_columns, key_update, name_in, named, new_values, select, with_assigned,
+};
 use crate::engine::bulk;
 use crate::engine::rows::{Cells, batch_of, check_constraints, complete, in_row, literal, quote, values_of};
 use crate::engine::view::View;
@@ -261,6 +263,8 @@ fn overwrite(old: &[Value], new: &[Value], given: &[ColumnId]) -> Vec<Value> {
 }
 
 /// DO UPDATE: new values of the conflicting rows, from what is there and what was proposed.
+///
+/// Errors: a column of the rowkey is set to another value than it has.
 async fn settle(
     view: &View,
     table: &TableDef,
@@ -287,9 +291,9 @@ async fn settle(
         return Err(Error::internal("a query without its column"));
     };
     let verdict = named(filter.as_deref().cloned().unwrap_or(always), "__passes");
-    let values = assignments.iter().enumerate().map(|(i, a)| named(a.value.clone(), &format!("__set_{i}")));
+    let values = new_values(table, assignments, &targets)?;
     if let SetExpr::Select(select) = &mut *query.body {
-        select.projection.extend(values.chain([verdict]));
+        select.projection.extend(values.into_iter().chain([verdict]));
     }
     let rows = vec![("__old".to_owned(), old), ("__excluded".to_owned(), new)];
     let results = values_of(&view.select_from(query, rows, params).await?)?;
@@ -299,6 +303,15 @@ async fn settle(
             continue;
         }
         let row = with_assigned(table, &old, &targets, result.drain(1..))?;
+        if !table.key.is_key_of(&row, &rowkey) {
+            let moved = |id: &ColumnId| {
+                let at = usize::from(id.0);
+                table.is_key_column(*id) && row[at] != old[at]
+            };
+            let at = targets.iter().position(moved).unwrap_or_default();
+            let hint = "set it to the value it has, or leave it out of SET";
+            return Err(key_update(table, &assignments[at].column, hint));
+        }
         updated.push((rowkey, row));
     }
     let rows: Vec<Vec<Value>> = updated.iter().map(|(_, row)| row.clone()).collect();

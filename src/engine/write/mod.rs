@@ -19,7 +19,9 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{Changes, RowWriter};
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::TableDef;
-use crate::sql::{Assignment, InsertSource, Statement, name_of, parse_query, span_of_name};
+use crate::sql::{
+    Assignment, InsertSource, Statement, is_default, name_of, parse_expr, parse_query, span_of_name,
+};
 use crate::store::WriteBatch;
 use crate::value::Value;
 
@@ -136,7 +138,7 @@ pub fn explained_rows(view: &View, statement: &Statement) -> Result<String> {
     })
 }
 
-/// Target columns of SET. Errors: an unknown column; a key column, with the statements that do it.
+/// Target columns of SET. Errors: an unknown column; one that is set twice.
 fn assigned_columns(view: &View, table: &TableDef, assignments: &[Assignment]) -> Result<Vec<ColumnId>> {
     let mut targets = Vec::with_capacity(assignments.len());
     for assignment in assignments {
@@ -149,6 +151,26 @@ fn assigned_columns(view: &View, table: &TableDef, assignments: &[Assignment]) -
         targets.push(id);
     }
     Ok(targets)
+}
+
+/// What SET gives its targets, as items of a SELECT: DEFAULT is what the column says.
+fn new_values(table: &TableDef, assignments: &[Assignment], targets: &[ColumnId]) -> Result<Vec<SelectItem>> {
+    let value = |(assignment, target): (&Assignment, &ColumnId)| match &table.column(*target).default {
+        _ if !is_default(&assignment.value) => Ok(assignment.value.clone()),
+        Some(sql) => parse_expr(sql),
+        None => parse_expr("NULL"),
+    };
+    let values = assignments.iter().zip(targets).map(value);
+    values.enumerate().map(|(i, value)| Ok(named(value?, &format!("__set_{i}")))).collect()
+}
+
+/// The error for a column whose new value would change the rowkey.
+fn key_update(table: &TableDef, column: &Ident, hint: impl Into<String>) -> Error {
+    Error::invalid(format!("column \"{}\" is part of the rowkey of \"{}\"", name_of(column), table.name))
+        .why("a rowkey cannot be changed: the row must be deleted and inserted anew")
+        .hint(hint)
+        .state(sqlstate::KEY_RULE)
+        .at(span_of_name(column))
 }
 
 fn with_assigned(
