@@ -6,7 +6,7 @@ use super::path::{Access, Method, Need, Path, Source};
 use super::probe::Jumps;
 use crate::key::KeyRanges;
 use crate::plan::{Predicate, Skip, Target, short_ranges};
-use crate::schema::TableStatistics;
+use crate::schema::{EntryKey, TableStatistics};
 use crate::store::{Direction, KeyspaceId};
 
 /// The path that served the same statement before, if for these parameters too it cannot cost much more than any
@@ -90,7 +90,9 @@ fn stretch(source: Source<'_>, path: Path, predicate: &Predicate) -> Option<KeyR
     let (layout, target) = match (source, path) {
         (Source::Table(table), Path::Primary) => (&table.key, Target::Primary),
         (Source::Table(table), Path::IndexOnly(id) | Path::IndexFetch(id)) => {
-            (&table.index_by_id(id).filter(|index| index.filter.is_none())?.layout, Target::Index)
+            let index = table.index_by_id(id).filter(|index| index.filter.is_none())?;
+            let EntryKey { layout, target } = index.sorted_by(&table.key);
+            (layout, *target)
         }
         (Source::Index(_, index), _) => (&index.layout, Target::Index),
     };

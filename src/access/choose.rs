@@ -13,7 +13,7 @@ use super::words::{more, note, reason, unbound};
 use crate::error::Result;
 use crate::key::{ColumnId, KeyLayout};
 use crate::plan::{Field, Limits, Predicate, Ranges, Target, ranges};
-use crate::schema::{IndexDef, IndexState, TableDef};
+use crate::schema::{EntryKey, IndexDef, IndexState, TableDef};
 
 /// Chooses how to read `source`. Errors: hints leave no path.
 pub fn choose(source: Source<'_>, need: &Need, stats: &dyn Statistics) -> Result<Choice> {
@@ -46,7 +46,7 @@ pub(super) fn path_access(
 
 fn entries_access(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Access {
     let found = key_ranges(need, &index.layout, Target::Index);
-    let mut access = candidate(Sorted::index(index), found, need, stats);
+    let mut access = candidate(Sorted::index(index, &index.layout), found, need, stats);
     access.path = Path::IndexOnly(index.id);
     access.entry_filter = std::mem::replace(&mut access.filter, Predicate::True);
     access
@@ -180,12 +180,15 @@ pub(super) fn index_walk(
     let mut need = seen_from(index, need);
     let held = held_fields(table, index);
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
-    let ranges = |need: &Need| key_ranges(need, &index.layout, Target::Index);
-    let mut access = candidate(Sorted::index(index), ranges(&need), &need, stats);
+    let EntryKey { layout, target } = index.sorted_by(&table.key);
+    let sorted = Sorted::index(index, layout);
+    // One entry is walked, too: a GET is for rows.
+    let ranges = |need: &Need| Ranges { points: false, ..key_ranges(need, layout, *target) };
+    let mut access = candidate(sorted, ranges(&need), &need, stats);
     if need.each.is_some() && !split(access.filter.clone(), &held).1.is_true() {
         // Which entries become rows, the walk would not know.
         need.each = None;
-        access = candidate(Sorted::index(index), ranges(&need), &need, stats);
+        access = candidate(sorted, ranges(&need), &need, stats);
     }
     let need = &need;
     let asked = need.hints.asks_for(index.id);

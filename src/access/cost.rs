@@ -95,10 +95,10 @@ impl<'a> Sorted<'a> {
         Sorted { layout: &table.key, keyspace: table.rows(), entries_min: COST.entries_min }
     }
 
-    /// The entries of an index; those of a partial one are few.
-    pub fn index(index: &'a IndexDef) -> Self {
+    /// The entries of an index, sorted by `layout`; those of a partial one are few.
+    pub fn index(index: &'a IndexDef, layout: &'a KeyLayout) -> Self {
         let entries_min = if index.filter.is_some() { COST.partial_entries_min } else { COST.entries_min };
-        Sorted { layout: &index.layout, keyspace: index.keyspace, entries_min }
+        Sorted { layout, keyspace: index.keyspace, entries_min }
     }
 }
 

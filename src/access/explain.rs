@@ -84,9 +84,11 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
     let (Source::Table(table) | Source::Index(table, _)) = source;
     let index = access.index(source);
     let as_table = matches!(source, Source::Index(..));
-    let (name, layout) = match index {
-        Some(index) => (&index.name, &index.layout),
-        None => (&table.name, &table.key),
+    // Where a bound goes on behind an index's own layout, it says something of the pointer.
+    let (name, layout, sorted) = match index {
+        Some(index) if as_table => (&index.name, &index.layout, &index.layout),
+        Some(index) => (&index.name, &index.layout, &index.sorted_by(&table.key).layout),
+        None => (&table.name, &table.key, &table.key),
     };
     let names = |field: Field| match field {
         Field::Column(id) => table.column_name(id).to_owned(),
@@ -131,14 +133,18 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
             };
             if !(whole && matches!(out.class, "FullScan" | "SkipScan")) {
                 out.range_count = Some(ranges.len());
-                out.ranges =
-                    ranges.iter().take(LISTED).map(|range| show_range(layout, range, verbose)).collect();
+                let bounded_by = |key: &[u8]| match layout.len_in(key) {
+                    Ok(len) if len < key.len() => sorted,
+                    _ => layout,
+                };
+                let shown = ranges.iter().take(LISTED).map(|range| show_range(&bounded_by, range, verbose));
+                out.ranges = shown.collect();
             }
             out.skip = skip.as_ref().filter(|s| !s.by.is_true()).map(|skipping| skipping.by.show(&names));
             let each = skip.as_ref().and_then(|skipping| skipping.skip.each_of());
             out.first = each.map(|each| each.rows).filter(|rows| *rows > 1);
             out.each = each.map(|each| {
-                let parts = layout.parts()[..each.parts].iter().filter(|part| !part.is_literal());
+                let parts = sorted.parts()[..each.parts].iter().filter(|part| !part.is_literal());
                 parts.map(|part| part.sql()).collect::<Vec<_>>().join(", ")
             });
             out.reverse = Some(*direction == Direction::Reverse);
@@ -262,11 +268,13 @@ fn quoted(layout: &KeyLayout, bytes: &[u8], shown: String) -> String {
 /// `['000123_2017-01-01' .. '000123_2017-01-02')`; a bound that is the end of a prefix reads as the
 /// last key of that prefix, and the successor of a text as that text: excluded at the start and
 /// included at the end.
-fn show_range(layout: &KeyLayout, range: &KeyRange, verbose: bool) -> String {
-    let bound = |key: &[u8]| quoted(layout, key, layout.show(key));
+fn show_range<'l>(layout: &dyn Fn(&[u8]) -> &'l KeyLayout, range: &KeyRange, verbose: bool) -> String {
+    let bound = |key: &[u8]| quoted(layout(key), key, layout(key).show(key));
     let before = |key: &Rowkey| match key.strip_suffix(b"\0") {
-        Some(text) if layout.is_text() && !text.is_empty() && !text.ends_with(b"\0") => Some(bound(text)),
-        _ => layout.show_before(key),
+        Some(text) if layout(key).is_text() && !text.is_empty() && !text.ends_with(b"\0") => {
+            Some(bound(text))
+        }
+        _ => layout(key).show_before(key),
     };
     let start = match before(&range.start) {
         _ if range.start.is_empty() => "[-∞".to_owned(),
@@ -274,6 +282,7 @@ fn show_range(layout: &KeyLayout, range: &KeyRange, verbose: bool) -> String {
         None => format!("[{}", bound(&range.start)),
     };
     let mut shown = match &range.end {
+        _ if range.as_point().is_some() => format!("[{0} .. {0}]", bound(&range.start)),
         End::Open => format!("{start} .. ∞)"),
         End::Before(end) => match before(end) {
             Some(last) => format!("{start} .. {last}]"),

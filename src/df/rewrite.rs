@@ -50,13 +50,25 @@ pub fn rewrite_expressions(
         }
         let names = NamePreserver::new(&plan);
         let rewritten = plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let rewritten = expr.transform_up(|expr| rule(expr, &schema))?;
-            Ok(rewritten.update_data(|expr| name.restore(expr)))
+            rename_kept(expr, &names, &mut |expr| expr.transform_up(|expr| rule(expr, &schema)))
         })?;
         if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
     })
     .data()
+}
+
+/// Rewrites an expression of a node; whoever names it finds it under the name it had. Of grouping sets, those are
+/// the expressions inside.
+pub fn rename_kept(
+    expr: Expr,
+    names: &NamePreserver,
+    rewrite: &mut dyn FnMut(Expr) -> DfResult<Transformed<Expr>>,
+) -> DfResult<Transformed<Expr>> {
+    if matches!(expr, Expr::GroupingSet(_)) {
+        return expr.map_children(|inner| rename_kept(inner, names, rewrite));
+    }
+    let name = names.save(&expr);
+    Ok(rewrite(expr)?.update_data(|expr| name.restore(expr)))
 }
 
 /// The type of an expression before type coercion, if that will not change it: DataFusion gives a CASE that is

@@ -16,7 +16,7 @@ use crate::exec::watch::Watch;
 use crate::key::{self, ColumnId, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
 use crate::schema::{
-    Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, TableDef, Traffic, ViewDef,
+    Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, SortedBy, TableDef, Traffic, ViewDef,
 };
 use crate::sql::{
     AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
@@ -267,6 +267,7 @@ pub fn new_index(
         filter_sql,
         state: IndexState::Building,
         keyspace: edit.new_keyspace(),
+        sorted_by: SortedBy::default(),
     }
 }
 

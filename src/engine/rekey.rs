@@ -25,7 +25,7 @@ use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::rekey::verify;
 use crate::exec::watch::Watch;
 use crate::key::KeyLayout;
-use crate::schema::{IndexDef, IndexId, IndexState, Rekey, TableDef};
+use crate::schema::{IndexDef, IndexId, IndexState, Rekey, SortedBy, TableDef};
 use crate::sql::{AlterTable, KeyExpr, name_of, name_sql, span_of_name};
 
 /// Runs ALTER TABLE REKEY; goes on with one of the same layout that was left. Gives its warnings.
@@ -119,6 +119,7 @@ fn plan(edit: &mut CatalogEdit, table: &TableDef, layout: KeyLayout) -> Result<R
         state: IndexState::Building,
         keyspace: edit.new_keyspace(),
         holds_primary: false,
+        sorted_by: SortedBy::default(),
     };
     Ok(Rekey { next, keys })
 }

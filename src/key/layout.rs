@@ -40,7 +40,10 @@ impl KeyLayout {
         column: &dyn Fn(ColumnId) -> ColumnInfo<'a>,
         tail: Tail,
     ) -> Result<KeyLayout, LayoutError> {
-        let parts = check::parts(specs, column, tail)?;
+        Ok(KeyLayout::of(check::parts(specs, column, tail)?))
+    }
+
+    fn of(parts: Vec<KeyPart>) -> KeyLayout {
         let (mut givers, mut undoable) = (Vec::new(), Vec::new());
         for (index, part) in parts.iter().enumerate() {
             if let ([column], true) = (part.columns(), part.facts().undoable)
@@ -50,7 +53,12 @@ impl KeyLayout {
                 givers.push(index);
             }
         }
-        Ok(KeyLayout { parts, givers, undoable })
+        KeyLayout { parts, givers, undoable }
+    }
+
+    /// Keys of this layout, which must be made for a pointer to follow, with the first `parts` of `next` behind them.
+    pub fn followed_by(&self, next: &KeyLayout, parts: usize) -> KeyLayout {
+        KeyLayout::of([&self.parts[..], &next.parts[..parts]].concat())
     }
 
     /// The parts, in order; one for each spec.

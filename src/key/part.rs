@@ -402,11 +402,14 @@ impl KeyPart {
     }
 
     /// The start of a text that is not NULL, as far as `bytes` hold it; `None` if the part is something else.
-    pub(super) fn begun<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
-        let is_text = matches!(self.form.shape(), Shape::Variable) && !self.descending;
-        match (is_text, self.null) {
-            (true, NullMark::Presence) if bytes.first() != Some(&self.null_byte()) => bytes.get(1..),
-            (true, NullMark::Never) => Some(bytes),
+    pub(super) fn begun(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut straight = bytes.to_vec();
+        self.turn(&mut straight);
+        match (self.form.shape(), self.null) {
+            (Shape::Variable, NullMark::Presence) if straight.first() != Some(&self.null_byte()) => {
+                straight.get(1..).map(<[u8]>::to_vec)
+            }
+            (Shape::Variable, NullMark::Never) => Some(straight),
             _ => None,
         }
     }

@@ -46,7 +46,7 @@ impl KeyLayout {
             // What says that a text is not NULL is no part of it.
             let rest = &bytes[len..];
             let text = self.parts().get(count).and_then(|part| part.begun(rest));
-            push(&mut out, &show_rest(text.unwrap_or(rest)));
+            push(&mut out, &show_rest(text.as_deref().unwrap_or(rest)));
         }
         out
     }

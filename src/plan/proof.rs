@@ -109,6 +109,8 @@ struct Case {
     nullable: [bool; COLUMNS.len()],
     parts: Vec<PartSpec>,
     target: Target,
+    /// What the planner knows of the pointer behind an index's layout; if it is nothing, a few odd bytes follow.
+    pointer: Vec<PartSpec>,
     limits: Limits,
     predicate: Predicate,
     on_rowkey: Option<(Vec<RowkeyTerm>, /* AND, or else OR */ bool)>,
@@ -139,8 +141,10 @@ fn case() -> impl Strategy<Value = Case> {
         let whole = prop::bool::weighted(0.6);
         let layout = (parts, whole, prop::array::uniform7(prop::bool::weighted(0.4)), any::<bool>());
         let on_rowkey = (prop::collection::vec(rowkey_term(), 1..3), prop::bool::weighted(0.8));
+        let pointer = prop::collection::vec((select(columns.clone()), any::<bool>()), 0..3);
+        let layout = (layout, pointer);
         (layout, predicate(columns.clone()), limits(), prop::option::weighted(0.2, on_rowkey)).prop_map(
-            move |((parts, whole, nullable, index), predicate, limits, on_rowkey)| {
+            move |(((parts, whole, nullable, index), pointer), predicate, limits, on_rowkey)| {
                 let target = if index { Target::Index } else { Target::Primary };
                 let nullable = if index { nullable } else { [false; COLUMNS.len()] };
                 let mut parts: Vec<PartSpec> = parts
@@ -155,7 +159,21 @@ fn case() -> impl Strategy<Value = Case> {
                     used.dedup();
                     parts.extend(used.into_iter().map(|c| asc(Transform::Column(c))));
                 }
-                Case { columns: columns.clone(), nullable, parts, target, limits, predicate, on_rowkey }
+                let pointer = pointer.into_iter().map(|(column, descending)| match descending {
+                    true => desc(Transform::Column(column)),
+                    false => asc(Transform::Column(column)),
+                });
+                let pointer = pointer.filter(|_| index).collect();
+                Case {
+                    columns: columns.clone(),
+                    nullable,
+                    parts,
+                    target,
+                    pointer,
+                    limits,
+                    predicate,
+                    on_rowkey,
+                }
             },
         )
     })
@@ -275,7 +293,15 @@ fn check(case: &Case) -> Result<Option<()>, TestCaseError> {
         Target::Primary => Tail::Nothing,
         Target::Index => Tail::Pointer,
     };
-    let Ok(layout) = layout(case.parts.clone(), case.nullable, tail) else { return Ok(None) };
+    let Ok(own) = layout(case.parts.clone(), case.nullable, tail) else { return Ok(None) };
+    let case = &match &case.pointer[..] {
+        [] => case.clone(),
+        _ => Case { target: Target::Primary, ..case.clone() },
+    };
+    let layout = match layout(case.pointer.clone(), [false; COLUMNS.len()], Tail::Nothing) {
+        Ok(pointer) => own.followed_by(&pointer, pointer.parts().len()),
+        Err(_) => own,
+    };
     let rows = rows(case, &layout);
     if rows.is_empty() {
         return Ok(None);
@@ -438,6 +464,7 @@ fn a_bound_cut_to_its_pad_holds_no_value() {
         nullable: [false; COLUMNS.len()],
         parts: vec![asc(Transform::Rpad { column: T, width: 2, pad: ' ' })],
         target: Target::Primary,
+        pointer: vec![],
         limits: Limits::default(),
         predicate: Predicate::and([t(CmpOp::Ge, "a "), t(CmpOp::Lt, "a b")]),
         on_rowkey: None,

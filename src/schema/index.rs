@@ -1,9 +1,11 @@
 //! An index table: a key layout of its own, whose entries point back at the primary rowkeys.
 
+use std::sync::OnceLock;
+
 use serde::{Deserialize, Serialize};
 
-use crate::key::{ColumnId, KeyLayout};
-use crate::plan::{Field, Predicate};
+use crate::key::{ColumnId, KeyLayout, KeyPart};
+use crate::plan::{Field, Predicate, Target};
 use crate::store::KeyspaceId;
 
 /// Identity of an index; never reused.
@@ -55,9 +57,53 @@ pub struct IndexDef {
     pub keyspace: KeyspaceId,
     /// The layout holds the whole primary key already, so the pointer is in the value.
     pub holds_primary: bool,
+    /// What [`IndexDef::sorted_by`] gave.
+    #[serde(skip)]
+    pub sorted_by: SortedBy,
+}
+
+/// What entries are sorted by.
+#[derive(Debug)]
+pub struct EntryKey {
+    /// The parts of their keys.
+    pub layout: KeyLayout,
+    /// Whether those are all.
+    pub target: Target,
+}
+
+/// An [`EntryKey`], once somebody has asked for it. It belongs to one definition of a table: copies have none.
+#[derive(Debug, Default)]
+pub struct SortedBy(OnceLock<EntryKey>);
+
+impl Clone for SortedBy {
+    fn clone(&self) -> SortedBy {
+        SortedBy::default()
+    }
+}
+
+impl PartialEq for SortedBy {
+    fn eq(&self, _: &SortedBy) -> bool {
+        true
+    }
 }
 
 impl IndexDef {
+    /// What its entries are sorted by: its layout, and behind it the pointer, a rowkey of `table`, up to where that is
+    /// scattered over buckets. The layout alone, where the pointer is not always in the key.
+    pub fn sorted_by(&self, table: &KeyLayout) -> &EntryKey {
+        self.sorted_by.0.get_or_init(|| {
+            let has_pointer = !self.unique && !self.holds_primary;
+            let scatters = |part: &KeyPart| part.is_random() || part.fan_out().is_some();
+            let all = table.parts().len();
+            let parts = match has_pointer {
+                true => table.parts().iter().position(scatters).unwrap_or(all),
+                false => 0,
+            };
+            let target = if parts == all { Target::Primary } else { Target::Index };
+            EntryKey { layout: self.layout.followed_by(table, parts), target }
+        })
+    }
+
     /// Columns an entry gives back without a fetch: undoable key columns and included ones.
     /// (Primary key columns come from the pointer besides.)
     pub fn columns(&self) -> impl Iterator<Item = ColumnId> {

@@ -6,7 +6,7 @@ mod statistics;
 mod table;
 mod traffic;
 
-pub use index::{IndexDef, IndexId, IndexState};
+pub use index::{EntryKey, IndexDef, IndexId, IndexState, SortedBy};
 pub use rekey::Rekey;
 pub use statistics::{ColumnStatistics, TableStatistics};
 pub use table::{Check, Column, Compression, Family, FamilyId, Identity, TableDef, TableId, ViewDef};
