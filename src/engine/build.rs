@@ -64,7 +64,8 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
         Ok(()) => Ok(warnings),
         Err(Failure::Broken(e)) => Err(e),
         Err(Failure::Stopped(e)) => {
-            change_index(db, id, |edit, table, index| edit.drop_index(table, index))?;
+            // If it cannot be undone, it goes on when the database is opened; what stopped it is the news.
+            let _ = change_index(db, id, |edit, table, index| edit.drop_index(table, index));
             Err(e)
         }
     }
@@ -92,7 +93,8 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
         Ok(()) => Ok(()),
         Err(Failure::Broken(e)) => Err(e),
         Err(Failure::Stopped(e)) => {
-            set_state(db, id, IndexState::Broken)?;
+            // If that cannot be written, it stays Building, which no query reads either.
+            let _ = set_state(db, id, IndexState::Broken);
             Err(e)
         }
     }

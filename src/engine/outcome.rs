@@ -112,11 +112,12 @@ impl RowStream {
 
     /// The next batch of a source that nobody waits for.
     fn next_ready(&mut self) -> Option<Result<RecordBatch>> {
-        if let Err(e) = self.cancel.check() {
-            return Some(Err(e));
-        }
         match &mut self.source {
-            Source::Alone(alone) => alone.next_batch().transpose(),
+            Source::Alone(alone) => match self.cancel.check() {
+                Ok(()) => alone.next_batch().transpose(),
+                Err(e) => Some(Err(e)),
+            },
+            // It is too late to stop: what the statement wrote is written, and must not be called cancelled.
             Source::Batch(batch) => batch.take().map(Ok),
             Source::Batches(_) => None,
         }

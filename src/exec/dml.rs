@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::rekey;
 use super::stored::{self, StoredRow};
+use super::watch::Watch;
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{entry_of, index_changes, open_entry};
 use crate::key::Rowkey;
@@ -28,6 +29,7 @@ pub struct Change {
 pub struct RowWriter<'a> {
     table: &'a TableDef,
     reader: &'a dyn Reader,
+    watch: &'a Watch,
     changes: Changes,
     /// Unique index keys taken by [`RowWriter::claim_unique`], with the row that has them.
     claimed: HashMap<(KeyspaceId, Rowkey), Rowkey>,
@@ -37,14 +39,19 @@ pub struct RowWriter<'a> {
 pub type Changes = BTreeMap<Rowkey, Change>;
 
 impl<'a> RowWriter<'a> {
-    /// Changes of `table`, read through `reader`.
-    pub fn new(table: &'a TableDef, reader: &'a dyn Reader) -> Self {
-        RowWriter::resume(table, reader, BTreeMap::new())
+    /// Changes of `table`, read through `reader`, until `watch` is told to stop.
+    pub fn new(table: &'a TableDef, reader: &'a dyn Reader, watch: &'a Watch) -> Self {
+        RowWriter::resume(table, reader, watch, BTreeMap::new())
     }
 
     /// Goes on with changes collected before.
-    pub fn resume(table: &'a TableDef, reader: &'a dyn Reader, changes: Changes) -> Self {
-        RowWriter { table, reader, changes, claimed: HashMap::new() }
+    pub fn resume(table: &'a TableDef, reader: &'a dyn Reader, watch: &'a Watch, changes: Changes) -> Self {
+        RowWriter { table, reader, watch, changes, claimed: HashMap::new() }
+    }
+
+    /// Whether to stop, asked with each row and answered with some.
+    fn may_go_on(&self, rows: usize) -> Result<()> {
+        if rows.is_multiple_of(1024) { self.watch.cancel.check() } else { Ok(()) }
     }
 
     /// Gives up the reader, keeping the changes.
@@ -64,6 +71,7 @@ impl<'a> RowWriter<'a> {
 
     fn change(&mut self, rowkey: &Rowkey) -> Result<&mut Change> {
         if !self.changes.contains_key(rowkey) {
+            self.may_go_on(self.changes.len())?;
             let old = stored::load(self.reader, self.table, rowkey)?;
             let new = old.as_ref().map(|row| row.values.clone());
             self.changes.insert(rowkey.clone(), Change { old, new });
@@ -125,7 +133,8 @@ impl<'a> RowWriter<'a> {
     /// Errors: two rows with one key in a UNIQUE index; a value an index layout cannot hold.
     pub fn finish(self, batch: &mut WriteBatch) -> Result<Changes> {
         let mut unique = UniqueCheck::default();
-        for (rowkey, change) in &self.changes {
+        for (n, (rowkey, change)) in self.changes.iter().enumerate() {
+            self.may_go_on(n)?;
             let new = change.new.as_deref();
             if change.old.is_none() && new.is_none() {
                 continue;

@@ -123,7 +123,7 @@ impl Directory {
         let written = File::create(&path).and_then(|mut file| file.write_all(&[0; SCRATCH_BYTES]));
         // If it stays, it does no harm.
         let _ = fs::remove_file(path);
-        written.is_err_and(|e| matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+        written.is_err_and(|e| is_full(&e))
     }
 
     fn begin(&self) -> io::Result<()> {
@@ -233,6 +233,11 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// There was no room, on the disk or in the quota.
+pub(super) fn is_full(e: &io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 fn not_a_database(path: &Path, why: &str) -> Error {

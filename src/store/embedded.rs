@@ -3,7 +3,7 @@
 //! [`EmbeddedStore::open`] takes the directory ([`directory`](super::directory): format and lock), makes sure that the
 //! data file is whole ([`header`]) and maps it. A commit joins the [`queue`](super::queue); whoever leads it
 //! applies all that waits in one write transaction ([`writer`]) with one flush. When the disk fails it, nothing is
-//! written any more ([`trust`]). Reads go through [`snapshot`]: an LMDB read transaction, values lent
+//! written any more ([`trust`](super::trust)). Reads go through [`snapshot`]: an LMDB read transaction, values lent
 //! straight out of the map once their checksum ([`seal`]) holds.
 //!
 //! # Files
@@ -27,10 +27,10 @@ mod seal;
 mod snapshot;
 #[cfg(test)]
 mod tests;
-mod trust;
 mod writer;
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -42,13 +42,13 @@ use super::directory::Directory;
 use super::queue::CommitQueue;
 use super::recent::Recent;
 use super::rules::check_batch;
+use super::trust::{self, Trust};
 use super::{
     Atomicity, BulkWriter, Capabilities, Durability, Engine, KEY_BYTES_MAX, KeyspaceId, Snapshot, Store,
     WriteBatch,
 };
 use crate::error::{Error, Kind, Result, sqlstate};
 use snapshot::{EmbeddedSnapshot, View};
-use trust::Trust;
 use writer::{Bulk, Writer};
 
 /// Addresses reserved for the map, in bytes: the first size to try and the last.
@@ -86,6 +86,8 @@ struct Shared {
     idle: Mutex<Vec<Arc<View>>>,
     recent: Mutex<Recent>,
     trust: Trust,
+    /// A second descriptor of the data file: the system tells it of every flush that failed since it was opened.
+    witness: File,
     durability: Durability,
     directory: Directory,
 }
@@ -115,7 +117,8 @@ impl EmbeddedStore {
             keyspaces,
             idle: Mutex::default(),
             recent: Mutex::default(),
-            trust: Trust::new(&directory).map_err(heed::Error::Io)?,
+            trust: Trust::default(),
+            witness: File::open(directory.data_file()).map_err(heed::Error::Io)?,
             durability,
             directory,
         };
@@ -125,7 +128,7 @@ impl EmbeddedStore {
     /// Makes everything committed so far survive a crash of the machine. Needed under
     /// [`Durability::Relaxed`] only; closing the store does the same.
     pub fn sync(&self) -> Result<()> {
-        self.shared.trust.check()?;
+        self.shared.check_trust()?;
         Ok(self.shared.env.force_sync().map_err(|e| self.shared.distrust(e))?)
     }
 }
@@ -155,9 +158,22 @@ impl Shared {
         self.keyspaces.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What a commit or flush failed for; unless the disk is just full, nothing is written any more.
+    /// Errors: nothing more may be written.
+    fn check_trust(&self) -> std::result::Result<(), heed::Error> {
+        if self.trust.is_lost() { Err(heed::Error::Mdb(MdbError::Panic)) } else { Ok(()) }
+    }
+
+    /// What a commit or flush failed for in truth: LMDB reports a write cut short by a full disk as an I/O error.
+    /// Unless it is just that, nothing is written any more.
     fn distrust(&self, e: heed::Error) -> heed::Error {
-        self.trust.after(e, &self.directory)
+        if !matches!(e, heed::Error::Io(_)) {
+            return e;
+        }
+        if self.witness.sync_data().is_ok() && self.directory.is_out_of_room() {
+            return heed::Error::Io(io::ErrorKind::StorageFull.into());
+        }
+        self.trust.lose();
+        e
     }
 }
 
@@ -237,15 +253,8 @@ impl OnCommit for Opened<'_> {
 fn explain(e: &heed::Error) -> Error {
     let unavailable = |what: &str| Error::new(Kind::Unavailable, what);
     match e {
-        heed::Error::Io(e) if e.kind() == io::ErrorKind::StorageFull => {
-            unavailable("the disk is full").hint("free some space and retry").state(sqlstate::IO)
-        }
-        heed::Error::Io(e) => {
-            unavailable("the database cannot be read or written")
-                .why(e.to_string())
-                .hint("see whether the disk is full or failing, and open the database again: that shows whether the statement was done")
-                .state(sqlstate::IO)
-        }
+        heed::Error::Io(e) if e.kind() == io::ErrorKind::StorageFull => trust::full(),
+        heed::Error::Io(e) => trust::failed(e.to_string()),
         heed::Error::Mdb(MdbError::MapFull) => unavailable("the database has outgrown its address space")
             .why("less than it needs could be reserved when it was opened")
             .hint("raise the limit on virtual memory (ulimit -v) and open it again"),
@@ -258,10 +267,7 @@ fn explain(e: &heed::Error) -> Error {
             ))
             .hint("close the database and open it again, which makes room for as many more")
             .state(sqlstate::LIMIT),
-        heed::Error::Mdb(MdbError::Panic) => unavailable("the database can only be read since a commit failed")
-            .why("the disk refused to write or flush it, and may have lost more than it said")
-            .hint("check the disk and open the database again")
-            .state(sqlstate::IO),
+        heed::Error::Mdb(MdbError::Panic) => trust::read_only(),
         // What went wrong on a page spoils the transaction and makes a cursor too deep.
         heed::Error::Mdb(
             e @ (MdbError::Corrupted

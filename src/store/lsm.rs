@@ -41,10 +41,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lsm_tree::{AbstractTree, AnyTree, Cache, Config, SequenceNumberCounter};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::directory::Directory;
+use super::directory::{Directory, is_full};
 use super::queue::CommitQueue;
 use super::recent::{Recent, Recorder};
 use super::rules::check_batch;
+use super::trust::{self, Trust};
 use super::{
     Atomicity, BulkWriter, Capabilities, Durability, Engine, KEY_BYTES_MAX, Snapshot, Store, WriteBatch,
 };
@@ -86,7 +87,8 @@ struct Shared {
     dead: Dead,
     mark: Arc<Mark>,
     upkeep: Upkeep,
-    _directory: Directory,
+    trust: Arc<Trust>,
+    directory: Directory,
 }
 
 /// What only the one writer touches.
@@ -115,6 +117,7 @@ impl LsmStore {
         // The tree moves its own idea of what is visible; ours is in `Views`.
         let visible = SequenceNumberCounter::default();
         let dead = Dead::default();
+        let trust = Arc::<Trust>::default();
         let config = Config::new(folder.join("tree"), numbers.clone(), visible)
             .use_cache(Arc::new(Cache::with_capacity_bytes(CACHE_BYTES)))
             .with_compaction_filter_factory(Some(Arc::new(dead.clone())));
@@ -129,9 +132,9 @@ impl LsmStore {
         };
         let mut last = tree.get_highest_seqno().unwrap_or(0).max(since);
         let log = if directory.is_new() {
-            Log::create(&folder, durability)?
+            Log::create(&folder, durability, trust.clone())?
         } else {
-            Log::open(&folder, durability, |content| {
+            Log::open(&folder, durability, trust.clone(), |content| {
                 let (version, steps) =
                     record::decode(content).ok_or_else(|| damaged("log", "a record makes no sense"))?;
                 if version > since {
@@ -159,7 +162,8 @@ impl LsmStore {
             recent: Mutex::default(),
             dead,
             upkeep: Upkeep::default(),
-            _directory: directory,
+            trust,
+            directory,
         });
         Ok(LsmStore { threads: Threads::start(&shared)?, shared, queue: CommitQueue::default() })
     }
@@ -217,6 +221,7 @@ impl Shared {
 
     fn try_group(&self, group: &[WriteBatch]) -> Result<Vec<Result<()>>> {
         let mut writer = self.writer();
+        self.trust.check()?;
         self.make_room(&mut writer)?;
         let version = self.numbers.next();
         let mut recorder = self.recorder(version);
@@ -237,6 +242,18 @@ impl Shared {
         self.write(&mut writer, version, steps)?;
         recorder.keep();
         Ok(results)
+    }
+
+    /// What it means that the tree could not be written: unless the disk is just full, nothing is written any more.
+    /// For its list of tables may be the next one already, and what the tree does from here on would contradict it.
+    fn distrust(&self, e: lsm_tree::Error) -> Error {
+        match e {
+            lsm_tree::Error::Io(e) if is_full(&e) && self.directory.is_out_of_room() => {
+                trust::full().caused_by(e)
+            }
+            lsm_tree::Error::Io(e) => self.trust.after_flush(e),
+            e => explain(e),
+        }
     }
 
     fn recorder(&self, version: u64) -> Recorder<'_> {
@@ -366,13 +383,6 @@ fn unavailable(what: &str, e: io::Error) -> Error {
         _ => error,
     }
     .caused_by(e)
-}
-
-fn spoilt() -> Error {
-    Error::new(Kind::Unavailable, "an earlier write failed half-way")
-        .why("the disk refused to take a commit or take it back")
-        .hint("check the disk and open the database again")
-        .state(sqlstate::IO)
 }
 
 /// An error of the tree, for people.

@@ -21,6 +21,7 @@ mod reads;
 mod recent;
 mod rules;
 mod traced;
+mod trust;
 
 pub use batch::{KeyspaceId, Mutation, WriteBatch};
 pub use embedded::EmbeddedStore;

@@ -19,7 +19,11 @@ const KEYS_FEW: usize = 16;
 
 /// What the last commits wrote.
 #[derive(Default)]
-pub(super) struct Recent(HashMap<KeyspaceId, Written>);
+pub(super) struct Recent {
+    keyspaces: HashMap<KeyspaceId, Written>,
+    /// The last version that came to something.
+    newest: u64,
+}
 
 /// What they wrote into one keyspace.
 #[derive(Default)]
@@ -34,7 +38,7 @@ impl Recent {
     /// Errors: `Conflict` when a version after that of `reads` wrote into one of them.
     pub(super) fn check(&self, reads: &Reads) -> Result<()> {
         for keyspace in reads.keyspaces() {
-            let Some(written) = self.0.get(&keyspace) else { continue };
+            let Some(written) = self.keyspaces.get(&keyspace) else { continue };
             if written.anywhere > reads.since() {
                 return Err(conflict(format!("much of keyspace {} was written", keyspace.0)));
             }
@@ -52,7 +56,7 @@ impl Recent {
         for mutation in mutations {
             match mutation {
                 Mutation::Put(keyspace, key, _) | Mutation::Delete(keyspace, key) => {
-                    let written = self.0.entry(*keyspace).or_default();
+                    let written = self.keyspaces.entry(*keyspace).or_default();
                     written.keys.push_back((version, key.clone()));
                     if written.keys.len() > KEYS_MAX
                         && let Some((forgotten, _)) = written.keys.pop_front()
@@ -67,13 +71,14 @@ impl Recent {
 
     /// `version` writes any keys of `keyspace`.
     fn record_all(&mut self, version: u64, keyspace: KeyspaceId) {
-        self.0.insert(keyspace, Written { anywhere: version, keys: VecDeque::new() });
+        self.keyspaces.insert(keyspace, Written { anywhere: version, keys: VecDeque::new() });
     }
 
-    /// `version` came to nothing after all, and the next commit will have its number.
+    /// `version` came to nothing after all. Snapshots to come are of the newest version, so they must not conflict
+    /// with it, however many numbers have been drawn in vain since.
     fn take_back(&mut self, version: u64) {
-        for written in self.0.values_mut() {
-            written.anywhere = written.anywhere.min(version - 1);
+        for written in self.keyspaces.values_mut() {
+            written.anywhere = written.anywhere.min(self.newest);
             while written.keys.back().is_some_and(|(last, _)| *last >= version) {
                 written.keys.pop_back();
             }
@@ -126,6 +131,7 @@ impl<'r> Recorder<'r> {
     /// The commit was made.
     pub(super) fn keep(mut self) {
         self.kept = true;
+        self.recent.newest = self.version;
     }
 }
 
@@ -210,8 +216,9 @@ mod tests {
     fn what_was_taken_back_conflicts_with_nobody() {
         let mut recent = Recent::default();
         recent.record(3, &[put("a")]);
-        recent.record(4, &[put("b"), Mutation::Clear(KeyspaceId(2))]);
-        recent.take_back(4);
+        recent.newest = 3;
+        recent.record(7, &[put("b"), Mutation::Clear(KeyspaceId(2))]);
+        recent.take_back(7);
         let mut all = reads(3, KeyRange::all());
         all.add(KeyspaceId(2), KeyRange::all());
         recent.check(&all).unwrap();

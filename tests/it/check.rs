@@ -155,6 +155,31 @@ fn a_row_that_cannot_be_read_is_named() {
 }
 
 #[test]
+fn a_null_where_none_may_be_and_a_family_without_its_row_are_found() {
+    let store = Arc::new(MemoryStore::new());
+    let db = Database::over_store(Box::new(FailingStore::new(Arc::clone(&store)).0)).unwrap();
+    for sql in [
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL, note TEXT, FAMILY n (note))",
+        "CREATE TABLE u (id INT PRIMARY KEY, v INT, note TEXT, FAMILY n (note))",
+        "INSERT INTO t VALUES (1, 10, 'one'), (2, 20, 'two')",
+        "INSERT INTO u VALUES (2, NULL, NULL), (3, NULL, 'three')",
+    ] {
+        db.execute(sql).unwrap();
+    }
+    let [rows_t, notes_t, rows_u, notes_u] = [1, 2, 3, 4].map(KeyspaceId);
+    let (key, without_v) = entries(&store, rows_u).swap_remove(0);
+    let (other_key, note) = entries(&store, notes_u).swap_remove(0);
+    assert_eq!((entries(&store, rows_t).len(), entries(&store, notes_t).len()), (2, 2));
+    change(&store, |batch| {
+        batch.put(rows_t, key, without_v);
+        batch.put(notes_t, other_key, note);
+    });
+    for check in ["CHECK TABLE t", "CHECK TABLE t FAST", "CHECK DATABASE"] {
+        assert_eq!(findings(&db, check), ["null_in_not_null||2||v|NULL|", "orphan_data||3||||"], "{check}");
+    }
+}
+
+#[test]
 fn a_limit_ends_the_check_and_the_summary_says_so() {
     let (store, db) = database();
     change(&store, |batch| batch.clear(BY_V));

@@ -62,6 +62,36 @@ fn a_merged_walk_that_passes_over_many_entries_loses_none_and_can_be_stopped() {
     });
 }
 
+/// What comes too late to stop a statement stops nothing: it said once that nothing was written.
+#[test]
+fn a_write_that_is_timed_out_wrote_nothing_and_one_that_wrote_is_not() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT)").unwrap();
+    db.execute("INSERT INTO t SELECT value, 0 FROM generate_series(1, 5000)").unwrap();
+    let sum =
+        || db.query("SELECT sum(n) AS n FROM t").unwrap().next().unwrap().unwrap().get::<i64>("n").unwrap();
+    let mut session = db.session();
+    let (mut done, mut stopped) = (0, 0);
+    for wait_ms in (0..200).step_by(5) {
+        session.execute(&format!("SET statement_timeout = '{}ms'", wait_ms + 1), &[]).unwrap();
+        let outcome = session.execute("UPDATE t SET n = n + 1", &[]);
+        // The rows of the answer are read as the shell does.
+        let read = outcome.and_then(|outcome| {
+            thread::sleep(Duration::from_millis(2));
+            outcome.rows.collect::<rowkeydb::Result<Vec<_>>>()
+        });
+        match read {
+            Ok(_) => done += 1,
+            Err(e) => {
+                assert_eq!(e.kind(), Kind::Cancelled, "{e}");
+                stopped += 1;
+            }
+        }
+        assert_eq!(sum(), done * 5000, "{stopped} stopped");
+    }
+    assert!(stopped > 0, "none was stopped");
+}
+
 #[test]
 fn a_statement_that_needs_more_memory_than_it_may_take_says_what_it_reads() {
     let db = Database::in_memory().unwrap();

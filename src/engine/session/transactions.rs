@@ -63,6 +63,8 @@ impl Session {
         if turn.is_none() {
             self.db.0.turns.wait();
         }
+        // The last moment to stop: from here on it is done or not.
+        self.watch.cancel.check()?;
         self.db.0.store.commit(batch)
     }
 

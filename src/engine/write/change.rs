@@ -118,7 +118,7 @@ fn stage_updates(
     updates: Vec<(Rowkey, Vec<Value>)>,
 ) -> Result<Changed> {
     let reader = view.snapshot.reader()?;
-    let mut writer = RowWriter::new(table, &*reader);
+    let mut writer = RowWriter::new(table, &*reader, &view.watch);
     let mut touched = Vec::with_capacity(updates.len());
     for (rowkey, values) in updates {
         let Some(old) = writer.current(&rowkey)? else { continue };
@@ -131,7 +131,7 @@ fn stage_updates(
 
 fn stage_deletes(view: &View, table: &TableDef, rowkeys: Vec<Rowkey>) -> Result<Changed> {
     let reader = view.snapshot.reader()?;
-    let mut writer = RowWriter::new(table, &*reader);
+    let mut writer = RowWriter::new(table, &*reader, &view.watch);
     let mut touched = Vec::with_capacity(rowkeys.len());
     for rowkey in rowkeys {
         if writer.delete(&rowkey)? {

@@ -199,7 +199,7 @@ fn stage(
     given: &[ColumnId],
 ) -> Result<Staged> {
     let reader = view.snapshot.reader()?;
-    let mut writer = RowWriter::new(table, &*reader);
+    let mut writer = RowWriter::new(table, &*reader, &view.watch);
     let mut touched: Vec<Rowkey> = Vec::with_capacity(rows.len());
     let arbiter = match mode {
         InsertMode::OnConflictDoNothing { target } | InsertMode::OnConflictUpdate { target, .. } => {

@@ -74,7 +74,7 @@ impl<'a> Target<'a> {
         let Changed { changes, touched } = changed;
         let changes = {
             let reader = self.view.snapshot.reader()?;
-            RowWriter::resume(self.table, &*reader, changes).finish(&mut batch)?
+            RowWriter::resume(self.table, &*reader, &self.view.watch, changes).finish(&mut batch)?
         };
         let returning = self.returning(&touched, &changes).await?;
         Ok(Written { batch, affected: touched.len() as u64, returning })

@@ -38,7 +38,7 @@ impl<'s> Writer<'s> {
         let txn = shared.env.write_txn()?;
         let recent = shared.recent.lock().unwrap_or_else(PoisonError::into_inner);
         // Behind the lock, which a writer that fails holds until everybody knows of it.
-        shared.trust.check()?;
+        shared.check_trust()?;
         let recorder = Recorder::new(recent, txn.id() as u64);
         shared.end_idle();
         // Read after the lock is ours: only writers add keyspaces.

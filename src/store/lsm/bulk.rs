@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::iter::Peekable;
 use std::sync::MutexGuard;
 
-use lsm_tree::{AbstractTree, AnyIngestion, Guard, UserValue};
+use lsm_tree::{AbstractTree, Guard, UserValue};
 
 use super::record::{self, Step};
 use super::slots::{SLOT_BYTES, SLOTS_KEY, SlotId, tree_key};
@@ -88,6 +88,7 @@ impl<'s> Bulk<'s> {
 
     /// Writes what has gathered, but for deletes, into staged slots.
     fn stage(&mut self) -> Result<()> {
+        self.shared.trust.check()?;
         let keyspaces: Vec<KeyspaceId> = self.gathered.keyspaces();
         let mut slots = self.writer.slots.clone();
         let mut new = Vec::new();
@@ -112,15 +113,16 @@ impl<'s> Bulk<'s> {
             .filter_map(|keyspace| Some((self.staged.keyspaces.get(keyspace)?.slot, *keyspace)))
             .collect();
         by_slot.sort_unstable();
-        let mut table = self.shared.tree.ingestion().map_err(explain)?;
+        let failed = |e| self.shared.distrust(e);
+        let mut table = self.shared.tree.ingestion().map_err(failed)?;
         for (slot, keyspace) in by_slot {
             for (key, value) in self.gathered.entries(keyspace) {
                 if let Some(value) = value {
-                    table.write(tree_key(slot, key), value).map_err(explain)?;
+                    table.write(tree_key(slot, key), value).map_err(failed)?;
                 }
             }
         }
-        table.finish().map_err(explain)?;
+        table.finish().map_err(failed)?;
         self.gathered.keep_deletes();
         Ok(())
     }
@@ -167,13 +169,21 @@ impl<'s> Bulk<'s> {
         }
         targets.sort_unstable();
         let version = self.shared.numbers.next();
-        let mut table = self.shared.tree.ingestion().map_err(explain)?;
-        table.write(SLOTS_KEY, slots.encode(version)).map_err(explain)?;
+        self.shared.trust.check()?;
+        let failed = |e| self.shared.distrust(e);
+        let mut table = self.shared.tree.ingestion().map_err(failed)?;
+        table.write(SLOTS_KEY, slots.encode(version)).map_err(failed)?;
         for (slot, merged, keyspace) in targets {
-            let staged = merged.into_iter().flat_map(|slot| self.stored(slot));
-            write_merged(&mut table, slot, staged.peekable(), self.gathered.entries(keyspace))?;
+            let staged = merged.into_iter().flat_map(|slot| self.stored(slot)).peekable();
+            write_merged(staged, self.gathered.entries(keyspace), |key, value| {
+                match value {
+                    Some(value) => table.write(tree_key(slot, key), value),
+                    None => table.write_tombstone(tree_key(slot, key)),
+                }
+                .map_err(failed)
+            })?;
         }
-        table.finish().map_err(explain)?;
+        table.finish().map_err(failed)?;
         self.writer.slots = slots;
         self.shared.publish(version, Some(&self.writer.slots));
         self.staged.keyspaces.clear();
@@ -191,15 +201,10 @@ impl<'s> Bulk<'s> {
 
 /// Writes entries in order of their keys; of two under one key the gathered one counts.
 fn write_merged<'g>(
-    table: &mut AnyIngestion<'_>,
-    slot: SlotId,
     mut staged: Peekable<impl Iterator<Item = Result<(Vec<u8>, UserValue)>>>,
-    gathered: impl Iterator<Item = (&'g [u8], Option<&'g [u8]>)>,
+    gathered: impl Iterator<Item = Change<'g>>,
+    mut write: impl FnMut(&[u8], Option<UserValue>) -> Result<()>,
 ) -> Result<()> {
-    let mut write = |key: &[u8], value: Option<UserValue>| match value {
-        Some(value) => table.write(tree_key(slot, key), value).map_err(explain),
-        None => table.write_tombstone(tree_key(slot, key)).map_err(explain),
-    };
     for (key, value) in gathered {
         while let Some(before) =
             staged.next_if(|entry| entry.as_ref().map_or(true, |(other, _)| **other < *key))

@@ -43,10 +43,11 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::mark::{Mark, Marked};
-use super::{damaged, spoilt, unavailable};
+use super::{damaged, unavailable};
 use crate::error::{Error, Result};
 use crate::store::Durability;
 use crate::store::directory::sync_directory;
+use crate::store::trust::Trust;
 
 const MAGIC: &[u8; 8] = b"RKDBLOG1";
 const HEADER_BYTES: usize = 32;
@@ -59,6 +60,7 @@ const AHEAD_BYTES: u64 = 256 << 10;
 pub(super) struct Log {
     folder: PathBuf,
     durability: Durability,
+    trust: Arc<Trust>,
     mark: Arc<Mark>,
     file: File,
     segment: u64,
@@ -70,16 +72,25 @@ pub(super) struct Log {
     next: u64,
     /// The last record; kept for its capacity.
     record: Vec<u8>,
-    /// Nobody knows what is on the disk behind `end`.
-    spoilt: bool,
 }
 
 impl Log {
     /// A new log in `folder`, which has none.
-    pub(super) fn create(folder: &Path, durability: Durability) -> Result<Log> {
-        let mark = Mark::create(folder).map_err(|e| unavailable("the log cannot be created", e))?;
-        let log = Log::begin(folder.to_owned(), durability, Arc::new(mark), 1, 1);
-        log.map_err(|e| unavailable("the log cannot be created", e))
+    pub(super) fn create(folder: &Path, durability: Durability, trust: Arc<Trust>) -> Result<Log> {
+        let mark = Arc::new(Mark::create(folder, trust.clone())?);
+        let (file, end) = begin(folder, 1, 1, &trust)?;
+        Ok(Log {
+            folder: folder.to_owned(),
+            durability,
+            trust,
+            mark,
+            file,
+            segment: 1,
+            end,
+            room: AHEAD_BYTES,
+            next: 1,
+            record: Vec::new(),
+        })
     }
 
     /// The log in `folder`, once the content of each of its records has been through `replay`, in order.
@@ -89,9 +100,10 @@ impl Log {
     pub(super) fn open(
         folder: &Path,
         durability: Durability,
+        trust: Arc<Trust>,
         mut replay: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<Log> {
-        let mark = Mark::open(folder)?;
+        let mark = Mark::open(folder, trust.clone())?;
         let Marked { oldest, acknowledged } = mark.marked();
         let mut segments = segments(folder).map_err(|e| unavailable("the log cannot be read", e))?;
         // A segment is removed once the mark no longer counts it.
@@ -163,40 +175,14 @@ impl Log {
         let file = resume().map_err(|e| unavailable("the log cannot be written", e))?;
         let (folder, mark) = (folder.to_owned(), Arc::new(mark));
         let record = Vec::new();
-        Ok(Log { folder, durability, mark, file, segment, end, room, next, record, spoilt: false })
-    }
-
-    /// A log whose newest segment is a new one.
-    fn begin(
-        folder: PathBuf,
-        durability: Durability,
-        mark: Arc<Mark>,
-        segment: u64,
-        next: u64,
-    ) -> io::Result<Log> {
-        let mut file = File::create(path_of(&folder, segment))?;
-        let mut header = Vec::with_capacity(AHEAD_BYTES as usize);
-        header.extend_from_slice(MAGIC);
-        header.extend_from_slice(&segment.to_le_bytes());
-        header.extend_from_slice(&next.to_le_bytes());
-        header.extend_from_slice(&xxh3_64(&header).to_le_bytes());
-        let end = header.len() as u64;
-        header.resize(AHEAD_BYTES as usize, 0);
-        file.write_all(&header)?;
-        file.seek(SeekFrom::Start(end))?;
-        file.sync_all()?;
-        sync_directory(&folder)?;
-        let (room, record) = (AHEAD_BYTES, Vec::new());
-        Ok(Log { folder, durability, mark, file, segment, end, room, next, record, spoilt: false })
+        Ok(Log { folder, durability, trust, mark, file, segment, end, room, next, record })
     }
 
     /// Adds a record, on the disk when this returns unless durability is relaxed. `write` appends its content.
     ///
     /// Errors: `Unavailable`; then the log is as it was, or takes no more.
     pub(super) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
-        if self.spoilt {
-            return Err(spoilt());
-        }
+        self.trust.check()?;
         self.record.clear();
         self.record.resize(RECORD_HEADER_BYTES, 0);
         write(&mut self.record);
@@ -213,18 +199,14 @@ impl Log {
         if let Err(e) = self.write() {
             // What may be half there is cut off again.
             let cut = self.file.set_len(self.end).and_then(|()| self.file.seek(SeekFrom::Start(self.end)));
-            self.spoilt = cut.and_then(|_| self.file.sync_all()).is_err();
+            if cut.and_then(|_| self.file.sync_all()).is_err() {
+                self.trust.lose();
+            }
             self.room = self.end;
-            return Err(unavailable("the commit cannot be written to the log", e));
+            return Err(self.trust.after_write(e));
         }
-        if self.durability == Durability::Sync
-            && let Err(e) = self.file.sync_data()
-        {
-            // What was not flushed may be lost, and the next flush would not tell.
-            self.spoilt = true;
-            return Err(unavailable("the commit cannot be flushed", e).hint(
-                "check the disk and open the database again: that shows whether the statement was done",
-            ));
+        if self.durability == Durability::Sync {
+            self.file.sync_data().map_err(|e| self.trust.after_flush(e))?;
         }
         if self.durability == Durability::Sync {
             self.mark.acknowledge(self.next);
@@ -253,21 +235,15 @@ impl Log {
 
     /// Begins a new segment; gives the number of the one before.
     pub(super) fn rotate(&mut self) -> Result<u64> {
-        if self.spoilt {
-            return Err(spoilt());
-        }
+        self.trust.check()?;
+        self.file.sync_all().map_err(|e| self.trust.after_flush(e))?;
         let sealed = self.segment;
-        if let Err(e) = self.file.sync_all() {
-            self.spoilt = true;
-            return Err(unavailable("the log cannot be flushed", e));
-        }
-        let (folder, mark) = (self.folder.clone(), self.mark.clone());
-        let begun = Log::begin(folder, self.durability, mark, sealed + 1, self.next);
-        *self = begun.map_err(|e| {
-            // If it stays, opening the log passes over it, for nothing is in it.
-            let _ = fs::remove_file(path_of(&self.folder, sealed + 1));
-            unavailable("the log cannot be continued", e)
-        })?;
+        (self.file, self.end) =
+            begin(&self.folder, sealed + 1, self.next, &self.trust).inspect_err(|_| {
+                // If it stays, opening the log passes over it, for nothing is in it.
+                let _ = fs::remove_file(path_of(&self.folder, sealed + 1));
+            })?;
+        (self.segment, self.room) = (sealed + 1, AHEAD_BYTES);
         Ok(sealed)
     }
 
@@ -282,13 +258,34 @@ impl Log {
     }
 
     /// Leaves everything on the disk, and known to be.
-    pub(super) fn close(&mut self) -> io::Result<()> {
-        if self.durability == Durability::Relaxed && !self.spoilt {
-            self.file.sync_all()?;
+    pub(super) fn close(&mut self) -> Result<()> {
+        self.trust.check()?;
+        if self.durability == Durability::Relaxed {
+            self.file.sync_all().map_err(|e| self.trust.after_flush(e))?;
             self.mark.acknowledge(self.next - 1);
         }
         self.mark.sync()
     }
+}
+
+/// A new segment that is to begin with record `next`, and where in it.
+fn begin(folder: &Path, segment: u64, next: u64, trust: &Trust) -> Result<(File, u64)> {
+    let mut bytes = Vec::with_capacity(AHEAD_BYTES as usize);
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&segment.to_le_bytes());
+    bytes.extend_from_slice(&next.to_le_bytes());
+    bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
+    let end = bytes.len() as u64;
+    bytes.resize(AHEAD_BYTES as usize, 0);
+    let write = || {
+        let mut file = File::create(path_of(folder, segment))?;
+        file.write_all(&bytes)?;
+        file.seek(SeekFrom::Start(end))?;
+        Ok(file)
+    };
+    let file = write().map_err(|e| trust.after_write(e))?;
+    file.sync_all().and_then(|()| sync_directory(folder)).map_err(|e| trust.after_flush(e))?;
+    Ok((file, end))
 }
 
 /// The records of a segment, up to the first that cannot be read.
@@ -372,7 +369,7 @@ mod tests {
     /// A log of these records, closed as its process was when it ended.
     fn log(records: &[&str]) -> (tempfile::TempDir, Log) {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = Log::create(folder.path(), Durability::Sync).unwrap();
+        let mut log = Log::create(folder.path(), Durability::Sync, Arc::default()).unwrap();
         records.iter().for_each(|record| append(&mut log, record));
         (folder, log)
     }
@@ -383,7 +380,7 @@ mod tests {
 
     fn open(folder: &Path) -> Result<(Log, Vec<String>)> {
         let mut records = Vec::new();
-        let log = Log::open(folder, Durability::Sync, |content| {
+        let log = Log::open(folder, Durability::Sync, Arc::default(), |content| {
             records.push(String::from_utf8(content.to_vec()).unwrap());
             Ok(())
         })?;

@@ -1,28 +1,42 @@
 //! How far the log had come when it last told somebody: what the next open must find.
+//!
+//! A file of 64 bytes: two numbers, each in two places that are written in turn, so that a write which comes to an end
+//! half-way leaves the number before. The greater one whose checksum holds counts. All are little-endian:
+//!
+//! | at | bytes | holds |
+//! |---|---|---|
+//! | 0 | 8 | the oldest segment that is needed |
+//! | 8 | 8 | XXH3-64 of the 8 bytes before |
+//! | 16 | 16 | the same again |
+//! | 32 | 16 | the last record that was acknowledged, and the XXH3-64 of its number |
+//! | 48 | 16 | the same again |
+//!
+//! Example: `0700000000000000 af96b5d6581e6781` is segment or record 7.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::log::{path_of, u64_at};
 use super::{damaged, unavailable};
 use crate::error::Result;
+use crate::store::trust::Trust;
 
-/// Two numbers in a file of 24 bytes: the oldest segment that is needed, and the last record that was acknowledged;
-/// then the XXH3-64 of both.
 pub(super) struct Mark {
     folder: PathBuf,
+    trust: Arc<Trust>,
     state: Mutex<MarkState>,
 }
 
 struct MarkState {
     file: File,
-    marked: Marked,
-    /// What is on the disk, for all that is known.
-    flushed: Marked,
+    oldest: Number,
+    acknowledged: Number,
+    /// Something was written since the last flush.
+    is_dirty: bool,
 }
 
 /// What a mark says.
@@ -32,52 +46,104 @@ pub(super) struct Marked {
     pub(super) acknowledged: u64,
 }
 
+/// A number in its two places, the first of which is here.
+struct Number {
+    at: usize,
+    value: u64,
+    /// The place that holds it, 0 or 1.
+    place: usize,
+}
+
 pub(super) const MARK_FILE: &str = "acknowledged";
 
-impl Marked {
-    pub(super) fn encode(self) -> [u8; 24] {
-        let mut bytes = [0; 24];
-        bytes[..8].copy_from_slice(&self.oldest.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.acknowledged.to_le_bytes());
-        let sum = xxh3_64(&bytes[..16]);
-        bytes[16..].copy_from_slice(&sum.to_le_bytes());
-        bytes
+const NUMBER_BYTES: usize = 16;
+const OLDEST_AT: usize = 0;
+const ACKNOWLEDGED_AT: usize = 2 * NUMBER_BYTES;
+const MARK_BYTES: usize = 4 * NUMBER_BYTES;
+
+fn encode(value: u64) -> [u8; NUMBER_BYTES] {
+    let value = value.to_le_bytes();
+    let mut bytes = [0; NUMBER_BYTES];
+    bytes[..8].copy_from_slice(&value);
+    bytes[8..].copy_from_slice(&xxh3_64(&value).to_le_bytes());
+    bytes
+}
+
+impl Number {
+    /// The number that is there, if either place holds one.
+    fn decode(mark: &[u8], at: usize) -> Option<Number> {
+        let places = (0..2).filter_map(|place| {
+            let value = u64_at(mark, at + place * NUMBER_BYTES)?;
+            mark[at + place * NUMBER_BYTES..].starts_with(&encode(value)).then_some(Number {
+                at,
+                value,
+                place,
+            })
+        });
+        places.max_by_key(|number| number.value)
     }
 
-    fn decode(bytes: &[u8]) -> Option<Marked> {
-        let marked = Marked { oldest: u64_at(bytes, 0)?, acknowledged: u64_at(bytes, 8)? };
-        (*bytes == marked.encode()).then_some(marked)
+    /// Writes `value` into the place that does not hold the number, and then does.
+    fn write(&mut self, file: &mut File, value: u64) -> io::Result<()> {
+        let place = 1 - self.place;
+        file.seek(SeekFrom::Start((self.at + place * NUMBER_BYTES) as u64))?;
+        file.write_all(&encode(value))?;
+        (self.value, self.place) = (value, place);
+        Ok(())
+    }
+}
+
+impl Marked {
+    pub(super) fn encode(self) -> [u8; MARK_BYTES] {
+        let mut bytes = [0; MARK_BYTES];
+        let numbers = [self.oldest, self.oldest, self.acknowledged, self.acknowledged];
+        for (place, number) in bytes.chunks_exact_mut(NUMBER_BYTES).zip(numbers) {
+            place.copy_from_slice(&encode(number));
+        }
+        bytes
     }
 }
 
 impl Mark {
-    pub(super) fn create(folder: &Path) -> io::Result<Mark> {
-        let marked = Marked { oldest: 1, acknowledged: 0 };
-        let mut file = File::create(folder.join(MARK_FILE))?;
-        file.write_all(&marked.encode())?;
-        file.sync_all()?;
-        Ok(Mark::new(folder, file, marked))
+    /// The mark of a new log. Its name is not flushed.
+    pub(super) fn create(folder: &Path, trust: Arc<Trust>) -> Result<Mark> {
+        let bytes = Marked { oldest: 1, acknowledged: 0 }.encode();
+        let created = || {
+            let mut file = File::create(folder.join(MARK_FILE))?;
+            file.write_all(&bytes)?;
+            Ok(file)
+        };
+        let file = created().map_err(|e| trust.after_write(e))?;
+        file.sync_all().map_err(|e| trust.after_flush(e))?;
+        Mark::over(folder, trust, file, &bytes)
     }
 
-    fn new(folder: &Path, file: File, marked: Marked) -> Mark {
-        Mark { folder: folder.to_owned(), state: Mutex::new(MarkState { file, marked, flushed: marked }) }
-    }
-
-    pub(super) fn open(folder: &Path) -> Result<Mark> {
-        let opened = File::options().read(true).write(true).open(folder.join(MARK_FILE));
-        let mut file = opened.map_err(|e| match e.kind() {
+    pub(super) fn open(folder: &Path, trust: Arc<Trust>) -> Result<Mark> {
+        let path = folder.join(MARK_FILE);
+        let bytes = fs::read(&path).map_err(|e| match e.kind() {
             ErrorKind::NotFound => damaged(MARK_FILE, "it is missing"),
-            _ => unavailable("the log cannot be opened", e),
+            _ => unavailable("the log cannot be read", e),
         })?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(|e| unavailable("the log cannot be read", e))?;
-        let marked = Marked::decode(&bytes)
-            .ok_or_else(|| damaged(MARK_FILE, "its checksum does not match its bytes"))?;
-        Ok(Mark::new(folder, file, marked))
+        let file = File::options().write(true).open(path);
+        Mark::over(folder, trust, file.map_err(|e| unavailable("the log cannot be opened", e))?, &bytes)
+    }
+
+    fn over(folder: &Path, trust: Arc<Trust>, file: File, bytes: &[u8]) -> Result<Mark> {
+        if bytes.len() != MARK_BYTES {
+            return Err(damaged(MARK_FILE, format!("it has {} bytes instead of {MARK_BYTES}", bytes.len())));
+        }
+        let number = |at| {
+            Number::decode(bytes, at)
+                .ok_or_else(|| damaged(MARK_FILE, "its checksums do not match its bytes"))
+        };
+        let (oldest, acknowledged) = (number(OLDEST_AT)?, number(ACKNOWLEDGED_AT)?);
+        let state = MarkState { file, oldest, acknowledged, is_dirty: false };
+        Ok(Mark { folder: folder.to_owned(), trust, state: Mutex::new(state) })
     }
 
     pub(super) fn marked(&self) -> Marked {
-        self.lock().marked
+        let state = self.lock();
+        Marked { oldest: state.oldest.value, acknowledged: state.acknowledged.value }
     }
 
     fn lock(&self) -> MutexGuard<'_, MarkState> {
@@ -87,42 +153,78 @@ impl Mark {
     /// Tells of a record that is on the disk. A mark that cannot be written proves less, and nothing wrong.
     pub(super) fn acknowledge(&self, record: u64) {
         let mut state = self.lock();
-        state.marked.acknowledged = record;
-        let _ = state.write();
+        let MarkState { file, acknowledged, is_dirty, .. } = &mut *state;
+        *is_dirty = true;
+        acknowledged.write(file, record).unwrap_or_else(|e| drop(self.trust.after_write(e)));
     }
 
-    pub(super) fn sync(&self) -> io::Result<()> {
-        self.lock().sync()
+    /// Leaves it on the disk.
+    pub(super) fn sync(&self) -> Result<()> {
+        let mut state = self.lock();
+        if std::mem::take(&mut state.is_dirty) {
+            state.file.sync_all().map_err(|e| self.trust.after_flush(e))?;
+        }
+        Ok(())
     }
 
     /// Removes the segments up to this one, which nobody needs any more.
-    pub(super) fn forget(&self, segment: u64) -> io::Result<()> {
+    pub(super) fn forget(&self, segment: u64) -> Result<()> {
         let before = {
             let mut state = self.lock();
-            let before = state.marked.oldest;
-            state.marked.oldest = before.max(segment + 1);
-            state.write()?;
-            state.sync()?;
+            let MarkState { file, oldest, is_dirty, .. } = &mut *state;
+            let before = oldest.value;
+            if before <= segment {
+                *is_dirty = true;
+                oldest.write(file, segment + 1).map_err(|e| self.trust.after_write(e))?;
+            }
             before
         };
-        (before..=segment).try_for_each(|segment| match fs::remove_file(path_of(&self.folder, segment)) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
-            _ => Ok(()),
-        })
+        self.sync()?;
+        for segment in before..=segment {
+            // What stays is removed when the log is opened.
+            let _ = fs::remove_file(path_of(&self.folder, segment));
+        }
+        Ok(())
     }
 }
 
-impl MarkState {
-    fn write(&mut self) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(&self.marked.encode())
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+    use crate::key::hex;
+
+    #[test]
+    fn the_example_of_the_table() {
+        assert_eq!(hex(&encode(7)), "0700000000000000af96b5d6581e6781");
     }
 
-    fn sync(&mut self) -> io::Result<()> {
-        if self.flushed != self.marked {
-            self.file.sync_all()?;
-            self.flushed = self.marked;
+    #[test]
+    fn a_write_that_ends_half_way_leaves_the_number_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = Mark::create(folder.path(), Arc::default()).unwrap();
+        let path = folder.path().join(MARK_FILE);
+        for record in 1..9 {
+            let before = fs::read(&path).unwrap();
+            mark.acknowledge(record);
+            mark.forget(record - 1).unwrap();
+            let whole = fs::read(&path).unwrap();
+            for cut in 0..MARK_BYTES {
+                fs::write(&path, [&whole[..cut], &before[cut..]].concat()).unwrap();
+                let found = Mark::open(folder.path(), Arc::default()).unwrap().marked();
+                let of = |number: u64, before: u64| number == before || number == before + 1;
+                let before = Marked { oldest: (record - 1).max(1), acknowledged: record - 1 };
+                assert!(of(found.oldest, before.oldest), "{found:?} at {cut}");
+                assert!(of(found.acknowledged, before.acknowledged), "{found:?} at {cut}");
+            }
+            fs::write(&path, &whole).unwrap();
         }
-        Ok(())
+        for place in 0..2 {
+            let mut hurt = fs::read(&path).unwrap();
+            hurt[place * NUMBER_BYTES] ^= 1;
+            fs::write(&path, hurt).unwrap();
+        }
+        let error = Mark::open(folder.path(), Arc::default()).err().unwrap();
+        assert_eq!((error.kind(), error.what()), (Kind::Corrupt, "lsm/acknowledged is damaged"));
     }
 }

@@ -279,26 +279,22 @@ fn a_load_into_a_full_keyspace_keeps_what_it_does_not_touch() {
     check(&place.relaxed());
 }
 
-/// The disk refuses: a file stands where the next segment of the log would be.
+/// The disk refuses: a directory stands where the next segment of the log would be.
 #[test]
-fn what_the_disk_refuses_is_unavailable_and_not_there() {
+fn what_the_disk_refuses_is_not_there_and_ends_all_writing() {
     let place = Place::new();
     let store = place.relaxed();
     fs::create_dir(place.file("lsm/log-2")).unwrap();
-    let mut refused = None;
-    for n in 0..2000 {
-        if let Err(e) = store.commit(batch(|b| b.put(A, &*key(n), vec![1; 100]))) {
-            refused = Some((n, e));
-            break;
-        }
-    }
-    let (n, error) = refused.expect("a second segment");
+    let commit = |n| store.commit(batch(|b| b.put(A, &*key(n), vec![1; 100])));
+    let (n, error) = (0..2000).find_map(|n| Some((n, commit(n).err()?))).expect("a second segment");
     assert_eq!((error.kind(), error.sqlstate()), (Kind::Unavailable, sqlstate::IO));
     assert_eq!(get(&store, A, &key(n)), None);
     fs::remove_dir(place.file("lsm/log-2")).unwrap();
-    put(&store, A, &key(n), b"2");
+    assert_eq!(commit(n).unwrap_err().what(), "the database can only be read since a commit failed");
     drop(store);
-    assert_eq!(all(&place.relaxed().snapshot().unwrap(), A).len(), n as usize + 1);
+    let store = place.relaxed();
+    put(&store, A, &key(n), b"2");
+    assert_eq!(all(&store.snapshot().unwrap(), A).len(), n as usize + 1);
 }
 
 /// What is done to a store between two endings of its process.

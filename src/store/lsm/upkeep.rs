@@ -10,8 +10,8 @@ use std::time::Duration;
 use lsm_tree::AbstractTree;
 use lsm_tree::compaction::Leveled;
 
+use super::Shared;
 use super::slots::SlotId;
-use super::{Shared, explain};
 use crate::error::{Error, Kind, Result, sqlstate};
 
 /// Full memtables that may wait to be written (count).
@@ -172,9 +172,10 @@ fn flush_all(shared: &Shared) {
 
 /// Writes all full memtables, then forgets the log up to `segment`.
 pub(super) fn flush(shared: &Shared, segment: u64) -> Result<()> {
+    shared.trust.check()?;
     {
         let lock = shared.tree.get_flush_lock();
-        shared.tree.flush(&lock, shared.views.oldest()).map_err(explain)?;
+        shared.tree.flush(&lock, shared.views.oldest()).map_err(|e| shared.distrust(e))?;
     }
     shared.mark.forget(segment)?;
     shared.refresh();
@@ -187,7 +188,9 @@ fn merge_all(shared: &Shared) {
         upkeep.wait(|state| std::mem::take(&mut state.merge).then(|| std::mem::take(&mut state.cleared)))
     {
         // What is wrong with a table is told to whoever reads it. A merge is tried again after the next flush.
-        let _ = merge(shared, &cleared);
+        if !shared.trust.is_lost() {
+            merge(shared, &cleared).unwrap_or_else(|e| drop(shared.distrust(e)));
+        }
         shared.refresh();
         upkeep.changed.notify_all();
     }

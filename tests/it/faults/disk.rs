@@ -6,22 +6,50 @@ use std::path::Path;
 
 use crate::dice::Dice;
 
-/// The files of a directory by their names.
+/// What is in a directory, and in those within: files by their names, directories by theirs with a slash.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
 /// Reads the files that hold something: the table of readers does not.
 pub fn read(directory: &Path) -> Files {
-    let entries = fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap());
-    let named = entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.path()));
-    let kept = named.filter(|(name, _)| name != "lock.mdb");
-    kept.map(|(name, path)| (name, fs::read(path).unwrap())).collect()
+    let mut files = Files::new();
+    read_into(directory, "", &mut files);
+    files
+}
+
+fn read_into(directory: &Path, under: &str, files: &mut Files) {
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        let entry = entry.unwrap();
+        let name = format!("{under}{}", entry.file_name().into_string().unwrap());
+        if entry.path().is_dir() {
+            read_into(&entry.path(), &folder(&name), files);
+            files.insert(folder(&name), Vec::new());
+        } else if name != "lock.mdb" {
+            files.insert(name, fs::read(entry.path()).unwrap());
+        }
+    }
+}
+
+/// What names of files in a directory of this name begin with.
+fn folder(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!("{name}/") }
+}
+
+/// Where a name is.
+fn parent(name: &str) -> &str {
+    let end = name.trim_end_matches('/').rfind('/');
+    end.map_or("", |end| &name[..=end])
 }
 
 /// Makes `directory` hold these files and no others.
 pub fn write(directory: &Path, files: &Files) {
     let _ = fs::remove_dir_all(directory);
     fs::create_dir(directory).unwrap();
-    files.iter().for_each(|(name, bytes)| fs::write(directory.join(name), bytes).unwrap());
+    for (name, bytes) in files {
+        match name.ends_with('/') {
+            true => fs::create_dir(directory.join(name)).unwrap(),
+            false => fs::write(directory.join(name), bytes).unwrap(),
+        }
+    }
 }
 
 /// What becomes of that which was written and not flushed.
@@ -126,54 +154,90 @@ impl Content {
     }
 }
 
+/// What a name leads to, by the number of a content. Directories have one as well, which stays empty.
+type Names = BTreeMap<String, usize>;
+
 /// The files of a directory that held `before`, had this done to it, and then lost power.
 pub fn after(before: &Files, notes: &[Note], loss: Loss, dice: &mut Dice) -> Files {
     let mut contents: Vec<Content> =
         before.values().map(|bytes| Content { before: bytes.clone(), done: Vec::new() }).collect();
-    // Which content a name leads to: as flushed, and after each change of names since.
-    let mut names: Vec<BTreeMap<String, usize>> =
-        vec![before.keys().enumerate().map(|(i, name)| (name.clone(), i)).collect()];
+    // The names in each directory: as flushed, and after each change since.
+    let mut folders = BTreeMap::from([(String::new(), vec![Names::new()])]);
+    for (content, name) in before.keys().enumerate() {
+        folders.entry(parent(name).to_owned()).or_insert(vec![Names::new()])[0].insert(name.clone(), content);
+        if name.ends_with('/') {
+            folders.entry(name.clone()).or_insert(vec![Names::new()]);
+        }
+    }
     for note in notes {
-        let mut current = names.last().unwrap().clone();
-        let content = current.get(&note.name).copied();
+        let name = &note.name;
+        let content = folders[parent(name)].last().unwrap().get(name).copied();
         let mut write = |bytes, state| {
             let at = note.offset as usize;
             contents[content.unwrap()].done.push(Done { at, bytes, state });
+        };
+        let mut change = |change: &dyn Fn(&mut Names)| {
+            let states = folders.get_mut(parent(name)).unwrap();
+            let mut names = states.last().unwrap().clone();
+            change(&mut names);
+            states.push(names);
         };
         match note.what {
             b'w' if note.at_once => write(Some(note.bytes.clone()), State::Flushed),
             b'w' => write(Some(note.bytes.clone()), State::Pending),
             b't' => write(None, State::Pending),
-            b's' if note.name.is_empty() => names = vec![current],
-            b's' => contents[content.unwrap()].settle(State::Flushed),
-            b'f' if note.name.is_empty() => {}
-            b'f' => contents[content.unwrap()].settle(State::Given),
-            b'c' => {
-                current.insert(note.name.clone(), contents.len());
+            b's' | b'f' => match folders.get_mut(&folder(name)) {
+                Some(states) if note.what == b's' => drop(states.drain(..states.len() - 1)),
+                Some(_) => {}
+                None => {
+                    let state = if note.what == b's' { State::Flushed } else { State::Given };
+                    contents[content.unwrap()].settle(state);
+                }
+            },
+            b'c' | b'm' => {
+                let name = if note.what == b'm' { folder(name) } else { name.clone() };
+                change(&|names| {
+                    names.insert(name.clone(), contents.len());
+                });
                 contents.push(Content::default());
-                names.push(current);
+                if note.what == b'm' {
+                    folders.insert(name, vec![Names::new()]);
+                }
             }
-            b'u' => {
-                current.remove(&note.name);
-                names.push(current);
-            }
+            b'u' => change(&|names| {
+                names.remove(name);
+            }),
             b'r' => {
-                current.remove(&note.name);
-                current.insert(String::from_utf8(note.bytes.clone()).unwrap(), content.unwrap());
-                names.push(current);
+                let to = String::from_utf8(note.bytes.clone()).unwrap();
+                assert_eq!(parent(name), parent(&to), "names move within their directory");
+                change(&|names| {
+                    names.remove(name);
+                    names.insert(to.clone(), content.unwrap());
+                });
             }
             // An answer, or the fault.
             _ => {}
         }
     }
-    // Changes of names are written in their order.
-    let names = match loss {
-        Loss::None => names.pop(),
-        Loss::Some => Some(names.swap_remove(dice.below(names.len()))),
-        Loss::All => Some(names.swap_remove(0)),
-    };
-    let kept = names.unwrap().into_iter().filter(|(name, _)| name != "lock.mdb");
-    kept.map(|(name, content)| (name, contents[content].after(loss, dice))).collect()
+    // Changes of names in one directory are written in their order.
+    let mut states = BTreeMap::new();
+    for (folder, mut kept) in folders {
+        let which = match loss {
+            Loss::None => kept.len() - 1,
+            Loss::Some => dice.below(kept.len()),
+            Loss::All => 0,
+        };
+        states.insert(folder, kept.swap_remove(which));
+    }
+    let mut files = Files::new();
+    let mut reached = vec![String::new()];
+    while let Some(folder) = reached.pop() {
+        for (name, content) in states[&folder].iter().filter(|(name, _)| *name != "lock.mdb") {
+            files.insert(name.clone(), contents[*content].after(loss, dice));
+            reached.extend(name.ends_with('/').then(|| name.clone()));
+        }
+    }
+    files
 }
 
 #[test]
@@ -197,11 +261,14 @@ fn what_was_not_flushed_is_lost_and_what_a_failed_flush_gave_up_is_never_flushed
         note(b'c', "b", 0, b""),
         note(b's', "", 0, b""),
         note(b'r', "b", 0, b"c"),
+        note(b'm', "d", 0, b""),
+        note(b'c', "d/e", 0, b""),
+        note(b's', "d", 0, b""),
     ];
     let left = |loss| {
         let files = after(&before, &notes, loss, &mut Dice::new(1, 1)).into_iter();
         files.map(|(name, bytes)| format!("{name}={}", bytes.escape_ascii())).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(left(Loss::None), "a=newer! c=");
+    assert_eq!(left(Loss::None), "a=newer! c= d/= d/e=");
     assert_eq!(left(Loss::All), "a=new\\x00\\x00! b=");
 }

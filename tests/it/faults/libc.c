@@ -1,5 +1,5 @@
-/* Stands between a process and libc: numbers whatever changes the files of one directory, lets number FAULT_AT
- * go wrong, and notes all that was done, so that what had not been flushed can be lost afterwards.
+/* Stands between a process and libc: numbers whatever changes the files of one directory and those within, lets number
+ * FAULT_AT go wrong, and notes all that was done, so that what had not been flushed can be lost afterwards.
  *
  *   FAULT_DIR   the directory; other files are left alone
  *   FAULT_LOG   the notes: records as `note` writes them
@@ -18,17 +18,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <ucontext.h>
 #include <unistd.h>
 
-enum { FDS = 4096, NAME = 64 };
+#ifndef __x86_64__
+#error "the registers of a system call are those of x86-64"
+#endif
+
+/* A rename of our own carries OUR_OWN where the kernel does not look. */
+enum { FDS = 4096, NAME = 64, OUR_OWN = 0x0f0f };
 
 static struct {
     int ours, at_once; /* at_once: a write returns when it is flushed */
@@ -41,9 +51,12 @@ static const char *how = "";
 static int notes = -1, cut;
 static long at, times, number;
 
+static void catch_renames(void);
+
 __attribute__((constructor)) static void begin(void) {
     const char *dir = getenv("FAULT_DIR"), *log = getenv("FAULT_LOG");
     if (!dir || !log) return;
+    catch_renames();
     strncpy(directory, dir, sizeof directory - 1);
     notes = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     at = atol(getenv("FAULT_AT"));
@@ -168,17 +181,19 @@ int ftruncate(int fd, off_t len) {
 }
 int ftruncate64(int fd, off_t len) { return ftruncate(fd, len); }
 
-/* Renames and removals: `call` does it, `what` notes it. */
-static int change(char what, const char *path, const char *to) {
+/* Renames, removals and new directories, as `what` says. */
+static int change(char what, const char *path, const char *to, mode_t mode) {
     const char *name = within(path), *target = to ? within(to) : "";
-    int ours = name && target, done = -1, fault = 0;
+    int is_new = what != 'm' || syscall(SYS_access, path, F_OK), ours = name && target && is_new, done = -1, fault = 0;
     if (ours) {
         pthread_mutex_lock(&lock);
-        fault = next(name, 0);
+        fault = next(name, what == 'm');
         if (fault && !strcmp(how, "tear")) die();
     }
     if (fault) errno = fault > 0 ? fault : EIO;
-    else done = to ? syscall(SYS_rename, path, to) : syscall(SYS_unlink, path);
+    else if (what == 'r') done = syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, to, 0, OUR_OWN);
+    else if (what == 'u') done = syscall(SYS_unlink, path);
+    else done = syscall(SYS_mkdir, path, mode);
     if (ours) {
         if (!done) note(what, 0, name, 0, target, strlen(target));
         pthread_mutex_unlock(&lock);
@@ -186,12 +201,46 @@ static int change(char what, const char *path, const char *to) {
     return done;
 }
 
-int rename(const char *from, const char *to) { return change('r', from, to); }
-int unlink(const char *path) { return change('u', path, NULL); }
+int rename(const char *from, const char *to) { return change('r', from, to, 0); }
+int unlink(const char *path) { return change('u', path, NULL, 0); }
+int mkdir(const char *path, mode_t mode) { return change('m', path, NULL, mode); }
+
+/* A rename that went past libc: rustix, and so the crate tempfile, asks the kernel itself. */
+static void caught(int signal, siginfo_t *info, void *context) {
+    (void)signal;
+    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    int before = errno, plain = info->si_syscall == SYS_rename;
+    const char *from = (const char *)registers[plain ? REG_RDI : REG_RSI];
+    const char *to = (const char *)registers[plain ? REG_RSI : REG_R10];
+    registers[REG_RAX] = rename(from, to) ? -errno : 0;
+    errno = before;
+}
+
+static void catch_renames(void) {
+    struct sigaction action = { .sa_sigaction = caught, .sa_flags = SA_SIGINFO | SA_NODEFER };
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rename, 4, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[5])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OUR_OWN, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { .len = sizeof filter / sizeof *filter, .filter = filter };
+    sigaction(SIGSYS, &action, NULL);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
 
 static int open_as(int dir, const char *path, int flags, mode_t mode) {
     const char *name = path[0] == '/' ? within(path) : NULL;
-    if (!name) return syscall(SYS_openat, dir, path, flags, mode);
+    if (!name) {
+        int fd = syscall(SYS_openat, dir, path, flags, mode);
+        if (fd >= 0 && fd < FDS) files[fd].ours = 0;
+        return fd;
+    }
     pthread_mutex_lock(&lock);
     int is_new = syscall(SYS_access, path, F_OK) != 0, fault = flags & O_CREAT ? next(name, 1) : 0, fd = -1;
     if (fault && !strcmp(how, "tear")) die();
