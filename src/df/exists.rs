@@ -14,6 +14,8 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, LogicalPlanBuilder, SkipType, col, lit};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
+use super::rewrite::rename_kept;
+
 /// Rewrites the EXISTS of everything that is no filter and no join.
 #[derive(Debug)]
 pub struct CountedExists;
@@ -29,10 +31,7 @@ impl AnalyzerRule for CountedExists {
                 return Ok(Transformed::no(plan));
             }
             let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                Ok(expr.transform_up(counted)?.update_data(|expr| name.restore(expr)))
-            })
+            plan.map_expressions(|expr| rename_kept(expr, &names, &mut |expr| expr.transform_up(counted)))
         })
         .data()
     }

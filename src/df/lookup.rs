@@ -84,18 +84,16 @@ impl LookupJoinExec {
             && join.properties().output_ordering().is_none()
             && rows.output_partitioning().partition_count() == 1;
         let Some(scan) = scan.filter(|_| is_plain) else { return Ok(None) };
-        let expected = StatisticsContext::new().compute(&**rows, &StatisticsArgs::new())?.num_rows;
-        let Some(expected) = expected.get_value().map(|n| *n as f64) else { return Ok(None) };
+        let expected = StatisticsContext::new().compute(&**rows, &StatisticsArgs::new());
+        let expected = expected.ok().and_then(|rows| rows.num_rows.get_value().map(|n| *n as f64));
+        let Some(expected) = expected else { return Ok(None) };
         let Some(on) = whole_key(join.on(), &rows.schema(), scan) else { return Ok(None) };
         let words = on.iter().map(|equal| format!("{}={}", equal.of_table.name(), equal.of_row.name()));
         let saves = |scan: &ScanExec| {
             scan.bound().is_ok_and(|bound| expected * COST.get <= bound.spec.access.entries)
         };
-        let Some(table) =
-            Some(scan).filter(|scan| saves(scan)).and_then(|scan| scan.by_rows(words.collect(), expected))
-        else {
-            return Ok(None);
-        };
+        let table = if saves(scan) { scan.by_rows(words.collect(), expected) } else { None };
+        let Some(table) = table else { return Ok(None) };
         let columns = rows.schema().fields().len() + table.schema().fields().len();
         let output = match &join.projection {
             Some(output) => output.iter().copied().collect(),
@@ -233,7 +231,8 @@ fn whole_key(
         let ty = table.column(key).ty;
         // Zeros and NaNs are equal by other rules than bytes are.
         let is_exact = !matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Json);
-        let is_same = column_type_of(rows.field(of_row.index())) == Some(ty);
+        let (row, found) = (rows.field(of_row.index()), scan.request.schema.field(of_table.index()));
+        let is_same = column_type_of(row) == Some(ty) && row.data_type() == found.data_type();
         (is_exact && is_same).then_some(Equal { of_row, of_table, key, ty })
     };
     let on: Vec<Equal> = on.iter().map(equal).collect::<Option<_>>()?;

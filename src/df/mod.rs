@@ -34,5 +34,6 @@ pub mod table;
 mod template;
 mod text;
 mod three_valued;
+mod time_zone;
 mod totals;
 mod tpch;

@@ -47,6 +47,7 @@ use super::rewrite::{ExpressionRule, below, check_calls, idle_orders, lazy_funct
 use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
+use super::time_zone::at_time_zone;
 use super::{explain, extremes, functions, lookup, order, parallel, tpch};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result, sqlstate};
@@ -157,6 +158,7 @@ impl Default for Planner {
                 Arc::new(SubqueriesInOn),
                 Arc::new(CountedExists),
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
+                Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
                 Arc::new(ExpressionRule("doubles_win", doubles_win)),
                 Arc::new(ExpressionRule("wide_integers", wide_integers)),

@@ -14,6 +14,9 @@ use crate::error::{Error, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::value::{Literal, Value, ValueRef};
 
+/// Values of a list that are shown before the rest is counted.
+const LISTED: usize = 10;
+
 /// What a condition can be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Field {
@@ -364,7 +367,7 @@ impl Predicate {
         }
     }
 
-    /// As SQL, with the names of its fields from `name`.
+    /// As SQL, with the names of its fields from `name`; of long lists the first values and how many follow.
     pub fn show(&self, name: &dyn Fn(Field) -> String) -> String {
         let not = |negated: &bool| if *negated { "NOT " } else { "" };
         match self {
@@ -507,9 +510,16 @@ fn first_or_unknown<R: RowView + ?Sized>(
     Ok(result)
 }
 
+/// The first few, and how many more there are.
 fn show_row<'v>(values: impl IntoIterator<Item = &'v Value>) -> String {
-    let values: Vec<String> = values.into_iter().map(|v| Literal(v.as_ref()).to_string()).collect();
-    format!("({})", values.join(", "))
+    let mut values = values.into_iter();
+    let mut shown: Vec<String> =
+        values.by_ref().take(LISTED).map(|v| Literal(v.as_ref()).to_string()).collect();
+    let more = values.count();
+    if more > 0 {
+        shown.push(format!("... {more} more"));
+    }
+    format!("({})", shown.join(", "))
 }
 
 fn show_terms(terms: &[Predicate], between: &str, name: &dyn Fn(Field) -> String) -> String {
@@ -562,6 +572,8 @@ mod tests {
         ]);
         assert_eq!(show(&p), "a IN (1, 2, 3) OR b > 9");
         assert_eq!(show(&p.not()), "a NOT IN (1, 2, 3) AND b <= 9");
+        let many = Predicate::is_in(A, (0..99).map(Value::Int).collect());
+        assert_eq!(show(&many), "a IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... 89 more)");
     }
 
     #[test]
