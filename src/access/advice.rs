@@ -4,6 +4,7 @@ use super::path::Need;
 use crate::key::ColumnId;
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::schema::TableDef;
+use crate::value::name_sql;
 
 /// Columns of an index that is proposed, at the most.
 const COLUMNS_MAX: usize = 4;
@@ -38,9 +39,16 @@ pub fn index_for(table: &TableDef, need: &Need) -> Option<String> {
     let names: Vec<&str> = parts.iter().map(|(id, _)| table.column_name(*id)).collect();
     let listed: Vec<String> = parts
         .iter()
-        .map(|(id, descending)| table.column_name(*id).to_owned() + if *descending { " DESC" } else { "" })
+        .map(|(id, descending)| key_sql(table, *id) + if *descending { " DESC" } else { "" })
         .collect();
-    Some(format!("CREATE INDEX {0}_by_{1} ON {0} ({2})", table.name, names.join("_"), listed.join(", ")))
+    let index = name_sql(&format!("{}_by_{}", table.name, names.join("_")));
+    Some(format!("CREATE INDEX {index} ON {} ({})", name_sql(&table.name), listed.join(", ")))
+}
+
+/// A column as a key of CREATE INDEX; what computes it, if that is a formula.
+fn key_sql(table: &TableDef, id: ColumnId) -> String {
+    let name = table.column_name(id);
+    if table.column(id).formula.is_some() { name.to_owned() } else { name_sql(name) }
 }
 
 /// An index leads with these columns already: that it was not chosen has other reasons.

@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::design::grouped;
 use crate::engine::{Database, OnProgress, Progress};
 use crate::error::{Error, Result, sqlstate};
 use market::{Market, Sizes, customer_of};
@@ -190,19 +191,6 @@ fn queries(market: &Market, sizes: Sizes) -> Vec<Query> {
     ]
 }
 
-/// `1,234,567`.
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,10 +237,5 @@ mod tests {
         let error = run(&db, 10, quiet()).unwrap_err();
         assert_eq!(error.what(), "the database has a table \"buyers\" already");
         assert_eq!(db.table_names(), ["buyers"]);
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }

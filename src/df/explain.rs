@@ -65,12 +65,13 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
     lines
 }
 
-/// The first line of EXPLAIN, and the first note on what would serve better.
+/// The first line of EXPLAIN that says what is done, and the first note on what would serve better.
 pub fn brief(plan: &Arc<dyn ExecutionPlan>) -> (String, Option<String>) {
     let mut found = Vec::new();
     accesses(plan, &mut found);
     let note = found.iter().find_map(|scan| scan.bound().ok()?.note.clone());
-    (explain(plan, false, false).into_iter().next().unwrap_or_default(), note)
+    let first = explain(plan, false, false).into_iter().find(|line| line != "then:");
+    (first.unwrap_or_default().trim_start().to_owned(), note)
 }
 
 /// EXPLAIN (FORMAT JSON): the accesses with all that their lines say, and the lines of what is done with their

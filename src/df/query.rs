@@ -54,6 +54,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
 use crate::plan::{Formula, Predicate};
 use crate::schema::ViewDef;
+use crate::sql::CATALOG_HINT;
 use crate::store::Snapshot;
 use crate::value::Value;
 
@@ -397,9 +398,13 @@ impl Names<'_> {
     fn as_of(&self, snapshot: &str, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
         let Scope { moments, binding, rowkeys, .. } = self.scope;
         let Some(moment) = moments.get(snapshot) else {
+            let hint = match snapshot {
+                "information_schema" | "pg_catalog" => CATALOG_HINT.to_owned(),
+                _ => format!("write {name}, or SHOW SNAPSHOTS"),
+            };
             let error = Error::invalid(format!("there is no snapshot or schema \"{snapshot}\""))
                 .why("a database has one schema, public; snapshots end with the process that took them")
-                .hint(format!("write {name}, or SHOW SNAPSHOTS"))
+                .hint(hint)
                 .state(sqlstate::UNDEFINED_OBJECT);
             return Err(to_df(error));
         };

@@ -24,7 +24,7 @@ use crate::exec::bulk::{Taken, build_step, fill_step};
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
-use crate::sql::{CreateIndex, name_of, span_of_name, unqualified};
+use crate::sql::{CreateIndex, name_of, name_sql, span_of_name, unqualified};
 
 /// Runs CREATE INDEX; gives its warnings.
 pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Result<Vec<Warning>> {
@@ -239,8 +239,8 @@ fn step(
 /// How to build it anew.
 fn again(table: &TableDef, index: &IndexDef) -> String {
     match table.is_next_key(index) {
-        true => format!("ALTER TABLE {} REKEY CANCEL, then REKEY it again", table.name),
-        false => format!("REPAIR INDEX {} builds it anew", index.name),
+        true => format!("ALTER TABLE {} REKEY CANCEL, then REKEY it again", name_sql(&table.name)),
+        false => format!("REPAIR INDEX {} builds it anew", name_sql(&index.name)),
     }
 }
 
@@ -268,7 +268,7 @@ fn not_unique(table: &TableDef, index: &IndexDef, taken: u64, examples: &[Taken]
             format!("{rows} a key that exists already in unique index \"{}\"", index.name),
             format!(
                 "the table is as it was, the index is Broken: change the rows and REPAIR INDEX {0}, or DROP INDEX {0}",
-                index.name
+                name_sql(&index.name)
             ),
         ),
     };

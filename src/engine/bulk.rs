@@ -69,7 +69,7 @@ impl Source {
         let label = format!("inserting into {}", table.name);
         let runtime = view.db.runtime().clone();
         let mut read = 0;
-        load(view, table, columns, || {
+        load(view, table, columns, None, || {
             let mut rows = std::mem::take(&mut self.rows);
             if rows.is_empty() {
                 match runtime.block_on(self.next_batch())? {

@@ -10,7 +10,7 @@ use super::rows::{Cells, complete};
 use super::session::Session;
 use super::view::View;
 use crate::catalog::Catalog;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::bulk::Loader;
 use crate::exec::transfer::{self, CsvOptions, Format, OnError};
 use crate::key::ColumnId;
@@ -96,36 +96,52 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let mut reader = transfer::open(path, &format(copy)?, &targets, on_error)?;
     let size = std::fs::metadata(path).map(|m| m.len()).ok();
     let label = format!("reading {}", copy.path);
-    let rows = load(&view, &table, &columns, || {
+    let mut taken = Skipped::default();
+    let rows = load(&view, &table, &columns, copy.skip_errors.then_some(&mut taken), || {
         view.watch.step(&label, reader.bytes_read(), size, "bytes")?;
         reader.next_chunk(CHUNK_ROWS)
+    })
+    .map_err(|e| match e.sqlstate() {
+        sqlstate::UNIQUE => e.hint("ON_ERROR skip leaves out such rows, and counts them"),
+        _ => e,
     })?;
     view.watch.finish(&label, reader.bytes_read(), "bytes");
-    let skipped = reader.skipped();
     let mut warnings = Vec::new();
-    if skipped > 0 {
+    for (skipped, first, what) in [
+        (reader.skipped(), reader.first_skipped(), ""),
+        (taken.rows, taken.first.as_ref(), ", as their keys are taken"),
+    ] {
+        let Some(first) = first else { continue };
         warnings.push(Warning {
             code: None,
             what: match skipped {
-                1 => format!("1 row of {} was skipped", copy.path),
-                n => format!("{n} rows of {} were skipped", copy.path),
+                1 => format!("1 row of {} was skipped{what}", copy.path),
+                n => format!("{n} rows of {} were skipped{what}", copy.path),
             },
-            why: reader
-                .first_skipped()
-                .map_or_else(String::new, |e| format!("the first of them: {}", e.what())),
+            why: format!("the first of them: {}", first.what()),
             hint: "without ON ERROR SKIP the copy stops there".into(),
         });
     }
     Ok(Outcome { affected: Some(rows), warnings, ..session.done("COPY") })
 }
 
-/// Writes all rows that `next` gives, cell by cell of `columns`, in one atomic step.
+/// Rows that a load left out because their keys are taken.
+#[derive(Default)]
+pub struct Skipped {
+    rows: u64,
+    /// Why the first of them was.
+    first: Option<Error>,
+}
+
+/// Writes all rows that `next` gives, cell by cell of `columns`, in one atomic step; those whose keys are taken are
+/// an error, or `skipped`.
 ///
 /// Errors: `Conflict` when what the view recorded, or `next` is still reading through it, has changed.
 pub fn load(
     view: &View,
     table: &TableDef,
     columns: &[ColumnId],
+    mut skipped: Option<&mut Skipped>,
     mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
 ) -> Result<u64> {
     let writer = view.db.store().bulk()?;
@@ -166,7 +182,19 @@ pub fn load(
             written: &[],
         };
         let rows = view.db.runtime().block_on(complete(&locked, table, cells, &mut counters))?;
-        rows.iter().try_for_each(|row| loader.add(row))?;
+        for row in &rows {
+            let Some(skipped) = &mut skipped else {
+                loader.add(row)?;
+                continue;
+            };
+            match loader.add_if_free(row) {
+                Err(e) if e.sqlstate() == sqlstate::UNIQUE => {
+                    skipped.rows += 1;
+                    skipped.first.get_or_insert(e);
+                }
+                added => added?,
+            }
+        }
     }
     for mutation in counters.mutations {
         if let Mutation::Put(keyspace, key, value) = mutation {

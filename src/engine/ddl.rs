@@ -42,7 +42,7 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
             .why("a table needs a key layout, and the query does not tell one")
             .hint(format!(
                 "CREATE TABLE {} (..., PRIMARY KEY (...)), then INSERT INTO ... SELECT",
-                name_of(&create.name)
+                create.name
             ))
             .at(span_of_name(&create.name))),
         Statement::DropTable { if_exists, names } => db.change_catalog(|catalog| {

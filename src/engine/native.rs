@@ -130,7 +130,7 @@ impl TableHandle {
                 rows.by_ref().take(CHUNK_ROWS).map(|row| cells(row, columns.len())).collect();
             chunk.map(|chunk| (!chunk.is_empty()).then_some(chunk))
         };
-        copy::load(&view, &table, &columns, &mut next)
+        copy::load(&view, &table, &columns, None, &mut next)
     }
 
     /// The table as it is now: an index may have come or gone since the handle was taken.

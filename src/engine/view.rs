@@ -19,7 +19,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::{TableDef, ViewDef};
-use crate::sql::{self, Lifted, Statement, name_of, span_of_name};
+use crate::sql::{self, Lifted, Statement, name_of, name_sql, span_of_name};
 use crate::store::{Recording, Snapshot};
 use crate::value::Value;
 
@@ -54,7 +54,7 @@ impl View {
                 error,
                 &text,
                 names,
-                &format!("DESCRIBE {} lists its columns", table.name),
+                &format!("DESCRIBE {} lists its columns", name_sql(&table.name)),
             )
         })
     }

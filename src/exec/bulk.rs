@@ -1,7 +1,7 @@
 //! Loads too large for one write batch: entries are gathered, sorted by key, and written in order
 //! through the store's bulk door, as one atomic step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::dml::{duplicate_index_key, duplicate_rowkey, rowkey_of};
 use super::rekey;
@@ -30,12 +30,48 @@ pub struct Loader<'a> {
     rows: u64,
     /// Keyspaces that were empty when the load began: only this load's own entries can collide.
     fresh: bool,
+    /// Keys of the rows gathered that no other row may have, where they are asked for.
+    taken: HashMap<(KeyspaceId, Rowkey), Rowkey>,
 }
 
 impl<'a> Loader<'a> {
     /// A load of new rows into `table`. `fresh`: the table has no rows yet.
     pub fn new(table: &'a TableDef, writer: Box<dyn BulkWriter + 'a>, fresh: bool, watch: &'a Watch) -> Self {
-        Loader { table, writer, watch, gathered: BTreeMap::new(), rows: 0, fresh }
+        let (gathered, taken) = (BTreeMap::new(), HashMap::new());
+        Loader { table, writer, watch, gathered, rows: 0, fresh, taken }
+    }
+
+    /// [`Loader::add`] of a row whose keys are looked up first. Errors: one of them is taken; the load can go on.
+    pub fn add_if_free(&mut self, row: &[Value]) -> Result<()> {
+        let table = self.table;
+        let rowkey = rowkey_of(table, row)?;
+        let mut keys = vec![(None, rowkey.clone())];
+        for index in table.kept().filter(|index| index.unique) {
+            keys.extend(entry_of(table, index, row, &rowkey)?.map(|entry| (Some(index), entry.key)));
+        }
+        for (index, key) in &keys {
+            let keyspace = index.map_or(table.rows(), |index| index.keyspace);
+            let holder = match self.taken.get(&(keyspace, key.clone())) {
+                Some(holder) => Some(holder.clone()),
+                None if self.fresh => None,
+                None => match (self.writer.get(keyspace, key)?, index) {
+                    (Some(entry), Some(index)) => Some(open_entry(index, key, &entry)?.pointer.into()),
+                    (Some(_), None) => Some(key.clone()),
+                    (None, _) => None,
+                },
+            };
+            if let Some(holder) = holder {
+                return Err(match index {
+                    Some(index) => duplicate_index_key(table, index, key, &holder, &rowkey),
+                    None => duplicate_rowkey(table, key),
+                });
+            }
+        }
+        for (index, key) in keys {
+            let keyspace = index.map_or(table.rows(), |index| index.keyspace);
+            self.taken.insert((keyspace, key), rowkey.clone());
+        }
+        self.add(row)
     }
 
     /// Adds a row. Errors: a value its key part cannot hold.
@@ -87,6 +123,7 @@ impl<'a> Loader<'a> {
         }
         // A second run may meet what the first one wrote.
         self.fresh = false;
+        self.taken.clear();
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use crate::key::{KeyRange, hex};
 use crate::row::PackedRow;
 use crate::schema::{IndexDef, IndexState, TableDef};
 use crate::store::{Direction, KeyspaceId, Reader};
-use crate::value::{Literal, Value};
+use crate::value::{Literal, Value, name_sql};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,7 +115,8 @@ impl<'a> Checker<'a> {
     /// Errors: the store cannot be read at all; `Cancelled`.
     pub fn table(&mut self, table: &TableDef, indexes: &[&IndexDef], depth: Depth) -> Result<()> {
         for index in indexes.iter().filter(|index| index.state != IndexState::Ready) {
-            let detail = format!("it is {}; REPAIR INDEX {} builds it", index.state.name(), index.name);
+            let detail =
+                format!("it is {}; REPAIR INDEX {} builds it", index.state.name(), name_sql(&index.name));
             self.found(
                 table,
                 Some(index),

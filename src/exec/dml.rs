@@ -15,7 +15,7 @@ use crate::index::{entry_of, index_changes, open_entry};
 use crate::key::Rowkey;
 use crate::schema::{Access, IndexDef, IndexId, IndexState, TableDef};
 use crate::store::{KeyspaceId, Reader, WriteBatch};
-use crate::value::Value;
+use crate::value::{Value, name_sql};
 
 /// What becomes of one row.
 pub struct Change {
@@ -230,7 +230,7 @@ pub fn duplicate_index_key(table: &TableDef, index: &IndexDef, key: &[u8], a: &[
     let rows = format!("rows {} and {} of \"{name}\" would share it", table.key.show(a), table.key.show(b));
     let error = match table.is_next_key(index) {
         true => Error::invalid(format!("rowkey {key} is taken in the next layout of \"{name}\""))
-            .hint(format!("change one of the rows, or ALTER TABLE {name} REKEY CANCEL")),
+            .hint(format!("change one of the rows, or ALTER TABLE {} REKEY CANCEL", name_sql(name))),
         false => Error::invalid(format!("key {key} exists already in unique index \"{}\"", index.name))
             .hint("change one of the rows, or drop the index"),
     };

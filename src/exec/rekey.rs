@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::key::{KeyRange, Rowkey};
 use crate::schema::TableDef;
 use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
-use crate::value::Value;
+use crate::value::{Value, name_sql};
 
 /// Calls `f` with everything that a row is in `next`; `old` is its rowkey now.
 ///
@@ -101,7 +101,10 @@ pub fn verify(table: &TableDef, next: &TableDef, reader: &dyn Reader, watch: &Wa
                 table.name
             ))
             .why(format!("keyspace {} has {walked} entries that do not agree with its rows", keyspace.0))
-            .hint(format!("the table is as it was: CHECK TABLE {}, then REKEY it again", table.name)));
+            .hint(format!(
+                "the table is as it was: CHECK TABLE {}, then REKEY it again",
+                name_sql(&table.name)
+            )));
         }
     }
     watch.finish(&label, n, "rows");

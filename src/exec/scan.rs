@@ -25,7 +25,7 @@ use crate::plan::{Field, Predicate, RowView};
 use crate::row::{self, ColumnBuilder, PackedRow};
 use crate::schema::{self, FamilyId, IndexDef, IndexId, TableDef};
 use crate::store::{Reader, Snapshot};
-use crate::value::Value;
+use crate::value::{Value, name_sql};
 
 /// Rows in a batch at the most.
 pub const BATCH_ROWS: usize = 8192;
@@ -509,7 +509,10 @@ pub(super) fn dangling(spec: &ScanSpec, index: &IndexDef, pointer: &[u8]) -> Err
     let table = &spec.table;
     Error::corrupt(format!("an entry of index \"{}\" points at a row that is not there", index.name))
         .why(format!("table \"{}\" has no rowkey {} ({})", table.name, table.key.show(pointer), hex(pointer)))
-        .hint(format!("CHECK INDEX {0} lists what is wrong, REPAIR INDEX {0} mends it", index.name))
+        .hint(format!(
+            "CHECK INDEX {0} lists what is wrong, REPAIR INDEX {0} mends it",
+            name_sql(&index.name)
+        ))
 }
 
 /// Rows as values.

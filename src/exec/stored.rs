@@ -6,7 +6,7 @@ use crate::key::{ColumnId, Rowkey};
 use crate::row::{self, PackedRow};
 use crate::schema::{FamilyId, TableDef};
 use crate::store::{KeyspaceId, Reader, WriteBatch};
-use crate::value::Value;
+use crate::value::{Value, name_sql};
 
 /// A row as read, with the bytes it was read from.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub fn decode_key(table: &TableDef, rowkey: &[u8], values: &mut [Value]) -> Resu
 pub fn bad_rowkey(table: &TableDef, rowkey: &[u8], why: &str) -> Error {
     Error::corrupt(format!("a rowkey of table \"{}\" cannot be decoded", table.name))
         .why(format!("{why}; key {}", crate::key::hex(rowkey)))
-        .hint(format!("CHECK TABLE {} lists what is wrong", table.name))
+        .hint(format!("CHECK TABLE {} lists what is wrong", name_sql(&table.name)))
 }
 
 fn unpack_family(table: &TableDef, family: FamilyId, sealed: &[u8], values: &mut [Value]) -> Result<()> {

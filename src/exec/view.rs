@@ -12,7 +12,7 @@ use crate::key::{ColumnId, hex};
 use crate::plan::{Field, RowView};
 use crate::row::{self, PackedRow};
 use crate::schema::{FamilyId, IndexDef, TableDef};
-use crate::value::{ColumnType, Value, ValueRef};
+use crate::value::{ColumnType, Value, ValueRef, name_sql};
 
 /// Where a field of a row comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,7 +260,7 @@ impl Scratch {
             decoded.map_err(|e| {
                 Error::corrupt(format!("a key of index \"{}\" cannot be decoded", index.name))
                     .why(format!("{e}; key {}", hex(parts.layout)))
-                    .hint(format!("CHECK INDEX {} lists what is wrong", index.name))
+                    .hint(format!("CHECK INDEX {} lists what is wrong", name_sql(&index.name)))
             })?;
         }
         Ok(())

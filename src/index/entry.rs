@@ -15,7 +15,7 @@ use crate::key::{ColumnId, KeyError, Rowkey, Rule};
 use crate::plan::{Field, RowView, Values};
 use crate::row::{PackedRow, pack};
 use crate::schema::{IndexDef, TableDef};
-use crate::value::{Value, ValueRef};
+use crate::value::{Value, ValueRef, name_sql};
 
 /// Key and value of one index entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,9 +117,11 @@ fn refused(table: &TableDef, index: &IndexDef, e: KeyError) -> Error {
             format!("the part belongs to index \"{}\": change the value, or drop the index", index.name);
         return Error::from(e).hint(hint);
     }
-    let (null, name) = (e.rule == Rule::Null, &table.name);
+    let null = e.rule == Rule::Null;
     let error = Error::from(e).hint(format!(
-        "the part belongs to the next layout of \"{name}\": change the value, or ALTER TABLE {name} REKEY CANCEL"
+        "the part belongs to the next layout of \"{}\": change the value, or ALTER TABLE {} REKEY CANCEL",
+        table.name,
+        name_sql(&table.name)
     ));
     if null { error.why("a rowkey has no place for NULL") } else { error }
 }
@@ -169,7 +171,7 @@ pub fn open_entry<'a>(index: &IndexDef, key: &'a [u8], value: &'a [u8]) -> Resul
 fn damaged(index: &IndexDef, key: &[u8], what: &str) -> Error {
     Error::corrupt(format!("entry of index \"{}\" is damaged: {what}", index.name))
         .why(format!("key {}", index.layout.show(key)))
-        .hint(format!("CHECK INDEX {} lists what is wrong", index.name))
+        .hint(format!("CHECK INDEX {} lists what is wrong", name_sql(&index.name)))
 }
 
 fn write_leb128(mut n: usize, out: &mut Vec<u8>) {

@@ -28,14 +28,14 @@ pub(super) fn greatest(width: u16, scale: u8) -> i128 {
     scalar::power_of_ten(digits.into()).saturating_sub(1)
 }
 
-/// Appends `n * 10^-scale`, not negative, padded on the left to `width` characters.
-pub(super) fn put_digits(n: i128, scale: u8, width: u16, pad: u8, out: &mut Vec<u8>) -> Result<(), Rule> {
+/// Appends `n * 10^-scale`, not negative, filled up with zeros to `width` characters.
+pub(super) fn put_digits(n: i128, scale: u8, width: u16, out: &mut Vec<u8>) -> Result<(), Rule> {
     let mut buffer = [0u8; 48];
     let digits = digits(u128::try_from(n).map_err(|_| Rule::Negative)?, scale, &mut buffer);
     let Some(fill) = usize::from(width).checked_sub(digits.len()) else {
         return Err(Rule::Wide { width, len: digits.len() });
     };
-    out.resize(out.len() + fill, pad);
+    out.resize(out.len() + fill, b'0');
     out.extend_from_slice(digits);
     Ok(())
 }
@@ -71,10 +71,7 @@ fn digits(mut n: u128, scale: u8, buffer: &mut [u8; 48]) -> &[u8] {
 }
 
 /// Reads what [`put_digits`] wrote.
-pub(super) fn read_digits(text: &[u8], scale: u8, pad: u8) -> Option<i128> {
-    let filled = text.iter().take_while(|&&b| b == pad).count();
-    // A pad of '0' looks like the number's own zeros, which do no harm.
-    let text = if pad == b'0' { text } else { &text[filled..] };
+pub(super) fn read_digits(text: &[u8], scale: u8) -> Option<i128> {
     let (whole, fraction) = match scale {
         0 => (text, &[][..]),
         _ => {
@@ -148,7 +145,7 @@ pub(super) fn read_text<'a>(ty: ColumnType, text: &'a str) -> Option<ValueRef<'a
         ColumnType::Boolean => ValueRef::Boolean(text.parse().ok()?),
         ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt => ValueRef::Int(text.parse().ok()?),
         ColumnType::Decimal { scale, .. } => {
-            let magnitude = read_digits(text.strip_prefix('-').unwrap_or(text).as_bytes(), scale, b'0')?;
+            let magnitude = read_digits(text.strip_prefix('-').unwrap_or(text).as_bytes(), scale)?;
             ValueRef::Decimal(if text.starts_with('-') { -magnitude } else { magnitude }, scale)
         }
         ColumnType::Date => {
@@ -210,21 +207,21 @@ fn read_time(text: &str) -> Option<NaiveDateTime> {
 mod tests {
     use super::*;
 
-    fn padded(n: i128, scale: u8, width: u16, pad: u8) -> Result<String, Rule> {
+    fn padded(n: i128, scale: u8, width: u16) -> Result<String, Rule> {
         let mut out = Vec::new();
-        put_digits(n, scale, width, pad, &mut out)?;
-        assert_eq!(read_digits(&out, scale, pad), Some(n));
+        put_digits(n, scale, width, &mut out)?;
+        assert_eq!(read_digits(&out, scale), Some(n));
         Ok(String::from_utf8(out).unwrap())
     }
 
     #[test]
     fn digits_are_padded_and_read_back() {
-        assert_eq!(padded(123, 0, 6, b'0').unwrap(), "000123");
-        assert_eq!(padded(0, 0, 3, b' ').unwrap(), "  0");
-        assert_eq!(padded(5, 2, 6, b'0').unwrap(), "000.05");
-        assert_eq!(padded(i128::MAX, 0, 39, b'0').unwrap(), i128::MAX.to_string());
-        assert_eq!(padded(1234, 0, 3, b'0'), Err(Rule::Wide { width: 3, len: 4 }));
-        assert_eq!(padded(-1, 0, 3, b'0'), Err(Rule::Negative));
+        assert_eq!(padded(123, 0, 6).unwrap(), "000123");
+        assert_eq!(padded(0, 0, 3).unwrap(), "000");
+        assert_eq!(padded(5, 2, 6).unwrap(), "000.05");
+        assert_eq!(padded(i128::MAX, 0, 39).unwrap(), i128::MAX.to_string());
+        assert_eq!(padded(1234, 0, 3), Err(Rule::Wide { width: 3, len: 4 }));
+        assert_eq!(padded(-1, 0, 3), Err(Rule::Negative));
         assert_eq!((greatest(4, 0), greatest(6, 2)), (9999, 99999));
     }
 

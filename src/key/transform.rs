@@ -28,7 +28,7 @@ pub enum Transform {
     Column(ColumnId),
     /// `cast(col AS VARCHAR)`: the column's text form, unpadded.
     Text(ColumnId),
-    /// `lpad(col, width, pad)`.
+    /// `lpad(col, width, pad)`; numbers are padded with '0'.
     Lpad { column: ColumnId, width: u16, pad: char },
     /// `rpad(col, width, pad)`.
     Rpad { column: ColumnId, width: u16, pad: char },
@@ -209,9 +209,7 @@ impl Form {
             Transform::Literal(_) => Nature { undoable: false, ..Nature::EXACT },
             Transform::Column(_) => Nature::ASCENDING,
             Transform::Text(_) if self.is_plain() => Nature::ASCENDING,
-            // A pad above the digits would sort a short number after a long one.
-            Transform::Lpad { pad, .. } if number && *pad <= '0' => Nature::ASCENDING,
-            Transform::Lpad { .. } if number => Nature::EXACT,
+            Transform::Lpad { .. } if number => Nature::ASCENDING,
             Transform::Reverse { width: Some(_), .. } if !number => Nature::DERIVED,
             Transform::Text(_)
             | Transform::Rpad { .. }
@@ -274,10 +272,10 @@ impl Form {
                 out[start..].reverse();
                 Ok(())
             }
-            Transform::Lpad { width, pad, .. } => text::put_digits(n, scale, *width, *pad as u8, out),
+            Transform::Lpad { width, .. } => text::put_digits(n, scale, *width, out),
             Transform::Reverse { width: Some(width), .. } => {
                 let start = out.len();
-                text::put_digits(n, scale, *width, b'0', out)?;
+                text::put_digits(n, scale, *width, out)?;
                 out[start..].reverse();
                 Ok(())
             }
@@ -285,7 +283,7 @@ impl Form {
                 let left = i128::from(*max) - n;
                 match width {
                     Some(_) if left < 0 => Err(Rule::AboveMax(*max)),
-                    Some(width) => text::put_digits(left, 0, *width, b'0', out),
+                    Some(width) => text::put_digits(left, 0, *width, out),
                     None if i64::try_from(left).is_err() => {
                         Err(Rule::Range("64 bits, once subtracted".into()))
                     }
@@ -404,11 +402,11 @@ impl Form {
         match &self.transform {
             Transform::Column(_) => Some(scalar::take(content)),
             Transform::ReverseBytes(_) => text::turned(content, |bytes| Some(scalar::take(bytes))),
-            Transform::Lpad { pad, .. } => text::read_digits(content, scale, *pad as u8),
-            Transform::Reverse { .. } => text::turned(content, |bytes| text::read_digits(bytes, scale, b'0')),
+            Transform::Lpad { .. } => text::read_digits(content, scale),
+            Transform::Reverse { .. } => text::turned(content, |bytes| text::read_digits(bytes, scale)),
             Transform::MaxMinus { max, width, .. } => {
                 let left = match width {
-                    Some(_) => text::read_digits(content, 0, b'0')?,
+                    Some(_) => text::read_digits(content, 0)?,
                     None => scalar::take(content),
                 };
                 i128::from(*max).checked_sub(left)

@@ -111,6 +111,11 @@ impl Dialect for RowkeyDialect {
         self.postgres.prec_value(prec)
     }
 
+    /// `SELECT 'x' ON CONFLICT ...` of an INSERT does not call its column so.
+    fn is_column_alias(&self, word: &Keyword, parser: &mut Parser) -> bool {
+        *word != Keyword::ON && self.postgres.is_column_alias(word, parser)
+    }
+
     fn supports_unicode_string_literal(&self) -> bool {
         true
     }

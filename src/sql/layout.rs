@@ -139,7 +139,7 @@ impl Binder<'_> {
             ("md5", [column]) => Ok(Transform::Md5(self.text_of(column)?)),
             ("mod", [column, n]) => self.modulo(column, n),
             ("md5_bucket", [columns @ .., n]) if !columns.is_empty() => {
-                let columns = columns.iter().map(|column| Ok(self.text_of(column)?));
+                let columns = columns.iter().map(|column| self.text_of(column));
                 Ok(Transform::Md5Bucket { columns: columns.collect::<Result<_>>()?, buckets: buckets(n)? })
             }
             ("random", [n]) => Ok(Transform::Random { buckets: buckets(n)? }),

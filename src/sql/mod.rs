@@ -47,6 +47,8 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{Ident, ObjectName, Query, Spanned, visit_relations};
 
+pub use crate::value::name_sql;
+
 use crate::error::{Error, Result, Span};
 
 /// The name an identifier stands for: as it is if quoted, otherwise in lower case.
@@ -74,25 +76,22 @@ pub fn relations_of(query: &Query) -> BTreeSet<String> {
     names
 }
 
-/// A name as it can be written: quoted if it must be.
-pub fn name_sql(name: &str) -> String {
-    let mut chars = name.chars();
-    let plain = chars.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
-        && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        && !is_reserved(name);
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
-
 /// `public`, or `main` as SQLite has it.
 pub fn is_our_schema(name: &str) -> bool {
     ["public", "main"].contains(&name)
 }
 
+/// For those who ask the catalog of another database.
+pub const CATALOG_HINT: &str = "SHOW TABLES and SHOW INDEXES list them, DESCRIBE t its columns";
+
 /// The error for a name in a schema that is not ours.
 pub fn no_schema(schema: &str, name: &str) -> Error {
-    Error::invalid(format!("there is no schema \"{schema}\""))
-        .why("a database has one schema, public")
-        .hint(format!("write {name}"))
+    let error =
+        Error::invalid(format!("there is no schema \"{schema}\"")).why("a database has one schema, public");
+    match schema {
+        "information_schema" | "pg_catalog" => error.hint(CATALOG_HINT),
+        _ => error.hint(format!("write {name}")),
+    }
 }
 
 /// The last of the parts of a name between periods, if the schema before it is ours.

@@ -200,9 +200,20 @@ impl VisitorMut for Normaliser {
             }
         };
         ControlFlow::Break(
-            Error::unsupported(format!("{writes} cannot stand inside a query"))
-                .hint("INSERT INTO t WITH ... SELECT ... works; or write two statements in BEGIN ... COMMIT")
-                .at(span_of(query)),
+            match query.with {
+                Some(_) => {
+                    Error::unsupported(format!("{writes} cannot stand behind WITH")).hint(match writes {
+                        "INSERT" => "write INSERT INTO t WITH ... SELECT ...",
+                        "UPDATE" => "write UPDATE t SET ... WHERE id IN (WITH ... SELECT ...)",
+                        "DELETE" => "write DELETE FROM t WHERE id IN (WITH ... SELECT ...)",
+                        _ => "write INSERT ... ON CONFLICT, or UPSERT",
+                    })
+                }
+                None => Error::unsupported(format!("{writes} cannot stand inside a query")).hint(
+                    "INSERT INTO t WITH ... SELECT ... works; or write two statements in BEGIN ... COMMIT",
+                ),
+            }
+            .at(span_of(query)),
         )
     }
 
@@ -219,7 +230,10 @@ impl VisitorMut for Normaliser {
         match &select.into {
             None => ControlFlow::Continue(()),
             Some(into) => {
-                let hint = format!("write CREATE TABLE {} AS SELECT ...", into.name);
+                let hint = format!(
+                    "CREATE TABLE {0} (..., PRIMARY KEY (...)), then INSERT INTO {0} SELECT ...",
+                    into.name
+                );
                 ControlFlow::Break(Error::unsupported("SELECT INTO").hint(hint).at(span_of(&into.name)))
             }
         }

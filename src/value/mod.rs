@@ -10,10 +10,12 @@ use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime};
 use serde::{Deserialize, Serialize};
 
 mod cast;
+mod name;
 mod parse;
 mod time;
 
 pub use cast::{CastError, CastFault, canonical_double, decimal_to_double, rescale};
+pub use name::{is_reserved, name_sql};
 pub use parse::from_hex;
 pub use time::{US_PER_DAY, unit_around};
 

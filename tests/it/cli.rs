@@ -221,6 +221,22 @@ fn a_corrupt_csv_line_is_named_and_nothing_is_loaded() {
 }
 
 #[test]
+fn rows_whose_keys_are_taken_are_skipped_and_counted() {
+    let cli = Cli::new();
+    cli.file("d.csv", "id,name\n1,a\n2,b\n2,c\n3,a\n4,d\n9,x\n");
+    let copy = "CREATE TABLE t (id INT PRIMARY KEY, name TEXT UNIQUE); INSERT INTO t VALUES (9, 'nine'); \
+                COPY t FROM 'd.csv'; SELECT id, name FROM t; CHECK TABLE t FAST";
+    let (status, out, err) = cli.run(&["run", "--format", "csv", "--keep-going", "-c", copy]);
+    assert!(status == 1 && out.starts_with("id,name\n9,nine\n"), "{out}");
+    assert!(err.contains("hint: ON_ERROR skip leaves out such rows"), "{err}");
+    let copy = copy.replace("'d.csv'", "'d.csv' WITH (ON_ERROR 'skip')");
+    let (status, out, err) = cli.run(&["run", "--format", "csv", "-c", &copy]);
+    assert!(status == 0 && out.starts_with("id,name\n1,a\n2,b\n4,d\n9,nine\n"), "{out}{err}");
+    assert!(err.contains("3 rows of d.csv were skipped, as their keys are taken"), "{err}");
+    assert!(err.contains("the first of them: rowkey 2 exists already in table \"t\""), "{err}");
+}
+
+#[test]
 fn one_process_at_a_time() {
     let cli = Cli::new();
     let mut holder = cli.start(&["run", "--db", "shop", "--format", "csv", "-"]);

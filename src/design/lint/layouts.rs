@@ -1,9 +1,11 @@
 //! Rules about one layout: that of a table or of an index.
 
 use super::facts::{DELIMITERS, is_made_by_hand};
+use super::values::SPARE_DIGITS;
 use super::{Finding, Growth, ROWS_ENOUGH, Rule, Severity, Subject, percent};
 use crate::design::grouped;
 use crate::key::Concern;
+use crate::schema::ColumnStatistics;
 use crate::sql::name_sql;
 
 /// Buckets to spread writes with, where there were none.
@@ -12,6 +14,8 @@ const BUCKETS: usize = 16;
 const SKEW: f64 = 1.5;
 /// Keys an index may have for its rows before it is said to have few.
 const FEW_KEYS: u64 = 20;
+/// Share of the rows of a rare key, in even shares.
+const RARE: f64 = 0.1;
 
 pub(super) fn judge(subject: &Subject<'_>) -> Vec<Finding> {
     let rules = [hotspot, known_from_the_layout, bleeding, skewed_salt, fan_out, few_keys, stray_delimiter];
@@ -50,7 +54,7 @@ fn hotspot(s: &Subject<'_>) -> Vec<Finding> {
     let why = "all new rows go to one end of the key space: one region takes every write";
     let sql = name_sql(name);
     let is_number = s.table.column(*column).ty.is_integer();
-    let width = facts.map_or(0, |facts| facts.chars_max) + 2;
+    let width = facts.map_or(0, |facts| facts.chars_max) + SPARE_DIGITS;
     let of = s.table.sources(*column).into_iter().map(|id| name_sql(s.table.column_name(id)));
     let bucket = format!("md5_bucket({}, {BUCKETS})", of.collect::<Vec<_>>().join(", "));
     let same = format!("{}{}", part.sql(), if part.is_descending() { " DESC" } else { "" });
@@ -168,12 +172,23 @@ fn fan_out(s: &Subject<'_>) -> Vec<Finding> {
     found
 }
 
-/// An index by which only a large part of the table can be told from the rest.
+/// An index by which only a large part of the table can be told from the rest, and that answers no query by itself.
 fn few_keys(s: &Subject<'_>) -> Vec<Finding> {
     let (Some(index), Some(counted)) = (s.index, s.counted()) else { return Vec::new() };
     let parts = index.layout.parts().len();
     let Some(keys) = s.facts.statistics.prefixes(index.keyspace, parts) else { return Vec::new() };
     if index.filter.is_some() || keys > FEW_KEYS || counted.entries < 10 * ROWS_ENOUGH {
+        return Vec::new();
+    }
+    let is_read = s.facts.queries.iter().any(|query| query.index == Some(index.id));
+    let rarest = |statistics: &ColumnStatistics| {
+        let others = (statistics.others() > 0.0).then(|| statistics.rare());
+        statistics.common.iter().map(|(_, share)| *share).chain(others).fold(1.0, f64::min)
+    };
+    let columns = index.layout.columns();
+    let mut known = columns.iter().filter_map(|id| s.facts.statistics.column(*id));
+    let has_rare = known.any(|statistics| rarest(statistics) < RARE / statistics.distinct.max(1.0));
+    if is_read || has_rare || !index.include.is_empty() {
         return Vec::new();
     }
     let seen = format!("{} entries have {keys} different keys", grouped(counted.entries));

@@ -7,7 +7,7 @@ use crate::sql::name_sql;
 use crate::value::Value;
 
 /// Digits that a pad may have beyond those needed for ten thousand times the values.
-const SPARE_DIGITS: usize = 4;
+pub(super) const SPARE_DIGITS: usize = 4;
 /// Share of a pad's numbers from which on it is almost full.
 const ALMOST_FULL: f64 = 0.8;
 /// Names that are worth a code each, at the most.

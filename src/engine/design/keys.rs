@@ -87,7 +87,7 @@ impl Parts {
         }
         if let Some(wrong) = wrong {
             let part = &layout.parts()[wrong.part];
-            let form = format!("cannot be read as {}", part.form_in_words());
+            let form = format!("cannot be read: {}", part.form_in_words());
             self.push([of.to_owned(), wrong.sql, form], &key[end..], None);
             self.broken = true;
             return key.len();

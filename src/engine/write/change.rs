@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::exec::dml::RowWriter;
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::TableDef;
-use crate::sql::{Assignment, Delete, Update, name_of, parse_query};
+use crate::sql::{Assignment, Delete, Update, name_of, name_sql, parse_query};
 use crate::store::WriteBatch;
 use crate::value::Value;
 
@@ -143,20 +143,22 @@ fn stage_deletes(view: &View, table: &TableDef, rowkeys: Vec<Rowkey>) -> Result<
 
 /// Statements that do what an UPDATE of key columns means.
 fn move_rows(table: &TableDef, stmt: &Update) -> String {
-    let names: Vec<&str> = table.live_columns().map(|(_, c)| c.name.as_str()).collect();
-    let values: Vec<String> = names
-        .iter()
-        .map(|name| match stmt.assignments.iter().find(|a| name_of(&a.column) == **name) {
-            Some(assignment) => assignment.value.to_string(),
-            None => (*name).to_owned(),
+    let (names, values): (Vec<String>, Vec<String>) = table
+        .live_columns()
+        .map(|(_, column)| {
+            let name = name_sql(&column.name);
+            let assigned = stmt.assignments.iter().find(|a| name_of(&a.column) == column.name);
+            let value = assigned.map_or_else(|| name.clone(), |assignment| assignment.value.to_string());
+            (name, value)
         })
-        .collect();
+        .unzip();
     let keys = stmt
         .assignments
         .iter()
         .filter(|a| table.column_id(&name_of(&a.column)).is_some_and(|id| table.is_key_column(id)));
     let keys: Vec<&Assignment> = keys.collect();
-    if !keys.iter().all(|a| matches!(literal(&a.value, &[]), Ok(Some(_)))) {
+    let is_literal = |a: &&Assignment| matches!(literal(&a.value, &[]), Ok(Some(_)));
+    if !stmt.from.is_empty() || !keys.iter().all(is_literal) {
         return "in one transaction, INSERT the rows under their new keys and DELETE the old ones by theirs"
             .into();
     }
@@ -167,11 +169,12 @@ fn move_rows(table: &TableDef, stmt: &Update) -> String {
         Some(filter) => (format!(" WHERE {filter}"), format!("({filter}) AND NOT ({new})")),
         None => (String::new(), format!("NOT ({new})")),
     };
+    let alias = stmt.alias.as_ref().map(|alias| format!(" AS {alias}")).unwrap_or_default();
     format!(
-        "BEGIN; INSERT INTO {t} ({}) SELECT {} FROM {t}{find}; DELETE FROM {t} WHERE {remove}; COMMIT",
+        "BEGIN; INSERT INTO {t} ({}) SELECT {} FROM {t}{alias}{find}; DELETE FROM {t}{alias} WHERE {remove}; COMMIT",
         names.join(", "),
         values.join(", "),
-        t = table.name,
+        t = name_sql(&table.name),
     )
 }
 

@@ -14,6 +14,9 @@ impl Parser<'_> {
         if self.word("WHATIF") {
             return self.whatif();
         }
+        if self.peek_words(&["QUERY", "PLAN"]) {
+            return Err(self.expected("a statement").hint("EXPLAIN SELECT ... shows its plan"));
+        }
         let (mut verbose, mut analyze, mut json) = (false, false, false);
         if self.starts_explain_options() {
             self.token(&Token::LParen);

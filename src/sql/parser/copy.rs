@@ -167,12 +167,11 @@ impl Parser<'_> {
     }
 
     fn on_error(&mut self) -> Result<bool> {
-        if self.word("SKIP") || self.word("IGNORE") {
-            Ok(true)
-        } else if self.word("STOP") {
-            Ok(false)
-        } else {
-            Err(self.expected("SKIP or STOP"))
+        let unknown = self.expected("SKIP or STOP");
+        match self.option_value()? {
+            Value::Text(what) if ["skip", "ignore"].contains(&&*what.to_lowercase()) => Ok(true),
+            Value::Text(what) if what.eq_ignore_ascii_case("stop") => Ok(false),
+            _ => Err(unknown),
         }
     }
 }

@@ -154,6 +154,14 @@ impl Parser<'_> {
         let assignments = self.assignments()?;
         let from = if self.word("FROM") { self.tables()? } else { Vec::new() };
         let filter = self.filter()?;
+        for clause in ["ORDER", "LIMIT"] {
+            if self.peek_words(&[clause]) {
+                let by = if clause == "ORDER" { " BY" } else { "" };
+                return Err(self
+                    .error(format!("UPDATE takes no {clause}{by}"))
+                    .hint("UPDATE t SET ... WHERE rowkey IN (SELECT rowkey FROM t ORDER BY ... LIMIT n)"));
+            }
+        }
         let returning = self.returning()?;
         Ok(Statement::Update(Box::new(Update { hints, table, alias, assignments, from, filter, returning })))
     }

@@ -82,7 +82,10 @@ impl Parser<'_> {
             "TABLE" => error.hint("write SELECT * FROM t"),
             "MERGE" => error.hint("write INSERT ... ON CONFLICT, or UPSERT"),
             "VACUUM" => error.hint("nothing is needed: space is reused as rows are deleted"),
-            "PRAGMA" => error.hint("write SET name = value, or SHOW SETTINGS"),
+            "PRAGMA" => {
+                error.hint("DESCRIBE t lists columns, SHOW SETTINGS settings; SET name = value changes one")
+            }
+            "REINDEX" => error.hint("REPAIR INDEX i builds an index anew"),
             "USE" | "ATTACH" => {
                 error.hint("one database is open at a time: start again with the other's path")
             }

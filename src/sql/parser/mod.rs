@@ -24,6 +24,8 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 pub(super) use pieces::text_limit;
 pub use pieces::{column_type, parse_expr, parse_query, rename_column, unqualified};
 
+pub use crate::value::is_reserved;
+
 use super::ast::Statement;
 use super::dialect::RowkeyDialect;
 use super::lex::Source;
@@ -55,51 +57,6 @@ pub fn parse(sql: &str) -> Result<Statement> {
 /// less than what parsing `((t JOIN u ...` needs between two looks, in a debug build. The setting is the process's:
 /// DataFusion's planner keeps as much.
 const STACK_KEPT: usize = 512 << 10;
-
-/// Words that name nothing unless quoted: they would start a clause where a name stands.
-const RESERVED: &[&str] = &[
-    "ALL",
-    "AND",
-    "AS",
-    "CASE",
-    "CAST",
-    "CHECK",
-    "CONSTRAINT",
-    "CREATE",
-    "DEFAULT",
-    "DISTINCT",
-    "ELSE",
-    "EXCEPT",
-    "FOREIGN",
-    "FROM",
-    "GROUP",
-    "HAVING",
-    "IN",
-    "INTERSECT",
-    "INTO",
-    "IS",
-    "JOIN",
-    "LIMIT",
-    "NOT",
-    "NULL",
-    "ON",
-    "OR",
-    "ORDER",
-    "PRIMARY",
-    "REFERENCES",
-    "RETURNING",
-    "SELECT",
-    "SET",
-    "TABLE",
-    "THEN",
-    "UNION",
-    "UNIQUE",
-    "USING",
-    "VALUES",
-    "WHEN",
-    "WHERE",
-    "WITH",
-];
 
 /// A place among the tokens of one statement.
 struct Parser<'a> {
@@ -159,7 +116,7 @@ impl Parser<'_> {
             return Ok(());
         }
         for clause in ["GROUP", "ORDER"] {
-            if self.word(clause) {
+            if !self.peek_words(&[clause, "BY"]) && self.word(clause) {
                 return Err(self.expected("BY"));
             }
         }
@@ -400,9 +357,4 @@ impl Parser<'_> {
     fn span_since(&self, from: Location) -> Span {
         self.source.span(from, self.end_of_last())
     }
-}
-
-/// The word cannot be a name unless it is quoted.
-pub fn is_reserved(word: &str) -> bool {
-    RESERVED.iter().any(|reserved| word.eq_ignore_ascii_case(reserved))
 }

@@ -149,7 +149,7 @@ const STATEMENTS: &[(&str, &str)] = &[
         "COPY t (a, b) FROM 'f.txt' WITH (FORMAT csv, HEADER false, DELIMITER ';', NULL 'NULL', ON_ERROR skip)",
     ),
     (
-        "COPY t FROM 'f.tsv' CSV HEADER ON ERROR SKIP",
+        "COPY t FROM 'f.tsv' CSV HEADER ON_ERROR 'skip'",
         "COPY t FROM 'f.tsv' WITH (FORMAT csv, HEADER true, DELIMITER '\t', NULL '', ON_ERROR skip)",
     ),
     ("COPY (SELECT 1) TO 'f.jsonl'", "COPY (SELECT 1) TO 'f.jsonl' WITH (FORMAT jsonl)"),
@@ -329,12 +329,42 @@ const ERRORS: &[(&str, &str)] = &[
     ),
     (
         "SELECT a INTO b FROM t",
-        "error: SELECT INTO\n hint: write CREATE TABLE b AS SELECT ...\nLINE 1: SELECT a INTO b FROM t\n                      ^",
+        "error: SELECT INTO\n hint: CREATE TABLE b (..., PRIMARY KEY (...)), then INSERT INTO b SELECT ...\nLINE 1: SELECT a INTO b FROM t\n                      ^",
     ),
     (
         "WITH x AS (DELETE FROM t RETURNING a) SELECT * FROM x",
         "error: DELETE cannot stand inside a query\n hint: INSERT INTO t WITH ... SELECT ... works; or write two \
          statements in BEGIN ... COMMIT\nLINE 1: WITH x AS (DELETE FROM t RETURNING a) SELECT * FROM x\n                   ^^^^^^^^^^^^^^^^^^^^^^^^^",
+    ),
+    (
+        "WITH x AS (SELECT 1) DELETE FROM t",
+        "error: DELETE cannot stand behind WITH\n hint: write DELETE FROM t WHERE id IN (WITH ... SELECT ...)\n\
+         LINE 1: WITH x AS (SELECT 1) DELETE FROM t\n        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+    ),
+    (
+        "UPDATE a SET v = 'y' ORDER BY id",
+        "error: UPDATE takes no ORDER BY\n hint: UPDATE t SET ... WHERE rowkey IN (SELECT rowkey FROM t ORDER BY ... \
+         LIMIT n)\nLINE 1: UPDATE a SET v = 'y' ORDER BY id\n                             ^^^^^",
+    ),
+    (
+        "TRUNCATE t ORDER BY a",
+        "error: expected the end of the statement, found \"ORDER\"\n\
+         LINE 1: TRUNCATE t ORDER BY a\n                   ^^^^^",
+    ),
+    (
+        "REINDEX i",
+        "error: expected a statement, found \"REINDEX\"\n hint: REPAIR INDEX i builds an index anew\n\
+         LINE 1: REINDEX i\n        ^^^^^^^",
+    ),
+    (
+        "PRAGMA table_info(t)",
+        "error: expected a statement, found \"PRAGMA\"\n hint: DESCRIBE t lists columns, SHOW SETTINGS settings; \
+         SET name = value changes one\nLINE 1: PRAGMA table_info(t)\n        ^^^^^^",
+    ),
+    (
+        "EXPLAIN QUERY PLAN SELECT 1",
+        "error: expected a statement, found \"QUERY\"\n hint: EXPLAIN SELECT ... shows its plan\n\
+         LINE 1: EXPLAIN QUERY PLAN SELECT 1\n                ^^^^^",
     ),
     (
         "EXPLAIN DROP TABLE t",

@@ -1,0 +1,60 @@
+//! Names as SQL writes them.
+
+/// Words that name nothing unless quoted: they would start a clause where a name stands.
+const RESERVED: &[&str] = &[
+    "ALL",
+    "AND",
+    "AS",
+    "CASE",
+    "CAST",
+    "CHECK",
+    "CONSTRAINT",
+    "CREATE",
+    "DEFAULT",
+    "DISTINCT",
+    "ELSE",
+    "EXCEPT",
+    "FOREIGN",
+    "FROM",
+    "GROUP",
+    "HAVING",
+    "IN",
+    "INTERSECT",
+    "INTO",
+    "IS",
+    "JOIN",
+    "LIMIT",
+    "NOT",
+    "NULL",
+    "ON",
+    "OR",
+    "ORDER",
+    "PRIMARY",
+    "REFERENCES",
+    "RETURNING",
+    "SELECT",
+    "SET",
+    "TABLE",
+    "THEN",
+    "UNION",
+    "UNIQUE",
+    "USING",
+    "VALUES",
+    "WHEN",
+    "WHERE",
+    "WITH",
+];
+
+/// A name as it can be written: quoted if it must be.
+pub fn name_sql(name: &str) -> String {
+    let mut chars = name.chars();
+    let plain = chars.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
+        && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !is_reserved(name);
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// The word cannot be a name unless it is quoted.
+pub fn is_reserved(word: &str) -> bool {
+    RESERVED.iter().any(|reserved| word.eq_ignore_ascii_case(reserved))
+}
