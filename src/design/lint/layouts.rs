@@ -1,10 +1,12 @@
 //! Rules about one layout: that of a table or of an index.
 
 use super::facts::{DELIMITERS, is_made_by_hand};
+use super::fixes::parts_of;
 use super::{Finding, Growth, ROWS_ENOUGH, Rule, Severity, Subject, percent};
 use crate::design::grouped;
-use crate::key::Concern;
+use crate::key::{ColumnId, Concern};
 use crate::sql::name_sql;
+use crate::value::ColumnType;
 
 /// Buckets to spread writes with, where there were none.
 const BUCKETS: usize = 16;
@@ -12,6 +14,8 @@ const BUCKETS: usize = 16;
 const SKEW: f64 = 1.5;
 /// Keys an index may have for its rows before it is said to have few.
 const FEW_KEYS: u64 = 20;
+/// The same of the first part of several.
+const FEW_STARTS: u64 = 8;
 
 pub(super) fn judge(subject: &Subject<'_>) -> Vec<Finding> {
     let rules = [hotspot, known_from_the_layout, bleeding, skewed_salt, fan_out, few_keys, stray_delimiter];
@@ -47,7 +51,12 @@ fn hotspot(s: &Subject<'_>) -> Vec<Finding> {
         },
         (None, None) => return Vec::new(),
     };
-    let why = "all new rows go to one end of the key space: one region takes every write";
+    let why = match s.index {
+        None => "all new rows go to one end of the key space: one region takes every write",
+        Some(_) => {
+            "all new entries go to one end of the index: one region takes every write, however the table spreads"
+        }
+    };
     let sql = name_sql(name);
     let is_number = s.table.column(*column).ty.is_integer();
     let width = facts.map_or(0, |facts| facts.chars_max) + 2;
@@ -69,8 +78,35 @@ fn known_from_the_layout(s: &Subject<'_>) -> Vec<Finding> {
         // These say more, or nothing, with data at hand.
         matches!(concern, Concern::Hotspot | Concern::FanOut | Concern::LongKey | Concern::Unpadded)
     };
-    let finding = |w: crate::key::Warning| s.finding(w.concern.into(), w.what, &w.why, w.hint);
+    let finding = |w: crate::key::Warning| {
+        let fix = better(s, &w).map(|sql| s.with_layout(&layout.sql_with(w.part, &sql)));
+        s.finding(w.concern.into(), w.what, &w.why, fix.unwrap_or(w.hint))
+    };
     warnings.filter(|w| !settled(w.concern)).map(finding).collect()
+}
+
+/// The part, or parts, that do better than the one that CREATE warns of.
+fn better(s: &Subject<'_>, warning: &crate::key::Warning) -> Option<String> {
+    let layout = s.layout();
+    let part = layout.parts().get(warning.part)?;
+    let [column] = part.columns() else { return None };
+    let name = name_sql(s.table.column_name(*column));
+    match warning.concern {
+        Concern::UnsortedTime => {
+            let fine = ["HH", "MI", "SS"].iter().any(|unit| part.sql().to_ascii_uppercase().contains(unit));
+            Some(format!("to_char({name}, 'YYYY-MM-DD{}')", if fine { " HH24:MI:SS" } else { "" }))
+        }
+        Concern::ReversedTime => Some(format!("reverse_bytes({name})")),
+        Concern::PaddedText => Some(format!("rpad({name}, {}, ' ')", part.pad()?.width)),
+        Concern::WholeScan if warning.part == 0 => {
+            let alone = layout.parts()[1..].iter().all(|other| !other.columns().contains(column));
+            Some(format!(
+                "md5_bucket({name}, {BUCKETS}){}",
+                if alone { format!(", {name}") } else { String::new() }
+            ))
+        }
+        _ => None,
+    }
 }
 
 /// `host1` and `host12` in keys that are one text.
@@ -168,18 +204,49 @@ fn fan_out(s: &Subject<'_>) -> Vec<Finding> {
     found
 }
 
-/// An index by which only a large part of the table can be told from the rest.
+/// An index by which only a large part of the table can be told from the rest, by all of its key or by the part
+/// it begins with.
 fn few_keys(s: &Subject<'_>) -> Vec<Finding> {
     let (Some(index), Some(counted)) = (s.index, s.counted()) else { return Vec::new() };
-    let parts = index.layout.parts().len();
-    let Some(keys) = s.facts.statistics.prefixes(index.keyspace, parts) else { return Vec::new() };
-    if index.filter.is_some() || keys > FEW_KEYS || counted.entries < 10 * ROWS_ENOUGH {
+    let layout = &index.layout;
+    let keys = |parts: usize| s.facts.statistics.prefixes(index.keyspace, parts);
+    let (Some(all), Some(leading)) = (keys(layout.parts().len()), keys(1)) else { return Vec::new() };
+    if index.filter.is_some() || counted.entries < 10 * ROWS_ENOUGH {
         return Vec::new();
     }
-    let seen = format!("{} entries have {keys} different keys", grouped(counted.entries));
-    let why = "one value stands for so many rows that reading the whole table is as cheap as fetching them one by one";
-    let fix = format!("DROP INDEX {}", name_sql(&index.name));
-    vec![s.finding(Rule::FewKeys, seen, why, fix)]
+    if all <= FEW_KEYS {
+        let seen = format!("{} entries have {all} different keys", grouped(counted.entries));
+        let why = "one value stands for so many rows that reading the whole table is as cheap as fetching them one by one";
+        let fix = format!("DROP INDEX {}", name_sql(&index.name));
+        return vec![s.finding(Rule::FewKeys, seen, why, fix)];
+    }
+    let is_used = s.facts.queries.iter().any(|query| query.index == Some(index.id));
+    // Buckets are few on purpose, and an index that begins with a time is worse.
+    let is_better = layout.parts().get(1).is_some_and(|next| match next.columns() {
+        [column] => !grows(s, *column),
+        _ => false,
+    });
+    if leading > FEW_STARTS || is_used || layout.parts()[0].has_buckets() || index.unique || !is_better {
+        return Vec::new();
+    }
+    let mut parts = parts_of(layout);
+    parts.rotate_left(1);
+    let seen = format!(
+        "{} is the first part of the key and has {leading} different values in {} entries",
+        parts[parts.len() - 1],
+        grouped(counted.entries)
+    );
+    let why = "a query that gives nothing but this part reads a large share of the index, and one that does not give it \
+               has to look under each value";
+    let fix = s.with_layout(&parts.join(", "));
+    vec![Finding { severity: Severity::Note, ..s.finding(Rule::FewKeys, seen, why, fix) }]
+}
+
+/// New values of it are greater than old ones.
+fn grows(s: &Subject<'_>, column: ColumnId) -> bool {
+    let info = s.table.column(column);
+    let is_time = matches!(info.ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
+    is_time || info.identity.is_some() || s.facts.column(column).is_some_and(|facts| facts.growth.is_some())
 }
 
 /// Keys made by hand that do not all hold their delimiter equally often.
