@@ -12,10 +12,11 @@ use super::view::View;
 use crate::catalog::Catalog;
 use crate::error::{Error, Kind, Result};
 use crate::exec::bulk::Loader;
-use crate::exec::transfer::{self, CsvOptions, Format, OnError};
+use crate::exec::transfer::{self, CsvOptions, Format, OnError, RowReader};
+use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::TableDef;
-use crate::sql::{Copy, CopyFormat, CopySource};
+use crate::sql::{Copy, CopyFile, CopyFormat, CopySource};
 use crate::store::{BulkWriter, Mutation, WriteBatch};
 use crate::value::Value;
 
@@ -27,23 +28,72 @@ pub async fn run(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
     if copy.to { copy_to(session, copy, params).await } else { copy_from(session, copy).await }
 }
 
-fn format(copy: &Copy) -> Result<Format> {
-    Ok(match copy.format {
+fn format(file: &CopyFile) -> Result<Format> {
+    Ok(match file.format {
         CopyFormat::Csv => {
-            let delimiter = u8::try_from(copy.delimiter).map_err(|_| {
-                Error::invalid(format!("{:?} cannot be a delimiter", copy.delimiter))
+            let delimiter = u8::try_from(file.delimiter).map_err(|_| {
+                Error::invalid(format!("{:?} cannot be a delimiter", file.delimiter))
                     .hint("one ASCII character, such as ',' or '|'")
             })?;
             Format::Csv(CsvOptions {
-                header: copy.header,
+                header: file.header,
                 delimiter,
-                null: copy.null.clone(),
+                null: file.null.clone(),
                 ..CsvOptions::default()
             })
         }
         CopyFormat::Jsonl => Format::Jsonl,
         CopyFormat::Parquet => Format::Parquet,
     })
+}
+
+/// The rows of a file, chunk by chunk.
+pub struct FileRows<'a> {
+    file: &'a CopyFile,
+    reader: Box<dyn RowReader>,
+    size: Option<u64>,
+    label: String,
+}
+
+impl FileRows<'_> {
+    /// Opens it; a row's cells are of these columns of `table`, in this order.
+    ///
+    /// Errors: no such file; columns of it that are none of these.
+    pub fn open<'a>(file: &'a CopyFile, table: &TableDef, columns: &[ColumnId]) -> Result<FileRows<'a>> {
+        let targets: Vec<_> =
+            columns.iter().map(|id| (table.column_name(*id).to_owned(), table.column(*id).ty)).collect();
+        let on_error = if file.skip_errors { OnError::Skip } else { OnError::Stop };
+        let path = Path::new(&file.path);
+        let reader = transfer::open(path, &format(file)?, &targets, on_error)?;
+        let size = std::fs::metadata(path).map(|m| m.len()).ok();
+        Ok(FileRows { file, reader, size, label: format!("reading {}", file.path) })
+    }
+
+    /// The next rows; `None` at the end.
+    pub fn next(&mut self, watch: &Watch) -> Result<Option<Vec<transfer::Cells>>> {
+        watch.step(&self.label, self.reader.bytes_read(), self.size, "bytes")?;
+        let rows = self.reader.next_chunk(CHUNK_ROWS)?;
+        if rows.is_none() {
+            watch.finish(&self.label, self.reader.bytes_read(), "bytes");
+        }
+        Ok(rows)
+    }
+
+    /// What to know of rows that were left out.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let what = match self.reader.skipped() {
+            0 => return Vec::new(),
+            1 => format!("1 row of {} was skipped", self.file.path),
+            n => format!("{n} rows of {} were skipped", self.file.path),
+        };
+        let first = self.reader.first_skipped();
+        vec![Warning {
+            code: None,
+            what,
+            why: first.map_or_else(String::new, |e| format!("the first of them: {}", e.what())),
+            hint: "without ON_ERROR SKIP it stops there".into(),
+        }]
+    }
 }
 
 async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result<Outcome> {
@@ -59,9 +109,9 @@ async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
         }
     };
     let (mut stream, schema) = view.stream(query, params).await?;
-    let mut writer = transfer::create(Path::new(&copy.path), &format(copy)?, schema)?;
+    let mut writer = transfer::create(Path::new(&copy.file.path), &format(&copy.file)?, schema)?;
     let mut rows = 0;
-    let label = format!("writing {}", copy.path);
+    let label = format!("writing {}", copy.file.path);
     while let Some(batch) = stream.try_next().await? {
         rows += batch.num_rows() as u64;
         writer.write(&batch)?;
@@ -89,34 +139,9 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     } else {
         columns.iter().map(|c| view.column(&table, c)).collect::<Result<_>>()?
     };
-    let targets: Vec<_> =
-        columns.iter().map(|id| (table.column_name(*id).to_owned(), table.column(*id).ty)).collect();
-    let on_error = if copy.skip_errors { OnError::Skip } else { OnError::Stop };
-    let path = Path::new(&copy.path);
-    let mut reader = transfer::open(path, &format(copy)?, &targets, on_error)?;
-    let size = std::fs::metadata(path).map(|m| m.len()).ok();
-    let label = format!("reading {}", copy.path);
-    let rows = load(&view, &table, &columns, || {
-        view.watch.step(&label, reader.bytes_read(), size, "bytes")?;
-        reader.next_chunk(CHUNK_ROWS)
-    })?;
-    view.watch.finish(&label, reader.bytes_read(), "bytes");
-    let skipped = reader.skipped();
-    let mut warnings = Vec::new();
-    if skipped > 0 {
-        warnings.push(Warning {
-            code: None,
-            what: match skipped {
-                1 => format!("1 row of {} was skipped", copy.path),
-                n => format!("{n} rows of {} were skipped", copy.path),
-            },
-            why: reader
-                .first_skipped()
-                .map_or_else(String::new, |e| format!("the first of them: {}", e.what())),
-            hint: "without ON ERROR SKIP the copy stops there".into(),
-        });
-    }
-    Ok(Outcome { affected: Some(rows), warnings, ..session.done("COPY") })
+    let mut file = FileRows::open(&copy.file, &table, &columns)?;
+    let rows = load(&view, &table, &columns, || file.next(&view.watch))?;
+    Ok(Outcome { affected: Some(rows), warnings: file.warnings(), ..session.done("COPY") })
 }
 
 /// Writes all rows that `next` gives, cell by cell of `columns`, in one atomic step.

@@ -1,11 +1,12 @@
 //! Statements about the design of keys: what `design` knows, asked about the data.
 
 mod advise;
+mod heatmap;
 mod keys;
 mod measure;
 pub mod regions;
 mod scratch;
-pub mod simulate;
+mod simulate;
 pub mod traffic;
 mod whatif;
 
