@@ -8,9 +8,23 @@ use crate::schema::TableDef;
 /// Columns of an index that is proposed, at the most.
 const COLUMNS_MAX: usize = 4;
 
-/// The CREATE INDEX of an index that would serve: columns that have one value or few first, then one with
-/// a range; or the order, if that is all there is. `None` if no index would help.
+/// A part of a proposed key: a column, perhaps descending.
+pub type IndexPart = (ColumnId, bool);
+
+/// The CREATE INDEX of an index with [such a key](key_for).
 pub fn index_for(table: &TableDef, need: &Need) -> Option<String> {
+    let parts = key_for(table, need)?;
+    let names: Vec<&str> = parts.iter().map(|(id, _)| table.column_name(*id)).collect();
+    let listed: Vec<String> = parts
+        .iter()
+        .map(|(id, descending)| table.column_name(*id).to_owned() + if *descending { " DESC" } else { "" })
+        .collect();
+    Some(format!("CREATE INDEX {0}_by_{1} ON {0} ({2})", table.name, names.join("_"), listed.join(", ")))
+}
+
+/// The key of an index that would serve: columns that have one value or few first, then one with a range; or the
+/// order, if that is all there is. `None` if no index would help.
+pub fn key_for(table: &TableDef, need: &Need) -> Option<Vec<IndexPart>> {
     let conjuncts = need.predicate.clone().conjuncts();
     let about =
         |what: fn(&Predicate) -> bool| conjuncts.iter().filter(move |c| what(c)).filter_map(column_of);
@@ -26,7 +40,7 @@ pub fn index_for(table: &TableDef, need: &Need) -> Option<String> {
         Field::Column(id) => Some((id, by.descending)),
         Field::Rowkey | Field::PrimaryRowkey => None,
     });
-    let parts: Vec<(ColumnId, bool)> = match columns.is_empty() {
+    let mut parts: Vec<IndexPart> = match columns.is_empty() {
         false => columns.into_iter().map(|id| (id, false)).collect(),
         true if need.limit.is_some() => ordered.collect::<Option<_>>()?,
         true => return None,
@@ -34,17 +48,12 @@ pub fn index_for(table: &TableDef, need: &Need) -> Option<String> {
     if parts.is_empty() || is_there(table, &parts) {
         return None;
     }
-    let parts = &parts[..parts.len().min(COLUMNS_MAX)];
-    let names: Vec<&str> = parts.iter().map(|(id, _)| table.column_name(*id)).collect();
-    let listed: Vec<String> = parts
-        .iter()
-        .map(|(id, descending)| table.column_name(*id).to_owned() + if *descending { " DESC" } else { "" })
-        .collect();
-    Some(format!("CREATE INDEX {0}_by_{1} ON {0} ({2})", table.name, names.join("_"), listed.join(", ")))
+    parts.truncate(COLUMNS_MAX);
+    Some(parts)
 }
 
 /// An index leads with these columns already: that it was not chosen has other reasons.
-fn is_there(table: &TableDef, parts: &[(ColumnId, bool)]) -> bool {
+fn is_there(table: &TableDef, parts: &[IndexPart]) -> bool {
     table.indexes.iter().any(|index| {
         let leading = index.layout.parts().iter().take(parts.len());
         leading.map(|part| part.columns()).eq(parts.iter().map(|(id, _)| std::slice::from_ref(id)))
