@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use rowkeydb::demo;
-use rowkeydb::design;
 use rowkeydb::engine::{self, Database, Engine};
 use rowkeydb::error::{Error, Result};
 use rowkeydb::shell::script::{self, Input, Source};
@@ -108,13 +107,13 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1000)]
         limit: u64,
     },
-    /// Draw where writes go: a page of HTML, and blocks in the terminal
+    /// Draw where writes would go: a page of HTML, and blocks in the terminal
     #[command(after_help = HEATMAP)]
     Heatmap {
         /// Folder of the database; without it: in memory, for what --setup makes
         #[arg(long, value_name = "DB")]
         db: Option<PathBuf>,
-        /// A SIMULATE statement
+        /// A SIMULATE statement, or SHOW TRAFFIC FROM a table that --setup reads and writes
         statement: String,
         /// Statements to run before, such as a CREATE TABLE that is being thought about
         #[arg(long, value_name = "SQL")]
@@ -261,16 +260,15 @@ fn heatmap(db: Option<PathBuf>, setup: &[String], statement: &str, out: &Path) -
     let database = db.as_deref().map_or_else(Database::in_memory, open_existing)?;
     let mut session = database.session();
     for sql in setup {
-        for warning in session.execute(sql, &[])?.warnings {
-            eprintln!("{warning}");
-        }
+        let outcome = session.execute(sql, &[])?;
+        outcome.warnings.iter().for_each(|warning| eprintln!("{warning}"));
+        // What is read is counted.
+        outcome.rows.into_iter().try_for_each(|batch| batch.map(drop))?;
     }
-    let panels = session.heatmap(statement)?;
-    std::fs::write(out, design::heatmap::html("Where the writes go", statement, &panels))
+    let pictures = session.heatmap(statement)?;
+    std::fs::write(out, pictures.html())
         .map_err(|e| Error::from(e).why(format!("{} cannot be written", out.display())))?;
-    for panel in &panels {
-        println!("{}", panel.blocks(has_color()));
-    }
+    print!("{}", pictures.blocks(has_color()));
     println!("{} has the pictures", out.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -9,33 +9,12 @@ use crate::value::name_sql;
 /// Columns of an index that is proposed, at the most.
 const COLUMNS_MAX: usize = 4;
 
-/// The CREATE INDEX of an index that would serve: columns that have one value or few first, then one with
-/// a range; or the order, if that is all there is. `None` if no index would help.
+/// A part of a proposed key: a column, perhaps descending.
+pub type IndexPart = (ColumnId, bool);
+
+/// The CREATE INDEX of an index with [such a key](key_for).
 pub fn index_for(table: &TableDef, need: &Need) -> Option<String> {
-    let conjuncts = need.predicate.clone().conjuncts();
-    let about =
-        |what: fn(&Predicate) -> bool| conjuncts.iter().filter(move |c| what(c)).filter_map(column_of);
-    let mut columns: Vec<ColumnId> = Vec::new();
-    for column in about(is_listed) {
-        if !columns.contains(&column) {
-            columns.push(column);
-        }
-    }
-    let range = about(is_ranged).find(|column| !columns.contains(column));
-    columns.extend(range);
-    let ordered = need.order.iter().map(|by| match by.field {
-        Field::Column(id) => Some((id, by.descending)),
-        Field::Rowkey | Field::PrimaryRowkey => None,
-    });
-    let parts: Vec<(ColumnId, bool)> = match columns.is_empty() {
-        false => columns.into_iter().map(|id| (id, false)).collect(),
-        true if need.limit.is_some() => ordered.collect::<Option<_>>()?,
-        true => return None,
-    };
-    if parts.is_empty() || is_there(table, &parts) {
-        return None;
-    }
-    let parts = &parts[..parts.len().min(COLUMNS_MAX)];
+    let parts = key_for(table, need)?;
     let names: Vec<&str> = parts.iter().map(|(id, _)| table.column_name(*id)).collect();
     let listed: Vec<String> = parts
         .iter()
@@ -51,8 +30,38 @@ fn key_sql(table: &TableDef, id: ColumnId) -> String {
     if table.column(id).formula.is_some() { name.to_owned() } else { name_sql(name) }
 }
 
+/// The key of an index that would serve: columns that have one value or few first, then one with a range; or the
+/// order, if that is all there is. `None` if no index would help.
+pub fn key_for(table: &TableDef, need: &Need) -> Option<Vec<IndexPart>> {
+    let conjuncts = need.predicate.clone().conjuncts();
+    let about =
+        |what: fn(&Predicate) -> bool| conjuncts.iter().filter(move |c| what(c)).filter_map(column_of);
+    let mut columns: Vec<ColumnId> = Vec::new();
+    for column in about(is_listed) {
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+    }
+    let range = about(is_ranged).find(|column| !columns.contains(column));
+    columns.extend(range);
+    let ordered = need.order.iter().map(|by| match by.field {
+        Field::Column(id) => Some((id, by.descending)),
+        Field::Rowkey | Field::PrimaryRowkey => None,
+    });
+    let mut parts: Vec<IndexPart> = match columns.is_empty() {
+        false => columns.into_iter().map(|id| (id, false)).collect(),
+        true if need.limit.is_some() => ordered.collect::<Option<_>>()?,
+        true => return None,
+    };
+    if parts.is_empty() || is_there(table, &parts) {
+        return None;
+    }
+    parts.truncate(COLUMNS_MAX);
+    Some(parts)
+}
+
 /// An index leads with these columns already: that it was not chosen has other reasons.
-fn is_there(table: &TableDef, parts: &[(ColumnId, bool)]) -> bool {
+fn is_there(table: &TableDef, parts: &[IndexPart]) -> bool {
     table.indexes.iter().any(|index| {
         let leading = index.layout.parts().iter().take(parts.len());
         leading.map(|part| part.columns()).eq(parts.iter().map(|(id, _)| std::slice::from_ref(id)))

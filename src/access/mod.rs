@@ -17,7 +17,7 @@ mod selectivity;
 mod several;
 mod words;
 
-pub use advice::index_for;
+pub use advice::{IndexPart, key_for};
 pub use again::{Stretch, choose_again};
 pub use choose::choose;
 pub use cost::{COST, CostModel, Statistics, rows_of};

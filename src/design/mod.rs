@@ -7,6 +7,7 @@ pub mod keys;
 pub mod lint;
 pub mod simulate;
 pub mod splits;
+pub mod spread;
 
 /// `12,345`.
 pub fn grouped(n: impl Into<i128>) -> String {

@@ -5,6 +5,7 @@
 //! as a store does a while after they have filled up. The figures are those of the second half, when a
 //! table that began as one region has had the time to grow.
 
+use super::spread::Spread;
 use crate::key::{End, KeyRange, KeyRanges, Rowkey};
 
 /// Slices of time, at the least and at the most.
@@ -32,33 +33,23 @@ pub struct Simulation {
     pub slices: Vec<Slice>,
     /// As they are in the end, in key order.
     pub regions: Vec<Region>,
-    /// Share of the writes that the region with most has, slice by slice, on average.
-    pub hottest: f64,
-    /// How many regions work at once: 1 / Σ share², slice by slice, on average.
-    pub parallelism: f64,
-    /// Regions without a write, slice by slice, on average.
-    pub idle: f64,
+    /// How the writes of a slice are spread, on average.
+    pub spread: Spread,
     /// Keys that cut the writes into stripes of equally many, the first one included.
     pub stripes: Vec<Rowkey>,
     /// Writes of each stripe in each slice.
-    pub heat: Vec<Vec<u32>>,
+    pub heat: Vec<Vec<u64>>,
 }
 
 /// A stretch of time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
     /// Which writes: from this one on.
     pub first: usize,
-    /// So many of them.
-    pub writes: usize,
-    /// Regions there were.
-    pub regions: usize,
-    /// Share of the region with most of them.
-    pub hottest: f64,
-    /// 1 / Σ share².
-    pub parallelism: f64,
-    /// Regions without a write.
-    pub idle: usize,
+    /// First key of each region there was, and its writes.
+    pub regions: Vec<(Rowkey, u64)>,
+    /// How they are spread over the regions.
+    pub spread: Spread,
 }
 
 /// A region in the end.
@@ -67,7 +58,7 @@ pub struct Region {
     /// Its first key; empty for the first region.
     pub from: Rowkey,
     /// Rows it holds.
-    pub rows: usize,
+    pub rows: u64,
     /// Largest share of a slice's writes, of those that were measured.
     pub peak: f64,
 }
@@ -78,7 +69,7 @@ struct Live {
     /// Writes by number; not sorted.
     rows: Vec<u32>,
     /// Of this slice.
-    writes: usize,
+    writes: u64,
     peak: f64,
 }
 
@@ -92,9 +83,7 @@ pub fn replay(keys: &[Rowkey], setup: &Setup) -> Simulation {
     let mut simulation = Simulation {
         slices: Vec::with_capacity(slices),
         regions: Vec::new(),
-        hottest: 0.0,
-        parallelism: 0.0,
-        idle: 0.0,
+        spread: Spread::default(),
         heat: vec![vec![0; slices]; stripes.len()],
         stripes,
     };
@@ -109,31 +98,26 @@ pub fn replay(keys: &[Rowkey], setup: &Setup) -> Simulation {
             simulation.heat[stripe][slice] += 1;
         }
         if end > first {
-            simulation.slices.push(measured(&mut live, first, end - first, slice * 2 >= slices));
+            simulation.slices.push(measured(&mut live, first, slice * 2 >= slices));
         }
         live = live.into_iter().flat_map(|region| split(region, keys, setup.rows_max.max(1))).collect();
     }
-    let grown: Vec<&Slice> = simulation.slices.iter().skip(simulation.slices.len() / 2).collect();
-    let mean = |of: fn(&Slice) -> f64| grown.iter().map(|s| of(s)).sum::<f64>() / grown.len().max(1) as f64;
-    (simulation.hottest, simulation.parallelism) = (mean(|s| s.hottest), mean(|s| s.parallelism));
-    simulation.idle = mean(|s| s.idle as f64);
-    simulation.regions =
-        live.into_iter().map(|r| Region { from: r.from, rows: r.rows.len(), peak: r.peak }).collect();
+    let spreads: Vec<Spread> = simulation.slices.iter().map(|slice| slice.spread).collect();
+    simulation.spread = Spread::mean(&spreads[spreads.len() / 2..]);
+    let region = |r: Live| Region { from: r.from, rows: r.rows.len() as u64, peak: r.peak };
+    simulation.regions = live.into_iter().map(region).collect();
     simulation
 }
 
-fn measured(live: &mut [Live], first: usize, writes: usize, is_grown: bool) -> Slice {
-    let (mut hottest, mut squares, mut idle) = (0.0_f64, 0.0, 0);
-    for region in live.iter_mut() {
-        let share = region.writes as f64 / writes as f64;
-        hottest = hottest.max(share);
-        squares += share * share;
-        idle += usize::from(region.writes == 0);
-        if is_grown {
-            region.peak = region.peak.max(share);
+fn measured(live: &mut [Live], first: usize, is_grown: bool) -> Slice {
+    let spread = Spread::of(live.iter().map(|region| region.writes));
+    if is_grown {
+        for region in live.iter_mut() {
+            region.peak = region.peak.max(region.writes as f64 / spread.rows as f64);
         }
     }
-    Slice { first, writes, regions: live.len(), hottest, parallelism: 1.0 / squares, idle }
+    let regions = live.iter().map(|region| (region.from.clone(), region.writes)).collect();
+    Slice { first, regions, spread }
 }
 
 /// The region, or what it is split into until no piece holds too much.
@@ -206,10 +190,11 @@ mod tests {
     fn sequential_ids_go_to_one_region() {
         for splits in [Vec::new(), over_digits(Digits::all(10, 12), 16).unwrap(), uniform(16)] {
             let found = run(20_000, |id| format!("{id:012}"), splits.clone(), 16);
-            assert_eq!((found.hottest, found.parallelism), (1.0, 1.0));
-            assert!(found.slices.iter().all(|s| s.hottest == 1.0 && s.idle == s.regions - 1));
+            assert_eq!((found.spread.hottest, found.spread.parallelism), (1.0, 1.0));
+            let alone = |s: &Spread| s.hottest == 1.0 && s.idle == s.regions as f64 - 1.0;
+            assert!(found.slices.iter().all(|slice| alone(&slice.spread)));
             assert!(found.regions.len() > splits.len() + 8, "it splits as it fills");
-            assert_eq!(found.regions.iter().map(|r| r.rows).sum::<usize>(), 20_000);
+            assert_eq!(found.regions.iter().map(|r| r.rows).sum::<u64>(), 20_000);
         }
     }
 
@@ -218,9 +203,10 @@ mod tests {
         for n in [4, 10, 16, 31] {
             let found = run(20_000, reversed, over_digits(Digits::all(10, 12), n).unwrap(), n);
             let even = 1.0 / n as f64;
-            assert!((found.hottest - even).abs() < 0.05 * even, "{n}: {}", found.hottest);
-            assert!((found.parallelism - n as f64).abs() < 0.05 * n as f64, "{n}: {}", found.parallelism);
-            assert_eq!((found.idle, found.regions.len()), (0.0, n));
+            let Spread { hottest, parallelism, idle, .. } = found.spread;
+            assert!((hottest - even).abs() < 0.05 * even, "{n}: {hottest}");
+            assert!((parallelism - n as f64).abs() < 0.05 * n as f64, "{n}: {parallelism}");
+            assert_eq!((idle, found.regions.len()), (0.0, n));
         }
     }
 
@@ -231,7 +217,7 @@ mod tests {
             let digits = Digits { radix: 10, width: 2, count: n.into() };
             let cuts = over_digits(digits, n as usize).unwrap();
             let found = run(100_000, |id| format!("{}{id:012}", salt(id)), cuts, n as usize);
-            let rows: Vec<usize> = found.regions.iter().map(|region| region.rows).collect();
+            let rows: Vec<u64> = found.regions.iter().map(|region| region.rows).collect();
             assert_eq!(rows.len(), n as usize);
             let (least, most) = (rows.iter().min().unwrap(), rows.iter().max().unwrap());
             assert!(*least > 0 && *most as f64 / *least as f64 <= 1.25, "{n}: {least} to {most}");
@@ -242,7 +228,7 @@ mod tests {
     fn hex_keys_over_all_bytes_leave_regions_idle() {
         let cuts = crate::design::splits::between(b"0000", b"ffff", 10).unwrap();
         let found = run(10_000, |id| crate::key::md5_digits(ValueRef::Int(id))[..16].to_owned(), cuts, 10);
-        assert!(found.slices[0].idle == 7, "{:?}", found.slices[0]);
+        assert!(found.slices[0].spread.idle == 7.0, "{:?}", found.slices[0]);
     }
 
     #[test]
@@ -251,7 +237,7 @@ mod tests {
         assert_eq!((none.slices.len(), none.regions.len()), (0, 1));
         let same: Vec<Rowkey> = vec!["k".into(); 100];
         let found = replay(&same, &Setup { splits: Vec::new(), rows_max: 10, regions: 4 });
-        assert_eq!((found.regions.len(), found.hottest), (1, 1.0));
+        assert_eq!((found.regions.len(), found.spread.hottest), (1, 1.0));
     }
 
     #[test]

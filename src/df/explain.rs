@@ -107,25 +107,36 @@ pub fn explain_json(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool
     Ok(json!({ "accesses": all, "operators": above }).to_string())
 }
 
-/// What the accesses of a plan that has run have read, all together.
-pub fn reads(plan: &Arc<dyn ExecutionPlan>) -> Reads {
+/// The accesses of a plan that has run.
+pub fn ran(plan: &Arc<dyn ExecutionPlan>) -> Vec<Ran> {
     let mut found = Vec::new();
     accesses(plan, &mut found);
-    let sum = |of: fn(&Counters) -> &AtomicU64| {
-        found.iter().map(|scan| of(&scan.counters).load(Ordering::Relaxed)).sum()
+    let ran = |scan: &ScanExec| {
+        let (bound, n) = (scan.bound().ok()?, |counter: &AtomicU64| counter.load(Ordering::Relaxed));
+        let c = &scan.counters;
+        Some(Ran {
+            need: bound.need.clone(),
+            spec: Arc::clone(&bound.spec),
+            reads: Reads { gets: n(&c.gets), entries: n(&c.entries), fetched: n(&c.fetched) },
+            is_narrowed: !scan.narrowed_by().is_empty(),
+        })
     };
-    Reads { gets: sum(|c| &c.gets), entries: sum(|c| &c.entries), fetched: sum(|c| &c.fetched) }
+    found.into_iter().filter_map(ran).collect()
 }
 
-/// What the accesses of a plan want, and how they reach it.
-pub fn needs(plan: &Arc<dyn ExecutionPlan>) -> Vec<(Need, Arc<ScanSpec>)> {
-    let mut found = Vec::new();
-    accesses(plan, &mut found);
-    let bound = found.iter().filter_map(|scan| scan.bound().ok());
-    bound.map(|bound| (bound.need.clone(), Arc::clone(&bound.spec))).collect()
+/// An access that has run.
+pub struct Ran {
+    /// What it wants.
+    pub need: Need,
+    /// How it reaches that.
+    pub spec: Arc<ScanSpec>,
+    /// What it read.
+    pub reads: Reads,
+    /// Another part of the plan told it what to look for.
+    pub is_narrowed: bool,
 }
 
-/// Work of a plan's accesses.
+/// Work of an access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
     /// GETs by key.

@@ -12,10 +12,11 @@ use super::view::View;
 use crate::catalog::Catalog;
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::bulk::Loader;
-use crate::exec::transfer::{self, CsvOptions, Format, OnError};
+use crate::exec::transfer::{self, CsvOptions, Format, OnError, RowReader};
+use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::TableDef;
-use crate::sql::{Copy, CopyFormat, CopySource};
+use crate::sql::{Copy, CopyFile, CopyFormat, CopySource};
 use crate::store::{BulkWriter, Mutation, WriteBatch};
 use crate::value::Value;
 
@@ -27,22 +28,74 @@ pub async fn run(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
     if copy.to { copy_to(session, copy, params).await } else { copy_from(session, copy).await }
 }
 
-fn format(copy: &Copy) -> Result<Format> {
-    Ok(match copy.format {
+fn format(file: &CopyFile) -> Result<Format> {
+    Ok(match file.format {
         CopyFormat::Csv => {
-            let delimiter = u8::try_from(copy.delimiter).map_err(|_| {
-                Error::invalid(format!("{:?} cannot be a delimiter", copy.delimiter))
+            let delimiter = u8::try_from(file.delimiter).map_err(|_| {
+                Error::invalid(format!("{:?} cannot be a delimiter", file.delimiter))
                     .hint("one ASCII character, such as ',' or '|'")
             })?;
             Format::Csv(CsvOptions {
-                header: copy.header,
+                header: file.header,
                 delimiter,
-                null: copy.null.clone(),
+                null: file.null.clone(),
                 ..CsvOptions::default()
             })
         }
         CopyFormat::Jsonl => Format::Jsonl,
         CopyFormat::Parquet => Format::Parquet,
+    })
+}
+
+/// The rows of a file, chunk by chunk.
+pub struct FileRows<'a> {
+    file: &'a CopyFile,
+    reader: Box<dyn RowReader>,
+    size: Option<u64>,
+    label: String,
+}
+
+impl FileRows<'_> {
+    /// Opens it; a row's cells are of these columns of `table`, in this order.
+    ///
+    /// Errors: no such file; columns of it that are none of these.
+    pub fn open<'a>(file: &'a CopyFile, table: &TableDef, columns: &[ColumnId]) -> Result<FileRows<'a>> {
+        let targets: Vec<_> =
+            columns.iter().map(|id| (table.column_name(*id).to_owned(), table.column(*id).ty)).collect();
+        let on_error = if file.skip_errors { OnError::Skip } else { OnError::Stop };
+        let path = Path::new(&file.path);
+        let reader = transfer::open(path, &format(file)?, &targets, on_error)?;
+        let size = std::fs::metadata(path).map(|m| m.len()).ok();
+        Ok(FileRows { file, reader, size, label: format!("reading {}", file.path) })
+    }
+
+    /// The next rows; `None` at the end.
+    pub fn next(&mut self, watch: &Watch) -> Result<Option<Vec<transfer::Cells>>> {
+        watch.step(&self.label, self.reader.bytes_read(), self.size, "bytes")?;
+        let rows = self.reader.next_chunk(CHUNK_ROWS)?;
+        if rows.is_none() {
+            watch.finish(&self.label, self.reader.bytes_read(), "bytes");
+        }
+        Ok(rows)
+    }
+
+    /// What to know of rows that were left out.
+    pub fn warnings(&self) -> Vec<Warning> {
+        left_out(self.file, self.reader.skipped(), self.reader.first_skipped(), "").into_iter().collect()
+    }
+}
+
+/// What to know of so many rows of a file that were left out, if there are any.
+fn left_out(file: &CopyFile, rows: u64, first: Option<&Error>, why: &str) -> Option<Warning> {
+    let path = &file.path;
+    Some(Warning {
+        code: None,
+        what: match rows {
+            1 => format!("1 row of {path} was skipped{why}"),
+            n => format!("{n} rows of {path} were skipped{why}"),
+        },
+        why: format!("the first of them: {}", first?.what()),
+        hint: "without ON_ERROR SKIP it stops there".into(),
     })
 }
 
@@ -59,9 +112,9 @@ async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
         }
     };
     let (mut stream, schema) = view.stream(query, params).await?;
-    let mut writer = transfer::create(Path::new(&copy.path), &format(copy)?, schema)?;
+    let mut writer = transfer::create(Path::new(&copy.file.path), &format(&copy.file)?, schema)?;
     let mut rows = 0;
-    let label = format!("writing {}", copy.path);
+    let label = format!("writing {}", copy.file.path);
     while let Some(batch) = stream.try_next().await? {
         rows += batch.num_rows() as u64;
         writer.write(&batch)?;
@@ -89,39 +142,17 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     } else {
         columns.iter().map(|c| view.column(&table, c)).collect::<Result<_>>()?
     };
-    let targets: Vec<_> =
-        columns.iter().map(|id| (table.column_name(*id).to_owned(), table.column(*id).ty)).collect();
-    let on_error = if copy.skip_errors { OnError::Skip } else { OnError::Stop };
-    let path = Path::new(&copy.path);
-    let mut reader = transfer::open(path, &format(copy)?, &targets, on_error)?;
-    let size = std::fs::metadata(path).map(|m| m.len()).ok();
-    let label = format!("reading {}", copy.path);
+    let mut file = FileRows::open(&copy.file, &table, &columns)?;
     let mut taken = Skipped::default();
-    let rows = load(&view, &table, &columns, copy.skip_errors.then_some(&mut taken), || {
-        view.watch.step(&label, reader.bytes_read(), size, "bytes")?;
-        reader.next_chunk(CHUNK_ROWS)
-    })
-    .map_err(|e| match e.sqlstate() {
-        sqlstate::UNIQUE => e.hint("ON_ERROR skip leaves out such rows, and counts them"),
-        _ => e,
+    let skipped = copy.file.skip_errors.then_some(&mut taken);
+    let rows = load(&view, &table, &columns, skipped, || file.next(&view.watch)).map_err(|e| {
+        match e.sqlstate() {
+            sqlstate::UNIQUE => e.hint("ON_ERROR skip leaves out such rows, and counts them"),
+            _ => e,
+        }
     })?;
-    view.watch.finish(&label, reader.bytes_read(), "bytes");
-    let mut warnings = Vec::new();
-    for (skipped, first, what) in [
-        (reader.skipped(), reader.first_skipped(), ""),
-        (taken.rows, taken.first.as_ref(), ", as their keys are taken"),
-    ] {
-        let Some(first) = first else { continue };
-        warnings.push(Warning {
-            code: None,
-            what: match skipped {
-                1 => format!("1 row of {} was skipped{what}", copy.path),
-                n => format!("{n} rows of {} were skipped{what}", copy.path),
-            },
-            why: format!("the first of them: {}", first.what()),
-            hint: "without ON ERROR SKIP the copy stops there".into(),
-        });
-    }
+    let mut warnings = file.warnings();
+    warnings.extend(left_out(&copy.file, taken.rows, taken.first.as_ref(), ", as their keys are taken"));
     Ok(Outcome { affected: Some(rows), warnings, ..session.done("COPY") })
 }
 

@@ -10,4 +10,4 @@ pub use index::{EntryKey, IndexDef, IndexId, IndexState, SortedBy};
 pub use rekey::Rekey;
 pub use statistics::{ColumnStatistics, TableStatistics};
 pub use table::{Check, Column, Compression, Family, FamilyId, Identity, TableDef, TableId, ViewDef};
-pub use traffic::{Access, Counts, SLICE_MS, SLICES, Slice, Traffic};
+pub use traffic::{Access, Counts, Lately, Traffic};

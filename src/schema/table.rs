@@ -211,8 +211,7 @@ impl TableDef {
     /// A row was read or written: counted where there is more than one region.
     pub fn touched(&self, access: Access, rowkey: &[u8]) {
         if !self.splits.is_empty() {
-            let region = self.splits.partition_point(|cut| cut[..] <= *rowkey);
-            self.traffic.count(access, region, self.splits.len() + 1);
+            self.traffic.count(access, &self.splits, rowkey);
         }
     }
 

@@ -4,16 +4,17 @@
 //! Nothing of it is stored. A count is one atomic addition; now and then it looks at the clock, and keeps what
 //! there was up to then, so that the last minutes can be seen slice by slice.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// Length of a slice of time.
-pub const SLICE_MS: u64 = 10_000;
+use crate::key::Rowkey;
+
+/// Length of a slice of time at first, and at last: it doubles whenever there are too many.
+const SLICE_MS: (u64, u64) = (1_000, 16_000);
 /// Slices kept (count).
-pub const SLICES: usize = 60;
+const SLICES: usize = 60;
 /// Counts of a region between two looks at the clock.
 const LOOK_EVERY: u64 = 64;
 
@@ -36,34 +37,40 @@ pub struct Traffic(Arc<OnceLock<Counters>>);
 struct Counters {
     since: Instant,
     regions: Box<[[AtomicU64; 2]]>,
-    /// The slice after which the clock is news.
-    slice: AtomicU64,
-    marks: Mutex<VecDeque<Mark>>,
+    /// Where the last row was: the next one is often there, too.
+    last: AtomicUsize,
+    /// When the clock is news again.
+    next_ms: AtomicU64,
+    marks: Mutex<Marks>,
 }
 
-/// What there was when a slice was first seen.
-struct Mark {
-    slice: u64,
-    counts: Vec<Counts>,
+/// What there was when a slice was first seen, in the order of time.
+struct Marks {
+    slice_ms: u64,
+    all: Vec<(u64, Vec<Counts>)>,
 }
 
-/// What was done in a slice of time.
+/// What was done lately.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slice {
-    /// Its number, from the first one on.
-    pub number: u64,
-    /// By region.
-    pub counts: Vec<Counts>,
+pub struct Lately {
+    /// Length of a slice of time.
+    pub slice_ms: u64,
+    /// Slices, each with its number, in which anything was done; by region.
+    pub slices: Vec<(u64, Vec<Counts>)>,
+    /// Number of the slice that goes on.
+    pub now: u64,
+    /// Milliseconds of it that have passed.
+    pub passed_ms: u64,
 }
 
 impl Traffic {
-    /// Counts a row of `region`, of so many.
-    pub fn count(&self, access: Access, region: usize, regions: usize) {
-        let counters = self.0.get_or_init(|| Counters::new(regions));
-        let Some(counter) = counters.regions.get(region) else { return };
+    /// Counts a row in its region, of those between `splits`.
+    pub fn count(&self, access: Access, splits: &[Rowkey], rowkey: &[u8]) {
+        let counters = self.0.get_or_init(|| Counters::new(splits.len() + 1));
+        let Some(counter) = counters.regions.get(counters.region_of(splits, rowkey)) else { return };
         let before = counter[access as usize].fetch_add(1, Ordering::Relaxed);
         if before.is_multiple_of(LOOK_EVERY) {
-            counters.mark(counters.since.elapsed().as_millis() as u64 / SLICE_MS);
+            counters.mark(counters.since.elapsed().as_millis() as u64);
         }
     }
 
@@ -72,20 +79,32 @@ impl Traffic {
         self.0.get().map_or_else(Vec::new, Counters::counts)
     }
 
-    /// The slices in which anything was done, of the last [`SLICES`], and the number of the one that goes on.
-    pub fn slices(&self) -> (Vec<Slice>, u64) {
-        let Some(counters) = self.0.get() else { return (Vec::new(), 0) };
-        let now = counters.since.elapsed().as_millis() as u64 / SLICE_MS;
-        (counters.slices(now), now)
+    /// The last minutes; `None` if nothing was done so far.
+    pub fn lately(&self) -> Option<Lately> {
+        self.0.get().map(|counters| counters.lately(counters.since.elapsed().as_millis() as u64))
     }
 }
 
 impl Counters {
     fn new(regions: usize) -> Counters {
         let regions: Box<[_]> = (0..regions).map(|_| [AtomicU64::new(0), AtomicU64::new(0)]).collect();
-        let first = Mark { slice: 0, counts: vec![[0, 0]; regions.len()] };
-        let marks = Mutex::new(VecDeque::from([first]));
-        Counters { since: Instant::now(), regions, slice: AtomicU64::new(0), marks }
+        let first = (0, vec![[0, 0]; regions.len()]);
+        let marks = Mutex::new(Marks { slice_ms: SLICE_MS.0, all: vec![first] });
+        let next_ms = AtomicU64::new(SLICE_MS.0);
+        Counters { since: Instant::now(), regions, last: AtomicUsize::new(0), next_ms, marks }
+    }
+
+    fn region_of(&self, splits: &[Rowkey], rowkey: &[u8]) -> usize {
+        let last = self.last.load(Ordering::Relaxed);
+        let from = last.checked_sub(1).and_then(|at| splits.get(at));
+        let is_there = from.is_none_or(|from| from[..] <= *rowkey)
+            && splits.get(last).is_none_or(|end| *rowkey < end[..]);
+        if is_there {
+            return last;
+        }
+        let region = splits.partition_point(|cut| cut[..] <= *rowkey);
+        self.last.store(region, Ordering::Relaxed);
+        region
     }
 
     fn counts(&self) -> Vec<Counts> {
@@ -93,29 +112,46 @@ impl Counters {
         self.regions.iter().map(load).collect()
     }
 
-    fn mark(&self, slice: u64) {
-        if slice <= self.slice.load(Ordering::Relaxed) {
+    fn mark(&self, now_ms: u64) {
+        if now_ms < self.next_ms.load(Ordering::Relaxed) {
             return;
         }
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever came first has seen it.
-        if self.slice.fetch_max(slice, Ordering::Relaxed) < slice {
-            marks.push_back(Mark { slice, counts: self.counts() });
-            if marks.len() > SLICES {
-                marks.pop_front();
-            }
+        let slice = now_ms / marks.slice_ms;
+        if marks.all.last().is_some_and(|(last, _)| *last >= slice) {
+            // Whoever came first has seen it.
+            return;
         }
+        marks.all.push((slice, self.counts()));
+        if marks.all.len() > SLICES {
+            marks.make_room();
+        }
+        self.next_ms.store((now_ms / marks.slice_ms + 1) * marks.slice_ms, Ordering::Relaxed);
     }
 
-    fn slices(&self, now: u64) -> Vec<Slice> {
+    fn lately(&self, now_ms: u64) -> Lately {
         let marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        let ends = marks.iter().skip(1).map(|mark| mark.counts.clone()).chain([self.counts()]);
-        let done = |(mark, end): (&Mark, Vec<Counts>)| {
+        let (slice_ms, now) = (marks.slice_ms, now_ms / marks.slice_ms);
+        let ends = marks.all.iter().skip(1).map(|(_, counts)| counts.clone()).chain([self.counts()]);
+        let done = |((slice, start), end): (&(u64, Vec<Counts>), Vec<Counts>)| {
             let less = |(end, start): (&Counts, &Counts)| [end[0] - start[0], end[1] - start[1]];
-            Slice { number: mark.slice, counts: end.iter().zip(&mark.counts).map(less).collect() }
+            (*slice, end.iter().zip(start).map(less).collect())
         };
-        let slices = marks.iter().zip(ends).map(done);
-        slices.filter(|slice| slice.number + SLICES as u64 > now).collect()
+        let slices = marks.all.iter().zip(ends).map(done).filter(|(slice, _)| slice + SLICES as u64 > now);
+        Lately { slice_ms, slices: slices.collect(), now, passed_ms: now_ms % slice_ms }
+    }
+}
+
+impl Marks {
+    /// Makes two slices one, or forgets the oldest.
+    fn make_room(&mut self) {
+        if self.slice_ms >= SLICE_MS.1 {
+            self.all.remove(0);
+            return;
+        }
+        self.slice_ms *= 2;
+        self.all.iter_mut().for_each(|(slice, _)| *slice /= 2);
+        self.all.dedup_by_key(|(slice, _)| *slice);
     }
 }
 
@@ -137,21 +173,46 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_row_is_in_its_region_wherever_the_last_one_was() {
+        let splits: Vec<Rowkey> = ["d", "m", "t"].map(Rowkey::from).into();
+        let counters = Counters::new(splits.len() + 1);
+        let keys = ["", "c", "d", "dd", "lzz", "m", "s", "t", "zz"];
+        for before in keys {
+            for key in keys {
+                counters.region_of(&splits, before.as_bytes());
+                let expected = splits.iter().filter(|cut| cut[..] <= *key.as_bytes()).count();
+                assert_eq!(counters.region_of(&splits, key.as_bytes()), expected, "{before}, {key}");
+            }
+        }
+    }
+
+    #[test]
     fn slices_add_up_and_are_forgotten_in_time() {
         let counters = Counters::new(2);
         let add = |region: usize, access: Access, n| {
             counters.regions[region][access as usize].fetch_add(n, Ordering::Relaxed);
         };
         add(0, Access::Write, 5);
-        counters.mark(2);
+        counters.mark(2_100);
         add(1, Access::Write, 7);
         add(1, Access::Read, 1);
-        counters.mark(2);
+        counters.mark(2_900);
         assert_eq!(counters.counts(), [[0, 5], [1, 7]]);
-        let slice = |number, counts: [Counts; 2]| Slice { number, counts: counts.to_vec() };
-        assert_eq!(counters.slices(3), [slice(0, [[0, 5], [0, 0]]), slice(2, [[0, 0], [1, 7]])]);
-        assert_eq!(counters.slices(60), [slice(2, [[0, 0], [1, 7]])]);
-        (3..200).for_each(|slice| counters.mark(slice));
-        assert_eq!(counters.marks.lock().unwrap().len(), SLICES);
+        let both = vec![(0, vec![[0, 5], [0, 0]]), (2, vec![[0, 0], [1, 7]])];
+        let lately = counters.lately(3_250);
+        assert_eq!(lately, Lately { slice_ms: 1_000, slices: both.clone(), now: 3, passed_ms: 250 });
+        assert_eq!(counters.lately(60_000).slices, both[1..]);
+        // Two of them become one, until slices are long.
+        (3..60).for_each(|second| counters.mark(second * 1_000));
+        let all = counters.lately(60_000);
+        assert_eq!((all.slice_ms, all.slices.len()), (1_000, 58));
+        (60..120).for_each(|second| counters.mark(second * 1_000));
+        let all = counters.lately(120_000);
+        assert_eq!((all.slice_ms, all.slices.len()), (2_000, 59));
+        assert_eq!(all.slices[0], (1, vec![[0, 0], [1, 7]]));
+        (120..100_000).for_each(|second| counters.mark(second * 1_000));
+        let all = counters.lately(100_000_000);
+        assert_eq!((all.slice_ms, all.now, all.slices.len()), (16_000, 6_250, 59));
+        assert_eq!(counters.marks.lock().unwrap().all.len(), SLICES);
     }
 }

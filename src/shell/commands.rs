@@ -20,6 +20,8 @@ pub enum Command {
     Quit,
     /// Run a statement: `.tables`, `.indexes`, `.describe`.
     Sql(String),
+    /// Draw what this statement tells: in the terminal, or as a page in a file.
+    Heatmap(String, Option<PathBuf>),
     /// Print the CREATE statements of one table or of all.
     Schema(Option<String>),
     /// Write results this way; without: say which.
@@ -72,9 +74,12 @@ pub const COMMANDS: &[Spec] = &[
             Some(table) => format!("SHOW INDEXES FROM {}", name(table)),
         }))
     }),
-    spec(&["heatmap", "traffic"], "TABLE", "reads and writes of a table's regions, as they go on", |rest| {
-        Ok(Command::Sql(format!("SHOW TRAFFIC FROM {}", name(required(rest, "a table")?))))
-    }),
+    spec(
+        &["heatmap"],
+        "TABLE|SIMULATION [FILE]",
+        "draw reads and writes by region and time, here or in FILE.html",
+        |rest| Ok(heatmap(required(rest, "a table, or SIMULATE WRITES ...")?)),
+    ),
     spec(&["views", "dv"], "", "views", |_| Ok(Command::Sql("SHOW VIEWS".to_owned()))),
     spec(&["describe", "d"], "[TABLE]", "columns and key layout of a table", |rest| {
         Ok(Command::Sql(match optional(rest) {
@@ -185,8 +190,21 @@ pub fn help() -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{written:<32} {}{also}", spec.help);
     }
-    out.push_str("Anything else is SQL and ends with a semicolon. Ctrl-C stops a running statement.\n");
+    out.push_str(
+        "Anything else is SQL and ends with a semicolon. Ctrl-C stops a running statement.\n\
+         About rowkeys: LINT; SIMULATE WRITES ON t; ADVISE FOR (query); EXPLAIN WHATIF (INDEX (a, b)) query;\n\
+         SHOW REGIONS FROM t; DESCRIBE KEY OF t; ALTER TABLE t REKEY (a, b);\n",
+    );
     out
+}
+
+/// The last word is a file if it ends so, and the rest a table or a statement.
+fn heatmap(rest: &str) -> Command {
+    let file = rest.rsplit_once(char::is_whitespace).filter(|(_, last)| unquoted(last).ends_with(".html"));
+    let (of, file) = file.map_or((rest, None), |(of, file)| (of.trim_end(), Some(path(file))));
+    let is_statement = of.get(..8).is_some_and(|word| word.eq_ignore_ascii_case("simulate"));
+    let sql = if is_statement { of.to_owned() } else { format!("SHOW TRAFFIC FROM {}", name(of)) };
+    Command::Heatmap(sql, file)
 }
 
 fn optional(rest: &str) -> Option<&str> {
@@ -280,6 +298,15 @@ mod tests {
             ("\\set", Command::Set(None)),
             ("\\default scale 0.1", Command::Default("scale".into(), "0.1".into())),
             ("\\unset who", Command::Unset("who".into())),
+            (".heatmap t", Command::Heatmap("SHOW TRAFFIC FROM t".into(), None)),
+            (
+                ".heatmap my t 'a.html'",
+                Command::Heatmap("SHOW TRAFFIC FROM \"my t\"".into(), Some("a.html".into())),
+            ),
+            (
+                ".heatmap simulate writes on t  w.html;",
+                Command::Heatmap("simulate writes on t".into(), Some("w.html".into())),
+            ),
             (".exit", Command::Quit),
         ];
         for (line, command) in cases {

@@ -332,6 +332,7 @@ impl Console {
             Command::Help => self.say(&commands::help()),
             Command::Quit => Err(Halt::Quit),
             Command::Sql(sql) => self.run(&sql, &[], place, Console::print),
+            Command::Heatmap(sql, file) => self.heatmap(&sql, file, place),
             Command::Schema(table) => self.schema(table, place),
             Command::Mode(None) => self.say(&format!("{}\n", self.settings.format.name())),
             Command::Mode(Some(format)) => {
@@ -380,6 +381,23 @@ impl Console {
                 self.variables.unset(&name);
                 Ok(())
             }
+        }
+    }
+
+    fn heatmap(&mut self, sql: &str, file: Option<PathBuf>, place: &Place) -> Step {
+        let heatmap = self.session.heatmap(sql);
+        self.progress.clear();
+        let pictures = match heatmap {
+            Ok(pictures) => pictures,
+            Err(error) => return self.fail(error, sql, place),
+        };
+        let Some(path) = file else {
+            let color = self.style().color;
+            return self.say(&pictures.blocks(color));
+        };
+        match std::fs::write(&path, pictures.html()) {
+            Ok(()) => self.confirm(&format!("{} has the pictures", path.display())),
+            Err(e) => self.fail_outside(io_error(format!("cannot write {}", path.display()), e), place),
         }
     }
 
@@ -518,6 +536,30 @@ mod tests {
         console.statement("SELECT 2 AS n", &Place::TOP).unwrap();
         assert_eq!(std::fs::read_to_string(path).unwrap(), "n\n1\n");
         assert_eq!(out.take(), "n\n2\n");
+    }
+
+    #[test]
+    fn pictures_go_to_the_screen_or_to_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.html");
+        let (mut console, out, err) = console(Settings { keep_going: true, ..Settings::default() });
+        for sql in ["CREATE TABLE t (id INT PRIMARY KEY) SPLIT ON (5)", "INSERT INTO t VALUES (1), (7), (8)"]
+        {
+            console.statement(sql, &Place::TOP).unwrap();
+        }
+        out.take();
+        console.command(".heatmap t", &Place::TOP).unwrap();
+        let blocks = out.take();
+        assert!(
+            blocks.starts_with("reads: no reads so far\n\nwrites: every region takes its share\n"),
+            "{blocks}"
+        );
+        console.command(&format!(".heatmap t {}", path.display()), &Place::TOP).unwrap();
+        assert!(std::fs::read_to_string(&path).unwrap().contains("<svg "));
+        console.command(".heatmap t /no/such/folder/t.html", &Place::TOP).unwrap();
+        assert!(err.take().starts_with("error: cannot write /no/such/folder/t.html\n  why: "));
+        console.command(".heatmap u", &Place::TOP).unwrap();
+        assert!(err.take().starts_with("error: there is no table \"u\""));
     }
 
     #[test]

@@ -407,6 +407,13 @@ pub struct Copy {
     pub source: CopySource,
     /// TO a file, rather than FROM one.
     pub to: bool,
+    /// Which one.
+    pub file: CopyFile,
+}
+
+/// A file of rows, and how it is written: `'path' [WITH (options)]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct CopyFile {
     /// Path of the file.
     pub path: String,
     /// From FORMAT, or from the file's extension.

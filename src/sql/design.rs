@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use sqlparser::ast::{Expr, Ident, Query};
 
-use super::ast::KeyExpr;
+use super::ast::{CopyFile, KeyExpr};
 use crate::error::Span;
 use crate::value::{Literal, Value};
 
@@ -53,19 +53,29 @@ impl Display for Change {
     }
 }
 
-/// `SIMULATE WRITES ON table [FROM (query)] [INTO n REGIONS] [UNDER LAYOUT (..), LAYOUT (..)] [BY REGION | SLICE]`
+/// `SIMULATE WRITES ON table [FROM (query) | 'file'] [INTO n REGIONS] [UNDER LAYOUT (..), LAYOUT (..)]
+/// [BY REGION | SLICE | REGION, SLICE]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulate {
     /// The table written to.
     pub table: Ident,
     /// The rows, in the order they are written; those of the table by default.
-    pub source: Option<Box<Query>>,
+    pub source: Option<WritesFrom>,
     /// Regions wanted, and where that is said.
     pub regions: Option<(i64, Span)>,
     /// Layouts to try beside the table's own.
     pub layouts: Vec<Vec<KeyExpr>>,
     /// What is told.
     pub by: SimulateBy,
+}
+
+/// Where the rows of a simulation come from, in the order they are written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WritesFrom {
+    /// A query that says in which order.
+    Query(Box<Query>),
+    /// A file such as COPY reads, from its first line to its last.
+    File(CopyFile),
 }
 
 /// What a row of SIMULATE is about.
@@ -77,13 +87,17 @@ pub enum SimulateBy {
     Region,
     /// A slice of time.
     Slice,
+    /// A region there was in a slice of time.
+    RegionAndSlice,
 }
 
 impl Display for Simulate {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "SIMULATE WRITES ON {}", self.table)?;
-        if let Some(source) = &self.source {
-            write!(f, " FROM ({source})")?;
+        match &self.source {
+            Some(WritesFrom::Query(query)) => write!(f, " FROM ({query})")?,
+            Some(WritesFrom::File(file)) => write!(f, " FROM {file}")?,
+            None => {}
         }
         if let Some((regions, _)) = self.regions {
             write!(f, " INTO {regions} REGIONS")?;
@@ -96,6 +110,7 @@ impl Display for Simulate {
             SimulateBy::Layout => "",
             SimulateBy::Region => " BY REGION",
             SimulateBy::Slice => " BY SLICE",
+            SimulateBy::RegionAndSlice => " BY REGION, SLICE",
         })
     }
 }

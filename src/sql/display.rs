@@ -306,14 +306,19 @@ impl Display for Copy {
             CopySource::Table { name, columns } => write!(f, "COPY {name}{}", Columns(columns))?,
             CopySource::Query(query) => write!(f, "COPY ({query})")?,
         }
+        write!(f, " {} {}", if self.to { "TO" } else { "FROM" }, self.file)
+    }
+}
+
+impl Display for CopyFile {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let text = |text: &str| Literal(Value::Text(text.to_owned()).as_ref()).to_string();
-        let direction = if self.to { "TO" } else { "FROM" };
         let format = match self.format {
             CopyFormat::Csv => "csv",
             CopyFormat::Jsonl => "jsonl",
             CopyFormat::Parquet => "parquet",
         };
-        write!(f, " {direction} {} WITH (FORMAT {format}", text(&self.path))?;
+        write!(f, "{} WITH (FORMAT {format}", text(&self.path))?;
         if self.format == CopyFormat::Csv {
             let delimiter = text(&self.delimiter.to_string());
             write!(f, ", HEADER {}, DELIMITER {delimiter}, NULL {}", self.header, text(&self.null))?;

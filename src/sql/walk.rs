@@ -72,7 +72,9 @@ macro_rules! walk {
                             }
                             Design::Advise { queries } => queries.visit(v),
                             Design::Simulate(simulate) => {
-                                simulate.source.visit(v)?;
+                                if let Some(WritesFrom::Query(query)) = & $($mut)? simulate.source {
+                                    query.visit(v)?;
+                                }
                                 for keys in & $($mut)? simulate.layouts {
                                     keys_of(keys, v)?;
                                 }

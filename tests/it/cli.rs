@@ -348,16 +348,29 @@ fn heatmap() {
         UNDER LAYOUT (reverse(lpad(id, 8)))";
     let (status, out, err) = cli.run(&["heatmap", "--setup", setup, writes, "--out", "writes.html"]);
     assert_eq!((status, &err[..]), (0, ""));
-    assert!(out.contains("one region takes nearly every write"), "{out}");
-    assert!(
-        out.contains("hottest 25%, 4.0 of 4 regions at once, 0.0 idle: every region takes its share"),
-        "{out}"
-    );
+    assert!(out.contains("id: one region takes nearly all writes"), "{out}");
+    assert!(out.contains("reverse(lpad(id, 8)): every region takes its share"), "{out}");
+    assert!(out.contains("hottest 25%, 4.0 of 4 regions at once, 0.0 idle"), "{out}");
     assert!(out.ends_with("writes.html has the pictures\n"), "{out}");
     let page = std::fs::read_to_string(cli.path().join("writes.html")).unwrap();
     assert_eq!(page.matches("<svg ").count(), 2);
     assert!(page.contains("<code>reverse(lpad(id, 8))</code>"));
-    assert!(cli.error(&["heatmap", "SELECT 1"]).contains("a heatmap shows writes, and this is SELECT"));
+    let traffic = [
+        "CREATE TABLE s (id INT PRIMARY KEY) SPLIT ON (10)",
+        "INSERT INTO s VALUES (1), (2), (11), (12)",
+        "SELECT * FROM s WHERE id = 11",
+    ];
+    let setup_all = traffic.iter().flat_map(|sql| ["--setup", sql]);
+    let all: Vec<&str> =
+        ["heatmap", "SHOW TRAFFIC FROM s", "--out", "s.html"].into_iter().chain(setup_all).collect();
+    let (status, out, err) = cli.run(&all);
+    assert_eq!((status, &err[..]), (0, ""));
+    assert!(out.starts_with("reads: one region takes nearly all reads\n"), "{out}");
+    assert!(out.contains("writes: every region takes its share\n"), "{out}");
+    let page = std::fs::read_to_string(cli.path().join("s.html")).unwrap();
+    assert!(page.contains("<h1>Reads and writes of s</h1>") && page.matches("<svg ").count() == 2);
+    assert!(cli.error(&["heatmap", "SHOW TRAFFIC FROM t", "--setup", setup]).contains("has one region"));
+    assert!(cli.error(&["heatmap", "SELECT 1"]).contains("there are no pictures of SELECT"));
     assert!(cli.error(&["heatmap", "--db", "nowhere", writes]).contains("there is no database in nowhere"));
     assert!(
         cli.error(&["heatmap", "--setup", setup, writes, "--out", "no/such/folder"])

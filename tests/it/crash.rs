@@ -480,8 +480,17 @@ fn built_under_a_writer(engine: Engine) {
 }
 
 #[test]
-fn a_table_that_is_rekeyed_under_a_writer_survives_kills() {
-    let mut shop = Shop::new(Engine::Lmdb, 1 << 22);
+fn a_table_that_is_rekeyed_under_a_writer_survives_ten_kills() {
+    rekeyed_under_a_writer(Engine::Lmdb);
+}
+
+#[test]
+fn a_table_that_is_rekeyed_under_a_writer_survives_ten_kills_with_the_lsm_engine() {
+    rekeyed_under_a_writer(Engine::Lsm);
+}
+
+fn rekeyed_under_a_writer(engine: Engine) {
+    let mut shop = Shop::new(engine, 1 << 22);
     shop.open().execute("CREATE INDEX by_v ON t (v DESC) INCLUDE (note)").unwrap();
     let layouts = ["lpad(id, 6)", "md5_bucket(id, 4), id", "random(3), id", "reverse(lpad(id, 6))"];
     let mut switched = 0;

@@ -1,12 +1,14 @@
 //! Rules about one layout: that of a table or of an index.
 
 use super::facts::{DELIMITERS, is_made_by_hand};
+use super::fixes::parts_of;
 use super::values::SPARE_DIGITS;
 use super::{Finding, Growth, ROWS_ENOUGH, Rule, Severity, Subject, percent};
 use crate::design::grouped;
-use crate::key::Concern;
-use crate::schema::ColumnStatistics;
+use crate::key::{ColumnId, Concern};
+use crate::schema::{ColumnStatistics, IndexDef};
 use crate::sql::name_sql;
+use crate::value::ColumnType;
 
 /// Buckets to spread writes with, where there were none.
 const BUCKETS: usize = 16;
@@ -16,6 +18,8 @@ const SKEW: f64 = 1.5;
 const FEW_KEYS: u64 = 20;
 /// Share of the rows of a rare key, in even shares.
 const RARE: f64 = 0.1;
+/// The same of the first part of several.
+const FEW_STARTS: u64 = 8;
 
 pub(super) fn judge(subject: &Subject<'_>) -> Vec<Finding> {
     let rules = [hotspot, known_from_the_layout, bleeding, skewed_salt, fan_out, few_keys, stray_delimiter];
@@ -51,7 +55,12 @@ fn hotspot(s: &Subject<'_>) -> Vec<Finding> {
         },
         (None, None) => return Vec::new(),
     };
-    let why = "all new rows go to one end of the key space: one region takes every write";
+    let why = match s.index {
+        None => "all new rows go to one end of the key space: one region takes every write",
+        Some(_) => {
+            "all new entries go to one end of the index: one region takes every write, however the table spreads"
+        }
+    };
     let sql = name_sql(name);
     let is_number = s.table.column(*column).ty.is_integer();
     let width = facts.map_or(0, |facts| facts.chars_max) + SPARE_DIGITS;
@@ -73,8 +82,35 @@ fn known_from_the_layout(s: &Subject<'_>) -> Vec<Finding> {
         // These say more, or nothing, with data at hand.
         matches!(concern, Concern::Hotspot | Concern::FanOut | Concern::LongKey | Concern::Unpadded)
     };
-    let finding = |w: crate::key::Warning| s.finding(w.concern.into(), w.what, &w.why, w.hint);
+    let finding = |w: crate::key::Warning| {
+        let fix = better(s, &w).map(|sql| s.with_layout(&layout.sql_with(w.part, &sql)));
+        s.finding(w.concern.into(), w.what, &w.why, fix.unwrap_or(w.hint))
+    };
     warnings.filter(|w| !settled(w.concern)).map(finding).collect()
+}
+
+/// The part, or parts, that do better than the one that CREATE warns of.
+fn better(s: &Subject<'_>, warning: &crate::key::Warning) -> Option<String> {
+    let layout = s.layout();
+    let part = layout.parts().get(warning.part)?;
+    let [column] = part.columns() else { return None };
+    let name = name_sql(s.table.column_name(*column));
+    match warning.concern {
+        Concern::UnsortedTime => {
+            let fine = ["HH", "MI", "SS"].iter().any(|unit| part.sql().to_ascii_uppercase().contains(unit));
+            Some(format!("to_char({name}, 'YYYY-MM-DD{}')", if fine { " HH24:MI:SS" } else { "" }))
+        }
+        Concern::ReversedTime => Some(format!("reverse_bytes({name})")),
+        Concern::PaddedText => Some(format!("rpad({name}, {}, ' ')", part.pad()?.width)),
+        Concern::WholeScan if warning.part == 0 => {
+            let alone = layout.parts()[1..].iter().all(|other| !other.columns().contains(column));
+            Some(format!(
+                "md5_bucket({name}, {BUCKETS}){}",
+                if alone { format!(", {name}") } else { String::new() }
+            ))
+        }
+        _ => None,
+    }
 }
 
 /// `host1` and `host12` in keys that are one text.
@@ -172,29 +208,63 @@ fn fan_out(s: &Subject<'_>) -> Vec<Finding> {
     found
 }
 
-/// An index by which only a large part of the table can be told from the rest, and that answers no query by itself.
+/// An index by which only a large part of the table can be told from the rest, by all of its key or by the part
+/// it begins with, and that answers no query that is known.
 fn few_keys(s: &Subject<'_>) -> Vec<Finding> {
     let (Some(index), Some(counted)) = (s.index, s.counted()) else { return Vec::new() };
-    let parts = index.layout.parts().len();
-    let Some(keys) = s.facts.statistics.prefixes(index.keyspace, parts) else { return Vec::new() };
-    if index.filter.is_some() || keys > FEW_KEYS || counted.entries < 10 * ROWS_ENOUGH {
+    let layout = &index.layout;
+    let keys = |parts: usize| s.facts.statistics.prefixes(index.keyspace, parts);
+    let (Some(all), Some(leading)) = (keys(layout.parts().len()), keys(1)) else { return Vec::new() };
+    let is_read = s.facts.queries.iter().any(|query| query.index == Some(index.id));
+    if index.filter.is_some() || is_read || counted.entries < 10 * ROWS_ENOUGH {
         return Vec::new();
     }
-    let is_read = s.facts.queries.iter().any(|query| query.index == Some(index.id));
+    if all <= FEW_KEYS {
+        if has_rare_keys(s, index) || !index.include.is_empty() {
+            return Vec::new();
+        }
+        let seen = format!("{} entries have {all} different keys", grouped(counted.entries));
+        let why = "one value stands for so many rows that reading the whole table is as cheap as fetching them one by one";
+        let fix = format!("DROP INDEX {}", name_sql(&index.name));
+        return vec![s.finding(Rule::FewKeys, seen, why, fix)];
+    }
+    // Buckets are few on purpose, and an index that begins with a time is worse.
+    let is_better = layout.parts().get(1).is_some_and(|next| match next.columns() {
+        [column] => !grows(s, *column),
+        _ => false,
+    });
+    if leading > FEW_STARTS || layout.parts()[0].has_buckets() || index.unique || !is_better {
+        return Vec::new();
+    }
+    let mut parts = parts_of(layout);
+    parts.rotate_left(1);
+    let seen = format!(
+        "{} is the first part of the key and has {leading} different values in {} entries",
+        parts[parts.len() - 1],
+        grouped(counted.entries)
+    );
+    let why = "a query that gives nothing but this part reads a large share of the index, and one that does not give it \
+               has to look under each value";
+    let fix = s.with_layout(&parts.join(", "));
+    vec![Finding { severity: Severity::Note, ..s.finding(Rule::FewKeys, seen, why, fix) }]
+}
+
+/// Some of its keys stand for far fewer rows than most.
+fn has_rare_keys(s: &Subject<'_>, index: &IndexDef) -> bool {
     let rarest = |statistics: &ColumnStatistics| {
         let others = (statistics.others() > 0.0).then(|| statistics.rare());
         statistics.common.iter().map(|(_, share)| *share).chain(others).fold(1.0, f64::min)
     };
     let columns = index.layout.columns();
     let mut known = columns.iter().filter_map(|id| s.facts.statistics.column(*id));
-    let has_rare = known.any(|statistics| rarest(statistics) < RARE / statistics.distinct.max(1.0));
-    if is_read || has_rare || !index.include.is_empty() {
-        return Vec::new();
-    }
-    let seen = format!("{} entries have {keys} different keys", grouped(counted.entries));
-    let why = "one value stands for so many rows that reading the whole table is as cheap as fetching them one by one";
-    let fix = format!("DROP INDEX {}", name_sql(&index.name));
-    vec![s.finding(Rule::FewKeys, seen, why, fix)]
+    known.any(|statistics| rarest(statistics) < RARE / statistics.distinct.max(1.0))
+}
+
+/// New values of it are greater than old ones.
+fn grows(s: &Subject<'_>, column: ColumnId) -> bool {
+    let info = s.table.column(column);
+    let is_time = matches!(info.ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
+    is_time || info.identity.is_some() || s.facts.column(column).is_some_and(|facts| facts.growth.is_some())
 }
 
 /// Keys made by hand that do not all hold their delimiter equally often.

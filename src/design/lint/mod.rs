@@ -5,6 +5,7 @@
 //! prints) is all there is.
 
 mod facts;
+mod fixes;
 mod layouts;
 mod tables;
 mod values;
@@ -13,7 +14,6 @@ pub use facts::{ColumnFacts, Facts, Growth, KeyspaceFacts, QueryFacts, growth};
 
 use crate::key::{Concern, KeyLayout};
 use crate::schema::{IndexDef, TableDef};
-use crate::sql::name_sql;
 use crate::store::KeyspaceId;
 
 /// Rows from which on what is seen in them is more than chance.
@@ -187,28 +187,6 @@ impl<'a> Subject<'a> {
             why: why.to_owned(),
             fix,
         }
-    }
-
-    /// The SQL that gives the same table or index another layout.
-    fn with_layout(&self, layout: &str) -> String {
-        let Some(index) = self.index else {
-            return format!("ALTER TABLE {} REKEY ({layout})", name_sql(&self.table.name));
-        };
-        let name = name_sql(&index.name);
-        let list = |words: &str, ids: &[crate::key::ColumnId]| match ids {
-            [] => String::new(),
-            ids => {
-                let names: Vec<String> = ids.iter().map(|id| name_sql(self.table.column_name(*id))).collect();
-                format!(" {words} ({})", names.join(", "))
-            }
-        };
-        let filter = index.filter_sql.as_ref().map_or_else(String::new, |sql| format!(" WHERE {sql}"));
-        format!(
-            "DROP INDEX {name}; CREATE {}INDEX {name} ON {} ({layout}){}{filter}",
-            if index.unique { "UNIQUE " } else { "" },
-            name_sql(&self.table.name),
-            list("INCLUDE", &index.include),
-        )
     }
 }
 

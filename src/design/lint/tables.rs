@@ -1,5 +1,6 @@
 //! Rules about a table as a whole: its indexes among each other, its families, its rows.
 
+use super::fixes::parts_of;
 use super::{Finding, ROWS_ENOUGH, Rule, Severity, Subject, bytes, percent};
 use crate::design::grouped;
 use crate::design::splits::{suited, unreachable};
@@ -32,16 +33,16 @@ pub(super) fn judge(s: &Subject<'_>) -> Vec<Finding> {
 fn redundant_indexes(s: &Subject<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for index in s.table.indexes.iter().filter(|index| !index.unique && index.include.is_empty()) {
-        let starts = |other: &[String]| other.starts_with(&parts_of(index));
+        let starts = |other: &[String]| other.starts_with(&parts_of(&index.layout));
         let by_other = s.table.indexes.iter().find(|other| {
-            let same = parts_of(other) == parts_of(index);
+            let same = parts_of(&other.layout) == parts_of(&index.layout);
             // Of two that are the same, the younger goes.
             other.id != index.id
                 && other.filter_sql == index.filter_sql
-                && starts(&parts_of(other))
+                && starts(&parts_of(&other.layout))
                 && (!same || other.id < index.id || !other.include.is_empty())
         });
-        let key: Vec<String> = part_names(&s.table.key);
+        let key = parts_of(&s.table.key);
         let other = match by_other {
             Some(other) => format!("index \"{}\"", other.name),
             None if index.filter.is_none() && starts(&key) => format!("the rowkey of \"{}\"", s.table.name),
@@ -62,18 +63,6 @@ fn redundant_indexes(s: &Subject<'_>) -> Vec<Finding> {
 
 fn drop_index(index: &IndexDef) -> String {
     format!("DROP INDEX {}", name_sql(&index.name))
-}
-
-fn parts_of(index: &IndexDef) -> Vec<String> {
-    part_names(&index.layout)
-}
-
-fn part_names(layout: &crate::key::KeyLayout) -> Vec<String> {
-    layout
-        .parts()
-        .iter()
-        .map(|part| format!("{}{}", part.sql(), if part.is_descending() { " DESC" } else { "" }))
-        .collect()
 }
 
 /// Indexes that none of the known queries reads.
@@ -113,7 +102,8 @@ fn sparse_families(s: &Subject<'_>) -> Vec<Finding> {
         let family = s.table.family(id);
         let entries = s.facts.keyspace(family.keyspace).map_or(0, |counted| counted.entries);
         let share = entries as f64 / rows as f64;
-        if entries == 0 || share >= SPARSE {
+        let is_empty = s.table.live_columns().all(|(_, column)| column.family != id);
+        if entries == 0 || share >= SPARSE || is_empty {
             continue;
         }
         let seen = format!(
@@ -125,9 +115,9 @@ fn sparse_families(s: &Subject<'_>) -> Vec<Finding> {
         );
         let why =
             "regions are cut by the dense family, so the few entries of this one are spread over all of them";
-        let members: Vec<String> =
-            s.table.live_columns().filter(|(_, c)| c.family == id).map(|(_, c)| name_sql(&c.name)).collect();
-        let fix = format!("give {} a table of their own, with the same PRIMARY KEY", members.join(", "));
+        let fix = s.apart(id).unwrap_or_else(|| {
+            format!("give the columns of {} a table of their own, with the same PRIMARY KEY", family.name)
+        });
         found.push(s.finding(Rule::SparseFamily, seen, why, fix));
     }
     found

@@ -4,7 +4,7 @@ use super::{ColumnFacts, Finding, ROWS_ENOUGH, Rule, Severity, Subject, bytes, p
 use crate::design::grouped;
 use crate::key::{ColumnId, Concern, KeyPart};
 use crate::sql::name_sql;
-use crate::value::Value;
+use crate::value::{ColumnType, Value};
 
 /// Digits that a pad may have beyond those needed for ten thousand times the values.
 pub(super) const SPARE_DIGITS: usize = 4;
@@ -52,12 +52,12 @@ fn unpadded(s: &Subject<'_>) -> Vec<Finding> {
                 facts.chars_min,
                 facts.chars_max
             );
-            let padded = format!("lpad({}, {})", name_sql(name), facts.chars_max + 2);
-            let fix = format!(
-                "declare {} BIGINT, or {}",
-                name_sql(name),
+            let retyped =
+                if facts.numerals == 1.0 { s.with_type(at, column, ColumnType::BigInt) } else { None };
+            let fix = retyped.unwrap_or_else(|| {
+                let padded = format!("lpad({}, {})", name_sql(name), facts.chars_max + 2);
                 s.with_layout(&layout.sql_with(at, &padded))
-            );
+            });
             found.push(s.finding(Rule::Unpadded, seen, why, fix));
         }
     }
@@ -159,8 +159,11 @@ fn long_key(s: &Subject<'_>) -> Vec<Finding> {
         );
         if key > LONG && key > value {
             let seen = format!(
-                "keys have {key:.0} bytes on average, what they hold {value:.0}: {} of keys",
-                bytes(counted.key_bytes as f64)
+                "keys have {key:.0} bytes on average, what they hold {value:.0}: {} of keys{}",
+                bytes(counted.key_bytes as f64),
+                widest(s).map_or_else(String::new, |(name, chars)| format!(
+                    ", mostly \"{name}\", of {chars:.0} characters"
+                ))
             );
             let why = "every row and every index entry carries its key, and nothing of it is compressed";
             let fix =
@@ -171,11 +174,19 @@ fn long_key(s: &Subject<'_>) -> Vec<Finding> {
     found
 }
 
+/// The text that makes keys long, and its characters on average.
+fn widest<'a>(s: &Subject<'a>) -> Option<(&'a str, f64)> {
+    let texts =
+        texts(s).into_iter().map(|(_, _, column, facts)| (s.table.column_name(column), facts.chars_mean));
+    texts.max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
 /// `'2015122410'` where a LONG would do.
 fn numbers_as_text(s: &Subject<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (_, _, column, facts) in texts(s) {
-        let (ty, width) = if facts.chars_max <= 9 { ("INTEGER", 4) } else { ("BIGINT", 8) };
+    for (at, _, column, facts) in texts(s) {
+        let (ty, width) =
+            if facts.chars_max <= 9 { (ColumnType::Integer, 4) } else { (ColumnType::BigInt, 8) };
         let saved = facts.chars_mean - f64::from(width);
         if facts.numerals < 1.0 || facts.chars_min < facts.chars_max || saved < 2.0 {
             continue;
@@ -189,7 +200,8 @@ fn numbers_as_text(s: &Subject<'_>) -> Vec<Finding> {
         );
         let why =
             format!("a number takes {width} bytes in the key, whatever its digits, and sorts as numbers do");
-        found.push(s.finding(Rule::NumbersAsText, seen, &why, format!("declare {} {ty}", name_sql(name))));
+        let fix = s.with_type(at, column, ty).unwrap_or_else(|| format!("declare {} {ty}", name_sql(name)));
+        found.push(s.finding(Rule::NumbersAsText, seen, &why, fix));
     }
     found
 }

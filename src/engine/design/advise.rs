@@ -1,28 +1,37 @@
 //! ADVISE: indexes and layouts that would serve some queries better, tried and measured.
+//!
+//! The tables are copied once, a sample of large ones ([`Scratch`]). What the queries that read most compare and
+//! sort by suggests keys; each is tried on the copy, and the one that spares most is proposed. The next one is
+//! measured on top of it, and so on, beginning with the one that spared most before: few are tried twice.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use sqlparser::ast::Query;
+use sqlparser::ast::{BinaryOperator, Expr, Query, visit_expressions, visit_expressions_mut};
 
-use super::scratch::{Scratch, tables_of};
-use crate::access::{Need, index_for};
+use super::scratch::{Scratch, Tried, tables_of};
+use crate::access::{IndexPart, Need, key_for};
 use crate::engine::build;
-use crate::engine::ddl::primary_layout;
+use crate::engine::ddl::{layout_warnings, primary_layout};
+use crate::engine::outcome::Warning;
 use crate::engine::show::{numbers, rows_of, text};
 use crate::engine::view::View;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Kind, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::plan::Field;
 use crate::schema::TableDef;
-use crate::sql::{CreateIndex, KeyExpr, Statement, name_of, name_sql, parse, parse_query};
+use crate::sql::{CreateIndex, Statement, name_of, name_sql, parse, parse_query};
 use crate::value::Value;
 
 /// Indexes proposed at the most.
 const INDEXES_MAX: usize = 4;
-/// A proposal must spare this share of what is read.
+/// Indexes tried at the most, and layouts of a table: those that the queries which read most suggest.
+const TRIED_MAX: (usize, usize) = (60, 8);
+/// A proposal must spare this share of what is read, and a query must read that much to suggest one.
 const WORTH: f64 = 0.1;
+const WORTH_A_LOOK: f64 = 0.01;
 /// Columns that an index is made to hold beside its key, at the most.
 const INCLUDE_MAX: usize = 4;
 
@@ -30,6 +39,8 @@ const INCLUDE_MAX: usize = 4;
 struct Wanted {
     query: Query,
     params: Arc<[Value]>,
+    /// What it reads.
+    tables: Vec<Arc<TableDef>>,
 }
 
 /// One row of the answer.
@@ -41,39 +52,54 @@ struct Proposal {
     serves: Vec<usize>,
     /// Entries written for each row, before and after.
     writes: (u64, u64),
+    /// What CREATE INDEX or REKEY would say.
+    warnings: Vec<Warning>,
 }
 
-/// Proposals, each on top of those before it; then layouts, each by itself.
-pub async fn rows(view: &View, queries: &[Query]) -> Result<RecordBatch> {
+/// Proposals, each index on top of those before it; then layouts, each by itself. With them, what to know of
+/// them.
+pub async fn rows(view: &View, queries: &[Query]) -> Result<(RecordBatch, Vec<Warning>)> {
     let wanted = wanted(view, queries)?;
     let all: Vec<&Query> = wanted.iter().map(|w| &w.query).collect();
     let tables = tables_of(view, &all);
-    let mut proposals = indexes(view, &tables, &wanted).await?;
-    for table in &tables {
-        proposals.extend(layout(view, &tables, table, &wanted).await?);
+    let scratch = Scratch::new(view, &tables)?;
+    let mut tried = Vec::with_capacity(wanted.len());
+    for w in &wanted {
+        tried.push(scratch.run(view, &w.query, &w.params).await?);
     }
+    let advice = Advice { view, wanted, before: tried.iter().map(|t| scratch.reads(t).all()).collect() };
+    let mut layouts = Vec::new();
+    for table in &tables {
+        layouts.extend(advice.layout(&scratch, table, &tried).await?);
+    }
+    let mut proposals = advice.indexes(&scratch, &tried).await?;
+    proposals.extend(layouts);
     let serves = |p: &Proposal| p.serves.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let column = |of: fn(&Proposal) -> u64| numbers(proposals.iter().map(|p| of(p) as i64).collect());
-    rows_of(vec![
+    let rows = rows_of(vec![
         ("serves_queries", text(proposals.iter().map(serves).collect())),
         ("reads_before", column(|p| p.reads.0)),
         ("reads_after", column(|p| p.reads.1)),
         ("writes_before", column(|p| p.writes.0)),
         ("writes_after", column(|p| p.writes.1)),
         ("proposal", text(proposals.iter().map(|p| p.sql.clone()).collect())),
-    ])
+    ])?;
+    let of_proposal = |(n, proposal): (usize, Proposal)| {
+        let said = move |w: Warning| Warning { what: format!("proposal {}: {}", n + 1, w.what), ..w };
+        proposal.warnings.into_iter().map(said)
+    };
+    Ok((rows, proposals.into_iter().enumerate().flat_map(of_proposal).collect()))
 }
 
 /// The queries given, or those whose plans are kept.
 fn wanted(view: &View, queries: &[Query]) -> Result<Vec<Wanted>> {
+    let wanted = |query: Query, params| Wanted { tables: tables_of(view, &[&query]), query, params };
     if !queries.is_empty() {
-        let given = queries.iter().map(|query| Wanted { query: query.clone(), params: Arc::from([]) });
-        return Ok(given.collect());
+        return Ok(queries.iter().map(|query| wanted(query.clone(), Arc::from([]))).collect());
     }
     let kept = view.db.plans().kept(view.catalog.version()).into_iter();
-    let known: Result<Vec<Wanted>> = kept
-        .map(|(sql, plan)| Ok(Wanted { query: parse_query(&sql)?, params: Arc::clone(&plan.params) }))
-        .collect();
+    let known: Result<Vec<Wanted>> =
+        kept.map(|(sql, plan)| Ok(wanted(parse_query(&sql)?, Arc::clone(&plan.params)))).collect();
     let known = known?;
     if known.is_empty() {
         return Err(Error::invalid("no query is known yet")
@@ -84,64 +110,170 @@ fn wanted(view: &View, queries: &[Query]) -> Result<Vec<Wanted>> {
     Ok(known)
 }
 
-/// Reads of each query, in the number of rows there really are.
-async fn reads(view: &View, scratch: &Scratch, wanted: &[Wanted]) -> Result<Vec<u64>> {
-    let mut all = Vec::with_capacity(wanted.len());
-    for w in wanted {
-        let tried = scratch.run(view, &w.query, &w.params).await?;
-        let reads = tried.reads;
-        all.push(scratch.scaled(&tried, reads.entries + reads.gets + reads.fetched));
-    }
-    Ok(all)
+/// An index that might serve.
+struct Candidate {
+    sql: String,
+    create: CreateIndex,
+    /// What it spared when it was last tried; on top of others it will hardly be more.
+    spares: u64,
 }
 
-/// Adds, one by one, the index that spares most.
-async fn indexes(view: &View, tables: &[Arc<TableDef>], wanted: &[Wanted]) -> Result<Vec<Proposal>> {
-    let scratch = Scratch::new(view, tables, None)?;
-    let mut candidates: Vec<String> = Vec::new();
-    for w in wanted {
-        for (need, spec) in scratch.run(view, &w.query, &w.params).await?.scans {
-            for keys in key_lists(&spec.table, &need)? {
-                let sql = create_index(&spec.table, &keys);
-                let include = included(&spec.table, &need.output, &keys);
-                let covering = include.map(|columns| format!("{sql} INCLUDE ({columns})"));
-                candidates.extend(std::iter::once(sql).chain(covering));
-            }
+impl Candidate {
+    fn new(sql: String) -> Option<Candidate> {
+        match parse(&sql) {
+            Ok(Statement::CreateIndex(create)) => Some(Candidate { sql, create: *create, spares: u64::MAX }),
+            _ => None,
         }
     }
-    let mut seen = BTreeSet::new();
-    candidates.retain(|sql| seen.insert(sql.clone()));
-    let mut before = reads(view, &scratch, wanted).await?;
-    let mut proposals = Vec::new();
-    while proposals.len() < INDEXES_MAX {
-        let mut best: Option<(&String, Vec<u64>)> = None;
-        for sql in &candidates {
-            let create = create_of(sql)?;
-            let name = create.name.as_ref().map_or_else(String::new, name_of);
-            if scratch.db.catalog().find(&name).is_some() {
+
+    fn name(&self) -> String {
+        self.create.name.as_ref().map_or_else(String::new, name_of)
+    }
+}
+
+/// Queries, and how much they read without any advice.
+struct Advice<'a> {
+    view: &'a View,
+    wanted: Vec<Wanted>,
+    before: Vec<u64>,
+}
+
+impl Advice<'_> {
+    /// What each query reads, if it was `before` and `table` is another one now.
+    async fn reads(&self, scratch: &Scratch, table: &str, before: &[u64]) -> Result<Vec<u64>> {
+        let mut reads = before.to_vec();
+        for (w, reads) in self.wanted.iter().zip(&mut reads) {
+            if w.tables.iter().any(|read| read.name == table) {
+                *reads = scratch.reads(&scratch.run(self.view, &w.query, &w.params).await?).all();
+            }
+        }
+        Ok(reads)
+    }
+
+    /// The queries that are worth a look, with what they do: those that read most first.
+    fn heavy<'t>(&'t self, tried: &'t [Tried]) -> Vec<(&'t Wanted, &'t Tried)> {
+        let least = WORTH_A_LOOK * total(&self.before) as f64;
+        let mut heavy: Vec<usize> = (0..tried.len()).filter(|at| self.before[*at] as f64 >= least).collect();
+        heavy.sort_by_key(|at| std::cmp::Reverse(self.before[*at]));
+        heavy.into_iter().map(|at| (&self.wanted[at], &tried[at])).collect()
+    }
+
+    fn candidates(&self, tried: &[Tried]) -> Vec<Candidate> {
+        let mut found: Vec<String> = Vec::new();
+        for (w, tried) in self.heavy(tried) {
+            for access in &tried.accesses {
+                let table = &access.spec.table;
+                for keys in key_lists(table, &access.need) {
+                    let sql = create_index(table, &keys);
+                    let include = included(table, &access.need.output, &keys);
+                    let covering = include.map(|columns| format!("{sql} INCLUDE ({columns})"));
+                    found.extend(std::iter::once(sql).chain(covering));
+                }
+            }
+            if let [table] = &w.tables[..] {
+                found.extend(compared(&w.query).iter().map(|expr| create_formula_index(table, expr)));
+            }
+        }
+        let mut seen = BTreeSet::new();
+        found.retain(|sql| seen.insert(sql.clone()));
+        found.truncate(TRIED_MAX.0);
+        found.into_iter().filter_map(Candidate::new).collect()
+    }
+
+    /// Adds, one by one, the index that spares most.
+    async fn indexes(&self, scratch: &Scratch, tried: &[Tried]) -> Result<Vec<Proposal>> {
+        let mut candidates = self.candidates(tried);
+        let mut before = self.before.clone();
+        let mut proposals: Vec<Proposal> = Vec::new();
+        while proposals.len() < INDEXES_MAX {
+            candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.spares));
+            let mut best: Option<(usize, Vec<u64>)> = None;
+            for (at, candidate) in candidates.iter_mut().enumerate() {
+                let spared = best.as_ref().map_or(0, |(_, after)| total(&before) - total(after));
+                if candidate.spares <= spared {
+                    break;
+                }
+                let label = format!("trying {}", candidate.name());
+                self.view.watch.step(&label, at as u64, None, "indexes")?;
+                let after = self.with_index(scratch, candidate, &before).await?;
+                candidate.spares =
+                    after.as_ref().map_or(0, |after| total(&before).saturating_sub(total(after)));
+                if let Some(after) = after.filter(|_| candidate.spares > spared) {
+                    best = Some((at, after));
+                }
+            }
+            let Some((at, after)) = best.filter(|(_, after)| spares(&before, after)) else { break };
+            let Candidate { sql, create, .. } = candidates.remove(at);
+            let writes = entries_of(&*scratch.db.catalog().table(&name_of(&create.table))?);
+            proposals.push(Proposal {
+                serves: served(&before, &after),
+                reads: (total(&before), total(&after)),
+                writes: (writes, writes + 1),
+                warnings: build::create_index(&scratch.db, &create, &self.view.watch)?,
+                sql,
+            });
+            before = after;
+        }
+        Ok(proposals)
+    }
+
+    /// What the queries read with one more index; `None` if it cannot be.
+    async fn with_index(
+        &self,
+        scratch: &Scratch,
+        candidate: &Candidate,
+        before: &[u64],
+    ) -> Result<Option<Vec<u64>>> {
+        match build::create_index(&scratch.db, &candidate.create, &self.view.watch) {
+            // A name that is taken, an expression that is no formula, a value that is too long for a key.
+            Err(e) if matches!(e.kind(), Kind::Invalid | Kind::Unsupported) => return Ok(None),
+            built => built?,
+        };
+        let after = self.reads(scratch, &name_of(&candidate.create.table), before).await?;
+        scratch.db.execute(&format!("DROP INDEX {}", name_sql(&candidate.name())))?;
+        Ok(Some(after))
+    }
+
+    /// The layout that begins with the columns a query compares, if it serves all queries better than the
+    /// table's own.
+    async fn layout(&self, scratch: &Scratch, table: &TableDef, tried: &[Tried]) -> Result<Option<Proposal>> {
+        let mut candidates: Vec<Vec<IndexPart>> = Vec::new();
+        let accesses = self.heavy(tried).into_iter().flat_map(|(_, tried)| &tried.accesses);
+        for access in accesses.filter(|access| access.spec.table.name == table.name) {
+            for mut keys in key_lists(table, &access.need) {
+                let rest = table.key.columns().into_iter().map(|id| (id, false));
+                let rest: Vec<IndexPart> =
+                    rest.filter(|(id, _)| keys.iter().all(|(key, _)| key != id)).collect();
+                keys.extend(rest);
+                if keys.iter().all(|(id, _)| !table.column(*id).nullable) && !candidates.contains(&keys) {
+                    candidates.push(keys);
+                }
+            }
+        }
+        let mut best: Option<Proposal> = None;
+        for keys in candidates.into_iter().take(TRIED_MAX.1) {
+            let keys = keys_sql(table, &keys);
+            let Some(create) =
+                Candidate::new(format!("CREATE INDEX i ON {} ({keys})", name_sql(&table.name)))
+            else {
                 continue;
-            }
-            build::create_index(&scratch.db, &create, &view.watch)?;
-            let after = reads(view, &scratch, wanted).await?;
-            scratch.db.execute(&format!("DROP INDEX {}", name_sql(&name)))?;
-            if spares(&before, &after) && best.as_ref().is_none_or(|(_, reads)| total(&after) < total(reads))
-            {
-                best = Some((sql, after));
+            };
+            let Ok(layout) = primary_layout(table, &create.create.keys) else { continue };
+            let other = scratch.with_layout(table, &layout, &self.view.watch)?;
+            let after = self.reads(&other, &table.name, &self.before).await?;
+            if spares(&self.before, &after) && best.as_ref().is_none_or(|best| total(&after) < best.reads.1) {
+                let writes = entries_of(table);
+                best = Some(Proposal {
+                    sql: format!("ALTER TABLE {} REKEY ({keys})", name_sql(&table.name)),
+                    serves: served(&self.before, &after),
+                    reads: (total(&self.before), total(&after)),
+                    writes: (writes, writes),
+                    warnings: layout_warnings(table, &layout),
+                });
             }
         }
-        let Some((sql, after)) = best else { break };
-        let create = create_of(sql)?;
-        let writes = entries_of(&*scratch.db.catalog().table(&name_of(&create.table))?);
-        build::create_index(&scratch.db, &create, &view.watch)?;
-        proposals.push(Proposal {
-            serves: served(&before, &after),
-            reads: (total(&before), total(&after)),
-            writes: (writes, writes + 1),
-            sql: sql.clone(),
-        });
-        before = after;
+        Ok(best)
     }
-    Ok(proposals)
 }
 
 fn total(reads: &[u64]) -> u64 {
@@ -154,51 +286,82 @@ fn spares(before: &[u64], after: &[u64]) -> bool {
     before > 0 && before.saturating_sub(after) as f64 >= WORTH * before as f64
 }
 
-/// A key part of a proposal: a column, perhaps descending.
-type Key = (ColumnId, bool);
-
 /// Keys that would serve a scan: the columns it compares; those, then the ones it is sorted by.
-fn key_lists(table: &TableDef, need: &Need) -> Result<Vec<Vec<Key>>> {
-    let Some(sql) = index_for(table, need) else { return Ok(Vec::new()) };
-    let create = create_of(&sql)?;
-    let key = |key: &KeyExpr| Some((table.column_id(key.sql.trim_matches('"'))?, key.descending));
-    let Some(compared) = create.keys.iter().map(key).collect::<Option<Vec<Key>>>() else {
-        return Ok(Vec::new());
-    };
+fn key_lists(table: &TableDef, need: &Need) -> Vec<Vec<IndexPart>> {
+    let Some(compared) = key_for(table, need) else { return Vec::new() };
     let mut lists = vec![compared.clone()];
     let sorted = need.order.iter().map(|by| match by.field {
         Field::Column(id) => Some((id, by.descending)),
         Field::Rowkey | Field::PrimaryRowkey => None,
     });
-    if let Some(sorted) = sorted.collect::<Option<Vec<Key>>>() {
-        let more: Vec<Key> =
+    if let Some(sorted) = sorted.collect::<Option<Vec<IndexPart>>>() {
+        let more: Vec<IndexPart> =
             sorted.into_iter().filter(|(id, _)| compared.iter().all(|(there, _)| there != id)).collect();
         if !more.is_empty() {
             lists.push([compared, more].concat());
         }
     }
-    Ok(lists)
+    lists
+}
+
+/// What a query of one table compares that is more than a column: `upper(name)`.
+fn compared(query: &Query) -> Vec<Expr> {
+    let mut found = Vec::new();
+    let _: ControlFlow<()> = visit_expressions(query, |expr| {
+        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq};
+        match expr {
+            Expr::BinaryOp { left, op: Eq | Lt | LtEq | Gt | GtEq, right } => {
+                found.extend([(**left).clone(), (**right).clone()]);
+            }
+            Expr::Like { expr, .. } | Expr::InList { expr, .. } | Expr::Between { expr, .. } => {
+                found.push((**expr).clone());
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+    let is_computed = |expr: &Expr| {
+        matches!(expr, Expr::Function(_) | Expr::BinaryOp { .. } | Expr::Nested(_))
+            || matches!(expr, Expr::Trim { .. } | Expr::Substring { .. } | Expr::Cast { .. })
+    };
+    found.retain(is_computed);
+    for expr in &mut found {
+        // There is but one table.
+        let _: ControlFlow<()> = visit_expressions_mut(expr, |inner| {
+            if let Expr::CompoundIdentifier(parts) = inner
+                && let Some(last) = parts.pop()
+            {
+                *inner = Expr::Identifier(last);
+            }
+            ControlFlow::Continue(())
+        });
+    }
+    found
 }
 
 /// `a, b DESC`
-fn keys_sql(table: &TableDef, keys: &[Key]) -> String {
-    let key = |(id, descending): &Key| {
+fn keys_sql(table: &TableDef, keys: &[IndexPart]) -> String {
+    let key = |(id, descending): &IndexPart| {
         format!("{}{}", name_sql(table.column_name(*id)), if *descending { " DESC" } else { "" })
     };
     keys.iter().map(key).collect::<Vec<_>>().join(", ")
 }
 
-fn create_index(table: &TableDef, keys: &[Key]) -> String {
+fn create_index(table: &TableDef, keys: &[IndexPart]) -> String {
     let names: Vec<&str> = keys.iter().map(|(id, _)| table.column_name(*id)).collect();
-    let name = format!("{}_by_{}", table.name, names.join("_"));
-    format!("CREATE INDEX {} ON {} ({})", name_sql(&name), name_sql(&table.name), keys_sql(table, keys))
+    create(table, &names.join("_"), &keys_sql(table, keys))
 }
 
-fn create_of(sql: &str) -> Result<CreateIndex> {
-    match parse(sql)? {
-        Statement::CreateIndex(create) => Ok(*create),
-        _ => Err(Error::internal("a proposal that is no index")),
-    }
+/// An index by an expression, which it is called after: `people_by_upper_name`.
+fn create_formula_index(table: &TableDef, expr: &Expr) -> String {
+    let sql = expr.to_string();
+    let words = sql.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+    create(table, &words.collect::<Vec<_>>().join("_").to_lowercase(), &sql)
+}
+
+fn create(table: &TableDef, by: &str, keys: &str) -> String {
+    let name = name_sql(&format!("{}_by_{by}", table.name));
+    format!("CREATE INDEX {name} ON {} ({keys})", name_sql(&table.name))
 }
 
 /// Entries that a row is written as.
@@ -212,7 +375,7 @@ fn served(before: &[u64], after: &[u64]) -> Vec<usize> {
 }
 
 /// Columns that an index would have to hold so that no row is fetched; `None` if there are none, or many.
-fn included(table: &TableDef, output: &[Field], keys: &[Key]) -> Option<String> {
+fn included(table: &TableDef, output: &[Field], keys: &[IndexPart]) -> Option<String> {
     let there = |id: &ColumnId| table.key.undoable().contains(id) || keys.iter().any(|(key, _)| key == id);
     let columns: BTreeSet<ColumnId> = output
         .iter()
@@ -223,49 +386,4 @@ fn included(table: &TableDef, output: &[Field], keys: &[Key]) -> Option<String> 
         .collect();
     let names: Vec<String> = columns.iter().map(|id| name_sql(table.column_name(*id))).collect();
     (1..=INCLUDE_MAX).contains(&names.len()).then(|| names.join(", "))
-}
-
-/// The layout that begins with the columns a query compares, if it serves all queries better than the
-/// table's own.
-async fn layout(
-    view: &View,
-    tables: &[Arc<TableDef>],
-    table: &TableDef,
-    wanted: &[Wanted],
-) -> Result<Option<Proposal>> {
-    let scratch = Scratch::new(view, tables, None)?;
-    let mut candidates = BTreeSet::new();
-    for w in wanted {
-        for (need, spec) in scratch.run(view, &w.query, &w.params).await?.scans {
-            if spec.table.name != table.name {
-                continue;
-            }
-            for mut keys in key_lists(table, &need)? {
-                let rest = table.key.columns().into_iter().map(|id| (id, false));
-                let rest: Vec<Key> = rest.filter(|(id, _)| keys.iter().all(|(key, _)| key != id)).collect();
-                keys.extend(rest);
-                if keys.iter().all(|(id, _)| !table.column(*id).nullable) {
-                    candidates.insert(keys_sql(table, &keys));
-                }
-            }
-        }
-    }
-    let before = reads(view, &scratch, wanted).await?;
-    let mut best: Option<Proposal> = None;
-    for keys in candidates {
-        let create = create_of(&format!("CREATE INDEX i ON {} ({keys})", name_sql(&table.name)))?;
-        let Ok(layout) = primary_layout(table, &create.keys) else { continue };
-        let other = Scratch::new(view, tables, Some((table, layout)))?;
-        let after = reads(view, &other, wanted).await?;
-        if spares(&before, &after) && best.as_ref().is_none_or(|best| total(&after) < best.reads.1) {
-            let writes = entries_of(table);
-            best = Some(Proposal {
-                sql: format!("ALTER TABLE {} REKEY ({keys})", name_sql(&table.name)),
-                serves: served(&before, &after),
-                reads: (total(&before), total(&after)),
-                writes: (writes, writes),
-            });
-        }
-    }
-    Ok(best)
 }

@@ -1,11 +1,12 @@
 //! Statements about the design of keys: what `design` knows, asked about the data.
 
 mod advise;
+mod heatmap;
 mod keys;
 mod measure;
 pub mod regions;
 mod scratch;
-pub mod simulate;
+mod simulate;
 pub mod traffic;
 mod whatif;
 
@@ -23,14 +24,19 @@ use crate::sql::Design;
 /// Runs one.
 pub async fn run(session: &Session, statement: &Design) -> Result<Outcome> {
     let view = session.view()?;
+    let mut warnings = Vec::new();
     let rows = match statement {
         Design::DescribeKey { key, of } => keys::describe(&view, key.as_ref(), of)?,
         Design::Lint { table } => lint_rows(&view, table.as_ref())?,
         Design::Simulate(wanted) => simulate::rows(&view, wanted).await?,
         Design::WhatIf { change, query } => whatif::rows(&view, change, query).await?,
-        Design::Advise { queries } => advise::rows(&view, queries).await?,
+        Design::Advise { queries } => {
+            let (rows, found) = advise::rows(&view, queries).await?;
+            warnings = found;
+            rows
+        }
     };
-    session.table_outcome(statement.kind_name(), rows)
+    Ok(Outcome { warnings, ..session.table_outcome(statement.kind_name(), rows)? })
 }
 
 /// LINT: a row for each finding, the worst first.

@@ -9,19 +9,19 @@ use std::sync::Arc;
 use futures::TryStreamExt;
 use sqlparser::ast::Query;
 
-use crate::access::Need;
-use crate::catalog::Relation;
-use crate::df::explain::{self, Reads};
+use crate::access::Method;
+use crate::catalog::{Catalog, Relation};
+use crate::df::explain::{self, Ran};
 use crate::engine::view::View;
 use crate::engine::{Database, analyze};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::bulk::Loader;
-use crate::exec::scan::ScanSpec;
 use crate::exec::stored;
+use crate::exec::watch::Watch;
 use crate::key::{KeyLayout, KeyRange};
 use crate::schema::{IndexDef, IndexState, TableDef};
 use crate::sql::{parse_query, relations_of};
-use crate::store::Direction;
+use crate::store::{Direction, Reader, Snapshot};
 use crate::value::Value;
 
 /// Rows of a table that are copied, about; of a larger one, every so-many-th.
@@ -31,18 +31,32 @@ const ROWS: u64 = 50_000;
 pub struct Scratch {
     /// It.
     pub db: Database,
-    /// Of the largest table, one row in so many is here.
-    pub every: u64,
+    /// Of which table it has not every row, but one in so many.
+    sampled: BTreeMap<String, u64>,
 }
 
 /// What one query did on a scratch database.
 pub struct Tried {
     /// EXPLAIN ANALYZE.
     pub lines: Vec<String>,
-    /// What it read, all in all.
-    pub reads: Reads,
-    /// What each of its scans wanted, and how it was done.
-    pub scans: Vec<(Need, Arc<ScanSpec>)>,
+    /// Its accesses.
+    pub accesses: Vec<Ran>,
+}
+
+/// How much a query reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Entries looked at.
+    pub entries: u64,
+    /// Rows read by their key.
+    pub gets: u64,
+}
+
+impl Reads {
+    /// Both together.
+    pub fn all(self) -> u64 {
+        self.entries + self.gets
+    }
 }
 
 /// Tables that queries name, those inside their views included; none twice.
@@ -64,33 +78,96 @@ pub fn tables_of(view: &View, queries: &[&Query]) -> Vec<Arc<TableDef>> {
 }
 
 impl Scratch {
-    /// Copies `tables`, one of them perhaps with another layout, and all views.
-    pub fn new(
-        view: &View,
+    /// Copies `tables` and all views.
+    pub fn new(view: &View, tables: &[Arc<TableDef>]) -> Result<Scratch> {
+        Scratch::of(&view.catalog, &*view.snapshot, tables, None, &view.watch)
+    }
+
+    /// Another copy of the same rows, in which a table has another layout.
+    ///
+    /// Errors: rows that the layout cannot hold, or that would share a key.
+    pub fn with_layout(&self, table: &TableDef, layout: &KeyLayout, watch: &Watch) -> Result<Scratch> {
+        let (catalog, snapshot) = self.db.view()?;
+        let tables: Vec<Arc<TableDef>> = catalog.tables().cloned().collect();
+        let copy = Scratch::of(&catalog, &*snapshot, &tables, Some((&table.name, layout)), watch)?;
+        Ok(Scratch { sampled: self.sampled.clone(), ..copy })
+    }
+
+    fn of(
+        catalog: &Catalog,
+        snapshot: &dyn Snapshot,
         tables: &[Arc<TableDef>],
-        other: Option<(&TableDef, KeyLayout)>,
+        other: Option<(&str, &KeyLayout)>,
+        watch: &Watch,
     ) -> Result<Scratch> {
-        let db = Database::in_memory()?;
-        let mut every = 1;
+        let mut scratch = Scratch { db: Database::in_memory()?, sampled: BTreeMap::new() };
+        let reader = snapshot.reader()?;
         for table in tables {
-            let layout =
-                other.as_ref().filter(|(changed, _)| changed.id == table.id).map(|(_, layout)| layout);
-            let copy = define(&db, table, layout)?;
-            let filled = fill(view, table, &copy, &db);
-            every = every.max(match layout {
-                Some(layout) => filled.map_err(|e| under(layout, e))?,
-                None => filled?,
-            });
-            if view.catalog.statistics(table.id).is_some() {
-                analyze::analyze(&db, &copy, &view.watch)?;
+            let every = match other.filter(|(name, _)| *name == table.name) {
+                Some((_, layout)) => {
+                    scratch.copy(&*reader, table, layout, watch).map_err(|e| under(layout, e))?
+                }
+                None => scratch.copy(&*reader, table, &table.key, watch)?,
+            };
+            if every > 1 {
+                scratch.sampled.insert(table.name.clone(), every);
+            }
+            if catalog.statistics(table.id).is_some() {
+                analyze::analyze(&scratch.db, &*scratch.db.catalog().table(&table.name)?, watch)?;
             }
         }
-        db.change_catalog(|catalog| {
-            let mut edit = catalog.edit();
-            view.catalog.views().try_for_each(|v| edit.put_view((**v).clone()))?;
+        scratch.db.change_catalog(|there| {
+            let mut edit = there.edit();
+            catalog.views().try_for_each(|v| edit.put_view((**v).clone()))?;
             Ok(((), Some(edit.finish()?)))
         })?;
-        Ok(Scratch { db, every })
+        Ok(scratch)
+    }
+
+    /// Copies a table, all of it or a sample; gives of how many rows each is one.
+    fn copy(&self, reader: &dyn Reader, table: &TableDef, layout: &KeyLayout, watch: &Watch) -> Result<u64> {
+        let copy = self.define(table, layout)?;
+        let every = reader.entries(table.rows())?.div_ceil(ROWS).max(1);
+        let label = format!("copying {}", table.name);
+        let mut loader = Loader::new(&copy, self.db.store().bulk()?, true, watch);
+        let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
+        let mut n: u64 = 0;
+        while let Some((key, _)) = cursor.next()? {
+            if n.is_multiple_of(8192) {
+                watch.step(&label, n, None, "rows")?;
+            }
+            if n.is_multiple_of(every)
+                && let Some(row) = stored::load(reader, table, key)?
+            {
+                loader.add(&row.values)?;
+            }
+            n += 1;
+        }
+        loader.commit(|_| Ok(()))?;
+        Ok(every)
+    }
+
+    /// The same definition under another layout and other keyspaces, in one region.
+    fn define(&self, table: &TableDef, layout: &KeyLayout) -> Result<TableDef> {
+        self.db.change_catalog(|catalog| {
+            let mut edit = catalog.edit();
+            let mut copy = table.clone();
+            copy.id = edit.new_table_id();
+            copy.split_at(Vec::new());
+            copy.rekey = None;
+            copy.families.iter_mut().for_each(|family| family.keyspace = edit.new_keyspace());
+            copy.key = layout.clone();
+            let indexes = table.indexes.iter().filter(|index| index.state == IndexState::Ready);
+            let index = |index: &IndexDef| IndexDef {
+                id: edit.new_index_id(),
+                keyspace: edit.new_keyspace(),
+                holds_primary: index.layout.contains_columns(&copy.key),
+                ..index.clone()
+            };
+            copy.indexes = indexes.map(index).collect();
+            edit.put_table(copy.clone())?;
+            Ok((copy, Some(edit.finish()?)))
+        })
     }
 
     /// Runs a query and counts.
@@ -105,21 +182,32 @@ impl Scratch {
         while stream.try_next().await?.is_some() {
             view.watch.cancel.check()?;
         }
-        Ok(Tried {
-            lines: explain::explain(&plan, true, false),
-            reads: explain::reads(&plan),
-            scans: explain::needs(&plan),
-        })
+        Ok(Tried { lines: explain::explain(&plan, true, false), accesses: explain::ran(&plan) })
     }
 
-    /// What a query reads, all together, as much as it would in the whole tables.
-    pub fn scaled(&self, tried: &Tried, n: u64) -> u64 {
-        // What stops at a limit stops there among more rows too.
-        let stops = tried
-            .scans
-            .iter()
-            .all(|(need, spec)| need.limit.is_some() && (need.order.is_empty() || spec.access.ordered));
-        if stops { n } else { n * self.every }
+    /// Of the table that was copied least, one row in so many is here.
+    pub fn every(&self) -> u64 {
+        self.sampled.values().copied().max().unwrap_or(1)
+    }
+
+    /// What a query would read of the whole tables.
+    pub fn reads(&self, tried: &Tried) -> Reads {
+        let mut all = Reads::default();
+        for access in &tried.accesses {
+            let times = self.times(access);
+            all.entries += times * access.reads.entries;
+            all.gets += times * (access.reads.gets + access.reads.fetched);
+        }
+        all
+    }
+
+    /// How often an access would read as much.
+    fn times(&self, Ran { need, spec, is_narrowed, .. }: &Ran) -> u64 {
+        let every = self.sampled.get(&spec.table.name).copied().unwrap_or(1);
+        // What stops at a limit stops there among more rows too, and a key that is known is one key.
+        let stops = need.limit.is_some() && (need.order.is_empty() || spec.access.ordered);
+        let is_known = !is_narrowed && spec.access.walks().iter().all(|w| matches!(w.method, Method::Get(_)));
+        if stops || is_known { 1 } else { every }
     }
 }
 
@@ -132,51 +220,4 @@ fn under(layout: &KeyLayout, error: Error) -> Error {
         }
         _ => error.why(why),
     }
-}
-
-/// The same definition under other keyspaces.
-fn define(db: &Database, table: &TableDef, layout: Option<&KeyLayout>) -> Result<TableDef> {
-    db.change_catalog(|catalog| {
-        let mut edit = catalog.edit();
-        let mut copy = table.clone();
-        copy.id = edit.new_table_id();
-        copy.split_at(Vec::new());
-        copy.rekey = None;
-        copy.families.iter_mut().for_each(|family| family.keyspace = edit.new_keyspace());
-        if let Some(layout) = layout {
-            copy.key = layout.clone();
-        }
-        let indexes = table.indexes.iter().filter(|index| index.state == IndexState::Ready);
-        let index = |index: &IndexDef| IndexDef {
-            id: edit.new_index_id(),
-            keyspace: edit.new_keyspace(),
-            holds_primary: index.layout.contains_columns(&copy.key),
-            ..index.clone()
-        };
-        copy.indexes = indexes.map(index).collect();
-        edit.put_table(copy.clone())?;
-        Ok((copy, Some(edit.finish()?)))
-    })
-}
-
-/// Copies rows; gives of how many each is one.
-fn fill(view: &View, table: &TableDef, copy: &TableDef, db: &Database) -> Result<u64> {
-    let reader = view.snapshot.reader()?;
-    let every = reader.entries(table.rows())?.div_ceil(ROWS).max(1);
-    let mut loader = Loader::new(copy, db.store().bulk()?, true, &view.watch);
-    let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
-    let mut n: u64 = 0;
-    while let Some((key, _)) = cursor.next()? {
-        if n.is_multiple_of(8192) {
-            view.watch.step(&format!("copying {}", table.name), n, None, "rows")?;
-        }
-        if n.is_multiple_of(every)
-            && let Some(row) = stored::load(&*reader, table, key)?
-        {
-            loader.add(&row.values)?;
-        }
-        n += 1;
-    }
-    loader.commit(|_| Ok(()))?;
-    Ok(every)
 }

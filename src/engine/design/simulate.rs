@@ -1,14 +1,16 @@
-//! SIMULATE WRITES: rows of the table, or of a query, replayed onto regions under several layouts.
+//! SIMULATE WRITES: rows of the table, a query or a file, replayed onto regions under several layouts.
 
 use arrow::array::RecordBatch;
 use futures::TryStreamExt;
+use sqlparser::ast::Query;
 
 use super::measure::{KnownScan, known_scans};
 use crate::design::grouped;
-use crate::design::heatmap::Panel;
+use crate::design::heatmap::{Heatmap, Panel};
 use crate::design::simulate::{Setup, Simulation, replay};
 use crate::design::splits::{REGIONS_MAX, suited};
-use crate::engine::Session;
+use crate::design::spread::Spread;
+use crate::engine::copy::FileRows;
 use crate::engine::ddl::primary_layout;
 use crate::engine::rows::{assign, quote, values_of};
 use crate::engine::show::{Cells, numbers, rows_of, text};
@@ -18,7 +20,7 @@ use crate::exec::dml::drawn;
 use crate::key::{ColumnId, KeyLayout, Rowkey};
 use crate::plan::{Limits, Target, ranges};
 use crate::schema::TableDef;
-use crate::sql::{Design, Simulate, SimulateBy, Statement, parse, parse_query, span_of};
+use crate::sql::{CopyFile, Simulate, SimulateBy, WritesFrom, name_of, parse_query, span_of};
 use crate::value::{ColumnType, Value};
 
 /// Regions, unless the statement or the table says otherwise.
@@ -26,18 +28,47 @@ const REGIONS: usize = 16;
 /// Writes at the most: their keys are held in memory, once for each layout.
 const WRITES_MAX: usize = 2_000_000;
 
+/// What the writes would do under one layout.
+struct Under {
+    layout: KeyLayout,
+    simulation: Simulation,
+    read_fan_out: Option<f64>,
+}
+
 /// SIMULATE: a row for each layout, region or slice.
 pub async fn rows(view: &View, wanted: &Simulate) -> Result<RecordBatch> {
-    let all = run(view, wanted).await?;
+    let (all, _) = run(view, wanted).await?;
     match wanted.by {
         SimulateBy::Layout => by_layout(&all),
         SimulateBy::Region => by_region(&all),
         SimulateBy::Slice => by_slice(&all),
+        SimulateBy::RegionAndSlice => by_region_and_slice(&all),
     }
 }
 
-/// Replays the writes under the table's own layout, then under each other one.
-pub async fn run(view: &View, wanted: &Simulate) -> Result<Vec<Panel>> {
+/// The same as pictures.
+pub async fn heatmap(view: &View, wanted: &Simulate, source: String) -> Result<Heatmap> {
+    let (all, time) = run(view, wanted).await?;
+    let panel = |under: Under| {
+        let writes = under.simulation.slices.iter().map(|slice| slice.first);
+        let last = under.simulation.slices.iter().map(|slice| slice.spread.rows as usize).sum::<usize>();
+        let times = writes.chain([last.saturating_sub(1)]).map(&time).collect();
+        let panel = Panel::of_simulation(&under.layout, under.simulation, times);
+        Panel { read_fan_out: under.read_fan_out, ..panel }
+    };
+    Ok(Heatmap {
+        title: format!("Where the writes of {} go", name_of(&wanted.table)),
+        source,
+        about: "The same writes under each layout, in the order they came; figures are those of the second half. The \
+                key space runs down, in stripes of equally many writes."
+            .into(),
+        is_comparison: true,
+        panels: all.into_iter().map(panel).collect(),
+    })
+}
+
+/// Replays the writes under the table's own layout, then under each other one. With what tells when a write was.
+async fn run(view: &View, wanted: &Simulate) -> Result<(Vec<Under>, impl Fn(usize) -> String)> {
     let table = view.table(&wanted.table)?;
     let own = table.splits.len() + 1;
     let n = match wanted.regions {
@@ -57,10 +88,6 @@ pub async fn run(view: &View, wanted: &Simulate) -> Result<Vec<Panel>> {
     }
     let arrival = if wanted.source.is_none() { Some(arrival(&table)?) } else { None };
     let rows = source(view, &table, wanted, &layouts, arrival).await?;
-    let time = |write: usize| match (arrival, rows.get(write)) {
-        (Some(id), Some(row)) => row[usize::from(id.0)].to_string(),
-        _ => format!("write {}", grouped((write + 1) as u64)),
-    };
     let known = known_scans(view, &table)?;
     let mut all = Vec::with_capacity(layouts.len());
     for (at, layout) in layouts.into_iter().enumerate() {
@@ -72,46 +99,17 @@ pub async fn run(view: &View, wanted: &Simulate) -> Result<Vec<Panel>> {
         };
         let setup = Setup { splits, rows_max: (2 * keys.len()).div_ceil(n), regions: n };
         let simulation = replay(&keys, &setup);
-        let last = keys.len().saturating_sub(1);
-        all.push(Panel {
-            layout: layout.sql(),
-            stripes: simulation.stripes.iter().map(|key| layout.show(key)).collect(),
-            splits: simulation.regions.iter().skip(1).map(|region| layout.show(&region.from)).collect(),
-            times: simulation.slices.iter().map(|slice| slice.first).chain([last]).map(time).collect(),
-            read_fan_out: read_fan_out(&layout, &known, &simulation),
-            simulation,
-        });
+        all.push(Under { read_fan_out: read_fan_out(&layout, &known, &simulation), layout, simulation });
         view.watch.cancel.check()?;
     }
-    Ok(all)
+    let time = move |write: usize| match (arrival, rows.get(write)) {
+        (Some(id), Some(row)) => row[usize::from(id.0)].to_string(),
+        _ => format!("write {}", grouped((write + 1) as u64)),
+    };
+    Ok((all, time))
 }
 
-impl Session {
-    /// The pictures of a SIMULATE statement, one for each layout.
-    ///
-    /// Errors: another statement; whatever SIMULATE itself runs into.
-    pub fn heatmap(&mut self, sql: &str) -> Result<Vec<Panel>> {
-        let statement = parse(sql)?;
-        let wanted = match &statement {
-            Statement::Design(design) => match &**design {
-                Design::Simulate(wanted) => Some(wanted),
-                _ => None,
-            },
-            _ => None,
-        };
-        let Some(wanted) = wanted else {
-            return Err(Error::invalid(format!(
-                "a heatmap shows writes, and this is {}",
-                statement.kind_name()
-            ))
-            .hint("SIMULATE WRITES ON t [FROM (query)] [INTO n REGIONS] [UNDER LAYOUT (...), ...]"));
-        };
-        let view = self.view()?;
-        self.database().runtime().block_on(run(&view, wanted))
-    }
-}
-
-/// Values of the columns that the layouts are made of, in the order they are written.
+/// Rows with values of the columns that the layouts are made of, in the order they are written.
 async fn source(
     view: &View,
     table: &TableDef,
@@ -122,21 +120,55 @@ async fn source(
     let mut columns: Vec<ColumnId> = layouts.iter().flat_map(KeyLayout::columns).chain(arrival).collect();
     columns.sort_unstable();
     columns.dedup();
-    let query = match &wanted.source {
-        Some(query) if query.order_by.is_none() => {
+    let rows = match &wanted.source {
+        Some(WritesFrom::File(file)) => of_file(view, table, file)?,
+        Some(WritesFrom::Query(query)) if query.order_by.is_none() => {
             return Err(Error::invalid("the query does not say in which order its rows are written")
                 .hint("end it with ORDER BY")
                 .at(span_of(&**query)));
         }
-        Some(query) => (**query).clone(),
+        Some(WritesFrom::Query(query)) => of_query(view, table, (**query).clone(), &columns).await?,
         None => {
             let names: Vec<String> = columns.iter().map(|id| quote(table.column_name(*id))).collect();
             let order: Vec<String> = arrival.iter().map(|id| quote(table.column_name(*id))).collect();
             let (names, order) = (names.join(", "), order.join(", "));
             let sql = format!("SELECT {names} FROM {} ORDER BY {order}", quote(&table.name));
-            parse_query(&sql)?
+            of_query(view, table, parse_query(&sql)?, &columns).await?
         }
     };
+    if rows.is_empty() {
+        return Err(Error::invalid("there are no writes to replay")
+            .hint("load rows first, or FROM (SELECT value AS id FROM generate_series(1, 100000) ORDER BY 1)")
+            .state(sqlstate::OBJECT_STATE));
+    }
+    Ok(rows)
+}
+
+/// The rows of a file such as COPY reads.
+fn of_file(view: &View, table: &TableDef, file: &CopyFile) -> Result<Vec<Vec<Value>>> {
+    let columns: Vec<ColumnId> = table.live_columns().map(|(id, _)| id).collect();
+    let mut file = FileRows::open(file, table, &columns)?;
+    let mut rows = Vec::new();
+    while let Some(chunk) = file.next(&view.watch)? {
+        for cells in chunk {
+            let mut row = vec![Value::Null; table.columns.len()];
+            for (id, cell) in columns.iter().zip(cells) {
+                row[usize::from(id.0)] = cell.unwrap_or(Value::Null);
+            }
+            rows.push(row);
+        }
+        bounded(rows.len())?;
+    }
+    Ok(rows)
+}
+
+/// The rows of a query that has at least these columns.
+async fn of_query(
+    view: &View,
+    table: &TableDef,
+    query: Query,
+    columns: &[ColumnId],
+) -> Result<Vec<Vec<Value>>> {
     let (mut stream, schema) = view.stream(query, &[]).await?;
     let place = |id: &ColumnId| {
         let name = table.column_name(*id);
@@ -160,19 +192,19 @@ async fn source(
             }
             rows.push(row);
         }
-        if rows.len() > WRITES_MAX {
-            return Err(Error::invalid(format!("there are more than {WRITES_MAX} writes"))
-                .why("a simulation holds their keys in memory")
-                .hint("FROM (SELECT ... LIMIT n), or FROM (SELECT ... WHERE ... ) for a stretch of time")
-                .state(sqlstate::LIMIT));
-        }
-    }
-    if rows.is_empty() {
-        return Err(Error::invalid("there are no writes to replay")
-            .hint("load rows first, or FROM (SELECT value AS id FROM generate_series(1, 100000) ORDER BY 1)")
-            .state(sqlstate::OBJECT_STATE));
+        bounded(rows.len())?;
     }
     Ok(rows)
+}
+
+fn bounded(writes: usize) -> Result<()> {
+    if writes <= WRITES_MAX {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("there are more than {} writes", grouped(WRITES_MAX as u64)))
+        .why("a simulation holds their keys in memory")
+        .hint("FROM (SELECT ... LIMIT n), or FROM (SELECT ... WHERE ... ) for a stretch of time")
+        .state(sqlstate::LIMIT))
 }
 
 /// The column that tells in which order rows came.
@@ -224,50 +256,87 @@ fn doubles(values: impl Iterator<Item = f64>) -> Cells {
     Cells::Doubles(values.map(rounded).collect())
 }
 
-fn by_layout(all: &[Panel]) -> Result<RecordBatch> {
-    let fan_out = |s: &Panel| s.read_fan_out.map_or_else(String::new, |n| rounded(n).to_string());
+fn by_layout(all: &[Under]) -> Result<RecordBatch> {
+    let fan_out = |s: &Under| s.read_fan_out.map_or_else(String::new, |n| rounded(n).to_string());
+    let writes = |s: &Under| s.simulation.slices.iter().map(|slice| slice.spread.rows as i64).sum();
+    let spread = |of: fn(&Spread) -> f64| doubles(all.iter().map(move |s| of(&s.simulation.spread)));
     rows_of(vec![
-        ("layout", text(all.iter().map(|s| s.layout.clone()).collect())),
-        (
-            "writes",
-            numbers(all.iter().map(|s| s.simulation.slices.iter().map(|s| s.writes as i64).sum()).collect()),
-        ),
+        ("layout", text(all.iter().map(|s| s.layout.sql()).collect())),
+        ("writes", numbers(all.iter().map(writes).collect())),
         ("regions", numbers(all.iter().map(|s| s.simulation.regions.len() as i64).collect())),
-        ("hottest", doubles(all.iter().map(|s| s.simulation.hottest))),
-        ("parallelism", doubles(all.iter().map(|s| s.simulation.parallelism))),
-        ("idle", doubles(all.iter().map(|s| s.simulation.idle))),
+        ("hottest", spread(|s| s.hottest)),
+        ("parallelism", spread(|s| s.parallelism)),
+        ("idle", spread(|s| s.idle)),
         ("read_fan_out", text(all.iter().map(fan_out).collect())),
     ])
 }
 
-fn by_region(all: &[Panel]) -> Result<RecordBatch> {
-    let each =
-        || all.iter().flat_map(|s| s.simulation.regions.iter().enumerate().map(move |(at, r)| (s, at, r)));
-    let bound = |s: &Panel, at: usize, none: &str| {
-        let cut = at.checked_sub(1).and_then(|at| s.splits.get(at));
-        cut.cloned().unwrap_or_else(|| none.to_owned())
-    };
-    let share = |(s, _, r): (&Panel, usize, &crate::design::simulate::Region)| {
-        r.rows as f64 / s.simulation.regions.iter().map(|r| r.rows).sum::<usize>().max(1) as f64
-    };
+/// Bounds of a region, from the first keys of all.
+fn bounds(layout: &KeyLayout, starts: &[&Rowkey], at: usize) -> (String, String) {
+    let shown = |key: &&Rowkey| layout.show(key);
+    let from = if at == 0 { None } else { starts.get(at).map(shown) };
+    let to = starts.get(at + 1).map(shown);
+    (from.unwrap_or_else(|| "-∞".to_owned()), to.unwrap_or_else(|| "∞".to_owned()))
+}
+
+fn by_region(all: &[Under]) -> Result<RecordBatch> {
+    let (mut names, mut places, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut shares, mut peaks) = (Vec::new(), Vec::new());
+    for under in all {
+        let regions = &under.simulation.regions;
+        let starts: Vec<&Rowkey> = regions.iter().map(|region| &region.from).collect();
+        let total: u64 = regions.iter().map(|region| region.rows).sum();
+        for (at, region) in regions.iter().enumerate() {
+            names.push(under.layout.sql());
+            places.push((at as i64 + 1, bounds(&under.layout, &starts, at)));
+            rows.push(region.rows as i64);
+            shares.push(region.rows as f64 / total.max(1) as f64);
+            peaks.push(region.peak);
+        }
+    }
     rows_of(vec![
-        ("layout", text(each().map(|(s, _, _)| s.layout.clone()).collect())),
-        ("region", numbers(each().map(|(_, at, _)| at as i64 + 1).collect())),
-        ("from", text(each().map(|(s, at, _)| bound(s, at, "-∞")).collect())),
-        ("to", text(each().map(|(s, at, _)| bound(s, at + 1, "∞")).collect())),
-        ("rows", numbers(each().map(|(_, _, r)| r.rows as i64).collect())),
-        ("share", doubles(each().map(share))),
-        ("peak", doubles(each().map(|(_, _, r)| r.peak))),
+        ("layout", text(names)),
+        ("region", numbers(places.iter().map(|(n, _)| *n).collect())),
+        ("from", text(places.iter().map(|(_, (from, _))| from.clone()).collect())),
+        ("to", text(places.iter().map(|(_, (_, to))| to.clone()).collect())),
+        ("rows", numbers(rows)),
+        ("share", doubles(shares.into_iter())),
+        ("peak", doubles(peaks.into_iter())),
     ])
 }
 
-fn by_slice(all: &[Panel]) -> Result<RecordBatch> {
-    let each =
-        || all.iter().flat_map(|s| s.simulation.slices.iter().enumerate().map(move |(at, r)| (s, at, r)));
+fn by_region_and_slice(all: &[Under]) -> Result<RecordBatch> {
+    let (mut names, mut places, mut writes, mut shares) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for under in all {
+        for (n, slice) in under.simulation.slices.iter().enumerate() {
+            let starts: Vec<&Rowkey> = slice.regions.iter().map(|(from, _)| from).collect();
+            for (at, (_, rows)) in slice.regions.iter().enumerate() {
+                names.push(under.layout.sql());
+                places.push((n as i64 + 1, at as i64 + 1, bounds(&under.layout, &starts, at)));
+                writes.push(*rows as i64);
+                shares.push(*rows as f64 / slice.spread.rows.max(1) as f64);
+            }
+        }
+    }
     rows_of(vec![
-        ("layout", text(each().map(|(s, _, _)| s.layout.clone()).collect())),
+        ("layout", text(names)),
+        ("slice", numbers(places.iter().map(|(slice, ..)| *slice).collect())),
+        ("region", numbers(places.iter().map(|(_, region, _)| *region).collect())),
+        ("from", text(places.iter().map(|(.., (from, _))| from.clone()).collect())),
+        ("to", text(places.iter().map(|(.., (_, to))| to.clone()).collect())),
+        ("writes", numbers(writes)),
+        ("share", doubles(shares.into_iter())),
+    ])
+}
+
+fn by_slice(all: &[Under]) -> Result<RecordBatch> {
+    let each = || {
+        all.iter().flat_map(|s| s.simulation.slices.iter().enumerate().map(move |(at, r)| (s, at, r.spread)))
+    };
+    rows_of(vec![
+        ("layout", text(each().map(|(s, _, _)| s.layout.sql()).collect())),
         ("slice", numbers(each().map(|(_, at, _)| at as i64 + 1).collect())),
-        ("writes", numbers(each().map(|(_, _, r)| r.writes as i64).collect())),
+        ("writes", numbers(each().map(|(_, _, r)| r.rows as i64).collect())),
         ("regions", numbers(each().map(|(_, _, r)| r.regions as i64).collect())),
         ("hottest", doubles(each().map(|(_, _, r)| r.hottest))),
         ("parallelism", doubles(each().map(|(_, _, r)| r.parallelism))),

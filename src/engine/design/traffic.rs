@@ -1,13 +1,18 @@
-//! SHOW TRAFFIC: what is read and written where, as it goes on.
+//! SHOW TRAFFIC: what is read and written where, as it goes on. The same as pictures.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use arrow::array::RecordBatch;
 use sqlparser::ast::Ident;
 
+use crate::design::heatmap::{Heatmap, Panel};
 use crate::engine::show::{numbers, rows_of, text};
 use crate::engine::view::View;
 use crate::error::{Error, Result, sqlstate};
-use crate::schema::{Access, Slice, TableDef};
+use crate::schema::{Access, Lately, TableDef};
 use crate::sql::name_sql;
+use crate::value::Value;
 
 /// What was done in each region.
 pub fn done(table: &TableDef, access: Access) -> Vec<i64> {
@@ -15,8 +20,8 @@ pub fn done(table: &TableDef, access: Access) -> Vec<i64> {
     (0..=table.splits.len()).map(|at| counts.get(at).map_or(0, |n| n[access as usize] as i64)).collect()
 }
 
-/// SHOW TRAFFIC: a row for each region of a table, with pictures of the last minutes; nothing is read for it.
-pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
+/// A table that is counted. Errors: it has one region only.
+fn counted(view: &View, name: &Ident) -> Result<Arc<TableDef>> {
     let table = view.table(name)?;
     if table.splits.is_empty() {
         return Err(Error::invalid(format!("table \"{}\" has one region", table.name))
@@ -24,10 +29,18 @@ pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
             .hint(format!("ALTER TABLE {} SPLIT INTO 16 FROM DATA", name_sql(&table.name)))
             .state(sqlstate::OBJECT_STATE));
     }
+    Ok(table)
+}
+
+/// SHOW TRAFFIC: a row for each region of a table, with pictures of the last minutes; nothing is read for it.
+pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
+    let table = counted(view, name)?;
     let n = table.splits.len() + 1;
     let cuts = table.splits.iter().map(|key| table.key.show(key));
-    let (slices, now) = table.traffic.slices();
-    let lately = |access| text(pictures(&slices, now, n, access));
+    let lately = |access| {
+        let slices = table.traffic.lately().map_or_else(Vec::new, |lately| slices(&lately, access));
+        text(pictures(&slices, n))
+    };
     rows_of(vec![
         ("region", numbers((1..=n as i64).collect())),
         ("from", text(std::iter::once("-∞".to_owned()).chain(cuts).collect())),
@@ -38,34 +51,92 @@ pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
     ])
 }
 
+/// The last minutes of a table, reads beside writes.
+pub fn heatmap(view: &View, name: &Ident, source: String) -> Result<Heatmap> {
+    let table = counted(view, name)?;
+    let lately = table.traffic.lately();
+    let panel = |access, unit| {
+        let (counts, times) = match &lately {
+            Some(lately) => (slices(lately, access), times(lately, SystemTime::now())),
+            None => (Vec::new(), Vec::new()),
+        };
+        Panel::of_counts(unit, (&table.key, &table.splits), &counts, times)
+    };
+    let since = match &lately {
+        Some(lately) => format!("in slices of {} s", lately.slice_ms / 1000),
+        None => "if there were any".to_owned(),
+    };
+    Ok(Heatmap {
+        title: format!("Reads and writes of {}", table.name),
+        source,
+        about: format!(
+            "Rows that were read and written lately, {since}, counted while the database was in use. The key space \
+             runs down, region after region, each as high, however many rows it holds. What a query reads of an index \
+             table alone is not counted."
+        ),
+        is_comparison: false,
+        panels: vec![panel(Access::Read, "reads"), panel(Access::Write, "writes")],
+    })
+}
+
+/// Rows of each region in each slice of time, the one that goes on last.
+fn slices(lately: &Lately, access: Access) -> Vec<Vec<u64>> {
+    let Some((first, counts)) = lately.slices.first() else { return Vec::new() };
+    let mut all = vec![vec![0; counts.len()]; (lately.now - first) as usize + 1];
+    for (number, counts) in &lately.slices {
+        all[(number - first) as usize] = counts.iter().map(|n| n[access as usize]).collect();
+    }
+    all
+}
+
+/// When each slice began, and now. The clock's time is that of UTC.
+fn times(lately: &Lately, clock: SystemTime) -> Vec<String> {
+    let Some((first, _)) = lately.slices.first() else { return Vec::new() };
+    let ago = |slice: u64| (lately.now - slice) * lately.slice_ms + lately.passed_ms;
+    let time = |ago_ms: u64| {
+        let at = clock - Duration::from_millis(ago_ms);
+        let seconds = at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        format!("{} UTC", Value::Timestamp(seconds as i64 * 1_000_000))
+    };
+    (*first..=lately.now).map(|slice| time(ago(slice))).chain([time(0)]).collect()
+}
+
 /// Levels of a picture: nothing, then eighths of the most there is.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// One region a line, one slice of time a character, the one that goes on last. As high as the region has a share
-/// of the most that any region had in a slice.
-fn pictures(slices: &[Slice], now: u64, regions: usize, access: Access) -> Vec<String> {
-    let most = slices.iter().flat_map(|slice| &slice.counts).map(|n| n[access as usize]).max().unwrap_or(0);
-    let first = slices.first().map_or(now, |slice| slice.number);
-    let mut lines = vec![vec![LEVELS[0]; (now - first) as usize + 1]; regions];
-    for slice in slices {
-        for (line, counts) in lines.iter_mut().zip(&slice.counts) {
-            let level = (counts[access as usize] * 8).div_ceil(most.max(1));
-            line[(slice.number - first) as usize] = LEVELS[level as usize];
-        }
-    }
-    lines.into_iter().map(|line| line.into_iter().collect()).collect()
+/// One region a line, one slice of time a character. As high as the region has a share of the most that any
+/// region had in a slice.
+fn pictures(slices: &[Vec<u64>], regions: usize) -> Vec<String> {
+    let most = slices.iter().flatten().copied().max().unwrap_or(0);
+    let level = |rows: u64| LEVELS[(rows * 8).div_ceil(most.max(1)) as usize];
+    (0..regions).map(|region| slices.iter().map(|slice| level(slice[region])).collect()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn lately() -> Lately {
+        let slice = |number, writes: [u64; 3]| (number, writes.map(|n| [1, n]).to_vec());
+        Lately {
+            slice_ms: 2_000,
+            slices: vec![slice(10, [800, 0, 1]), slice(12, [400, 100, 0])],
+            now: 13,
+            passed_ms: 500,
+        }
+    }
+
     #[test]
     fn a_picture_has_a_line_a_region_and_a_character_a_slice() {
-        let slice = |number, writes: [u64; 3]| Slice { number, counts: writes.map(|n| [1, n]).to_vec() };
-        let slices = [slice(10, [800, 0, 1]), slice(12, [400, 100, 0])];
-        assert_eq!(pictures(&slices, 13, 3, Access::Write), ["█ ▄ ", "  ▁ ", "▁   "]);
-        assert_eq!(pictures(&slices, 12, 3, Access::Read), ["█ █"; 3]);
-        assert_eq!(pictures(&[], 5, 2, Access::Read), [" ", " "]);
+        assert_eq!(pictures(&slices(&lately(), Access::Write), 3), ["█ ▄ ", "  ▁ ", "▁   "]);
+        assert_eq!(pictures(&slices(&lately(), Access::Read), 3), ["█ █ "; 3]);
+        assert_eq!(pictures(&[], 2), ["", ""]);
+    }
+
+    #[test]
+    fn times_are_when_slices_began_and_now() {
+        let clock = SystemTime::UNIX_EPOCH + Duration::from_millis(86_406_700);
+        let clocks = ["00:00:00", "00:00:02", "00:00:04", "00:00:06", "00:00:06"];
+        assert_eq!(times(&lately(), clock), clocks.map(|time| format!("1970-01-02 {time} UTC")));
     }
 }

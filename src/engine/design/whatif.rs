@@ -19,13 +19,13 @@ use crate::sql::{Change, CreateIndex, span_of_name};
 pub async fn rows(view: &View, change: &Change, query: &Query) -> Result<RecordBatch> {
     let tables = tables_of(view, &[query]);
     let table = changed(view, change, &tables)?;
-    // A sample is compared with itself.
-    let now = Scratch::new(view, &tables, None)?;
+    let now = Scratch::new(view, &tables)?;
     let before = now.run(view, query, &[]).await?;
     let (then, after) = match change.layout {
         true => {
             let layout = primary_layout(&table, &change.keys)?;
-            let then = Scratch::new(view, &tables, Some((&table, layout)))?;
+            // A sample is compared with itself.
+            let then = now.with_layout(&table, &layout, &view.watch)?;
             let after = then.run(view, query, &[]).await?;
             (then, after)
         }
@@ -39,17 +39,16 @@ pub async fn rows(view: &View, change: &Change, query: &Query) -> Result<RecordB
     lines.extend(before.lines.iter().map(|line| format!("  {line}")));
     lines.push(format!("with {change}: {}", said(&then, &after)));
     lines.extend(after.lines.iter().map(|line| format!("  {line}")));
-    if then.every > 1 {
-        lines.push(format!("estimated from one row in {}: the plans count those", grouped(then.every)));
+    if then.every() > 1 {
+        lines.push(format!("estimated from one row in {}: the plans count those", grouped(then.every())));
     }
     rows_of(vec![("plan", text(lines))])
 }
 
 fn said(scratch: &Scratch, tried: &Tried) -> String {
-    let n = |n: u64| grouped(scratch.scaled(tried, n));
-    let about = if scratch.every > 1 { "about " } else { "" };
-    let reads = tried.reads;
-    format!("{about}{} entries, {} GETs", n(reads.entries), n(reads.gets + reads.fetched))
+    let about = if scratch.every() > 1 { "about " } else { "" };
+    let reads = scratch.reads(tried);
+    format!("{about}{} entries, {} GETs", grouped(reads.entries), grouped(reads.gets))
 }
 
 /// The table that changes: the one named, or the only one there is.

@@ -40,7 +40,24 @@ impl Parser<'_> {
         let from = self.here();
         let path = self.text("the path of a file, in quotes")?;
         let path_span = self.span_since(from);
-        let options = self.copy_options(to)?;
+        let mut options = self.copy_options(to)?;
+        while !self.at_end() {
+            self.copy_option(&mut options, to)?;
+        }
+        let file = self.copy_file(path, path_span, options)?;
+        Ok(Statement::Copy(Box::new(Copy { source, to, file })))
+    }
+
+    /// A file to read rows from: `'path' [WITH (options)]`.
+    pub(super) fn file_of_rows(&mut self) -> Result<CopyFile> {
+        let from = self.here();
+        let path = self.text("the path of a file, in quotes")?;
+        let path_span = self.span_since(from);
+        let options = self.copy_options(false)?;
+        self.copy_file(path, path_span, options)
+    }
+
+    fn copy_file(&self, path: String, path_span: Span, options: Options) -> Result<CopyFile> {
         let Some(format) = options.format.or_else(|| format_of(&path)) else {
             return Err(self
                 .error_at("the format of this file is not clear", path_span)
@@ -52,16 +69,14 @@ impl Parser<'_> {
                 .hint("HEADER, DELIMITER and NULL go with FORMAT csv"));
         }
         let tabs = extension(&path).as_deref() == Some("tsv");
-        Ok(Statement::Copy(Box::new(Copy {
-            source,
-            to,
+        Ok(CopyFile {
             path,
             format,
             header: options.header.unwrap_or(true),
             delimiter: options.delimiter.unwrap_or(if tabs { '\t' } else { ',' }),
             null: options.null.unwrap_or_default(),
             skip_errors: options.skip_errors.unwrap_or(false),
-        })))
+        })
     }
 
     fn copy_source(&mut self) -> Result<CopySource> {
@@ -75,7 +90,7 @@ impl Parser<'_> {
         Ok(CopySource::Table { name, columns })
     }
 
-    /// `[WITH] (FORMAT csv, ...)`, or the same options without parentheses.
+    /// `[WITH] (FORMAT csv, ...)`; COPY may go on with the same options without parentheses.
     fn copy_options(&mut self, to: bool) -> Result<Options> {
         let mut options = Options::default();
         let with = self.word("WITH");
@@ -83,9 +98,6 @@ impl Parser<'_> {
             self.list(|p| p.copy_option(&mut options, to))?;
             self.expect_token(Token::RParen)?;
         } else if with {
-            self.copy_option(&mut options, to)?;
-        }
-        while !self.peek_token(&Token::EOF) && !self.peek_token(&Token::SemiColon) {
             self.copy_option(&mut options, to)?;
         }
         Ok(options)

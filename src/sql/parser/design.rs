@@ -49,9 +49,14 @@ impl Parser<'_> {
         let table = self.object_name("the name of a table")?;
         let mut source = None;
         if self.word("FROM") {
-            self.expect_token(Token::LParen)?;
-            source = Some(self.query()?);
-            self.expect_token(Token::RParen)?;
+            source = Some(match self.token(&Token::LParen) {
+                true => {
+                    let query = self.query()?;
+                    self.expect_token(Token::RParen)?;
+                    WritesFrom::Query(query)
+                }
+                false => WritesFrom::File(self.file_of_rows()?),
+            });
         }
         let mut regions = None;
         if self.word("INTO") {
@@ -69,12 +74,16 @@ impl Parser<'_> {
         }
         let by = match self.word("BY") {
             false => SimulateBy::Layout,
-            true if self.word("REGION") => SimulateBy::Region,
             true if self.word("SLICE") => SimulateBy::Slice,
-            true => return Err(self.expected("REGION or SLICE")),
+            true if !self.word("REGION") => return Err(self.expected("REGION or SLICE")),
+            true if self.token(&Token::Comma) => {
+                self.expect_word("SLICE")?;
+                SimulateBy::RegionAndSlice
+            }
+            true => SimulateBy::Region,
         };
         if !self.at_end() {
-            return Err(self.expected("FROM (a query), INTO n REGIONS, UNDER LAYOUT (...) or BY"));
+            return Err(self.expected("FROM (a query) or 'a file', INTO n REGIONS, UNDER LAYOUT (...) or BY"));
         }
         let simulate = Simulate { table, source, regions, layouts, by };
         Ok(Statement::Design(Box::new(Design::Simulate(simulate))))

@@ -182,6 +182,11 @@ const STATEMENTS: &[(&str, &str)] = &[
          (reverse(lpad(id, 6))), LAYOUT (id % 16, id DESC) BY SLICE",
         "=",
     ),
+    (
+        "SIMULATE WRITES ON t FROM 'f.csv' WITH (DELIMITER ';') INTO 4 REGIONS BY REGION, SLICE",
+        "SIMULATE WRITES ON t FROM 'f.csv' WITH (FORMAT csv, HEADER true, DELIMITER ';', NULL '') INTO 4 REGIONS \
+         BY REGION, SLICE",
+    ),
     ("LINT DATABASE;", "LINT"),
     ("LINT t", "LINT TABLE t"),
     ("CHECK TABLE t", "="),

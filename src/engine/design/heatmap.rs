@@ -1,0 +1,27 @@
+//! Pictures of what a statement tells in figures.
+
+use super::{simulate, traffic};
+use crate::design::heatmap::Heatmap;
+use crate::engine::Session;
+use crate::error::{Error, Result};
+use crate::sql::{Design, Show, Statement, parse};
+
+impl Session {
+    /// The pictures of a SIMULATE or a SHOW TRAFFIC statement.
+    ///
+    /// Errors: another statement; whatever it runs into itself.
+    pub fn heatmap(&mut self, sql: &str) -> Result<Heatmap> {
+        let statement = parse(sql)?;
+        let view = self.view()?;
+        view.watch.cancel.start(view.settings.statement_timeout);
+        match &statement {
+            Statement::Design(design) if let Design::Simulate(wanted) = &**design => {
+                self.database().runtime().block_on(simulate::heatmap(&view, wanted, sql.to_owned()))
+            }
+            Statement::Show(Show::Traffic { name }) => traffic::heatmap(&view, name, sql.to_owned()),
+            other => Err(Error::invalid(format!("there are no pictures of {}", other.kind_name())).hint(
+                "SIMULATE WRITES ON t [FROM (query)] [INTO n REGIONS] [UNDER LAYOUT (...), ...], or SHOW TRAFFIC FROM t",
+            )),
+        }
+    }
+}
