@@ -21,7 +21,10 @@ pub fn at_time_zone(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>
     let there = DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into()));
     Ok(Transformed::yes(match settled_type(what, schema) {
         Some(DataType::Timestamp(_, Some(_))) => to_local_time(vec![cast(what.clone(), there)]),
-        _ => cast(cast(what.clone(), there), arrow_type(ColumnType::TimestampTz)),
+        _ => {
+            let shown = cast(what.clone(), arrow_type(ColumnType::Timestamp));
+            cast(cast(shown, there), arrow_type(ColumnType::TimestampTz))
+        }
     }))
 }
 
