@@ -23,6 +23,7 @@ mod rules;
 mod traced;
 
 pub use batch::{KeyspaceId, Mutation, WriteBatch};
+pub use directory::is_database;
 pub use embedded::EmbeddedStore;
 pub use failing::{FailingStore, Fuse};
 pub use lsm::LsmStore;
