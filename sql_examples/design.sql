@@ -30,7 +30,7 @@ LINT orders;
 -- The share of the hottest region, how many regions work at once, how many are idle.
 -- rowkeydb heatmap draws the same as a picture.
 SIMULATE WRITES ON orders INTO 8 REGIONS
-  UNDER LAYOUT (reverse(lpad(order_no, 6))), LAYOUT (md5_bucket(order_no, 8), order_no), LAYOUT (buyer_id, order_no);
+  UNDER LAYOUT (reverse(lpad(order_no, 8))), LAYOUT (md5_bucket(order_no, 8), order_no), LAYOUT (buyer_id, order_no);
 
 -- ---------------------------------------------------------------------------------------------
 \echo == What an index would change, tried on a copy
@@ -44,7 +44,7 @@ ADVISE FOR (SELECT order_no, amount FROM orders WHERE buyer_id = 7 ORDER BY orde
 -- ---------------------------------------------------------------------------------------------
 \echo == A change of mind: spread, and cut into regions where its keys are, while the table is in use
 -- ---------------------------------------------------------------------------------------------
-ALTER TABLE orders REKEY (reverse(lpad(order_no, 6)));
+ALTER TABLE orders REKEY (reverse(lpad(order_no, 8)));
 ALTER TABLE orders SPLIT INTO 4;
 DROP INDEX orders_by_shop;
 CREATE INDEX orders_by_buyer ON orders (buyer_id, order_time DESC);

@@ -21,24 +21,33 @@
 // The modules' own texts are for those who work on them, and lead into what is private.
 #![allow(rustdoc::private_intra_doc_links)]
 
-pub mod access;
+mod access;
+#[doc(hidden)]
 pub mod catalog;
+#[doc(hidden)]
 pub mod demo;
+#[doc(hidden)]
 pub mod design;
-pub mod df;
+mod df;
 pub mod engine;
 pub mod error;
-pub mod exec;
-pub mod index;
+mod exec;
+mod index;
 pub mod key;
+#[doc(hidden)]
 pub mod plan;
+#[doc(hidden)]
 pub mod row;
+#[doc(hidden)]
 pub mod schema;
+#[doc(hidden)]
 pub mod shell;
+#[doc(hidden)]
 pub mod sql;
+#[doc(hidden)]
 pub mod store;
-pub mod suggest;
-pub mod txn;
+mod suggest;
+mod txn;
 pub mod value;
 
 #[doc = include_str!("ARCHITECTURE.md")]
@@ -48,6 +57,10 @@ pub mod architecture {}
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-pub use engine::{Database, Engine, Options, Outcome, Row, Rows, Session};
+pub use engine::{
+    Database, Durability, Engine, FromValue, Options, Outcome, OutputColumn, Prepared, ReadView, Row,
+    RowStream, Rows, Session, TableHandle, TableScan, Warning,
+};
 pub use error::{Error, Kind, Result};
+pub use key::Rowkey;
 pub use value::Value;

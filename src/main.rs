@@ -175,9 +175,14 @@ fn main() -> ExitCode {
 
 /// Runs `-c` statements, then files.
 fn run(db: Option<PathBuf>, options: &Options, files: &[String]) -> Result<ExitCode> {
+    let files: Vec<Source> = files.iter().map(|file| Source::named(file)).collect();
+    if !options.keep_going {
+        // Before a new database is made for scripts that are not there.
+        files.iter().try_for_each(Source::check)?;
+    }
     let mut console = console(open(db, options.engine)?, options)?;
     let texts = options.sql.iter().map(|sql| (Source::Text(sql.clone()), Input::Sql));
-    let files = files.iter().map(|file| (Source::named(file), options.input));
+    let files = files.into_iter().map(|file| (file, options.input));
     let step = texts.chain(files).try_for_each(|(source, input)| script::run(&mut console, &source, input));
     Ok(ended(console, step))
 }
@@ -283,7 +288,7 @@ fn bytes_of_hex(digits: &str) -> Result<Vec<u8>> {
 
 /// A database to be looked at: one that is not there is not made.
 fn open_existing(path: &Path) -> Result<Database> {
-    if !path.is_dir() {
+    if !Database::is_at(path) {
         return Err(Error::invalid(format!("there is no database in {}", path.display()))
             .hint("give the folder of one"));
     }
@@ -347,6 +352,10 @@ fn has_color() -> bool {
 
 /// Exit status of a run that ended in `step`.
 fn ended(mut console: Console, step: Step) -> ExitCode {
+    let step = match step {
+        Err(Halt::Quit) => Ok(()),
+        step => step,
+    };
     match step.and_then(|()| console.close()) {
         // Whoever read our output has seen enough, as in `| head`.
         Err(Halt::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => {}

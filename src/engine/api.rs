@@ -10,14 +10,17 @@ use serde::forward_to_deserialize_any;
 
 use super::Database;
 use super::native::TableHandle;
-use super::outcome::{Outcome, RowStream};
+use super::outcome::{Outcome, OutputColumn, RowStream};
 use super::session::{RETRIES, RETRIES_BESIDE, Session};
 use crate::error::{Error, Kind, Result, sqlstate};
-use crate::row::{column_type_of, value_at};
-use crate::value::Value;
+use crate::row::{ColumnBuilder, column_type_of, value_at};
+use crate::sql::Splitter;
+use crate::value::{ColumnType, Value};
 
 impl Database {
     /// Runs one statement that returns no rows worth having; gives the number of rows written.
+    ///
+    /// Errors: a statement for later ones, such as BEGIN or SET: that takes a [`Session`].
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -33,12 +36,12 @@ impl Database {
 
     /// [`Database::execute`] with values for `$1`, `$2`, ...
     pub fn execute_with(&self, sql: &str, params: &[Value]) -> Result<u64> {
-        written(self.session().execute(sql, params)?)
+        written(Session::brief(self.clone()).execute(sql, params)?)
     }
 
     /// [`Database::execute`] for async code, on a tokio runtime.
     pub async fn execute_async(&self, sql: &str, params: &[Value]) -> Result<u64> {
-        let mut outcome = self.session().execute_async(sql, params).await?;
+        let mut outcome = Session::brief(self.clone()).execute_async(sql, params).await?;
         while let Some(batch) = outcome.rows.next_batch().await {
             batch?;
         }
@@ -65,12 +68,12 @@ impl Database {
 
     /// [`Database::query`] with values for `$1`, `$2`, ...
     pub fn query_with(&self, sql: &str, params: &[Value]) -> Result<Rows> {
-        Ok(Rows::new(self.session().execute(sql, params)?.rows))
+        Ok(Rows::new(Session::brief(self.clone()).execute(sql, params)?.rows))
     }
 
     /// A query's record batches for async code, on a tokio runtime: [`RowStream::next_batch`].
     pub async fn query_async(&self, sql: &str, params: &[Value]) -> Result<RowStream> {
-        Ok(self.session().execute_async(sql, params).await?.rows)
+        Ok(Session::brief(self.clone()).execute_async(sql, params).await?.rows)
     }
 
     /// Parses a statement once, to run it many times.
@@ -87,7 +90,30 @@ impl Database {
     /// ```
     pub fn prepare(&self, sql: &str) -> Result<Prepared> {
         let statement = self.runtime().block_on(async { crate::sql::parse(sql) })?;
-        Ok(Prepared { statement, lifted: crate::sql::lift(sql), session: self.session() })
+        Ok(Prepared { statement, lifted: crate::sql::lift(sql), session: Session::brief(self.clone()) })
+    }
+
+    /// Runs a script, a statement after the other, in a session of its own.
+    ///
+    /// Errors: that of the first statement that fails, those before it done; a transaction that is left open.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// db.execute_batch("CREATE TABLE t (id BIGINT PRIMARY KEY); INSERT INTO t VALUES (1)")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn execute_batch(&self, script: &str) -> Result<()> {
+        let mut session = self.session();
+        session.execute_batch(script)?;
+        match session.in_transaction() {
+            false => Ok(()),
+            true => Err(Error::invalid("the script ends inside a transaction")
+                .why("what it did there is undone")
+                .hint("end it with COMMIT")
+                .state("25001")),
+        }
     }
 
     /// Begins a transaction: a session that commits with [`Session::execute`]`("COMMIT")` and rolls
@@ -143,6 +169,16 @@ impl Database {
 }
 
 impl Session {
+    /// Runs a script, a statement after the other. Errors: that of the first that fails; those before it are done.
+    pub fn execute_batch(&mut self, script: &str) -> Result<()> {
+        let mut splitter = Splitter::new();
+        splitter.push(script);
+        while let Some(statement) = splitter.next_statement() {
+            written(self.execute(&statement.text, &[])?)?;
+        }
+        splitter.finish().map_or(Ok(()), |last| written(self.execute(&last.text, &[])?).map(drop))
+    }
+
     /// Runs a query in this session; its rows are read while they are iterated.
     pub fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
         Ok(Rows::new(self.execute(sql, params)?.rows))
@@ -200,6 +236,11 @@ impl Rows {
         Rows { stream, schema, ready: Ready::Rows(Vec::new().into_iter()) }
     }
 
+    /// Names and types of the columns.
+    pub fn columns(&self) -> Arc<[OutputColumn]> {
+        self.stream.columns()
+    }
+
     /// Every row as a `T`, its fields named like the columns.
     ///
     /// ```
@@ -218,10 +259,29 @@ impl Rows {
         self.map(|row| row?.deserialize()).collect()
     }
 
-    /// The record batches, for those who want Arrow.
+    /// The rows that are left as record batches, for those who want Arrow.
     pub fn batches(self) -> RowStream {
-        self.stream
+        let left = match self.ready {
+            Ready::Rows(rows) => batch_of_values(&self.schema, rows),
+            Ready::Batch(batch, at) => Ok(batch.slice(at, batch.num_rows() - at)),
+        };
+        self.stream.after(left)
     }
+}
+
+fn batch_of_values(schema: &SchemaRef, rows: impl Iterator<Item = Vec<Value>>) -> Result<RecordBatch> {
+    let types = schema.fields().iter().map(|field| column_type_of(field));
+    let types: Option<Vec<ColumnType>> = types.collect();
+    let types = types.ok_or_else(|| Error::internal("rows of a type that is none of ours"))?;
+    let mut builders: Vec<ColumnBuilder> = types.into_iter().map(|ty| ColumnBuilder::new(ty, 0)).collect();
+    for row in rows {
+        for (builder, value) in builders.iter_mut().zip(&row) {
+            builder.append(value.as_ref())?;
+        }
+    }
+    let arrays = builders.iter_mut().map(ColumnBuilder::finish).collect();
+    RecordBatch::try_new(Arc::clone(schema), arrays)
+        .map_err(|e| Error::internal("rows do not fit their batch").caused_by(e))
 }
 
 impl Iterator for Rows {
@@ -403,8 +463,13 @@ macro_rules! from_value {
 from_value!(bool, v => if let Value::Boolean(b) = v { Some(b) } else { None });
 from_value!(i16, v => if let Value::Int(i) = v { i.try_into().ok() } else { None });
 from_value!(i32, v => if let Value::Int(i) = v { i.try_into().ok() } else { None });
+from_value!(u32, v => if let Value::Int(i) = v { i.try_into().ok() } else { None });
 from_value!(i64, v => if let Value::Int(i) = v { Some(i) } else { None });
 from_value!(u64, v => if let Value::Int(i) = v { i.try_into().ok() } else { None });
+from_value!(f32, v => match v {
+    Value::Double(d) if d.is_nan() || f64::from(d as f32) == d => Some(d as f32),
+    _ => None,
+});
 from_value!(f64, v => match v {
     Value::Double(d) => Some(d),
     Value::Decimal(..) => v.to_string().parse().ok(),

@@ -100,6 +100,11 @@ impl Database {
         Database::open_with(path, Options::default())
     }
 
+    /// Is there a database in the directory `path`?
+    pub fn is_at(path: impl AsRef<Path>) -> bool {
+        store::is_database(path.as_ref())
+    }
+
     /// Opens the database in the directory `path` with options.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Database> {
         Database::open_watched(path, options, Arc::new(|_| {}))

@@ -62,6 +62,8 @@ pub struct Outcome {
 /// await it.
 pub struct RowStream {
     schema: SchemaRef,
+    /// What comes before all that the source has.
+    first: Option<Result<RecordBatch>>,
     source: Source,
     runtime: Runtime,
     cancel: CancelHandle,
@@ -93,7 +95,13 @@ impl RowStream {
         runtime: Runtime,
         cancel: CancelHandle,
     ) -> RowStream {
-        RowStream { schema, source, runtime, cancel }
+        RowStream { schema, first: None, source, runtime, cancel }
+    }
+
+    /// The same batches behind another one.
+    pub(super) fn after(self, first: Result<RecordBatch>) -> RowStream {
+        let is_empty = first.as_ref().is_ok_and(|batch| batch.num_rows() == 0);
+        RowStream { first: (!is_empty).then_some(first), ..self }
     }
 
     /// Columns of every batch.
@@ -103,6 +111,9 @@ impl RowStream {
 
     /// The next batch, which may be empty; `None` at the end.
     pub async fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
+        if self.first.is_some() {
+            return self.first.take();
+        }
         let Source::Batches(batches) = &mut self.source else { return self.next_ready() };
         match self.cancel.guard(async { Ok(batches.next().await) }).await {
             Ok(batch) => batch,
@@ -148,6 +159,9 @@ impl Iterator for RowStream {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if self.first.is_some() {
+            return self.first.take();
+        }
         if !matches!(self.source, Source::Batches(_)) {
             return self.next_ready();
         }

@@ -81,6 +81,8 @@ pub struct Session {
     watch: Watch,
     /// While the transaction that this session is for has lost too often.
     turn: Option<Turn>,
+    /// It ends with its statement.
+    is_brief: bool,
 }
 
 impl std::fmt::Debug for Session {
@@ -98,7 +100,13 @@ impl Session {
             settings: Settings::default(),
             watch: Watch::default(),
             turn: None,
+            is_brief: false,
         }
+    }
+
+    /// A session for one statement, which the next one knows nothing of.
+    pub(super) fn brief(db: Database) -> Session {
+        Session { is_brief: true, ..Session::new(db) }
     }
 
     /// Runs one statement and waits for it; `params` are its `$1`, `$2`, ... The rows of a query are
@@ -252,6 +260,13 @@ impl Session {
 
     async fn run(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
         let tag = statement.kind_name();
+        let is_for_later =
+            matches!(statement, Statement::Begin { .. } | Statement::Set { .. } | Statement::Prepare(_));
+        if self.is_brief && is_for_later {
+            return Err(Error::unsupported(format!("{tag} would do nothing here"))
+                .why("each call runs in a session of its own, which ends with it")
+                .hint("use db.session(), or db.begin() and db.transaction(..) for transactions"));
+        }
         match statement {
             Statement::Query(query) => self.run_query(query, params, tag).await,
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {

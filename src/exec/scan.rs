@@ -13,8 +13,8 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use super::gather::Gather;
 pub use super::pieces::PIECES;
+pub use super::view::field_type;
 use super::view::{Found, Scratch, Sources, View, see_entry};
-pub use super::view::{field_type, key_value};
 use super::walk::{Side, Visited, Walk};
 use super::watch::PlanText;
 use crate::access::{Access, Method, Path, Source, describe, refused};

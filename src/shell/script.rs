@@ -37,6 +37,19 @@ impl Source {
         }
     }
 
+    /// Errors: there is no such file.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Source::File(path) => path.metadata().map(drop).map_err(|e| self.unreadable(e)),
+            Source::Stdin | Source::Text(_) => Ok(()),
+        }
+    }
+
+    fn unreadable(&self, e: io::Error) -> Error {
+        let name = self.name().unwrap_or_else(|| "standard input".to_owned());
+        io_error(format!("cannot read {name}"), e)
+    }
+
     fn open(&self) -> io::Result<Box<dyn BufRead + '_>> {
         Ok(match self {
             Source::Stdin => Box::new(io::stdin().lock()),
@@ -61,10 +74,7 @@ pub fn run(console: &mut Console, source: &Source, input: Input) -> Step {
     let top = Place { file: source.name(), line: 1 };
     let reader = match source.open() {
         Ok(reader) => reader,
-        Err(e) => {
-            let name = source.name().unwrap_or_else(|| "standard input".to_owned());
-            return console.fail_outside(io_error(format!("cannot read {name}"), e), &Place::TOP);
-        }
+        Err(e) => return console.fail_outside(source.unreadable(e), &Place::TOP),
     };
     match input {
         Input::Sql => run_sql(console, Pieces::new(reader), top),

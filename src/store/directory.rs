@@ -34,6 +34,11 @@ pub(super) struct Directory {
     _lock: File,
 }
 
+/// Is there a whole database in the directory `path`?
+pub fn is_database(path: &Path) -> bool {
+    path.join(FORMAT_FILE).is_file()
+}
+
 /// What a directory turns out to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Content {

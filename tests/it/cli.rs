@@ -221,6 +221,30 @@ fn a_corrupt_csv_line_is_named_and_nothing_is_loaded() {
 }
 
 #[test]
+fn a_transaction_that_quit_leaves_open_is_told_of() {
+    let cli = Cli::new();
+    let (status, _, err) = cli.run(&["run", "--db", "shop", "-c", "CREATE TABLE t (id INT PRIMARY KEY)"]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    cli.file("quit.sql", "BEGIN;\nINSERT INTO t VALUES (1);\n.quit\n");
+    let (_, _, err) = cli.run(&["run", "--db", "shop", "quit.sql"]);
+    assert!(err.contains("the transaction still open here is rolled back"), "{err}");
+}
+
+#[test]
+fn what_only_looks_makes_no_database() {
+    let cli = Cli::new();
+    std::fs::create_dir(cli.path().join("empty")).unwrap();
+    for args in [&["dump", "empty"][..], &["keydump", "empty", "t"], &["restore", "empty", "new"]] {
+        let error = cli.error(args);
+        assert!(error.contains("there is no database in empty"), "{error}");
+    }
+    let error = cli.error(&["run", "--db", "new", "missing.sql"]);
+    assert!(error.starts_with("error: cannot read missing.sql\n  why: "), "{error}");
+    assert_eq!(std::fs::read_dir(cli.path().join("empty")).unwrap().count(), 0);
+    assert!(!cli.path().join("new").exists());
+}
+
+#[test]
 fn rows_whose_keys_are_taken_are_skipped_and_counted() {
     let cli = Cli::new();
     cli.file("d.csv", "id,name\n1,a\n2,b\n2,c\n3,a\n4,d\n9,x\n");

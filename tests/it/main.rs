@@ -1,5 +1,6 @@
 //! Integration tests, one binary.
 
+mod api;
 mod backup;
 mod bulk;
 mod carets;

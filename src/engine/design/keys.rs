@@ -87,7 +87,8 @@ impl Parts {
         }
         if let Some(wrong) = wrong {
             let part = &layout.parts()[wrong.part];
-            let form = format!("cannot be read: {}", part.form_in_words());
+            let form = part.form_in_words();
+            let form = format!("cannot be read as {}", form.strip_prefix("as ").unwrap_or(&form));
             self.push([of.to_owned(), wrong.sql, form], &key[end..], None);
             self.broken = true;
             return key.len();
