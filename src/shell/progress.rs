@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::engine::{OnProgress, Progress};
 
@@ -20,7 +20,9 @@ pub struct ProgressLine(Arc<Mutex<Option<Running>>>);
 struct Running {
     label: String,
     since: Instant,
-    bar: Option<ProgressBar>,
+    /// There from the start, so that it knows the speed when it is shown.
+    bar: ProgressBar,
+    is_shown: bool,
 }
 
 impl ProgressLine {
@@ -32,8 +34,8 @@ impl ProgressLine {
 
     /// Removes the line, if there is one.
     pub fn clear(&self) {
-        if let Some(Running { bar: Some(bar), .. }) = self.lock().take() {
-            bar.finish_and_clear();
+        if let Some(running) = self.lock().take() {
+            running.bar.finish_and_clear();
         }
     }
 
@@ -43,16 +45,18 @@ impl ProgressLine {
         }
         let mut running = self.lock();
         if running.as_ref().is_none_or(|r| r.label != progress.label) {
-            let old =
-                running.replace(Running { label: progress.label.clone(), since: Instant::now(), bar: None });
-            if let Some(bar) = old.and_then(|old| old.bar) {
-                bar.finish_and_clear();
+            let (label, bar) = (progress.label.clone(), bar(progress));
+            if let Some(old) = running.replace(Running { label, since: Instant::now(), bar, is_shown: false })
+            {
+                old.bar.finish_and_clear();
             }
         }
-        if let Some(running) = running.as_mut().filter(|r| r.since.elapsed() >= PATIENCE) {
-            let bar = running.bar.get_or_insert_with(|| bar(progress));
-            bar.set_position(progress.done);
+        let Some(running) = running.as_mut() else { return };
+        if !running.is_shown && running.since.elapsed() >= PATIENCE {
+            running.bar.set_draw_target(ProgressDrawTarget::stderr());
+            running.is_shown = true;
         }
+        running.bar.set_position(progress.done);
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Running>> {
@@ -61,10 +65,7 @@ impl ProgressLine {
 }
 
 fn bar(progress: &Progress) -> ProgressBar {
-    let bar = match progress.total {
-        Some(total) => ProgressBar::new(total),
-        None => ProgressBar::new_spinner(),
-    };
+    let bar = ProgressBar::with_draw_target(progress.total, ProgressDrawTarget::hidden());
     let style = ProgressStyle::with_template(template(progress));
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.set_prefix(progress.unit);
@@ -95,7 +96,7 @@ mod tests {
     fn quick_statements_show_nothing() {
         let line = ProgressLine::default();
         line.observer()(&step("load", 1, false));
-        assert!(line.lock().as_ref().is_some_and(|running| running.bar.is_none()));
+        assert!(line.lock().as_ref().is_some_and(|running| !running.is_shown));
         line.observer()(&step("load", 10, true));
         assert!(line.lock().is_none());
     }
@@ -108,9 +109,9 @@ mod tests {
             running.since -= PATIENCE;
         }
         line.observer()(&step("load", 2, false));
-        assert!(line.lock().as_ref().is_some_and(|running| running.bar.is_some()));
+        assert!(line.lock().as_ref().is_some_and(|running| running.is_shown));
         line.observer()(&step("index", 1, false));
-        assert!(line.lock().as_ref().is_some_and(|running| running.bar.is_none()));
+        assert!(line.lock().as_ref().is_some_and(|running| !running.is_shown));
         line.clear();
     }
 

@@ -9,6 +9,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use clap::ValueEnum;
+use unicode_width::UnicodeWidthStr;
 
 use super::table;
 use crate::engine::{Outcome, OutputColumn};
@@ -126,7 +127,8 @@ pub fn outcome(
         }
         Format::Markdown => markdown(out, rows)?,
         _ if plan => lines(out, rows)?,
-        _ if tag == "LINT" => findings(out, rows)?,
+        _ if tag == "LINT" => findings(out, rows, style.cell_width_max)?,
+        _ if tag == "ADVISE" => proposals(out, rows)?,
         _ => table::write(out, rows, style)?,
     }
     match affected {
@@ -154,8 +156,9 @@ pub fn lines(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
     rows.for_each(|_, mut row| Ok(writeln!(out, "{}", row.pop().flatten().unwrap_or_default())?))
 }
 
-/// What LINT found, as warnings are written: nobody reads sentences in columns.
-fn findings(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
+/// What LINT found, as warnings are written: nobody reads sentences in columns. They end at the screen's width,
+/// but for the SQL, which is to be copied.
+fn findings(out: &mut dyn Write, rows: Rows<'_>, width: Option<usize>) -> Result<(), RenderError> {
     let mut n = 0;
     rows.for_each(|_, row| {
         let [code, severity, table, index, seen, why, fix] =
@@ -165,7 +168,8 @@ fn findings(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
         };
         let of = if index.is_empty() { table } else { index };
         n += 1;
-        Ok(writeln!(out, "{code} {severity}: {of}: {seen}\n  why: {why}\n  fix: {fix}")?)
+        writeln!(out, "{}", wrapped(&format!("{code} {severity}: {of}: {seen}"), width))?;
+        Ok(writeln!(out, "{}\n  fix: {fix}", wrapped(&format!("  why: {why}"), width))?)
     })?;
     match n {
         0 => writeln!(out, "nothing found")?,
@@ -173,6 +177,49 @@ fn findings(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
         n => writeln!(out, "({n} findings)")?,
     }
     Ok(())
+}
+
+/// What ADVISE proposes: SQL to be copied, and under it what it does.
+fn proposals(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
+    let mut n = 0;
+    rows.for_each(|_, row| {
+        let [serves, reads, reads_then, writes, writes_then, sql] =
+            &row.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>()[..]
+        else {
+            return Ok(());
+        };
+        n += 1;
+        let queries = if serves.contains(',') { "queries" } else { "query" };
+        writeln!(
+            out,
+            "{n}. {sql}\n   serves {queries} {serves}: all read {reads_then} rows and entries, before {reads}"
+        )?;
+        let entries = if writes_then == "1" { "entry" } else { "entries" };
+        let before = if writes == writes_then { "as before".to_owned() } else { format!("before {writes}") };
+        Ok(writeln!(out, "   each row is written as {writes_then} {entries}, {before}")?)
+    })?;
+    match n {
+        0 => writeln!(out, "nothing would help")?,
+        1 => writeln!(out, "(1 proposal)")?,
+        n => writeln!(out, "({n} proposals)")?,
+    }
+    Ok(())
+}
+
+/// A line cut between words, so that no piece is wider than `width`; the pieces are indented.
+fn wrapped(line: &str, width: Option<usize>) -> String {
+    let Some(width) = width.filter(|width| line.width() > *width) else { return line.to_owned() };
+    let (mut out, mut at) = (String::new(), 0);
+    for word in line.split_inclusive(' ') {
+        if at > 0 && at + word.trim_end().width() > width {
+            out.truncate(out.trim_end().len());
+            out.push_str("\n       ");
+            at = 7;
+        }
+        out.push_str(word);
+        at += word.width();
+    }
+    out
 }
 
 fn csv(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
@@ -240,6 +287,15 @@ mod tests {
         let mut out = Vec::new();
         render(&mut out, Rows { columns: &columns, batches: &mut std::iter::once(Ok(batch)) }).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn sentences_end_at_the_width_of_the_screen() {
+        let line = "  why: a salt is there to spread writes";
+        assert_eq!(wrapped(line, None), line);
+        assert_eq!(wrapped(line, Some(39)), line);
+        assert_eq!(wrapped(line, Some(20)), "  why: a salt is\n       there to\n       spread writes");
+        assert_eq!(wrapped("unbreakable", Some(5)), "unbreakable");
     }
 
     #[test]

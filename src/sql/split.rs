@@ -15,7 +15,8 @@ pub struct SqlText {
     pub line: u32,
 }
 
-/// Cuts a stream of SQL text at each `;` outside quotes and comments.
+/// Cuts a stream of SQL text at each `;` outside quotes and comments, but not between the queries of
+/// `ADVISE FOR (query; query)`.
 ///
 /// Knows `'..'` and `".."` with doubled quotes, `E'..'` with backslashes, `$tag$..$tag$`, `--` to the
 /// end of the line, and nested `/* */`.
@@ -27,6 +28,8 @@ pub struct Splitter {
     line: u32,
     /// The current statement has more than blanks and comments.
     has_content: bool,
+    /// Parentheses of it that are open.
+    depth: u32,
     ready: VecDeque<SqlText>,
 }
 
@@ -66,6 +69,7 @@ impl Default for Splitter {
             current_line: 1,
             line: 1,
             has_content: false,
+            depth: 0,
             ready: VecDeque::new(),
         }
     }
@@ -90,8 +94,11 @@ impl Splitter {
             }
             if self.step(c) {
                 self.current.push_str(&text[from..at]);
-                from = at + 1;
-                self.cut();
+                from = at;
+                if self.depth == 0 || !is_advise(&self.current) {
+                    from += 1;
+                    self.cut();
+                }
             }
             self.line += u32::from(c == '\n');
         }
@@ -141,6 +148,7 @@ impl Splitter {
         }
         self.current_line = self.line;
         self.state = State::Plain;
+        self.depth = 0;
     }
 
     /// Takes one character; true if it is the `;` that ends the statement.
@@ -177,6 +185,11 @@ impl Splitter {
     fn start(&mut self, c: char) -> State {
         self.has_content |= !c.is_whitespace() && !matches!(c, ';' | '-' | '/');
         match c {
+            '(' => self.depth += 1,
+            ')' => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        match c {
             '\'' | '"' => State::Quoted(c),
             '-' => State::Dash,
             '/' => State::Slash,
@@ -202,6 +215,21 @@ impl Splitter {
             self.start(c)
         }
     }
+}
+
+/// The text is the start of an ADVISE statement, perhaps behind comments.
+fn is_advise(mut text: &str) -> bool {
+    loop {
+        text = text.trim_start();
+        let comment = match text.get(..2) {
+            Some("--") => text.split_once('\n'),
+            Some("/*") => text.split_once("*/"),
+            _ => None,
+        };
+        let Some((_, rest)) = comment else { break };
+        text = rest;
+    }
+    text.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("advise"))
 }
 
 /// Characters of names, keywords and numbers after the first.
@@ -277,6 +305,17 @@ mod tests {
                 "é",
             ]
         );
+    }
+
+    #[test]
+    fn queries_of_advise_stay_together() {
+        let advise = "ADVISE FOR (SELECT 1; SELECT (2); SELECT ')'), (SELECT 3)";
+        let noted = "-- a;\n/* b; */ advise for (a;\nb)";
+        assert_eq!(texts(&format!("{advise}; SELECT (4;\n{noted};5")), [advise, "SELECT (4", noted, "5"]);
+        let mut splitter = Splitter::new();
+        advise.chars().for_each(|c| splitter.push(&c.to_string()));
+        assert_eq!((splitter.next_statement(), splitter.is_open()), (None, true));
+        assert_eq!(splitter.finish().unwrap().text, advise);
     }
 
     #[test]

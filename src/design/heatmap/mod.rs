@@ -1,4 +1,4 @@
-//! What is written or read, where and when, as pictures: a [page](page) of HTML, and [blocks] for a terminal.
+//! What is written or read, where and when, as pictures: a page of HTML, and blocks for a terminal.
 //!
 //! The key space runs down in stripes, time runs to the right in slices. A cell's colour says how much more or less
 //! it has than an average one: a key that grows draws a diagonal or a line, a spread one an even field. The pictures are
@@ -69,7 +69,7 @@ const LEVEL_NAMES: [&str; LEVELS.len() + 1] =
     ["0", "to ½", "to 1½", "to 3", "to 6", "to 12", "to 24", "more"];
 
 impl Panel {
-    /// Of the writes that were simulated under a layout. `times`: see there.
+    /// Of the writes that were simulated under a layout. `times`: one more than there are slices.
     pub fn of_simulation(layout: &KeyLayout, simulation: Simulation, times: Vec<String>) -> Panel {
         let regions = simulation.regions.iter().enumerate().map(|(n, region)| Region {
             from: if n == 0 { "-∞".to_owned() } else { layout.show(&region.from) },

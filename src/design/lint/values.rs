@@ -98,7 +98,7 @@ fn narrow_pad(s: &Subject<'_>) -> Vec<Finding> {
             true => format!("\"{name}\" has used {} of the numbers that fit {}", percent(filled), part.sql()),
             false => format!("values of \"{name}\" are as wide as {} is", part.sql()),
         };
-        let why = "a row whose value does not fit is refused, and the width of a key cannot be changed later";
+        let why = "a row whose value does not fit is refused, and another width writes every key anew";
         let wider = part.sql_padded_to(&name_sql(name), (width + 2).max(width * 5 / 4) as u16);
         let mut finding =
             s.finding(Rule::NarrowPad, seen, why, s.with_layout(&s.layout().sql_with(at, &wider)));
@@ -159,7 +159,7 @@ fn long_key(s: &Subject<'_>) -> Vec<Finding> {
         );
         if key > LONG && key > value {
             let seen = format!(
-                "keys have {key:.0} bytes on average, what they hold {value:.0}: {} of keys{}",
+                "keys take {key:.0} bytes on average, their values {value:.0}: {} of keys{}",
                 bytes(counted.key_bytes as f64),
                 widest(s).map_or_else(String::new, |(name, chars)| format!(
                     ", mostly \"{name}\", of {chars:.0} characters"

@@ -71,7 +71,7 @@ pub fn heatmap(view: &View, name: &Ident, source: String) -> Result<Heatmap> {
         source,
         about: format!(
             "Rows that were read and written lately, {since}, counted while the database was in use. The key space \
-             runs down, region after region, each as high, however many rows it holds. What a query reads of an index \
+             runs down, region after region, all of one height, however many rows they hold. What a query reads of an index \
              table alone is not counted."
         ),
         is_comparison: false,
