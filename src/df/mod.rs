@@ -32,3 +32,4 @@ mod template;
 mod text;
 mod three_valued;
 mod tpch;
+mod yielding;

@@ -45,6 +45,7 @@ use super::rewrite::{ExpressionRule, below, lazy_functions, plain_numbers};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
+use super::yielding::Yielding;
 use super::{explain, extremes, functions, order, parallel, tpch};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result, sqlstate};
@@ -149,6 +150,7 @@ impl Default for Planner {
             .with_default_features()
             .with_type_planner(Arc::new(Types))
             .with_optimizer_rules(optimizer_rules())
+            .with_physical_optimizer_rule(Arc::new(Yielding))
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
