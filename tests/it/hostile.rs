@@ -223,6 +223,9 @@ fn names_that_mean_nothing() {
 #[test]
 fn values_that_do_not_fit() {
     refused(&[
+        "SELECT repeat('x', 1000000000)",
+        "SELECT length(repeat(s, 9223372036854775807)) FROM t",
+        "SELECT repeat('x', 'y')",
         "INSERT INTO t VALUES (1, 1, 'again', NULL, NULL, NULL)",
         "INSERT INTO t VALUES (9, 1, 'the same n', NULL, NULL, NULL)",
         "INSERT INTO t (id) VALUES (NULL)",
