@@ -29,6 +29,10 @@ use crate::value::Value;
 /// Widest text that `lpad` and `rpad` make.
 const PADDED_CHARS_MAX: usize = 1 << 20;
 
+/// Longest text that `repeat` makes, in bytes. DataFusion's goes up to 2 GiB, copies that several times, and nobody can
+/// stop it meanwhile.
+const REPEATED_BYTES_MAX: usize = 64 << 20;
+
 /// Adds the functions to a session.
 pub fn register(state: &mut SessionState) {
     for aggregate in [
@@ -39,7 +43,7 @@ pub fn register(state: &mut SessionState) {
         let _ = state.register_udaf(Arc::new(aggregate));
     }
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateTrunc::default())));
-    let functions: [(&'static str, Plain, DataType); 8] = [
+    let functions: [(&'static str, Plain, DataType); 9] = [
         ("to_char", to_char, DataType::Utf8),
         ("md5_bucket", bucket, DataType::Utf8),
         ("code", code, DataType::Utf8),
@@ -48,6 +52,7 @@ pub fn register(state: &mut SessionState) {
         ("md5", md5, DataType::Utf8),
         ("lpad", lpad, DataType::Utf8),
         ("rpad", rpad, DataType::Utf8),
+        ("repeat", repeat, DataType::Utf8),
     ];
     for (name, body, output) in functions {
         // The registry refuses nothing: a function of that name is replaced.
@@ -274,6 +279,23 @@ fn padded(name: &str, args: &[Value], join: fn(&str, String) -> String) -> Resul
         }
         _ => Ok(Value::Text(join(&text, pad))),
     }
+}
+
+/// `repeat(text, times)`: no times at all if that is negative.
+fn repeat(args: &[Value]) -> Result<Value> {
+    let (text, times) = match args {
+        [a, b] if a.is_null() || b.is_null() => return Ok(Value::Null),
+        [text, Value::Int(times)] => (text.to_string(), usize::try_from(*times).unwrap_or(0)),
+        _ => {
+            return Err(Error::invalid("repeat takes a text and a number of times").hint("repeat('ab', 3)"));
+        }
+    };
+    if text.len().saturating_mul(times) > REPEATED_BYTES_MAX {
+        return Err(Error::invalid(format!("{} bytes repeated {times} times is too much", text.len()))
+            .why(format!("the most is {REPEATED_BYTES_MAX} bytes"))
+            .state(sqlstate::LIMIT));
+    }
+    Ok(Value::Text(text.repeat(times)))
 }
 
 /// `code(name, 'Taobao=tb, Tmall=tm')`.

@@ -37,3 +37,4 @@ mod three_valued;
 mod time_zone;
 mod totals;
 mod tpch;
+mod yielding;

@@ -48,6 +48,7 @@ use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
 use super::time_zone::at_time_zone;
+use super::yielding::Yielding;
 use super::{explain, extremes, functions, lookup, order, parallel, tpch};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result, sqlstate};
@@ -154,6 +155,7 @@ impl Default for Planner {
             .with_default_features()
             .with_type_planner(Arc::new(Types))
             .with_optimizer_rules(optimizer_rules())
+            .with_physical_optimizer_rule(Arc::new(Yielding))
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(SubqueriesInOn),

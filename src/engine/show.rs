@@ -211,15 +211,17 @@ fn sample_key(view: &View, keyspace: crate::store::KeyspaceId) -> Result<Option<
     Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
 }
 
+/// Problems (count) that CHECK lists without a LIMIT: they are kept in memory, and each is compared with those before.
+const PROBLEMS_MAX: usize = 10_000;
+
 /// CHECK: a row for each problem, then a summary. Gives the number of problems with it.
-///
-/// It looks at what is committed, whatever transaction is open.
 pub fn check(view: &View, check: &Check) -> Result<(u64, RecordBatch)> {
     let started = std::time::Instant::now();
+    // What is committed, whatever transaction is open, with the definitions of that moment.
     let (catalog, snapshot) = view.db.view()?;
     let reader = snapshot.reader()?;
     let depth = if check.fast { Depth::Fast } else { Depth::Full };
-    let limit = check.limit.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
+    let limit = check.limit.map_or(PROBLEMS_MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
     let mut checker = Checker::new(&*reader, &view.watch, limit);
     match &check.target {
         CheckTarget::Table(name) => {

@@ -12,13 +12,11 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::rules::check_batch;
+use super::testing::{A, B, Entries, batch, get, get_in, put};
 use super::*;
 use crate::error::{Kind, Result, sqlstate};
 use crate::key::{End, Rowkey};
 use crate::txn::Transaction;
-
-const A: KeyspaceId = KeyspaceId(1);
-const B: KeyspaceId = KeyspaceId(20);
 
 /// An engine under test and the directory it lives in, if any.
 struct Subject<S> {
@@ -98,27 +96,9 @@ conforms!(lsm: get_put_delete_clear scans snapshots_are_stable batches_are_atomi
     impossible_keys versions_grow entry_counts);
 conforms!(overlay: get_put_delete_clear scans snapshots_are_stable batches_are_atomic random_operations);
 
-fn batch(build: impl FnOnce(&mut WriteBatch)) -> WriteBatch {
-    let mut batch = WriteBatch::default();
-    build(&mut batch);
-    batch
-}
-
-fn put(store: &impl Store, keyspace: KeyspaceId, key: &str, value: &str) {
-    store.commit(batch(|b| b.put(keyspace, key, value.into()))).unwrap();
-}
-
-fn get(snapshot: &Arc<dyn Snapshot>, keyspace: KeyspaceId, key: &[u8]) -> Option<Vec<u8>> {
-    let reader = snapshot.reader().unwrap();
-    reader.get(keyspace, key).unwrap().map(<[u8]>::to_vec)
-}
-
 fn get_text(store: &impl Store, keyspace: KeyspaceId, key: &str) -> Option<String> {
-    let value = get(&store.snapshot().unwrap(), keyspace, key.as_bytes());
-    value.map(|value| String::from_utf8(value).unwrap())
+    get(store, keyspace, key).map(|value| String::from_utf8(value).unwrap())
 }
-
-type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// What a cursor yields until its end, and that it stays there.
 fn scan(
@@ -209,12 +189,12 @@ fn snapshots_are_stable(store: &impl Store) {
     let see = |snapshot, keyspace| scan(snapshot, keyspace, &all, Direction::Forward).len();
     assert_eq!((see(&before, A), see(&before, B)), (1, 0));
     assert_eq!((see(&between, A), see(&between, B)), (2, 1));
-    assert_eq!(get(&before, A, b"a"), Some(b"1".to_vec()));
-    assert_eq!(get(&between, A, b"a"), Some(b"2".to_vec()));
-    assert_eq!(get(&before, B, b"new keyspace"), None);
+    assert_eq!(get_in(&before, A, b"a"), Some(b"1".to_vec()));
+    assert_eq!(get_in(&between, A, b"a"), Some(b"2".to_vec()));
+    assert_eq!(get_in(&before, B, b"new keyspace"), None);
     assert_eq!(get_text(store, A, "a"), None);
     // A snapshot may move to another thread, and outlive its readers.
-    let moved = thread::spawn(move || get(&between, A, b"b")).join().unwrap();
+    let moved = thread::spawn(move || get_in(&between, A, b"b")).join().unwrap();
     assert_eq!(moved, Some(b"2".to_vec()));
 }
 
@@ -320,7 +300,7 @@ fn impossible_keys(store: &impl Store) {
     let max = store.capabilities().key_bytes_max;
     let longest = vec![7u8; max];
     store.commit(batch(|b| b.put(A, longest.clone(), b"fits".to_vec()))).unwrap();
-    assert_eq!(get(&store.snapshot().unwrap(), A, &longest), Some(b"fits".to_vec()));
+    assert_eq!(get_in(&store.snapshot().unwrap(), A, &longest), Some(b"fits".to_vec()));
     for key in [vec![], vec![7; max + 1]] {
         let refused = store.commit(batch(|b| {
             b.put(A, "first", b"1".to_vec());
@@ -331,7 +311,7 @@ fn impossible_keys(store: &impl Store) {
             assert_eq!((error.kind(), error.sqlstate()), (Kind::Invalid, sqlstate::LIMIT));
             assert!(error.to_string().contains(&max.to_string()), "{error}");
         }
-        assert_eq!(get(&store.snapshot().unwrap(), A, &key), None);
+        assert_eq!(get_in(&store.snapshot().unwrap(), A, &key), None);
         store.commit(batch(|b| b.delete(A, key))).unwrap();
     }
     assert_eq!(get_text(store, A, "first"), None);
@@ -387,7 +367,7 @@ fn concurrent_commits_all_land(store: &impl Store) {
     const COMMITS: u32 = 25;
     let increment = || loop {
         let recording: Arc<Recording> = Recording::new(store.snapshot().unwrap()).into();
-        let old = get(&(recording.clone() as Arc<dyn Snapshot>), A, b"hits");
+        let old = get_in(&(recording.clone() as Arc<dyn Snapshot>), A, b"hits");
         let hits: u32 = old.map_or(0, |text| String::from_utf8_lossy(&text).parse().unwrap());
         let put = batch(|b| b.put(A, "hits", (hits + 1).to_string().into_bytes()));
         match store.commit(WriteBatch { reads: recording.reads(), ..put }) {
@@ -483,7 +463,7 @@ fn random_operations(store: &impl Store) {
                 agrees_with_model(snapshot, model, keyspace, &KeyRange::all());
                 agrees_with_model(snapshot, model, keyspace, &range);
                 assert_eq!(
-                    get(snapshot, keyspace, &key).as_ref(),
+                    get_in(snapshot, keyspace, &key).as_ref(),
                     model.get(&(keyspace, key.clone().into()))
                 );
             }

@@ -20,6 +20,8 @@ mod queue;
 mod reads;
 mod recent;
 mod rules;
+#[cfg(test)]
+mod testing;
 mod traced;
 mod trust;
 

@@ -179,6 +179,23 @@ fn a_null_where_none_may_be_and_a_family_without_its_row_are_found() {
     }
 }
 
+/// A transaction has its own definitions, and CHECK looks at what is committed.
+#[test]
+fn inside_a_transaction_what_others_changed_since_is_no_damage() {
+    let (_, db) = database();
+    let mut session = db.session();
+    session.execute("BEGIN", &[]).unwrap();
+    session.execute("INSERT INTO t VALUES (5, 50, 'five')", &[]).unwrap();
+    for sql in ["DROP INDEX by_v", "ALTER TABLE t REKEY (id)", "CREATE INDEX by_v ON t (v DESC)"] {
+        db.execute(sql).unwrap();
+        for check in ["CHECK TABLE t", "CHECK DATABASE FAST", "CHECK INDEX by_note"] {
+            let rows = session.query(check, &[]).unwrap().map(Result::unwrap);
+            let found: Vec<String> = rows.map(|row| row.get("problem").unwrap()).collect();
+            assert_eq!(found, ["summary"], "{check} after {sql}");
+        }
+    }
+}
+
 #[test]
 fn a_limit_ends_the_check_and_the_summary_says_so() {
     let (store, db) = database();

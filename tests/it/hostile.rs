@@ -279,6 +279,9 @@ fn clauses_of_others() {
 #[test]
 fn values_that_do_not_fit() {
     refused(&[
+        "SELECT repeat('x', 1000000000)",
+        "SELECT length(repeat(s, 9223372036854775807)) FROM t",
+        "SELECT repeat('x', 'y')",
         "INSERT INTO t VALUES (1, 1, 'again', NULL, NULL, NULL)",
         "INSERT INTO t VALUES (9, 1, 'the same n', NULL, NULL, NULL)",
         "INSERT INTO t (id) VALUES (NULL)",

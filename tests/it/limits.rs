@@ -62,6 +62,25 @@ fn a_merged_walk_that_passes_over_many_entries_loses_none_and_can_be_stopped() {
     });
 }
 
+/// Joins which have read both sides never wait for anything, and make rows without end.
+#[test]
+fn a_join_that_makes_rows_without_end_can_be_stopped() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT, s TEXT)").unwrap();
+    db.execute("INSERT INTO t SELECT value, value % 10, 's' FROM generate_series(1, 3000)").unwrap();
+    let mut session = db.session();
+    session.execute("SET statement_timeout = '50ms'", &[]).unwrap();
+    for sql in [
+        "SELECT a.n, count(*) FROM t a, t b, t c GROUP BY a.n",
+        "SELECT count(*) FROM t a, t b, t c WHERE a.s || b.s LIKE '%x%'",
+        "SELECT max(b.id) FROM t a JOIN t b ON a.n = b.n JOIN t c ON b.n = c.n",
+        "SELECT count(*) FROM t a JOIN t b ON a.n < b.n JOIN t c ON b.id <> c.id",
+    ] {
+        let ended = session.query(sql, &[]).and_then(|rows| rows.collect::<rowkeydb::Result<Vec<_>>>());
+        assert_eq!(ended.unwrap_err().kind(), Kind::Cancelled, "{sql}");
+    }
+}
+
 /// What comes too late to stop a statement stops nothing: it said once that nothing was written.
 #[test]
 fn a_write_that_is_timed_out_wrote_nothing_and_one_that_wrote_is_not() {

@@ -1,60 +1,14 @@
 //! What the embedded store promises beyond the seam: files that last, and refusals when they are damaged.
 
 use std::fs;
-use std::path::PathBuf;
-
-use tempfile::TempDir;
 
 use super::*;
 use crate::error::sqlstate;
 use crate::key::KeyRange;
-use crate::store::{Direction, Reads};
+use crate::store::testing::{A, B, batch, fill, get, put};
+use crate::store::{Direction, Reads, testing};
 
-const A: KeyspaceId = KeyspaceId(1);
-const B: KeyspaceId = KeyspaceId(2);
-
-/// A directory for a database, which need not be there.
-struct Place(TempDir);
-
-impl Place {
-    fn new() -> Self {
-        Place(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self) -> PathBuf {
-        self.0.path().join("db")
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.path().join(name)
-    }
-
-    fn open(&self) -> Result<EmbeddedStore> {
-        EmbeddedStore::open(&self.path(), Durability::Sync)
-    }
-
-    fn refusal(&self) -> Error {
-        self.open().err().expect("it should not open")
-    }
-}
-
-fn put(store: &EmbeddedStore, keyspace: KeyspaceId, key: &str, value: &[u8]) {
-    let mut batch = WriteBatch::default();
-    batch.put(keyspace, key, value.to_vec());
-    store.commit(batch).unwrap();
-}
-
-fn get(store: &EmbeddedStore, keyspace: KeyspaceId, key: &str) -> Result<Option<Vec<u8>>> {
-    let snapshot = store.snapshot()?;
-    let reader = snapshot.reader()?;
-    Ok(reader.get(keyspace, key.as_bytes())?.map(<[u8]>::to_vec))
-}
-
-fn fill(store: &EmbeddedStore, keyspace: KeyspaceId, entries: u32) {
-    let mut bulk = store.bulk().unwrap();
-    (0..entries).for_each(|n| bulk.put(keyspace, format!("{n:06}").as_bytes(), &[7; 500]).unwrap());
-    bulk.commit().unwrap();
-}
+type Place = testing::Place<EmbeddedStore>;
 
 #[test]
 fn reopening_keeps_everything() {
@@ -66,8 +20,8 @@ fn reopening_keeps_everything() {
         let version = store.snapshot().unwrap().version();
         drop(store);
         let store = place.open().unwrap();
-        assert_eq!(get(&store, A, "a").unwrap(), Some(b"1".to_vec()));
-        assert_eq!(get(&store, B, "000999").unwrap(), Some(vec![7; 500]));
+        assert_eq!(get(&store, A, "a"), Some(b"1".to_vec()));
+        assert_eq!(get(&store, B, "000999"), Some(vec![7; 500]));
         let snapshot = store.snapshot().unwrap();
         assert_eq!(snapshot.version(), version);
         assert_eq!(snapshot.reader().unwrap().entries(B).unwrap(), 1000);
@@ -164,7 +118,7 @@ fn a_creation_that_crashed_is_started_over() {
     fs::rename(place.file("FORMAT"), place.file("FORMAT.tmp")).unwrap();
     fs::write(place.file("data.mdb"), "half a pa").unwrap();
     put(&place.open().unwrap(), A, "a", b"1");
-    assert_eq!(get(&place.open().unwrap(), A, "a").unwrap(), Some(b"1".to_vec()));
+    assert_eq!(get(&place.open().unwrap(), A, "a"), Some(b"1".to_vec()));
 }
 
 #[test]
@@ -199,7 +153,7 @@ fn a_truncated_data_file_is_refused_at_every_length() {
         assert_eq!(error.kind(), Kind::Corrupt, "{length} of {} bytes: {error}", whole.len());
     }
     fs::write(place.file("data.mdb"), &whole).unwrap();
-    assert_eq!(get(&place.open().unwrap(), A, "000099").unwrap(), Some(vec![7; 500]));
+    assert_eq!(get(&place.open().unwrap(), A, "000099"), Some(vec![7; 500]));
 }
 
 #[test]
@@ -207,18 +161,19 @@ fn pages_taken_and_freed_in_one_commit_need_not_be_in_the_file() {
     let place = Place::new();
     let store = place.open().unwrap();
     // Once there are free pages, LMDB has the list of them at hand.
-    (0..5u8).for_each(|n| put(&store, A, "small", &[n]));
-    let mut batch = WriteBatch::default();
-    batch.put(A, "large", vec![7; 1 << 20]);
-    batch.delete(A, "large");
-    store.commit(batch).unwrap();
+    (0..5u8).for_each(|n| put(&store, A, "small", [n]));
+    let large = batch(|b| {
+        b.put(A, "large", vec![7; 1 << 20]);
+        b.delete(A, "large");
+    });
+    store.commit(large).unwrap();
     let env = &store.shared.env;
     let page_bytes = u64::from(env.unnamed_database_stat().page_size);
     let promised = (env.info().last_page_number as u64 + 1) * page_bytes;
     drop(store);
     assert!(fs::metadata(place.file("data.mdb")).unwrap().len() < promised);
     fill(&place.open().unwrap(), A, 1000);
-    assert_eq!(get(&place.open().unwrap(), A, "000999").unwrap(), Some(vec![7; 500]));
+    assert_eq!(get(&place.open().unwrap(), A, "000999"), Some(vec![7; 500]));
 }
 
 #[test]
@@ -227,11 +182,9 @@ fn free_pages_at_the_end_may_be_cut_off_and_no_others() {
     let store = place.open().unwrap();
     put(&store, B, "kept", b"1");
     fill(&store, A, 5000);
-    let mut batch = WriteBatch::default();
-    batch.clear(A);
-    store.commit(batch).unwrap();
+    store.commit(batch(|b| b.clear(A))).unwrap();
     // The free list moves down into what it lists.
-    (0..5u8).for_each(|n| put(&store, B, "kept", &[n]));
+    (0..5u8).for_each(|n| put(&store, B, "kept", [n]));
     drop(store);
     let data = place.file("data.mdb");
     let file = fs::File::options().write(true).open(&data).unwrap();
@@ -245,9 +198,9 @@ fn free_pages_at_the_end_may_be_cut_off_and_no_others() {
     assert!((1..pages / 2).contains(&least), "{least} of {pages} pages are needed");
     fs::write(&data, &whole[..least as usize * 4096]).unwrap();
     let store = place.open().unwrap();
-    assert_eq!(get(&store, B, "kept").unwrap(), Some(vec![4]));
+    assert_eq!(get(&store, B, "kept"), Some(vec![4]));
     fill(&store, A, 5000);
-    assert_eq!(get(&store, A, "004999").unwrap(), Some(vec![7; 500]));
+    assert_eq!(get(&store, A, "004999"), Some(vec![7; 500]));
 }
 
 #[test]
@@ -264,10 +217,10 @@ fn a_flipped_byte_of_a_value_is_corrupt_and_named() {
     fs::write(place.file("data.mdb"), bytes).unwrap();
 
     let store = place.open().unwrap();
-    assert_eq!(get(&store, A, "good").unwrap(), Some(b"fine".to_vec()));
-    let by_get = get(&store, A, "hurt").unwrap_err();
+    assert_eq!(get(&store, A, "good"), Some(b"fine".to_vec()));
     let snapshot = store.snapshot().unwrap();
     let reader = snapshot.reader().unwrap();
+    let by_get = reader.get(A, b"hurt").unwrap_err();
     let mut cursor = reader.cursor(A, &KeyRange::all(), Direction::Reverse).unwrap();
     let by_cursor = cursor.next().unwrap_err();
     let by_bulk = store.bulk().unwrap().get(A, b"hurt").unwrap_err();
@@ -292,9 +245,9 @@ fn a_refused_batch_does_not_fail_its_neighbours() {
     let results = Writer::apply_group(&store.shared, &group);
     let kinds: Vec<_> = results.into_iter().map(|result| result.err().map(|e| e.kind())).collect();
     assert_eq!(kinds, [None, Some(Kind::Conflict), None, None], "each minds what the ones before it wrote");
-    assert_eq!(get(&store, A, "b").unwrap(), None);
-    assert_eq!(get(&store, B, "c").unwrap(), Some(b"1".to_vec()));
-    assert_eq!(get(&store, A, "d").unwrap(), Some(b"1".to_vec()));
+    assert_eq!(get(&store, A, "b"), None);
+    assert_eq!(get(&store, B, "c"), Some(b"1".to_vec()));
+    assert_eq!(get(&store, A, "d"), Some(b"1".to_vec()));
     assert_eq!(store.snapshot().unwrap().version(), version + 1, "one commit for all");
 }
 
@@ -312,7 +265,7 @@ fn a_keyspace_too_many_is_refused_until_the_database_is_opened_again() {
     drop(store);
     let store = place.open().unwrap();
     put(&store, KeyspaceId(KEYSPACES_SPARE), "k", b"v");
-    assert_eq!(get(&store, KeyspaceId(KEYSPACES_SPARE - 1), "k").unwrap(), Some(b"v".to_vec()));
+    assert_eq!(get(&store, KeyspaceId(KEYSPACES_SPARE - 1), "k"), Some(b"v".to_vec()));
 }
 
 #[test]
@@ -331,7 +284,7 @@ fn an_idle_read_transaction_serves_the_next_snapshot_of_the_same_version_only() 
     assert_eq!(idle(), 0, "a commit ends them, for they would keep its pages from reuse");
     drop(second);
     assert_eq!(idle(), 0, "an old one is not kept");
-    assert_eq!(get(&store, A, "a").unwrap(), Some(b"2".to_vec()));
+    assert_eq!(get(&store, A, "a"), Some(b"2".to_vec()));
 }
 
 #[test]
@@ -373,5 +326,5 @@ fn threads_read_one_snapshot_at_the_same_time_and_take_turns_once_it_is_old() {
         drop((held, second));
         assert_eq!(third.join().unwrap(), Some(b"old".to_vec()));
     });
-    assert_eq!(get(&store, A, "a").unwrap(), Some(b"new".to_vec()));
+    assert_eq!(get(&store, A, "a"), Some(b"new".to_vec()));
 }

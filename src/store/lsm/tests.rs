@@ -2,101 +2,21 @@
 //! damaged. Here memtables and runs of the bulk door are small ([`MEMTABLE_BYTES`]), so that all of the machinery moves.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use proptest::prelude::*;
-use tempfile::TempDir;
 
 use super::*;
-use crate::key::KeyRange;
-use crate::store::{Direction, KeyspaceId};
+use crate::store::KeyspaceId;
+use crate::store::testing::{self, A, B, all, batch, fill, get, key, put};
 
-const A: KeyspaceId = KeyspaceId(1);
-const B: KeyspaceId = KeyspaceId(2);
-
-/// A directory for a database, which need not be there.
-struct Place(TempDir);
+type Place = testing::Place<LsmStore>;
 
 impl Place {
-    fn new() -> Self {
-        Place(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self) -> PathBuf {
-        self.0.path().join("db")
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.path().join(name)
-    }
-
-    fn open(&self) -> Result<LsmStore> {
-        LsmStore::open(&self.path(), Durability::Sync)
-    }
-
-    fn relaxed(&self) -> LsmStore {
-        LsmStore::open(&self.path(), Durability::Relaxed).unwrap()
-    }
-
-    fn refusal(&self) -> Error {
-        self.open().err().expect("it should not open")
-    }
-
-    /// The files as they are now, elsewhere: what is left when the process is killed.
+    /// What is left when the process is killed.
     fn killed(&self, store: &mut LsmStore) -> Place {
         store.threads.stop();
-        let left = Place::new();
-        copy(&self.path(), &left.path());
-        left
+        self.copy()
     }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let from = entry.unwrap().path();
-        let to = to.join(from.file_name().unwrap());
-        match from.is_dir() {
-            true => copy(&from, &to),
-            false => assert!(fs::copy(&from, &to).is_ok()),
-        }
-    }
-}
-
-fn batch(build: impl FnOnce(&mut WriteBatch)) -> WriteBatch {
-    let mut batch = WriteBatch::default();
-    build(&mut batch);
-    batch
-}
-
-fn put(store: &LsmStore, keyspace: KeyspaceId, key: &str, value: &[u8]) {
-    store.commit(batch(|b| b.put(keyspace, key, value.to_vec()))).unwrap();
-}
-
-fn get(store: &LsmStore, keyspace: KeyspaceId, key: &str) -> Option<Vec<u8>> {
-    let snapshot = store.snapshot().unwrap();
-    let reader = snapshot.reader().unwrap();
-    reader.get(keyspace, key.as_bytes()).unwrap().map(<[u8]>::to_vec)
-}
-
-fn key(n: u32) -> String {
-    format!("{n:06}")
-}
-
-fn fill(store: &LsmStore, keyspace: KeyspaceId, entries: u32) {
-    let mut bulk = store.bulk().unwrap();
-    (0..entries).for_each(|n| bulk.put(keyspace, key(n).as_bytes(), &[7; 500]).unwrap());
-    bulk.commit().unwrap();
-}
-
-fn all(snapshot: &Arc<dyn Snapshot>, keyspace: KeyspaceId) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let reader = snapshot.reader().unwrap();
-    let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward).unwrap();
-    let mut entries = Vec::new();
-    while let Some((key, value)) = cursor.next().unwrap() {
-        entries.push((key.to_vec(), value.to_vec()));
-    }
-    entries
 }
 
 #[test]
@@ -173,7 +93,7 @@ fn snapshots_outlive_merges() {
     let mut expected = Vec::new();
     for round in 0..30u32 {
         for n in 0..100 {
-            put(&store, A, &key(n), &[round as u8; 100]);
+            put(&store, A, &key(n), [round as u8; 100]);
         }
         if round % 7 == 3 {
             store.commit(batch(|b| b.clear(A))).unwrap();
@@ -224,9 +144,7 @@ fn what_a_killed_load_has_staged_is_never_seen() {
         for keyspace in [A, B] {
             (0..500).for_each(|n| bulk.put(keyspace, key(n).as_bytes(), &[9; 500]).unwrap());
         }
-        let left = Place::new();
-        copy(&place.path(), &left.path());
-        left
+        place.copy()
     };
     assert!(fs::read_dir(left.file("lsm/tree/tables")).unwrap().count() > 0, "something was staged");
     drop(store);
@@ -336,7 +254,7 @@ proptest! {
             let value = |len| vec![n as u8; len];
             match deed {
                 Deed::Put(space, k, len) => {
-                    put(&store, KeyspaceId(space), &key(k), &value(len));
+                    put(&store, KeyspaceId(space), &key(k), value(len));
                     model.insert((space, key(k)), value(len));
                 }
                 Deed::Delete(space, k) => {

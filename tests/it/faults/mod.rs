@@ -191,7 +191,11 @@ impl Point {
         let sure = |i: usize| i < answers.len() && !is_open(&answers[i]);
         // Nothing of what was not acknowledged, or one of it.
         let doubtful = (0..self.script.len().min(answers.len() + 1)).filter(|i| !sure(*i));
-        let whole = |more: Option<usize>| shown(&self.twin(|i| sure(i) || more == Some(i))) == found;
+        // One that was refused has done nothing, unless it left an index that is Broken. The twin might not refuse
+        // it, if what it lacked was doubtful.
+        let acted = |i: usize| answers[i]["error"].is_null() || self.script[i].starts_with("CREATE UNIQUE");
+        let whole =
+            |more: Option<usize>| shown(&self.twin(|i| sure(i) && acted(i) || more == Some(i))) == found;
         if !whole(None) && !doubtful.map(Some).any(whole) {
             let acknowledged = (0..answers.len()).filter(|i| sure(*i)).count();
             let earlier = (0..answers.len()).any(|n| shown(&self.twin(|i| i < n && sure(i))) == found);

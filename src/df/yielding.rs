@@ -1,0 +1,37 @@
+//! Where a plan that runs lets others in, so that it can be stopped.
+//!
+//! A walk yields every few batches. But a join that has read both sides makes as many batches of them as it likes, and
+//! neither it nor what eats them ever waits: without a place to yield above it nobody is heard until it is done.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result as DfResult;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coop::CooperativeExec;
+
+/// Puts a place to yield above whatever has several inputs.
+#[derive(Debug)]
+pub struct Yielding;
+
+impl PhysicalOptimizerRule for Yielding {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|plan| {
+            Ok(match plan.children().len() {
+                0 | 1 => Transformed::no(plan),
+                _ => Transformed::yes(Arc::new(CooperativeExec::new(plan))),
+            })
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "yielding"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
