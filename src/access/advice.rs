@@ -35,11 +35,14 @@ pub fn index_for(table: &TableDef, need: &Need) -> Option<String> {
         return None;
     }
     let parts = &parts[..parts.len().min(COLUMNS_MAX)];
-    let names: Vec<&str> = parts.iter().map(|(id, _)| table.column_name(*id)).collect();
-    let listed: Vec<String> = parts
-        .iter()
-        .map(|(id, descending)| table.column_name(*id).to_owned() + if *descending { " DESC" } else { "" })
-        .collect();
+    let sources = parts.iter().flat_map(|(id, _)| table.sources(*id));
+    let names: Vec<&str> = sources.map(|id| table.column_name(id)).collect();
+    let listed = parts.iter().map(|(id, descending)| {
+        let column = table.column(*id);
+        let key = if column.formula.is_some() { format!("({})", column.name) } else { column.name.clone() };
+        key + if *descending { " DESC" } else { "" }
+    });
+    let listed: Vec<String> = listed.collect();
     Some(format!("CREATE INDEX {0}_by_{1} ON {0} ({2})", table.name, names.join("_"), listed.join(", ")))
 }
 
