@@ -15,7 +15,8 @@ pub type IndexPart = (ColumnId, bool);
 /// The CREATE INDEX of an index with [such a key](key_for).
 pub fn index_for(table: &TableDef, need: &Need) -> Option<String> {
     let parts = key_for(table, need)?;
-    let names: Vec<&str> = parts.iter().map(|(id, _)| table.column_name(*id)).collect();
+    let sources = parts.iter().flat_map(|(id, _)| table.sources(*id));
+    let names: Vec<&str> = sources.map(|id| table.column_name(id)).collect();
     let listed: Vec<String> = parts
         .iter()
         .map(|(id, descending)| key_sql(table, *id) + if *descending { " DESC" } else { "" })
@@ -27,7 +28,7 @@ pub fn index_for(table: &TableDef, need: &Need) -> Option<String> {
 /// A column as a key of CREATE INDEX; what computes it, if that is a formula.
 fn key_sql(table: &TableDef, id: ColumnId) -> String {
     let name = table.column_name(id);
-    if table.column(id).formula.is_some() { name.to_owned() } else { name_sql(name) }
+    if table.column(id).formula.is_some() { format!("({name})") } else { name_sql(name) }
 }
 
 /// The key of an index that would serve: columns that have one value or few first, then one with a range; or the

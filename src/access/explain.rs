@@ -22,7 +22,7 @@ use crate::value::{Literal, ValueRef};
 const LISTED: usize = 10;
 
 /// One access, described.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Described {
     /// `RangeScan` and the like.
     pub class: &'static str,
@@ -96,25 +96,7 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
         Field::PrimaryRowkey if as_table => "primary_rowkey".to_owned(),
         Field::PrimaryRowkey => "rowkey".to_owned(),
     };
-    let mut out = Described {
-        class: "Empty",
-        name: name.clone(),
-        key_count: None,
-        keys: Vec::new(),
-        by_row: Vec::new(),
-        range_count: None,
-        ranges: Vec::new(),
-        skip: None,
-        each: None,
-        first: None,
-        reverse: None,
-        merge: false,
-        limit: None,
-        covering: false,
-        branches: Vec::new(),
-        fetch: None,
-        residual: None,
-    };
+    let mut out = Described { class: "Empty", name: name.clone(), ..Described::default() };
     match &access.method {
         Method::Empty => return out,
         Method::Get(keys) => {

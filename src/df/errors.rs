@@ -1,6 +1,6 @@
 //! DataFusion's errors as ours, and ours on their way through it.
 
-use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::common::{Column, DataFusionError, SchemaError};
 
 use super::cast_error::{cast_error, sql_words};
 use crate::error::{Error, Kind, Span, sqlstate};
@@ -79,6 +79,11 @@ fn message(text: &str) -> String {
 
 fn schema_error(error: &SchemaError) -> Error {
     match error {
+        SchemaError::FieldNotFound { field, .. } if is_uncorrelated(field) => Error::unsupported(
+            "this subquery cannot be made a join",
+        )
+        .why("what connects it to the query around it lies behind a GROUP BY, a LIMIT or another SELECT")
+        .hint("write that condition into an EXISTS (SELECT 1 FROM ... WHERE ...) of its own"),
         SchemaError::FieldNotFound { field, valid_fields } => {
             let place = field.relation.as_ref().map(|r| format!(" in {}", r.table())).unwrap_or_default();
             let error = Error::invalid(format!("there is no column \"{}\"{place}", field.name))
@@ -100,6 +105,11 @@ fn schema_error(error: &SchemaError) -> Error {
         }
         other => Error::invalid(other.to_string()).state(sqlstate::DUPLICATE_COLUMN),
     }
+}
+
+/// A column of a subquery that DataFusion has lost on the way to a join.
+fn is_uncorrelated(column: &Column) -> bool {
+    column.relation.as_ref().is_some_and(|relation| relation.table().starts_with("__correlated_sq"))
 }
 
 fn arrow_error(error: &arrow::error::ArrowError) -> Error {

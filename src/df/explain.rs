@@ -15,6 +15,7 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 
 use serde_json::{Value, json};
 
+use super::computed::shown;
 use super::scan::ScanExec;
 use crate::access::{NO_ROW, Need};
 use crate::error::{Error, Result};
@@ -178,7 +179,7 @@ fn operators(plan: &Arc<dyn ExecutionPlan>, depth: usize, verbose: bool, lines: 
     } else if any.is::<CooperativeExec>() || !verbose && says_nothing(any) {
         below = depth;
     } else {
-        let line = displayable(&**plan).one_line().to_string();
+        let line = shown(&displayable(&**plan).one_line().to_string());
         lines.push(format!(
             "{indent}{}",
             if verbose { line.trim().to_owned() } else { without_threads(line.trim()) }

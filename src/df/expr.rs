@@ -39,15 +39,12 @@ pub struct Computed {
 impl FieldNames {
     /// The field that an expression is, and its own type.
     pub fn of(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
-        self.of_formula(expr).or_else(|| self.of_column(expr))
+        let computed = self.computed(expr).map(|computed| (computed.field, computed.ty));
+        computed.or_else(|| self.of_column(expr))
     }
 
-    /// The field of the formula that an expression is, and its type.
-    pub fn of_formula(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
-        self.computed(expr).map(|computed| (computed.field, computed.ty))
-    }
-
-    fn computed(&self, expr: &Expr) -> Option<&Computed> {
+    /// The formula that an expression is.
+    pub fn computed(&self, expr: &Expr) -> Option<&Computed> {
         if self.formulas.is_empty() || matches!(expr, Expr::Column(_)) {
             return None;
         }

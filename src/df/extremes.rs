@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, TableScan, Window,
 };
 
+use super::rewrite::below;
 use super::table::TableSource;
 use crate::access::{Each, OrderBy};
 
@@ -43,11 +44,18 @@ pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     Ok(changed.data)
 }
 
+/// An expression without the names it is given.
+fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => bare(&alias.expr),
+        expr => expr,
+    }
+}
+
 /// A column, perhaps under another name.
 fn column_of(expr: &Expr) -> Option<&Column> {
-    match expr {
+    match bare(expr) {
         Expr::Column(column) => Some(column),
-        Expr::Alias(alias) => column_of(&alias.expr),
         _ => None,
     }
 }
@@ -58,19 +66,22 @@ fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
     let extremes: Option<Vec<Extreme<'_>>> = aggregate.aggr_expr.iter().map(extreme).collect();
     let (Some(columns), Some(extremes)) = (columns, extremes) else { return Ok(None) };
     let all_alike = extremes.iter().all(|e| (e.column, e.is_max) == (extremes[0].column, extremes[0].is_max));
-    let told = |scan: &TableScan, source: &TableSource| {
+    let groups = columns.len();
+    let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
         let mut order = Vec::new();
-        if let Some(extreme) = extremes.first() {
-            let (field, nullable) = source.field(&extreme.column.name)?;
+        if let (Some(extreme), [column]) = (extremes.first(), &columns[groups..]) {
+            let (field, nullable) = source.field(&column.name)?;
             // NULLs come first, and are no minimum.
             if nullable && !extreme.is_max {
                 return None;
             }
             order.push(OrderBy { field, descending: extreme.is_max });
         }
-        told_each(scan, source, &columns, order, 1)
+        told_each(scan, source, &columns[..groups], order, 1)
     };
-    match change_scan(&aggregate.input, &told)?.filter(|_| all_alike) {
+    let columns: Vec<Column> =
+        columns.into_iter().chain(extremes.first().map(|extreme| extreme.column)).cloned().collect();
+    match change_scan(&aggregate.input, &columns, &told)?.filter(|_| all_alike) {
         Some(input) => {
             let (groups, calls) = (aggregate.group_expr.clone(), aggregate.aggr_expr.clone());
             Ok(Some(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), groups, calls)?)))
@@ -83,26 +94,30 @@ fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
 /// numbered above as before.
 fn first_of_each(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
     let LogicalPlan::Window(window) = &*filter.input else { return Ok(None) };
-    let ([Expr::WindowFunction(call)], Some(number)) =
-        (&window.window_expr[..], window.schema.columns().last().cloned())
-    else {
+    let ([call], Some(number)) = (&window.window_expr[..], window.schema.columns().last().cloned()) else {
         return Ok(None);
     };
+    let Expr::WindowFunction(call) = bare(call) else { return Ok(None) };
     let terms = split_conjunction(&filter.predicate);
     let rows = terms.into_iter().filter_map(|term| at_most(term, &number)).min();
     let (Some(rows), "row_number") = (rows, call.fun.name()) else { return Ok(None) };
     let columns: Option<Vec<&Column>> = call.params.partition_by.iter().map(column_of).collect();
     let Some(columns) = columns.filter(|columns| !columns.is_empty()) else { return Ok(None) };
-    let told = |scan: &TableScan, source: &TableSource| {
-        let by = |sort: &Sort| {
-            let (field, nullable) = source.field(&column_of(&sort.expr)?.name)?;
+    let sorts = &call.params.order_by;
+    let sorted: Option<Vec<&Column>> = sorts.iter().map(|sort| column_of(&sort.expr)).collect();
+    let Some(sorted) = sorted else { return Ok(None) };
+    let groups = columns.len();
+    let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
+        let by = |(sort, column): (&Sort, &Column)| {
+            let (field, nullable) = source.field(&column.name)?;
             let natural = sort.nulls_first == sort.asc;
             (natural || !nullable).then_some(OrderBy { field, descending: !sort.asc })
         };
-        let order = call.params.order_by.iter().map(by).collect::<Option<_>>()?;
-        told_each(scan, source, &columns, order, rows)
+        let order = sorts.iter().zip(&columns[groups..]).map(by).collect::<Option<_>>()?;
+        told_each(scan, source, &columns[..groups], order, rows)
     };
-    let Some(input) = change_scan(&window.input, &told)? else { return Ok(None) };
+    let columns: Vec<Column> = columns.into_iter().chain(sorted).cloned().collect();
+    let Some(input) = change_scan(&window.input, &columns, &told)? else { return Ok(None) };
     let window = LogicalPlan::Window(Window::try_new(window.window_expr.clone(), Arc::new(input))?);
     Ok(Some(LogicalPlan::Filter(Filter::try_new(filter.predicate.clone(), Arc::new(window))?)))
 }
@@ -136,7 +151,7 @@ fn at_most(term: &Expr, number: &Column) -> Option<u64> {
 fn told_each(
     scan: &TableScan,
     source: &TableSource,
-    groups: &[&Column],
+    groups: &[Column],
     order: Vec<OrderBy>,
     rows: u64,
 ) -> Option<TableScan> {
@@ -173,7 +188,7 @@ fn rewritten(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
 }
 
 fn extreme(call: &Expr) -> Option<Extreme<'_>> {
-    let Expr::AggregateFunction(AggregateFunction { func, params }) = call else { return None };
+    let Expr::AggregateFunction(AggregateFunction { func, params }) = bare(call) else { return None };
     let is_max = match func.name() {
         "min" => false,
         "max" => true,
@@ -193,33 +208,43 @@ fn first_row(input: &LogicalPlan, extreme: &Extreme<'_>, alone: bool) -> DfResul
 
 /// The input without NULLs of the column, if its table gives the order.
 fn served(plan: &LogicalPlan, extreme: &Extreme<'_>, alone: bool) -> DfResult<Option<LogicalPlan>> {
-    change_scan(plan, &|scan, source| {
-        let (_, nullable) = source.field(&extreme.column.name)?;
+    change_scan(plan, std::slice::from_ref(extreme.column), &|scan, source, columns| {
+        let [column] = columns else { return None };
+        let (_, nullable) = source.field(&column.name)?;
         let mut scan = scan.clone();
         if nullable {
-            scan.filters.push(Expr::Column(extreme.column.clone()).is_not_null());
+            scan.filters.push(Expr::Column(column.clone()).is_not_null());
         }
-        let serves = source.gives_first(&extreme.column.name, extreme.is_max, &scan.filters, alone);
-        serves.then_some(scan)
+        source.gives_first(&column.name, extreme.is_max, &scan.filters, alone).then_some(scan)
     })
 }
 
-/// The plan, if it is a scan of one of our tables, perhaps under an alias, that can be changed so.
-fn change_scan(
-    plan: &LogicalPlan,
-    change: &dyn Fn(&TableScan, &TableSource) -> Option<TableScan>,
-) -> DfResult<Option<LogicalPlan>> {
-    match plan {
-        LogicalPlan::SubqueryAlias(alias) => match change_scan(&alias.input, change)? {
-            Some(input) => plan.with_new_exprs(plan.expressions(), vec![input]).map(Some),
-            None => Ok(None),
-        },
+/// Changes a scan, given its source and the columns that matter; `None` if that cannot be.
+type Change<'f> = dyn Fn(&TableScan, &TableSource, &[Column]) -> Option<TableScan> + 'f;
+
+/// The plan, if it is a scan of one of our tables that can be changed so. `columns`: columns of the plan, as the
+/// scan calls them when they come to `change`; between the two they may be renamed.
+fn change_scan(plan: &LogicalPlan, columns: &[Column], change: &Change<'_>) -> DfResult<Option<LogicalPlan>> {
+    let changed = match plan {
+        LogicalPlan::SubqueryAlias(alias) => change_scan(&alias.input, columns, change)?,
+        LogicalPlan::Projection(projection) => {
+            let under = |column: &Column| {
+                let expr = below(&Expr::Column(column.clone()), projection)?;
+                column_of(&expr).cloned()
+            };
+            match columns.iter().map(under).collect::<Option<Vec<_>>>() {
+                Some(columns) => change_scan(&projection.input, &columns, change)?,
+                None => None,
+            }
+        }
         LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
             let provider = source_as_provider(&scan.source)?;
             let any: &dyn std::any::Any = &*provider;
             let source = any.downcast_ref::<TableSource>();
-            Ok(source.and_then(|source| change(scan, source)).map(LogicalPlan::TableScan))
+            let changed = source.and_then(|source| change(scan, source, columns));
+            return Ok(changed.map(LogicalPlan::TableScan));
         }
-        _ => Ok(None),
-    }
+        _ => None,
+    };
+    changed.map(|input| plan.with_new_exprs(plan.expressions(), vec![input])).transpose()
 }

@@ -1,11 +1,12 @@
 //! Where DataFusion meets the store: the rest of SQL, over our access paths.
 //!
 //! [`query::Planner`] turns a query into DataFusion's logical plan, with one [`table::TableSource`] for
-//! each table it names; the optimised plan tells each source which order and limit the statement
-//! wants ([`order`]), or that any will do ([`parallel`]); the source converts the pushed-down filters ([`expr`]), chooses an access path and
-//! becomes a [`scan::ScanExec`].
+//! each table it names; what indexes have computed becomes a column ([`computed`]); the optimised plan tells each
+//! source which order and limit the statement wants ([`order`]), or that any will do ([`parallel`]); the source
+//! converts the pushed-down filters ([`expr`]), chooses an access path and becomes a [`scan::ScanExec`].
 
 mod cast_error;
+mod computed;
 mod date_trunc;
 mod doubles;
 mod errors;

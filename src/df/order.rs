@@ -14,9 +14,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Sort};
 use super::rewrite::below;
 use super::table::TableSource;
 use crate::access::OrderBy;
-use crate::plan::Field;
 
-/// One wanted column, or something computed from columns, largest or smallest first.
+/// One wanted expression, largest or smallest first.
 #[derive(Clone)]
 struct Wanted {
     expr: Expr,
@@ -58,13 +57,13 @@ fn follow(plan: &LogicalPlan, wanted: Vec<Wanted>, fetch: Option<u64>) -> DfResu
             let any: &dyn std::any::Any = &*provider;
             let Some(source) = any.downcast_ref::<TableSource>() else { return Ok(None) };
             let order = |w: &Wanted| {
-                let (field, nullable) = source.sorted_by(&w.expr)?;
+                let Expr::Column(column) = &w.expr else { return None };
+                let (field, nullable) = source.field(&column.name)?;
                 let natural = w.nulls_first != w.descending;
                 (natural || !nullable).then_some(OrderBy { field, descending: w.descending })
             };
             let Some(order) = wanted.iter().map(order).collect() else { return Ok(None) };
             let mut source = source.clone();
-            source.computed = wanted.iter().zip(&order).filter_map(computed).collect();
             source.wanted = (order, fetch);
             let mut scan = scan.clone();
             scan.source = provider_as_source(Arc::new(source));
@@ -76,9 +75,4 @@ fn follow(plan: &LogicalPlan, wanted: Vec<Wanted>, fetch: Option<u64>) -> DfResu
 
 fn rebuild(plan: &LogicalPlan, input: Option<LogicalPlan>) -> DfResult<Option<LogicalPlan>> {
     input.map(|input| plan.with_new_exprs(plan.expressions(), vec![input])).transpose()
-}
-
-/// The expression behind a field that is no column.
-fn computed((wanted, by): (&Wanted, &OrderBy)) -> Option<(Field, Expr)> {
-    (!matches!(wanted.expr, Expr::Column(_))).then(|| (by.field, wanted.expr.clone()))
 }

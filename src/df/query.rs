@@ -34,6 +34,7 @@ use datafusion::sql::planner::{ParserOptions, SqlToRel};
 use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::{self, Query};
 
+use super::computed::ComputedColumns;
 use super::doubles::doubles_win;
 use super::errors::{df_error, to_df};
 use super::exists::CountedExists;
@@ -179,11 +180,17 @@ impl Default for Planner {
     }
 }
 
-/// DataFusion's, but for the one that takes unknown for false.
+/// DataFusion's, but for the one that takes unknown for false, and with one of our own.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let ours: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(ThreeValued::default());
-    let rules = Optimizer::new().rules.into_iter();
-    rules.map(|rule| if rule.name() == ours.name() { Arc::clone(&ours) } else { rule }).collect()
+    let mut rules = Vec::new();
+    for rule in Optimizer::new().rules {
+        match rule.name() {
+            "simplify_expressions" => rules.push(Arc::new(ThreeValued::default()) as _),
+            "push_down_filter" => rules.extend([rule, Arc::new(ComputedColumns) as _]),
+            _ => rules.push(rule),
+        }
+    }
+    rules
 }
 
 impl Planner {

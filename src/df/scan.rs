@@ -22,6 +22,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
 
+use super::computed::shown;
 use super::errors::to_df;
 use super::learned::{self, learned};
 use super::table::{Binding, Bound, Request};
@@ -196,7 +197,7 @@ impl ScanExec {
                 true => "IN (what the join finds)",
                 false => "compared with what the subquery gives",
             };
-            all.extend(columns.into_iter().map(|column| format!("{column} {by}")));
+            all.extend(columns.into_iter().map(|column| shown(&format!("{column} {by}"))));
         }
         all
     }
@@ -226,12 +227,10 @@ fn threads() -> usize {
 /// The wanted order over the output columns, as far as they are all there.
 fn sort_exprs(spec: &ScanSpec, request: &Request) -> Option<Vec<PhysicalSortExpr>> {
     let sort_expr = |by: &OrderBy| {
-        let column = spec.output.iter().position(|f| *f == by.field);
-        let column = column.map(|at| Arc::new(Column::new(spec.schema.field(at).name(), at)) as _);
-        let computed = || request.computed.iter().find(|(field, _)| *field == by.field);
-        let expr = column.or_else(|| computed().map(|(_, expr)| Arc::clone(expr)))?;
+        let at = spec.output.iter().position(|f| *f == by.field)?;
+        let column = Column::new(spec.schema.field(at).name(), at);
         let options = SortOptions { descending: by.descending, nulls_first: !by.descending };
-        Some(PhysicalSortExpr::new(expr, options))
+        Some(PhysicalSortExpr::new(Arc::new(column), options))
     };
     let exprs: Option<Vec<_>> = request.order.iter().map(sort_expr).collect();
     exprs.filter(|e| !e.is_empty())

@@ -6,18 +6,16 @@ use std::sync::Arc;
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::computed::hidden_name;
 use super::errors::to_df;
-use super::expr::{Computed, FieldNames};
+use super::expr::{Computed, FieldNames, predicate};
 use super::point::Point;
 use super::scan::ScanExec;
-use super::template::Template;
+use super::template::{Template, has_params};
 use crate::access::{
     Access, Choice, Each, Guards, Hints, Jumps, Method, Need, OrderBy, Path, Source, Statistics, Stretch,
     choose, choose_again, probe_jumps, rows_of,
@@ -43,6 +41,7 @@ pub struct Binding {
 }
 
 /// A table or index table under the names that a query uses.
+#[derive(Clone)]
 struct Relation {
     table: Arc<TableDef>,
     /// Set when the index table itself is what is read.
@@ -51,6 +50,8 @@ struct Relation {
     names: FieldNames,
     schema: SchemaRef,
     advice: Advice,
+    /// The number in the names of its hidden columns, if it has them.
+    computed: Option<usize>,
 }
 
 /// What the statement and ANALYZE say about one table.
@@ -120,7 +121,36 @@ impl Relation {
             };
             names.formulas = table.formulas().map(computed).collect();
         }
-        Relation { table, index, fields, names, schema: Arc::new(Schema::new(arrow_fields)), advice }
+        let schema = Arc::new(Schema::new(arrow_fields));
+        Relation { table, index, fields, names, schema, advice, computed: None }
+    }
+
+    /// The same with the columns that an index of all rows has computed, or one of those for which `known` is true:
+    /// no other row is sure to have a value of them.
+    fn with_computed(&self, known: &Predicate, number: usize) -> Option<Relation> {
+        if self.computed.is_some() || self.names.formulas.is_empty() {
+            return None;
+        }
+        let Relation { table, index, mut fields, mut names, schema, advice, .. } = self.clone();
+        let has_all = |index: &&IndexDef| {
+            index.state == IndexState::Ready
+                && index.filter.as_ref().is_none_or(|filter| known.implies(filter))
+        };
+        let sure: Vec<ColumnId> =
+            table.indexes.iter().filter(has_all).flat_map(|i| i.layout.columns()).collect();
+        let mut arrow_fields = schema.fields().to_vec();
+        for Computed { field: computed, ty, .. } in &self.names.formulas {
+            let Field::Column(id) = computed else { continue };
+            if sure.contains(id) {
+                let name = hidden_name(table.column_name(*id), number);
+                arrow_fields.push(Arc::new(field(&name, *ty, true)));
+                names.columns.insert(name, (*computed, *ty));
+                fields.push(*computed);
+            }
+        }
+        let is_more = fields.len() > self.fields.len();
+        let schema = Arc::new(Schema::new(arrow_fields));
+        is_more.then_some(Relation { table, index, fields, names, schema, advice, computed: Some(number) })
     }
 
     fn source(&self) -> Source<'_> {
@@ -138,8 +168,6 @@ pub struct TableSource {
     binding: Binding,
     /// Order wanted by the statement, and how many rows in that order.
     pub wanted: (Vec<OrderBy>, Option<u64>),
-    /// What the statement calls those of the wanted fields that are no columns.
-    pub computed: Vec<(Field, Expr)>,
     /// A few rows of each group are enough.
     pub each: Option<Each>,
     /// Nobody can tell in which order the rows come.
@@ -156,16 +184,26 @@ impl TableSource {
         advice: Advice,
     ) -> TableSource {
         let relation = Arc::new(Relation::new(table, index, rowkeys, advice));
-        let (wanted, computed) = Default::default();
-        TableSource { relation, binding, wanted, computed, each: None, any_order: false }
+        TableSource { relation, binding, wanted: Default::default(), each: None, any_order: false }
     }
 
-    /// The field that rows are sorted by, if one is what this expression is, and whether it may be NULL.
-    pub fn sorted_by(&self, expr: &Expr) -> Option<(Field, bool)> {
-        match expr {
-            Expr::Column(column) => self.field(&column.name),
-            expr => self.relation.names.of_formula(expr).map(|(field, _)| (field, true)),
-        }
+    /// The same with hidden columns for what the indexes compute of every row that passes `filters`, called by this
+    /// number; `None` if there is nothing such, or they are there already.
+    pub fn with_computed(&self, filters: &[Expr], number: usize) -> Option<TableSource> {
+        let names = &self.relation.names;
+        let known =
+            filters.iter().filter(|filter| !has_params(filter)).map(|filter| predicate(filter, names));
+        let relation = Arc::new(self.relation.with_computed(&Predicate::and(known), number)?);
+        Some(TableSource { relation, ..self.clone() })
+    }
+
+    /// Name of the hidden column of the formula that an expression is, if that one `fits`.
+    pub fn computed_name(&self, expr: &Expr, fits: &dyn Fn(&Formula) -> bool) -> Option<String> {
+        let Relation { table, names, computed, .. } = &*self.relation;
+        let known = names.computed(expr).filter(|known| fits(&known.formula))?;
+        let Field::Column(id) = known.field else { return None };
+        let name = hidden_name(table.column_name(id), (*computed)?);
+        names.columns.contains_key(&name).then_some(name)
     }
 
     /// The field behind a column of the schema, and whether it may be NULL.
@@ -193,7 +231,7 @@ impl TableSource {
         let Some((field, _)) = self.field(column) else { return false };
         let source = TableSource { wanted: (vec![OrderBy { field, descending }], Some(1)), ..self.clone() };
         let at = self.relation.fields.iter().position(|f| *f == field);
-        let scan = source.plan(at.map(|at| vec![at]).as_ref(), filters, Some(1), None);
+        let scan = source.plan(at.map(|at| vec![at]).as_ref(), filters, Some(1));
         let suits = |access: &Access| {
             let passes_all = access.entry_filter.is_true() && access.filter.is_true();
             access.ordered && (passes_all || alone && !matches!(access.path, Path::IndexFetch(_)))
@@ -207,7 +245,6 @@ impl TableSource {
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
         limit: Option<usize>,
-        session: Option<&dyn Session>,
     ) -> Result<ScanExec> {
         let relation = &self.relation;
         let all: Vec<usize> = (0..relation.fields.len()).collect();
@@ -218,10 +255,6 @@ impl TableSource {
             Arc::new(relation.schema.project(projection).map_err(|e| {
                 Error::internal("a projection names columns that are not there").caused_by(e)
             })?);
-        let computed = match session {
-            Some(session) => self.physical(&schema, session).map_err(super::errors::df_error)?,
-            None => Vec::new(),
-        };
         let mut request = Request {
             relation: Arc::clone(relation),
             filters: filters.iter().map(|filter| Template::new(filter, &relation.names)).collect(),
@@ -232,7 +265,6 @@ impl TableSource {
             schema,
             limit: if order.is_empty() { limit } else { wanted_limit },
             order,
-            computed,
             each: self.each.clone(),
             any_order: self.any_order,
         };
@@ -246,26 +278,7 @@ impl TableSource {
             .filter(|_| request.filters.iter().all(compares));
         Ok(ScanExec::new(Arc::new(request), Arc::new(bound), limit))
     }
-
-    /// The wanted fields that are no columns, as expressions over the columns of a scan.
-    fn physical(&self, schema: &SchemaRef, session: &dyn Session) -> DfResult<Vec<Physical>> {
-        let schema = DFSchema::try_from(Arc::clone(schema))?;
-        let known = self.computed.iter().filter(|(_, expr)| {
-            expr.column_refs().iter().all(|column| schema.has_column_with_unqualified_name(&column.name))
-        });
-        let of_scan = |expr: &Expr| {
-            let plain = |e| match e {
-                Expr::Column(column) => Ok(Transformed::yes(Expr::Column(Column::from_name(column.name)))),
-                e => Ok(Transformed::no(e)),
-            };
-            session.create_physical_expr(expr.clone().transform(plain)?.data, &schema)
-        };
-        known.map(|(field, expr)| Ok((*field, of_scan(expr)?))).collect()
-    }
 }
-
-/// A field that is no column, and how DataFusion computes it.
-type Physical = (Field, Arc<dyn PhysicalExpr>);
 
 /// What a plan wants of one table or index table; how it is reached is chosen anew for each run.
 #[derive(Clone)]
@@ -283,8 +296,6 @@ pub struct Request {
     pub schema: SchemaRef,
     /// Order wanted by the statement.
     pub order: Vec<OrderBy>,
-    /// Those of its fields that are no columns, as far as the scan's columns tell them.
-    pub computed: Vec<Physical>,
     limit: Option<u64>,
     each: Option<Each>,
     /// Rows may come in any order.
@@ -494,12 +505,12 @@ impl TableProvider for TableSource {
 
     async fn scan(
         &self,
-        session: &dyn Session,
+        _: &dyn Session,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(self.plan(projection, filters, limit, Some(session)).map_err(to_df)?))
+        Ok(Arc::new(self.plan(projection, filters, limit).map_err(to_df)?))
     }
 }
 

@@ -57,7 +57,7 @@ impl Template {
 }
 
 /// Holds a parameter.
-fn has_params(expr: &Expr) -> bool {
+pub fn has_params(expr: &Expr) -> bool {
     expr.exists(|e| Ok(matches!(e, Expr::Placeholder(_)))).unwrap_or(true)
 }
 

@@ -488,7 +488,6 @@ impl<'a> Pull<'a> {
         let mut view = View::of_row(self.spec, sources, key, scratch);
         view.packed = default.as_deref().map(PackedRow::new).transpose()?;
         view.others = &others;
-        view.compute()?;
         if passes(&self.spec.access.filter, &view)? {
             out.append(self.spec, &view)?;
         }

@@ -3,6 +3,8 @@
 //! [`Sources`] settles once per scan where each column is found: decoded from a key, included in the
 //! index entry, or in a family's packed value. A [`View`] then answers for one row without copying it.
 
+use std::cell::OnceCell;
+
 use super::scan::ScanSpec;
 use super::stored::bad_rowkey;
 use crate::access::Source;
@@ -121,8 +123,9 @@ pub struct View<'a> {
     pub packed: Option<PackedRow<'a>>,
     /// The other families read, in the order of [`Sources::families`].
     pub others: &'a [Option<PackedRow<'a>>],
-    /// What [`Sources::formulas`] give.
-    computed: Vec<Value>,
+    /// What [`Sources::formulas`] give, as far as anybody has asked: of a row that the filter drops, a formula may
+    /// have no value.
+    computed: Vec<OnceCell<Value>>,
 }
 
 impl<'a> View<'a> {
@@ -142,20 +145,8 @@ impl<'a> View<'a> {
             key_values: &scratch.key_values,
             packed: None,
             others: &[],
-            computed: Vec::new(),
+            computed: vec![OnceCell::new(); sources.formulas.len()],
         }
-    }
-
-    /// Computes what is asked for and not stored, when the rest is there.
-    #[inline]
-    pub fn compute(&mut self) -> Result<()> {
-        for &id in &self.sources.formulas {
-            if let Some(formula) = &self.spec.table.column(id).formula {
-                let value = formula.eval(self)?;
-                self.computed.push(value);
-            }
-        }
-        Ok(())
     }
 }
 
@@ -177,12 +168,22 @@ impl View<'_> {
             Slot::Key => return Ok(Found::Value(self.key_values[at].as_ref())),
             Slot::Packed => self.packed.as_ref(),
             Slot::Other(place) => self.others.get(place).and_then(Option::as_ref),
-            Slot::Formula(place) => {
-                return Ok(Found::Value(self.computed.get(place).map_or(ValueRef::Null, Value::as_ref)));
-            }
+            Slot::Formula(place) => return self.computed(place).map(Found::Value),
         };
         let bytes = packed.and_then(|row| row.bytes(id));
         Ok(bytes.map_or(Found::Value(ValueRef::Null), |bytes| Found::Packed(id, bytes)))
+    }
+
+    /// Computes what is not stored.
+    fn computed(&self, place: usize) -> Result<ValueRef<'_>> {
+        let cell = &self.computed[place];
+        if cell.get().is_none()
+            && let Some(formula) = &self.spec.table.column(self.sources.formulas[place]).formula
+        {
+            let value = formula.eval(self)?;
+            return Ok(cell.get_or_init(|| value).as_ref());
+        }
+        Ok(cell.get().map_or(ValueRef::Null, Value::as_ref))
     }
 
     fn rowkey(&self, field: Field) -> Result<ValueRef<'_>> {
@@ -292,7 +293,7 @@ pub fn see_entry<R>(
 ) -> Result<R> {
     scratch.decode_entry(spec, sources, index, parts)?;
     let packed = parts.include()?;
-    let mut view = View {
+    let view = View {
         spec,
         sources,
         rowkey: if spec.as_table { parts.layout } else { parts.pointer },
@@ -300,8 +301,7 @@ pub fn see_entry<R>(
         key_values: &scratch.key_values,
         packed,
         others: &[],
-        computed: Vec::new(),
+        computed: vec![OnceCell::new(); sources.formulas.len()],
     };
-    view.compute()?;
     see(&view)
 }

@@ -142,6 +142,16 @@ impl Formula {
         value.map(Cow::Owned).ok_or_else(|| out_of_range(function, &values, ty))
     }
 
+    /// NULL wherever one of its columns is.
+    pub fn is_strict(&self) -> bool {
+        match self {
+            Formula::Column(_) | Formula::Literal(_) => true,
+            Formula::Call { function, args, .. } => {
+                *function != Function::Coalesce && args.iter().all(Formula::is_strict)
+            }
+        }
+    }
+
     /// The columns it is made of.
     pub fn columns(&self) -> BTreeSet<ColumnId> {
         match self {

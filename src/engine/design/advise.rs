@@ -291,8 +291,8 @@ fn key_lists(table: &TableDef, need: &Need) -> Vec<Vec<IndexPart>> {
     let Some(compared) = key_for(table, need) else { return Vec::new() };
     let mut lists = vec![compared.clone()];
     let sorted = need.order.iter().map(|by| match by.field {
-        Field::Column(id) => Some((id, by.descending)),
-        Field::Rowkey | Field::PrimaryRowkey => None,
+        Field::Column(id) if table.column(id).formula.is_none() => Some((id, by.descending)),
+        _ => None,
     });
     if let Some(sorted) = sorted.collect::<Option<Vec<IndexPart>>>() {
         let more: Vec<IndexPart> =
@@ -377,13 +377,11 @@ fn served(before: &[u64], after: &[u64]) -> Vec<usize> {
 /// Columns that an index would have to hold so that no row is fetched; `None` if there are none, or many.
 fn included(table: &TableDef, output: &[Field], keys: &[IndexPart]) -> Option<String> {
     let there = |id: &ColumnId| table.key.undoable().contains(id) || keys.iter().any(|(key, _)| key == id);
-    let columns: BTreeSet<ColumnId> = output
-        .iter()
-        .filter_map(|field| match field {
-            Field::Column(id) if !there(id) => Some(*id),
-            _ => None,
-        })
-        .collect();
+    let columns = output.iter().flat_map(|field| match field {
+        Field::Column(id) => table.sources(*id),
+        Field::Rowkey | Field::PrimaryRowkey => Vec::new(),
+    });
+    let columns: BTreeSet<ColumnId> = columns.filter(|id| !there(id)).collect();
     let names: Vec<String> = columns.iter().map(|id| name_sql(table.column_name(*id))).collect();
     (1..=INCLUDE_MAX).contains(&names.len()).then(|| names.join(", "))
 }

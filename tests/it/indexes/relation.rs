@@ -349,6 +349,11 @@ impl Query {
         }
     }
 
+    /// Nothing but the rows that pass, and all of them.
+    pub fn wants_all_rows(&self, relation: &Relation) -> bool {
+        self.shape(relation) == Shape::Rows && self.limit.is_none()
+    }
+
     /// Another column than the first one, by which groups are ordered, and which end comes first.
     fn ordered(&self, relation: &Relation) -> Option<(usize, bool)> {
         let at = *self.selected(relation).get(1)?;

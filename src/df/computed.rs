@@ -1,0 +1,209 @@
+//! What indexes compute, as columns of the tables they compute it from.
+//!
+//! Where a query says `upper(name)` and an index has computed that, a hidden column of the scan takes its place:
+//! selected, grouped, ordered or joined by. So the index covers such a query, gives it its order and its groups,
+//! and a join finds rows through it. A condition that the scan takes over stays as it is: [`super::expr`] reads it.
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, TableReference};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::logical_plan::TableScanBuilder;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, Projection, Sort, SubqueryAlias, TableScan,
+};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use std::sync::Arc;
+
+use super::rewrite::{below, rename_kept};
+use super::table::TableSource;
+use crate::plan::Formula;
+
+/// Between what a hidden column computes and the number of its source; no name can hold it.
+const MARK: &str = "\0=";
+
+/// Largest expression (nodes) that is compared with formulas, so that a deep one does not take the square of its
+/// depth.
+const NODES_MAX: usize = 200;
+
+/// The rule. It belongs behind the one that gives scans their conditions, for those may imply the WHERE of an index,
+/// and before the one that takes the columns away which nobody asks for.
+#[derive(Debug)]
+pub struct ComputedColumns;
+
+impl OptimizerRule for ComputedColumns {
+    fn name(&self) -> &str {
+        "computed_columns"
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
+        let mut sources = Vec::new();
+        plan.transform_up_with_subqueries(|node| match node {
+            LogicalPlan::TableScan(scan) => widened(scan, &mut sources),
+            node if sources.is_empty() => Ok(Transformed::no(node)),
+            node => replaced(node, &sources),
+        })
+    }
+}
+
+/// Name of the hidden column of a formula in the source with this number.
+pub fn hidden_name(formula: &str, source: usize) -> String {
+    format!("{formula}{MARK}{source}")
+}
+
+/// A line of a plan in which hidden columns are called by what they compute, and output columns as the query calls
+/// them.
+pub fn shown(line: &str) -> String {
+    let mut pieces = line.split('\0');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    let unmarked =
+        |piece: &str| piece.trim_start_matches(|c: char| c == '=' || c.is_ascii_digit()).to_owned();
+    pieces.fold(first, |all, piece| all + &unmarked(piece))
+}
+
+/// A scan with the hidden columns of its table; its source is then the last of `sources`.
+fn widened(scan: TableScan, sources: &mut Vec<TableSource>) -> DfResult<Transformed<LogicalPlan>> {
+    let provider = source_as_provider(&scan.source)?;
+    let any: &dyn std::any::Any = &*provider;
+    let source = any.downcast_ref::<TableSource>().filter(|_| scan.projection.is_none());
+    let Some(source) = source.and_then(|source| source.with_computed(&scan.filters, sources.len())) else {
+        return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
+    };
+    sources.push(source.clone());
+    let scan = TableScanBuilder::new(scan.table_name, provider_as_source(Arc::new(source)))
+        .with_filters(scan.filters)
+        .with_fetch(scan.fetch);
+    Ok(Transformed::yes(LogicalPlan::TableScan(scan.build()?)))
+}
+
+/// The node over inputs that may have hidden columns now.
+fn replaced(node: LogicalPlan, sources: &[TableSource]) -> DfResult<Transformed<LogicalPlan>> {
+    if let LogicalPlan::Sort(sort) = &node
+        && let LogicalPlan::Projection(projection) = &*sort.input
+        && let Some(sorted) = sorted(sort, projection, sources)?
+    {
+        return Ok(Transformed::yes(sorted));
+    }
+    let node = match node {
+        LogicalPlan::SubqueryAlias(alias) => LogicalPlan::SubqueryAlias(let_through(alias, sources)?),
+        node => node,
+    };
+    let Some(hidden) = Hidden::of(&node, sources) else { return Ok(Transformed::no(node)) };
+    let names = NamePreserver::new(&node);
+    // What is left of the conditions of one table is offered to its scan again, as it is.
+    let is_offered = matches!(node, LogicalPlan::Filter(_)) && hidden.is_alone;
+    let node = match is_offered {
+        true => node,
+        false => {
+            node.map_expressions(|expr| rename_kept(expr, &names, &mut |expr| hidden.replace(expr)))?.data
+        }
+    };
+    node.recompute_schema().map(Transformed::yes)
+}
+
+/// A sort by what is computed from columns below the projection: by hidden columns that pass through it.
+fn sorted(sort: &Sort, projection: &Projection, sources: &[TableSource]) -> DfResult<Option<LogicalPlan>> {
+    let plan = LogicalPlan::Projection(projection.clone());
+    let Some(hidden) = Hidden::of(&plan, sources) else { return Ok(None) };
+    let (mut by, mut columns) = (sort.expr.clone(), projection.expr.clone());
+    for key in by.iter_mut().filter(|key| !matches!(key.expr, Expr::Column(_))) {
+        let Some(column) = below(&key.expr, projection).and_then(|expr| hidden.column(&expr)) else {
+            continue;
+        };
+        if !columns.contains(&column) {
+            columns.push(column.clone());
+        }
+        key.expr = column;
+    }
+    if columns.len() == projection.expr.len() {
+        return Ok(None);
+    }
+    let wide = Projection::try_new(columns, Arc::clone(&projection.input))?;
+    let sort = Sort { expr: by, input: Arc::new(LogicalPlan::Projection(wide)), fetch: sort.fetch };
+    let columns = projection.schema.columns().into_iter().map(Expr::Column).collect();
+    Projection::try_new(columns, Arc::new(LogicalPlan::Sort(sort))).map(LogicalPlan::Projection).map(Some)
+}
+
+/// A view, or the like, that picks columns of one table: it gives out the hidden ones, too.
+fn let_through(alias: SubqueryAlias, sources: &[TableSource]) -> DfResult<SubqueryAlias> {
+    let LogicalPlan::Projection(projection) = &*alias.input else { return Ok(alias) };
+    let picks = projection.expr.iter().all(|expr| matches!(expr, Expr::Column(_)));
+    let hidden = Hidden::of(&alias.input, sources).filter(|hidden| hidden.is_alone && picks);
+    let Some(hidden) = hidden else { return Ok(alias) };
+    let is_hidden = |column: &Column| column.name.contains(MARK);
+    let columns = hidden.schema.columns().into_iter().filter(is_hidden).map(Expr::Column);
+    let columns = projection.expr.iter().cloned().chain(columns).collect();
+    let wide = Projection::try_new(columns, Arc::clone(&projection.input))?;
+    SubqueryAlias::try_new(Arc::new(LogicalPlan::Projection(wide)), alias.alias)
+}
+
+/// The hidden columns below a node.
+struct Hidden<'a> {
+    schema: DFSchema,
+    /// What the node calls each table that has some, and its source.
+    sources: Vec<(TableReference, &'a TableSource)>,
+    /// There are no columns of others.
+    is_alone: bool,
+}
+
+impl<'a> Hidden<'a> {
+    /// `None` if there are none.
+    fn of(node: &LogicalPlan, sources: &'a [TableSource]) -> Option<Hidden<'a>> {
+        let schema = merge_schema(&node.inputs());
+        let mut found: Vec<(TableReference, &TableSource)> = Vec::new();
+        for (name, field) in schema.iter() {
+            let Some((name, (_, number))) = name.zip(field.name().split_once(MARK)) else { continue };
+            let Some(source) = number.parse::<usize>().ok().and_then(|number| sources.get(number)) else {
+                continue;
+            };
+            if found.last().is_none_or(|(last, _)| last != name) {
+                found.push((name.clone(), source));
+            }
+        }
+        let is_alone = schema.iter().all(|(name, _)| name == found.first().map(|(table, _)| table));
+        (!found.is_empty()).then_some(Hidden { schema, sources: found, is_alone })
+    }
+
+    fn replace(&self, expr: Expr) -> DfResult<Transformed<Expr>> {
+        expr.transform_down(|expr| {
+            Ok(match self.column(&expr) {
+                Some(column) => Transformed::new(column, true, TreeNodeRecursion::Jump),
+                None => Transformed::no(expr),
+            })
+        })
+    }
+
+    /// The hidden column that an expression is, of the expression's own type.
+    fn column(&self, expr: &Expr) -> Option<Expr> {
+        if is_large(expr) {
+            return None;
+        }
+        let columns = expr.column_refs();
+        let table = columns.iter().next()?.relation.as_ref()?;
+        if columns.iter().any(|column| column.relation.as_ref() != Some(table)) {
+            return None;
+        }
+        let mut sources = self.sources.iter().filter(|(name, _)| name == table);
+        // NULL for want of a row to join is not what a formula makes of NULLs, if it is none that gives NULL.
+        let fits = |formula: &Formula| self.is_alone || formula.is_strict();
+        let name = sources.find_map(|(_, source)| source.computed_name(expr, &fits))?;
+        let column = Column::new(Some(table.clone()), name);
+        self.schema.has_column(&column).then_some(())?;
+        Expr::Column(column).cast_to(&expr.get_type(&self.schema).ok()?, &self.schema).ok()
+    }
+}
+
+fn is_large(expr: &Expr) -> bool {
+    let mut nodes = 0;
+    let _ = expr.apply(|_| {
+        nodes += 1;
+        Ok(if nodes > NODES_MAX { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    nodes > NODES_MAX
+}
