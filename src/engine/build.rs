@@ -64,9 +64,12 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
         Ok(()) => Ok(warnings),
         Err(Failure::Broken(e)) => Err(e),
         Err(Failure::Stopped(e)) => {
-            // If it cannot be undone, it goes on when the database is opened; what stopped it is the news.
-            let _ = change_index(db, id, |edit, table, index| edit.drop_index(table, index));
-            Err(e)
+            // What stopped it is the news, and then that it could not be undone.
+            let undone = change_index(db, id, |edit, table, index| edit.drop_index(table, index));
+            Err(match undone {
+                Ok(()) => e,
+                Err(_) => e.hint("the index is there, Building: DROP INDEX it, or it is finished when the database is opened again"),
+            })
         }
     }
 }
