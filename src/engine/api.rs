@@ -262,6 +262,7 @@ impl Rows {
     /// The rows that are left as record batches, for those who want Arrow.
     pub fn batches(self) -> RowStream {
         let left = match self.ready {
+            Ready::Rows(rows) if rows.len() == 0 => return self.stream,
             Ready::Rows(rows) => batch_of_values(&self.schema, rows),
             Ready::Batch(batch, at) => Ok(batch.slice(at, batch.num_rows() - at)),
         };
