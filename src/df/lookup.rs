@@ -171,7 +171,7 @@ impl LookupJoinExec {
         while let Some(batch) = scan.next_batch()? {
             batches.push(batch);
         }
-        let mut found = concat_batches(&scan.schema(), &batches)?;
+        let mut found = concat_batches(scan.schema(), &batches)?;
         let rowkeys = found.remove_column(found.num_columns() - 1);
         let rowkey = |at: usize| match rowkeys.data_type() {
             DataType::Utf8 => rowkeys.as_string::<i32>().value(at).as_bytes(),
@@ -214,18 +214,17 @@ fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&ScanExec> {
     }
 }
 
+/// What a join equates: of the rows, of the table.
+type Pair = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
+
 /// What a join equates, if it is each column of the table's rowkey and nothing else.
-fn whole_key(
-    on: &[(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)],
-    rows: &Schema,
-    scan: &ScanExec,
-) -> Option<Vec<Equal>> {
+fn whole_key(on: &[Pair], rows: &Schema, scan: &ScanExec) -> Option<Vec<Equal>> {
     let table = scan.request.keyed()?;
     let column = |expr: &Arc<dyn PhysicalExpr>| {
         let any: &dyn std::any::Any = &**expr;
         any.downcast_ref::<Column>().cloned()
     };
-    let equal = |(of_row, of_table): &(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)| {
+    let equal = |(of_row, of_table): &Pair| {
         let (of_row, of_table) = (column(of_row)?, column(of_table)?);
         let Field::Column(key) = scan.request.output_field(of_table.index())? else { return None };
         let ty = table.column(key).ty;

@@ -55,7 +55,7 @@ enum Single {
 /// A plan bound for one run.
 pub enum Run {
     /// One scan, or the totals of one.
-    Alone(Alone),
+    Alone(Box<Alone>),
     /// Anything else.
     Plan(Arc<dyn ExecutionPlan>),
 }
@@ -140,7 +140,7 @@ impl Plan {
             None => None,
         };
         if let Some(alone) = alone {
-            return Ok(alone.map(Run::Alone));
+            return Ok(alone.map(Box::new).map(Run::Alone));
         }
         let bound = each_leaf(&self.root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
             None => Ok(Leaf::Same),

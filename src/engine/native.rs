@@ -166,7 +166,7 @@ impl TableHandle {
         let (schema, runtime) = (Arc::clone(&self.schema), self.db.runtime().clone());
         Ok(Rows::new(RowStream::new(
             schema,
-            Source::Alone(Alone::Scan(scan)),
+            Source::Alone(Box::new(Alone::Scan(scan))),
             runtime,
             CancelHandle::default(),
         )))

@@ -77,7 +77,7 @@ pub(super) enum Source {
     /// Any plan.
     Batches(BatchStream),
     /// A plan that needs no threads.
-    Alone(Alone),
+    Alone(Box<Alone>),
     /// They are there already.
     Batch(Option<RecordBatch>),
 }
@@ -136,7 +136,8 @@ impl RowStream {
 
     /// The next rows, where they need not come in batches: `None` where they do.
     pub(super) fn next_rows(&mut self) -> Option<Result<Option<Vec<Vec<Value>>>>> {
-        let Source::Alone(Alone::Scan(scan)) = &mut self.source else { return None };
+        let Source::Alone(alone) = &mut self.source else { return None };
+        let Alone::Scan(scan) = &mut **alone else { return None };
         Some(self.cancel.check().and_then(|()| scan.next_rows(ROWS)))
     }
 

@@ -64,7 +64,6 @@ enum Text<'a> {
 }
 
 /// How a statement starts.
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 enum Start<'l> {
     /// By a plan that was kept; it runs.
     Ran(Outcome),
