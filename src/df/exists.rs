@@ -1,40 +1,26 @@
 //! EXISTS outside a WHERE.
 //!
-//! DataFusion 55.2 makes a join of it in a filter only. Elsewhere [`CountedExists`] asks whether the rows are more
+//! DataFusion 55.2 makes a join of it in a filter only. Elsewhere [`counted_exists`] asks whether the rows are more
 //! than none, which DataFusion can answer there too.
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::Exists;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, LogicalPlanBuilder, SkipType, col, lit};
-use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use super::rewrite::rename_kept;
 
-/// Rewrites the EXISTS of everything that is no filter and no join.
-#[derive(Debug)]
-pub struct CountedExists;
-
-impl AnalyzerRule for CountedExists {
-    fn name(&self) -> &str {
-        "counted_exists"
+/// Rewrites the EXISTS of a node that is no filter and no join.
+pub fn counted_exists(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    if matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_)) {
+        return Ok(Transformed::no(plan));
     }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| {
-            if matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_)) {
-                return Ok(Transformed::no(plan));
-            }
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expr| rename_kept(expr, &names, &mut |expr| expr.transform_up(counted)))
-        })
-        .data()
-    }
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|expr| rename_kept(expr, &names, &mut |expr| expr.transform_up(counted)))
 }
 
 fn counted(expr: Expr) -> DfResult<Transformed<Expr>> {

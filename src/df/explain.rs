@@ -137,7 +137,7 @@ pub struct Ran {
     pub is_narrowed: bool,
 }
 
-/// Work of an access.
+/// Work of an access, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
     /// GETs by key.
@@ -146,6 +146,13 @@ pub struct Reads {
     pub entries: u64,
     /// Rows read for index entries.
     pub fetched: u64,
+}
+
+impl Reads {
+    /// Rows and entries.
+    pub fn all(self) -> u64 {
+        self.gets + self.entries + self.fetched
+    }
 }
 
 /// What a scan did, by the names of its counters.

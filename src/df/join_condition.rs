@@ -1,39 +1,27 @@
 //! Subqueries in the ON of a join.
 //!
 //! DataFusion 55.2 moves such a condition to the side whose columns it names outside the subquery, and loses sight of
-//! those that the subquery takes from the other. [`SubqueriesInOn`] puts it where it is answered right: above an inner
+//! those that the subquery takes from the other. [`subqueries_in_on`] puts it where it is answered right: above an inner
 //! join, or below an outer one, on the side that is filled up with NULLs.
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, JoinType};
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, Subquery};
-use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use super::errors::to_df;
 use crate::error::Error;
 
-/// Moves the conditions; it belongs before everything that looks at a WHERE.
-#[derive(Debug)]
-pub struct SubqueriesInOn;
-
-impl AnalyzerRule for SubqueriesInOn {
-    fn name(&self) -> &str {
-        "subqueries_in_on"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| match plan {
-            LogicalPlan::Join(join) if join.filter.as_ref().is_some_and(has_subquery) => {
-                moved(join).map(Transformed::yes)
-            }
-            plan => Ok(Transformed::no(plan)),
-        })
-        .data()
+/// Moves the conditions of a join; it belongs before everything that looks at a WHERE.
+pub fn subqueries_in_on(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Join(join) if join.filter.as_ref().is_some_and(has_subquery) => {
+            moved(join).map(Transformed::yes)
+        }
+        plan => Ok(Transformed::no(plan)),
     }
 }
 

@@ -29,7 +29,7 @@ use datafusion::physical_plan::{
 use futures::TryStreamExt;
 
 use super::errors::to_df;
-use super::scan::ScanExec;
+use super::scan::{ByRows, ScanExec};
 use crate::error::{Error, Result};
 use crate::key::{ColumnId, Rowkey};
 use crate::plan::Field;
@@ -92,10 +92,12 @@ impl LookupJoinExec {
         let Some(expected) = expected else { return Ok(None) };
         let Some(on) = whole_key(join.on(), &rows.schema(), scan) else { return Ok(None) };
         let words = on.iter().map(|equal| format!("{}={}", equal.of_table.name(), equal.of_row.name()));
-        let saves =
-            |scan: &ScanExec| scan.bound().is_ok_and(|bound| expected * LOOKUP <= bound.spec.access.entries);
-        let table = if saves(scan) { scan.by_rows(words.collect(), expected) } else { None };
-        let Some(table) = table else { return Ok(None) };
+        if scan.bound().map_or(true, |bound| expected * LOOKUP > bound.spec.access.entries) {
+            return Ok(None);
+        }
+        let Some(table) = scan.by_rows(ByRows { columns: words.collect(), rows: expected }) else {
+            return Ok(None);
+        };
         let columns = rows.schema().fields().len() + table.schema().fields().len();
         let output = match &join.projection {
             Some(output) => output.iter().copied().collect(),
@@ -154,9 +156,8 @@ impl LookupJoinExec {
                 continue;
             }
             let mut key = Vec::with_capacity(32);
-            let parts = table.key.parts().iter();
-            let encoded = parts.map(|part| part.bytes_of(&|id| &values[usize::from(id.0)], &mut key));
-            if encoded.collect::<Result<Vec<()>, _>>().is_ok() {
+            let value = |id: ColumnId| &values[usize::from(id.0)];
+            if table.key.parts().iter().all(|part| part.bytes_of(&value, &mut key).is_ok()) {
                 keys.push((Rowkey::new(key), row));
             }
         }

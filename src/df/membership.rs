@@ -3,45 +3,31 @@
 //! DataFusion makes a join of it. At the top of a WHERE that is right, but elsewhere the join marks each
 //! row as found or not found, which loses the third answer: `a OR x NOT IN (SELECT y ...)` is then true
 //! where a `y` is NULL. It also loses the rest of a correlated subquery's WHERE when it looks for NULLs, and a
-//! NOT IN whose `x` is a constant. [`NullAwareIn`] spells the three answers out, for DataFusion to mark each.
+//! NOT IN whose `x` is a constant. [`null_aware_in`] spells the three answers out, for DataFusion to mark each.
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, ScalarValue};
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, lit, when,
 };
-use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::sync::Arc;
 
-/// Rewrites the IN of every WHERE, HAVING and view; it belongs behind type coercion.
-#[derive(Debug)]
-pub struct NullAwareIn;
-
-impl AnalyzerRule for NullAwareIn {
-    fn name(&self) -> &str {
-        "null_aware_in"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| {
-            let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
-            let terms = split_conjunction_owned(filter.predicate);
-            let spelled: DfResult<Vec<Expr>> = terms
-                .into_iter()
-                .map(|term| match is_joined_well(&term) {
-                    true => Ok(term),
-                    false => term.transform_up(|expr| spell_out(expr, &filter.input)).data(),
-                })
-                .collect();
-            let predicate = conjunction(spelled?).unwrap_or(lit(true));
-            Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
+/// Rewrites the IN of a WHERE, HAVING or view; it belongs behind type coercion.
+pub fn null_aware_in(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
+    let terms = split_conjunction_owned(filter.predicate);
+    let spelled: DfResult<Vec<Expr>> = terms
+        .into_iter()
+        .map(|term| match is_joined_well(&term) {
+            true => Ok(term),
+            false => term.transform_up(|expr| spell_out(expr, &filter.input)).data(),
         })
-        .data()
-    }
+        .collect();
+    let predicate = conjunction(spelled?).unwrap_or(lit(true));
+    Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
 }
 
 /// A whole term of a WHERE that DataFusion's join answers right: what is not true may as well be false.

@@ -19,8 +19,9 @@ use super::scan::ScanExec;
 use super::table::TableSource;
 use crate::exec::scan::PARALLEL_ENTRIES;
 
-/// Aggregates of a set: what they give does not depend on which row comes first.
-const UNORDERED: [&str; 5] = ["count", "sum", "min", "max", "avg"];
+/// Aggregates of a set: what they give does not depend on which row comes first, and but for DISTINCT they keep a
+/// number or a value.
+pub const OF_A_SET: [&str; 5] = ["count", "sum", "min", "max", "avg"];
 
 /// The same plan, the sources under such aggregates told so.
 pub fn advise(plan: LogicalPlan) -> DfResult<LogicalPlan> {
@@ -54,7 +55,7 @@ fn is_unordered(expr: &Expr) -> bool {
     match expr {
         Expr::Alias(alias) => is_unordered(&alias.expr),
         Expr::AggregateFunction(call) => {
-            UNORDERED.contains(&call.func.name()) && call.params.order_by.is_empty()
+            OF_A_SET.contains(&call.func.name()) && call.params.order_by.is_empty()
         }
         _ => false,
     }

@@ -135,13 +135,14 @@ impl Plan {
     /// Ready to run; `None` if the plan does not hold for these parameters.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
         let alone = match &self.single {
-            Some(Single::Scan(scan)) => Some(scan.run(binding)?.map(Alone::Scan)),
-            Some(Single::Totals(totals)) => Some(totals.run(binding)?.map(Alone::Totals)),
-            None => None,
+            Some(Single::Scan(scan)) => scan.run(binding)?.map(Alone::Scan),
+            Some(Single::Totals(totals)) => totals.run(binding)?.map(Alone::Totals),
+            None => return Ok(self.bind_operators(binding)?.map(Run::Plan)),
         };
-        if let Some(alone) = alone {
-            return Ok(alone.map(Box::new).map(Run::Alone));
-        }
+        Ok(alone.map(Box::new).map(Run::Alone))
+    }
+
+    fn bind_operators(&self, binding: &Binding) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let bound = each_leaf(&self.root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
             None => Ok(Leaf::Same),
             Some(scan) => Ok(scan.bind(binding)?.map_or(Leaf::Unfit, |scan| Leaf::New(Arc::new(scan)))),
@@ -153,7 +154,7 @@ impl Plan {
             }
             None => bound,
         };
-        Ok(Some(Run::Plan(bound)))
+        Ok(Some(bound))
     }
 }
 

@@ -37,14 +37,16 @@ use sqlparser::ast::{self, Query};
 use super::computed::ComputedColumns;
 use super::doubles::doubles_win;
 use super::errors::{df_error, to_df};
-use super::exists::CountedExists;
+use super::exists::counted_exists;
 use super::formula::{formula, formulas_in};
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
-use super::join_condition::SubqueriesInOn;
-use super::membership::NullAwareIn;
+use super::join_condition::subqueries_in_on;
+use super::membership::null_aware_in;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
-use super::rewrite::{ExpressionRule, below, check_calls, idle_orders, lazy_functions, plain_numbers};
+use super::rewrite::{
+    ExpressionRule, NodeRule, below, check_calls, idle_orders, lazy_functions, plain_numbers,
+};
 use super::table::{Advice, Binding, TableSource};
 use super::text::{text_casts, text_operands};
 use super::three_valued::ThreeValued;
@@ -159,8 +161,8 @@ impl Default for Planner {
             .with_physical_optimizer_rule(Arc::new(Yielding))
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
-                Arc::new(SubqueriesInOn),
-                Arc::new(CountedExists),
+                Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
+                Arc::new(NodeRule("counted_exists", counted_exists)),
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
                 Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
@@ -169,7 +171,7 @@ impl Default for Planner {
                 Arc::new(TypeCoercion::new()),
                 Arc::new(ExpressionRule("text_casts", text_casts)),
                 Arc::new(ExpressionRule("lazy_functions", lazy_functions)),
-                Arc::new(NullAwareIn),
+                Arc::new(NodeRule("null_aware_in", null_aware_in)),
                 Arc::new(CheckedIntegers::new()),
             ])
             .build();

@@ -36,6 +36,20 @@ impl AnalyzerRule for ExpressionRule {
     }
 }
 
+/// A rule of the analyzer that rewrites every node of a plan by itself, subqueries included, innermost first.
+#[derive(Debug)]
+pub struct NodeRule(pub &'static str, pub fn(LogicalPlan) -> DfResult<Transformed<LogicalPlan>>);
+
+impl AnalyzerRule for NodeRule {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
+        plan.transform_up_with_subqueries(self.1).data()
+    }
+}
+
 /// Rewrites every expression of a plan, subqueries included, innermost first. Output columns keep their
 /// names. After DataFusion's own `TypeCoercion`.
 pub fn rewrite_expressions(

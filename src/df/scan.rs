@@ -51,9 +51,17 @@ pub struct ScanExec {
     ordered: bool,
     /// Scans that share the work.
     parts: usize,
-    /// Set where a join looks rows up: by which columns, and about how many.
-    by_rows: Option<Arc<(Vec<String>, f64)>>,
+    /// Set where a join looks rows up.
+    by_rows: Option<Arc<ByRows>>,
     properties: Arc<PlanProperties>,
+}
+
+/// How a join looks rows up.
+pub struct ByRows {
+    /// Columns in which they equal those of the other side: `id=buyer`.
+    pub columns: Vec<String>,
+    /// About how many are asked for.
+    pub rows: f64,
 }
 
 impl ScanExec {
@@ -88,12 +96,10 @@ impl ScanExec {
         }
     }
 
-    /// The same rows, each got by its key for a row of a join, of about so many, that equals it in the columns named.
-    /// `None`, if a parameter does not suit its filter.
-    pub fn by_rows(&self, columns: Vec<String>, rows: f64) -> Option<ScanExec> {
-        let bound = self.request.bind_keys(&self.bound.as_ref()?.binding, rows)?;
-        let by_rows = Some(Arc::new((columns, rows)));
-        Some(ScanExec { by_rows, ..self.anew(Some(Arc::new(bound))) })
+    /// The same rows, each got by its key for a row of a join. `None`, if a parameter does not suit its filter.
+    pub fn by_rows(&self, by_rows: ByRows) -> Option<ScanExec> {
+        let bound = self.request.bind_keys(&self.bound.as_ref()?.binding, by_rows.rows)?;
+        Some(ScanExec { by_rows: Some(Arc::new(by_rows)), ..self.anew(Some(Arc::new(bound))) })
     }
 
     /// Reads the rows with these rowkeys, which ascend; the last column are their rowkeys.
@@ -128,7 +134,7 @@ impl ScanExec {
 
     fn rebound(&self, binding: &Binding) -> Result<Option<Bound>> {
         if let Some(by_rows) = &self.by_rows {
-            return Ok(self.request.bind_keys(binding, by_rows.1));
+            return Ok(self.request.bind_keys(binding, by_rows.rows));
         }
         Ok(self.request.bind(binding)?.filter(|bound| bound.spec.access.ordered || !self.ordered))
     }
@@ -213,7 +219,7 @@ impl ScanExec {
         let spec = &self.bound().ok()?.spec;
         let mut described = describe(spec.source(), &spec.access, self.limit, verbose);
         if let Some(by_rows) = &self.by_rows {
-            described.by_row(by_rows.0.clone());
+            described.by_row(by_rows.columns.clone());
         }
         Some(described)
     }

@@ -17,15 +17,13 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, finali
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::errors::df_error;
+use super::parallel::OF_A_SET;
 use super::plan::{picked, renamed};
 use super::scan::ScanExec;
 use super::table::Binding;
 use crate::error::Result;
 use crate::exec::scan::Scan;
 use crate::exec::watch::PlanText;
-
-/// Functions that keep nothing but a number or a value.
-const SMALL: [&str; 5] = ["count", "sum", "min", "max", "avg"];
 
 /// An aggregate without groups over one scan, and what is made of its results.
 #[derive(Debug)]
@@ -54,7 +52,8 @@ impl Totals {
         }
         let aggregate = any.downcast_ref::<AggregateExec>()?;
         let functions = aggregate.aggr_expr();
-        let is_small = |f: &Arc<AggregateFunctionExpr>| SMALL.contains(&f.fun().name()) && !f.is_distinct();
+        let is_small =
+            |f: &Arc<AggregateFunctionExpr>| OF_A_SET.contains(&f.fun().name()) && !f.is_distinct();
         let is_simple = *aggregate.mode() == AggregateMode::Single
             && aggregate.group_expr().is_true_no_grouping()
             && aggregate.filter_expr().iter().all(Option::is_none)

@@ -125,7 +125,7 @@ pub struct View<'a> {
     pub others: &'a [Option<PackedRow<'a>>],
     /// What [`Sources::formulas`] give, as far as anybody has asked: of a row that the filter drops, a formula may
     /// have no value.
-    computed: Vec<OnceCell<Value>>,
+    computed: &'a [OnceCell<Value>],
 }
 
 impl<'a> View<'a> {
@@ -145,7 +145,7 @@ impl<'a> View<'a> {
             key_values: &scratch.key_values,
             packed: None,
             others: &[],
-            computed: vec![OnceCell::new(); sources.formulas.len()],
+            computed: &scratch.computed,
         }
     }
 }
@@ -226,19 +226,22 @@ pub fn field_type(table: &TableDef, index: Option<&IndexDef>, field: Field) -> C
     if text { ColumnType::Varchar } else { ColumnType::Varbinary }
 }
 
-/// Key columns of the row at hand; kept between rows so that its memory is.
+/// Key columns of the row at hand, and what is computed from it; kept between rows so that its memory is.
 pub struct Scratch {
     key_values: Vec<Value>,
+    computed: Vec<OnceCell<Value>>,
 }
 
 impl Scratch {
     pub fn new(table: &TableDef) -> Scratch {
-        Scratch { key_values: vec![Value::Null; table.columns.len()] }
+        Scratch { key_values: vec![Value::Null; table.columns.len()], computed: Vec::new() }
     }
 
-    /// Decodes the rowkey's columns, if any is wanted.
+    /// Begins with a row: decodes the rowkey's columns, if any is wanted.
     #[inline]
     pub fn decode_rowkey(&mut self, spec: &ScanSpec, sources: &Sources, rowkey: &[u8]) -> Result<()> {
+        self.computed.clear();
+        self.computed.resize_with(sources.formulas.len(), OnceCell::new);
         if sources.decode_pointer {
             let decoded = spec.table.key.decode(rowkey, &mut |id, value| self.set(id, value));
             decoded.map_err(|e| bad_rowkey(&spec.table, rowkey, &e.to_string()))?;
@@ -246,7 +249,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Decodes the columns of an entry's key, and those of the rowkey it points at, if any are wanted.
+    /// Begins with an entry: decodes the columns of its key, and those of the rowkey it points at, if any are wanted.
     #[inline]
     pub fn decode_entry(
         &mut self,
@@ -293,15 +296,10 @@ pub fn see_entry<R>(
 ) -> Result<R> {
     scratch.decode_entry(spec, sources, index, parts)?;
     let packed = parts.include()?;
-    let view = View {
-        spec,
-        sources,
-        rowkey: if spec.as_table { parts.layout } else { parts.pointer },
-        pointer: parts.pointer,
-        key_values: &scratch.key_values,
-        packed,
-        others: &[],
-        computed: vec![OnceCell::new(); sources.formulas.len()],
-    };
+    let mut view = View::of_row(spec, sources, parts.pointer, scratch);
+    view.packed = packed;
+    if spec.as_table {
+        view.rowkey = parts.layout;
+    }
     see(&view)
 }

@@ -202,7 +202,8 @@ pub fn help() -> String {
 fn heatmap(rest: &str) -> Command {
     let file = rest.rsplit_once(char::is_whitespace).filter(|(_, last)| unquoted(last).ends_with(".html"));
     let (of, file) = file.map_or((rest, None), |(of, file)| (of.trim_end(), Some(path(file))));
-    let is_statement = of.get(..8).is_some_and(|word| word.eq_ignore_ascii_case("simulate"));
+    let first = of.split_once(char::is_whitespace).map(|(first, _)| first);
+    let is_statement = first.is_some_and(|word| word.eq_ignore_ascii_case("simulate"));
     let sql = if is_statement { of.to_owned() } else { format!("SHOW TRAFFIC FROM {}", name(of)) };
     Command::Heatmap(sql, file)
 }
@@ -299,6 +300,7 @@ mod tests {
             ("\\default scale 0.1", Command::Default("scale".into(), "0.1".into())),
             ("\\unset who", Command::Unset("who".into())),
             (".heatmap t", Command::Heatmap("SHOW TRAFFIC FROM t".into(), None)),
+            (".heatmap simulated", Command::Heatmap("SHOW TRAFFIC FROM simulated".into(), None)),
             (
                 ".heatmap my t 'a.html'",
                 Command::Heatmap("SHOW TRAFFIC FROM \"my t\"".into(), Some("a.html".into())),

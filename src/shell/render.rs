@@ -171,12 +171,16 @@ fn findings(out: &mut dyn Write, rows: Rows<'_>, width: Option<usize>) -> Result
         writeln!(out, "{}", wrapped(&format!("{code} {severity}: {of}: {seen}"), width))?;
         Ok(writeln!(out, "{}\n  fix: {fix}", wrapped(&format!("  why: {why}"), width))?)
     })?;
+    Ok(writeln!(out, "{}", counted(n, "finding").unwrap_or_else(|| "nothing found".into()))?)
+}
+
+/// `(2 findings)`; `None` of none.
+fn counted(n: usize, what: &str) -> Option<String> {
     match n {
-        0 => writeln!(out, "nothing found")?,
-        1 => writeln!(out, "(1 finding)")?,
-        n => writeln!(out, "({n} findings)")?,
+        0 => None,
+        1 => Some(format!("(1 {what})")),
+        n => Some(format!("({n} {what}s)")),
     }
-    Ok(())
 }
 
 /// What ADVISE proposes: SQL to be copied, and under it what it does.
@@ -198,12 +202,7 @@ fn proposals(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
         let before = if writes == writes_then { "as before".to_owned() } else { format!("before {writes}") };
         Ok(writeln!(out, "   each row is written as {writes_then} {entries}, {before}")?)
     })?;
-    match n {
-        0 => writeln!(out, "nothing would help")?,
-        1 => writeln!(out, "(1 proposal)")?,
-        n => writeln!(out, "({n} proposals)")?,
-    }
-    Ok(())
+    Ok(writeln!(out, "{}", counted(n, "proposal").unwrap_or_else(|| "nothing would help".into()))?)
 }
 
 /// A line cut between words, so that no piece is wider than `width`; the pieces are indented.

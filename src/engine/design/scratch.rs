@@ -11,7 +11,7 @@ use sqlparser::ast::Query;
 
 use crate::access::Method;
 use crate::catalog::{Catalog, Relation};
-use crate::df::explain::{self, Ran};
+use crate::df::explain::{self, Ran, Reads};
 use crate::engine::view::View;
 use crate::engine::{Database, analyze};
 use crate::error::{Error, Result, sqlstate};
@@ -41,22 +41,6 @@ pub struct Tried {
     pub lines: Vec<String>,
     /// Its accesses.
     pub accesses: Vec<Ran>,
-}
-
-/// How much a query reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reads {
-    /// Entries looked at.
-    pub entries: u64,
-    /// Rows read by their key.
-    pub gets: u64,
-}
-
-impl Reads {
-    /// Both together.
-    pub fn all(self) -> u64 {
-        self.entries + self.gets
-    }
 }
 
 /// Tables that queries name, those inside their views included; none twice.
@@ -196,7 +180,8 @@ impl Scratch {
         for access in &tried.accesses {
             let times = self.times(access);
             all.entries += times * access.reads.entries;
-            all.gets += times * (access.reads.gets + access.reads.fetched);
+            all.gets += times * access.reads.gets;
+            all.fetched += times * access.reads.fetched;
         }
         all
     }

@@ -48,7 +48,7 @@ pub async fn rows(view: &View, change: &Change, query: &Query) -> Result<RecordB
 fn said(scratch: &Scratch, tried: &Tried) -> String {
     let about = if scratch.every() > 1 { "about " } else { "" };
     let reads = scratch.reads(tried);
-    format!("{about}{} entries, {} GETs", grouped(reads.entries), grouped(reads.gets))
+    format!("{about}{} entries, {} GETs", grouped(reads.entries), grouped(reads.gets + reads.fetched))
 }
 
 /// The table that changes: the one named, or the only one there is.
