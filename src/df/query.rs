@@ -42,6 +42,7 @@ use super::formula::{formula, formulas_in};
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
 use super::join_condition::subqueries_in_on;
+use super::like::own_patterns;
 use super::membership::null_aware_in;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::{
@@ -169,6 +170,7 @@ impl Default for Planner {
                 Arc::new(ExpressionRule("doubles_win", doubles_win)),
                 Arc::new(ExpressionRule("wide_integers", wide_integers)),
                 Arc::new(TypeCoercion::new()),
+                Arc::new(ExpressionRule("own_patterns", own_patterns)),
                 Arc::new(ExpressionRule("text_casts", text_casts)),
                 Arc::new(ExpressionRule("lazy_functions", lazy_functions)),
                 Arc::new(NodeRule("null_aware_in", null_aware_in)),
