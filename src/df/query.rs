@@ -37,7 +37,7 @@ use sqlparser::ast::{self, Query};
 use super::computed::ComputedColumns;
 use super::doubles::doubles_win;
 use super::errors::{df_error, to_df};
-use super::exists::counted_exists;
+use super::exists::{counted_exists, plain_exists, subqueries_as_columns};
 use super::formula::{formula, formulas_in};
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
@@ -163,6 +163,8 @@ impl Default for Planner {
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
+                Arc::new(NodeRule("subqueries_as_columns", subqueries_as_columns)),
+                Arc::new(ExpressionRule("plain_exists", plain_exists)),
                 Arc::new(NodeRule("counted_exists", counted_exists)),
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
                 Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
