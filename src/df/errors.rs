@@ -107,10 +107,7 @@ fn schema_error(error: &SchemaError) -> Error {
 
 fn not_a_join() -> Error {
     Error::unsupported("this subquery cannot be made a join")
-        .why(
-            "what connects it to the query around it lies behind a GROUP BY, a LIMIT or another SELECT, or it stands \
-             in an aggregate",
-        )
+        .why("what connects it to the query around it is no equality, or lies behind a GROUP BY or a LIMIT")
         .hint("write that condition into an EXISTS (SELECT 1 FROM ... WHERE ...) of its own")
 }
 
