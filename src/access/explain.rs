@@ -12,7 +12,7 @@ use std::fmt::{self, Write};
 use serde::Serialize;
 
 use super::path::{Access, Method, Path, SetOp, Source};
-use crate::key::{End, KeyLayout, KeyRange, Rowkey, hex};
+use crate::key::{End, KeyLayout, KeyPart, KeyRange, Rowkey, hex};
 use crate::plan::{Field, Predicate};
 use crate::schema::TableDef;
 use crate::store::Direction;
@@ -126,8 +126,13 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
             let each = skip.as_ref().and_then(|skipping| skipping.skip.each_of());
             out.first = each.map(|each| each.rows).filter(|rows| *rows > 1);
             out.each = each.map(|each| {
-                let parts = sorted.parts()[..each.parts].iter().filter(|part| !part.is_literal());
-                parts.map(|part| part.sql()).collect::<Vec<_>>().join(", ")
+                // What the layout told, the pointer behind it tells once more.
+                let (own, pointer) =
+                    sorted.parts()[..each.parts].split_at(each.parts.min(layout.parts().len()));
+                let is_told = |part: &KeyPart| part.columns().iter().all(|c| layout.undoable().contains(c));
+                let parts = own.iter().chain(pointer.iter().filter(|part| !is_told(part)));
+                let shown = parts.filter(|part| !part.is_literal()).map(|part| part.sql());
+                shown.collect::<Vec<_>>().join(", ")
             });
             out.reverse = Some(*direction == Direction::Reverse);
             out.merge = merge.is_some();

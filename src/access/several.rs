@@ -13,6 +13,12 @@ use crate::store::Direction;
 /// Accesses put together at the most.
 const BRANCHES_MAX: usize = 32;
 
+/// ORs that are tried, at the most.
+const UNIONS_MAX: usize = 32;
+
+/// Of more ORs than that each is tried without the others: multiplied out, they would take long to plan.
+const ORS_TOGETHER_MAX: usize = 4;
+
 /// The best way to put together the rowkeys of several accesses. `found`: the ranges in the table itself;
 /// `bounded`: how many indexes the predicate bounds by itself.
 pub(super) fn several(
@@ -41,17 +47,33 @@ impl Gather<'_> {
     /// For each OR, the union of what its alternatives give.
     fn unions(&self) -> Vec<Access> {
         let conjuncts = self.need.predicate.clone().conjuncts();
-        let each = (0..conjuncts.len()).filter_map(|at| {
-            let Predicate::Or(terms) = &conjuncts[at] else { return None };
-            let rest =
-                || conjuncts.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, term)| term.clone());
+        let is_or = |term: &Predicate| matches!(term, Predicate::Or(_));
+        let together = conjuncts.iter().filter(|term| is_or(term)).count() <= ORS_TOGETHER_MAX;
+        let sorted_by = self.sorted_by();
+        let each = conjuncts.iter().enumerate().filter_map(|(at, conjunct)| match conjunct {
+            Predicate::Or(terms) if terms.iter().all(|term| bounds_one_of(&sorted_by, term)) => {
+                Some((at, terms))
+            }
+            _ => None,
+        });
+        let unions = each.take(UNIONS_MAX).filter_map(|(at, terms)| {
+            let stays = |(i, term): &(usize, &Predicate)| *i != at && (together || !is_or(term));
+            let rest = || conjuncts.iter().enumerate().filter(stays).map(|(_, term)| term.clone());
             let alternative = |term: &Predicate| Predicate::and(rest().chain([term.clone()]));
             let branches = self.branches(terms, &alternative)?;
             let gives =
                 branches.iter().map(|b| b.entries * residual_share(self.stats, &b.entry_filter)).sum();
-            Some(self.access(SetOp::Union, branches, gives))
+            Some(self.access(SetOp::Union, branches, gives, !together))
         });
-        each.collect()
+        unions.collect()
+    }
+
+    /// The fields that the table or an index is sorted by.
+    fn sorted_by(&self) -> BTreeSet<Field> {
+        let indexes = self.table.indexes.iter().map(|index| &index.layout);
+        let parts = indexes.chain([&self.table.key]).flat_map(|layout| layout.parts());
+        let columns = parts.flat_map(|part| part.columns()).copied().map(Field::Column);
+        columns.chain([Field::Rowkey, Field::PrimaryRowkey]).collect()
     }
 
     /// The cheapest access for each alternative, those of one index made one; `None` if an alternative has none
@@ -142,16 +164,16 @@ impl Gather<'_> {
                 branches.push(walk);
             }
         }
-        (branches.len() > 1).then(|| self.access(SetOp::Intersection, branches, left))
+        (branches.len() > 1).then(|| self.access(SetOp::Intersection, branches, left, false))
     }
 
-    /// The branches as one access that fetches `rows` rows.
-    fn access(&self, set: SetOp, mut branches: Vec<Access>, rows: f64) -> Access {
+    /// The branches as one access that fetches `rows` rows; `open`: they leave out some of the conditions.
+    fn access(&self, set: SetOp, mut branches: Vec<Access>, rows: f64, open: bool) -> Access {
         // What a branch gives matches if its own filter says so. A row of a union may be any branch's.
         let taken = branches.iter_mut().map(|b| std::mem::replace(&mut b.filter, Predicate::True));
         let filters: Vec<Predicate> = taken.collect();
         let filter = match set {
-            SetOp::Union if filters.iter().all(Predicate::is_true) => Predicate::True,
+            SetOp::Union if !open && filters.iter().all(Predicate::is_true) => Predicate::True,
             SetOp::Union => self.need.predicate.clone(),
             SetOp::Intersection => filters.into_iter().next().unwrap_or(Predicate::True),
         };
@@ -176,6 +198,11 @@ impl Gather<'_> {
             cost: walked + sorting(entries) + fetched * COST.get + sorted,
         }
     }
+}
+
+/// The condition says something about a field that keys are sorted by. One that does not finds no rows by itself.
+fn bounds_one_of(sorted_by: &BTreeSet<Field>, term: &Predicate) -> bool {
+    term.fields().iter().any(|field| sorted_by.contains(field))
 }
 
 /// What it costs to sort so many.

@@ -4,6 +4,7 @@ use datafusion::common::{Column, DataFusionError, SchemaError};
 
 use super::cast_error::{cast_error, sql_words};
 use crate::error::{Error, Kind, Span, sqlstate};
+use crate::sql::LOOKED_UP;
 
 /// Our error on its way through DataFusion.
 pub fn to_df(error: Error) -> DataFusionError {
@@ -42,6 +43,7 @@ fn translated(error: &DataFusionError) -> Error {
         DataFusionError::SchemaError(error, _) => schema_error(error),
         DataFusionError::ArrowError(error, _) => arrow_error(error),
         DataFusionError::SQL(error, _) => Error::invalid(error.to_string()).state(sqlstate::SYNTAX),
+        DataFusionError::NotImplemented(what) if what.contains("<subquery>") => not_a_join(),
         DataFusionError::NotImplemented(what) => Error::unsupported(message(what)),
         DataFusionError::ResourcesExhausted(what) => out_of_memory(what),
         DataFusionError::Internal(what) => Error::internal(message(what)),
@@ -79,11 +81,7 @@ fn message(text: &str) -> String {
 
 fn schema_error(error: &SchemaError) -> Error {
     match error {
-        SchemaError::FieldNotFound { field, .. } if is_uncorrelated(field) => Error::unsupported(
-            "this subquery cannot be made a join",
-        )
-        .why("what connects it to the query around it lies behind a GROUP BY, a LIMIT or another SELECT")
-        .hint("write that condition into an EXISTS (SELECT 1 FROM ... WHERE ...) of its own"),
+        SchemaError::FieldNotFound { field, .. } if is_uncorrelated(field) => not_a_join(),
         SchemaError::FieldNotFound { field, valid_fields } => {
             let place = field.relation.as_ref().map(|r| format!(" in {}", r.table())).unwrap_or_default();
             let error = Error::invalid(format!("there is no column \"{}\"{place}", field.name))
@@ -107,9 +105,16 @@ fn schema_error(error: &SchemaError) -> Error {
     }
 }
 
+fn not_a_join() -> Error {
+    Error::unsupported("this subquery cannot be made a join")
+        .why("what connects it to the query around it is no equality, or lies behind a GROUP BY or a LIMIT")
+        .hint("write that condition into an EXISTS (SELECT 1 FROM ... WHERE ...) of its own")
+}
+
 /// A column of a subquery that DataFusion has lost on the way to a join.
 fn is_uncorrelated(column: &Column) -> bool {
-    column.relation.as_ref().is_some_and(|relation| relation.table().starts_with("__correlated_sq"))
+    let table = column.relation.as_ref().map_or("", |relation| relation.table());
+    table.starts_with("__correlated_sq") || table == LOOKED_UP
 }
 
 fn arrow_error(error: &arrow::error::ArrowError) -> Error {

@@ -5,12 +5,13 @@
 use std::collections::HashMap;
 
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use super::formula::formula;
-use super::inverse;
+use super::{inverse, like};
 use crate::error::Result;
-use crate::plan::{CmpOp, Field, Formula, LikePattern, Predicate};
+use crate::plan::{CmpOp, Field, Formula, Predicate};
 use crate::row::any_value_at;
 use crate::value::{ColumnType, Value};
 
@@ -134,7 +135,6 @@ fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
             let any = Predicate::or(any?);
             Some(if list.negated { any.not() } else { any })
         }
-        Expr::Like(like) => known_like(like, names),
         Expr::Column(_) => {
             let (field, ColumnType::Boolean) = names.of(expr)? else { return None };
             Some(Predicate::Compare { field, op: CmpOp::Eq, value: Value::Boolean(true) })
@@ -151,6 +151,7 @@ fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
             let to = upper.map(|upper| Predicate::compare(field, CmpOp::Lt, Value::Text(upper)));
             Some(Predicate::and(std::iter::once(from).chain(to)))
         }
+        Expr::ScalarFunction(call) => known_like(call, names),
         _ => None,
     }
 }
@@ -166,16 +167,15 @@ fn same(left: &Expr, right: &Expr, names: &FieldNames) -> Option<Predicate> {
     Some(Predicate::and([equal, Predicate::is_null(field).not()]))
 }
 
-fn known_like(like: &Like, names: &FieldNames) -> Option<Predicate> {
-    let Value::Text(pattern) = literal(&like.pattern)? else { return None };
-    let escape = like.escape_char.or(Some('\\'));
-    let pattern = LikePattern::new(pattern, escape).ok()?;
-    let matched = match names.of(&like.expr) {
-        Some((field, ty)) if ty.is_text() => Predicate::like(field, pattern, like.case_insensitive),
-        None if !like.case_insensitive => inverse::like(&like.expr, &pattern, names)?,
-        _ => return None,
-    };
-    Some(if like.negated { matched.not() } else { matched })
+fn known_like(call: &ScalarFunction, names: &FieldNames) -> Option<Predicate> {
+    let (matches, text, pattern) = like::called(call)?;
+    let Value::Text(pattern) = literal(pattern)? else { return None };
+    let pattern = matches.pattern(&pattern).ok()?;
+    match names.of(text) {
+        Some((field, ty)) if ty.is_text() => Some(Predicate::like(field, pattern, matches.case_insensitive)),
+        None if !matches.case_insensitive => inverse::like(text, &pattern, names),
+        _ => None,
+    }
 }
 
 pub(super) fn comparison(op: Operator) -> Option<CmpOp> {

@@ -56,11 +56,14 @@ pub fn register(state: &mut SessionState) {
     ];
     for (name, body, output) in functions {
         // The registry refuses nothing: a function of that name is replaced.
-        let signature = Signature::variadic_any(Volatility::Immutable);
-        let body = Body(Arc::new(body));
-        let function = RowFunction { name, body, output, signature };
-        let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(function)));
+        let _ = state.register_udf(Arc::new(row_function(name, body, output)));
     }
+}
+
+/// A function of the values of one row.
+pub fn row_function(name: &'static str, body: Plain, output: DataType) -> ScalarUDF {
+    let signature = Signature::variadic_any(Volatility::Immutable);
+    ScalarUDF::new_from_impl(RowFunction { name, body: Body(Arc::new(body)), output, signature })
 }
 
 /// `rowkey_explain('orders', rowkey)`: a key of a table or an index of this catalog, part by part.
@@ -101,7 +104,7 @@ fn explained(catalog: &Catalog, args: &[Value]) -> Result<Value> {
     }
 }
 
-type Plain = fn(&[Value]) -> Result<Value>;
+pub type Plain = fn(&[Value]) -> Result<Value>;
 type Any = dyn Fn(&[Value]) -> Result<Value> + Send + Sync;
 
 /// What a function does with the values of one row.

@@ -21,6 +21,7 @@ mod integers;
 mod inverse;
 mod join_condition;
 mod learned;
+mod like;
 mod lookup;
 mod membership;
 mod min_max;

@@ -37,11 +37,12 @@ use sqlparser::ast::{self, Query};
 use super::computed::ComputedColumns;
 use super::doubles::doubles_win;
 use super::errors::{df_error, to_df};
-use super::exists::counted_exists;
+use super::exists::{counted_exists, plain_exists, subqueries_as_columns};
 use super::formula::{formula, formulas_in};
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
 use super::join_condition::subqueries_in_on;
+use super::like::own_patterns;
 use super::membership::null_aware_in;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::{
@@ -162,6 +163,8 @@ impl Default for Planner {
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
+                Arc::new(NodeRule("subqueries_as_columns", subqueries_as_columns)),
+                Arc::new(ExpressionRule("plain_exists", plain_exists)),
                 Arc::new(NodeRule("counted_exists", counted_exists)),
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
                 Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
@@ -169,6 +172,7 @@ impl Default for Planner {
                 Arc::new(ExpressionRule("doubles_win", doubles_win)),
                 Arc::new(ExpressionRule("wide_integers", wide_integers)),
                 Arc::new(TypeCoercion::new()),
+                Arc::new(ExpressionRule("own_patterns", own_patterns)),
                 Arc::new(ExpressionRule("text_casts", text_casts)),
                 Arc::new(ExpressionRule("lazy_functions", lazy_functions)),
                 Arc::new(NodeRule("null_aware_in", null_aware_in)),

@@ -94,6 +94,8 @@ impl<'c> Simplifier<'c> {
         Simplifier { schema, config, reorders, connected }
     }
 
+    /// What DataFusion joins by AND it nests, one level a term.
+    #[recursive::recursive]
     fn simplify(&self, expr: Expr) -> DfResult<Expr> {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {

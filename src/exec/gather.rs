@@ -108,7 +108,7 @@ impl Gather {
                 continue;
             }
             Counters::add(&pull.counters.fetched, 1);
-            let Some(value) = pull.reader.get(pull.spec.table.rows(), key)? else {
+            let Some(value) = pull.get(pull.spec.table.rows(), key)? else {
                 match index.and_then(|id| pull.spec.table.index_by_id(id)) {
                     Some(index) => return Err(dangling(pull.spec, index, key)),
                     None => continue,

@@ -4,6 +4,9 @@
 //! How far it is, only walking there shows. So a [`Jumper`] is patient for a few steps, less so after steps
 //! that were in vain, more so after others, and now and then tries anew: where jumps are short it costs
 //! hardly more than reading on, where they are long little more than the seeks.
+//!
+//! Entries looked at are the possible ones and at most [`PATIENCE_MAX`] + 1 for each jump; where all jumps are long,
+//! three for each and a few to begin with. Seeks are at most the jumps, whose number `plan/proof.rs` bounds.
 
 use std::sync::Arc;
 
@@ -130,5 +133,126 @@ impl Jumper {
         self.jumps += 1;
         self.steps = if self.jumps.is_multiple_of(RETRY_JUMPS) { PATIENCE_MAX } else { self.patience };
         self.steps -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::key::{ColumnId, ColumnInfo, KeyLayout, PartSpec, Tail, Transform};
+    use crate::plan::{Field, Limits, Predicate, Target, ranges};
+    use crate::value::{ColumnType, Value};
+
+    const A: ColumnId = ColumnId(0);
+    const B: ColumnId = ColumnId(1);
+
+    /// `(a, b)`
+    fn layout() -> KeyLayout {
+        let part =
+            |column| PartSpec { sql: "c".into(), transform: Transform::Column(column), descending: false };
+        let info = |_| ColumnInfo { name: "c", ty: ColumnType::Integer, nullable: false, identity: false };
+        KeyLayout::new(vec![part(A), part(B)], &info, Tail::Nothing).unwrap()
+    }
+
+    fn key(layout: &KeyLayout, a: i64, b: i64) -> Vec<u8> {
+        let mut key = Vec::new();
+        layout.encode(&[Value::Int(a), Value::Int(b)], &|_| "c", 0, &mut key).unwrap();
+        key
+    }
+
+    #[derive(Debug, Default)]
+    struct Walked {
+        found: Vec<Vec<u8>>,
+        entries: usize,
+        seeks: usize,
+    }
+
+    /// What a walk over sorted keys does that goes by a jumper.
+    fn walk(keys: &[Vec<u8>], skipping: &Arc<Skipping>, direction: Direction) -> Walked {
+        let mut jumper = Jumper::new(Arc::clone(skipping), direction);
+        let mut out = Walked::default();
+        let (mut from, mut to) = (0, keys.len());
+        while from < to {
+            let key = match direction {
+                Direction::Forward => &keys[from],
+                Direction::Reverse => &keys[to - 1],
+            };
+            out.entries += 1;
+            match jumper.look(key) {
+                Look::Possible => out.found.push(key.clone()),
+                Look::StepOn => {}
+                Look::Done => break,
+                Look::Seek => {
+                    out.seeks += 1;
+                    let target = jumper.take_target().unwrap();
+                    let at = keys.partition_point(|key| key[..] < target[..]);
+                    match direction {
+                        Direction::Forward => from = at,
+                        Direction::Reverse => to = at,
+                    }
+                    continue;
+                }
+            }
+            match direction {
+                Direction::Forward => from += 1,
+                Direction::Reverse => to -= 1,
+            }
+        }
+        out
+    }
+
+    fn skipping(layout: &KeyLayout, b: &[i64]) -> Arc<Skipping> {
+        let values = b.iter().copied().map(Value::Int).collect();
+        let wanted = Predicate::is_in(Field::Column(B), values);
+        let found = ranges(&wanted, layout, Target::Primary, Limits::default());
+        Arc::new(found.skipping.unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn looks_at_what_is_possible_and_a_few_more_for_each_jump(
+            groups in prop::collection::vec((0_i64..200, 1_i64..80), 1..40),
+            wanted in prop::collection::btree_set(0_i64..90, 1..4),
+            reverse: bool,
+        ) {
+            let layout = layout();
+            let wanted: Vec<i64> = wanted.into_iter().collect();
+            let groups: std::collections::BTreeMap<i64, i64> = groups.into_iter().collect();
+            let of_group = |(&a, &n): (&i64, &i64)| (0..n).map(move |b| (a, b)).collect::<Vec<_>>();
+            let rows: Vec<(i64, i64)> = groups.iter().flat_map(of_group).collect();
+            let keys: Vec<Vec<u8>> = rows.iter().map(|&(a, b)| key(&layout, a, b)).collect();
+            let mut matching: Vec<Vec<u8>> = rows.iter().zip(&keys)
+                .filter(|((_, b), _)| wanted.contains(b)).map(|(_, key)| key.clone()).collect();
+            let direction = if reverse { Direction::Reverse } else { Direction::Forward };
+            if reverse {
+                matching.reverse();
+            }
+            let walked = walk(&keys, &skipping(&layout, &wanted), direction);
+            let jumps_max = groups.len() * (wanted.len() + 1);
+            prop_assert!(walked.seeks <= jumps_max, "{walked:?}");
+            prop_assert!(walked.entries <= matching.len() + (PATIENCE_MAX as usize + 1) * jumps_max, "{walked:?}");
+            prop_assert_eq!(walked.found, matching);
+        }
+    }
+
+    #[test]
+    fn long_jumps_cost_three_entries_each() {
+        let layout = layout();
+        let rows = (0..100).flat_map(|a| (0..200).map(move |b| (a, b)));
+        let keys: Vec<Vec<u8>> = rows.map(|(a, b)| key(&layout, a, b)).collect();
+        let walked = walk(&keys, &skipping(&layout, &[100]), Direction::Forward);
+        assert_eq!((walked.found.len(), walked.seeks), (100, 200));
+        assert!(walked.entries <= 100 + 3 * 200 + 2 * PATIENCE_MAX as usize, "{}", walked.entries);
+    }
+
+    #[test]
+    fn short_jumps_are_stepped_over() {
+        let layout = layout();
+        let rows = (0..100).flat_map(|a| (0..4).map(move |b| (a, b)));
+        let keys: Vec<Vec<u8>> = rows.map(|(a, b)| key(&layout, a, b)).collect();
+        let walked = walk(&keys, &skipping(&layout, &[2]), Direction::Forward);
+        assert_eq!((walked.found.len(), walked.seeks, walked.entries), (100, 0, 400));
     }
 }

@@ -24,7 +24,7 @@ use crate::key::{Rowkey, hex};
 use crate::plan::{Field, Predicate, RowView};
 use crate::row::{self, ColumnBuilder, PackedRow};
 use crate::schema::{self, FamilyId, IndexDef, IndexId, TableDef};
-use crate::store::{Reader, Snapshot};
+use crate::store::{KeyspaceId, Reader, Snapshot};
 use crate::value::{Value, name_sql};
 
 /// Rows in a batch at the most.
@@ -342,7 +342,7 @@ impl<'a> Pull<'a> {
             let key = &keys[*next];
             *next += 1;
             Counters::add(&self.counters.gets, 1);
-            if let Some(value) = self.reader.get(self.spec.table.rows(), key)? {
+            if let Some(value) = self.get(self.spec.table.rows(), key)? {
                 let families = self.families(key)?;
                 self.row_out(key, value, families.into_iter(), &mut scratch, out)?;
             }
@@ -430,7 +430,7 @@ impl<'a> Pull<'a> {
         Counters::add(&self.counters.fetched, pointers.len() as u64);
         for i in order {
             let key = pointers.at(i);
-            let Some(value) = self.reader.get(self.spec.table.rows(), key)? else {
+            let Some(value) = self.get(self.spec.table.rows(), key)? else {
                 return Err(dangling(self.spec, index, key));
             };
             let families = self.families(key)?;
@@ -446,12 +446,21 @@ impl<'a> Pull<'a> {
         Ok(())
     }
 
+    /// The value under a key; its bytes and the key's count as read, if it is there.
+    pub fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&'a [u8]>> {
+        let value = self.reader.get(keyspace, key)?;
+        if let Some(value) = value {
+            Counters::add(&self.counters.bytes, (key.len() + value.len()) as u64);
+        }
+        Ok(value)
+    }
+
     /// Sealed values of the families other than the default one.
     pub fn families(&self, key: &[u8]) -> Result<Vec<Option<&'a [u8]>>> {
         let mut rows = Vec::new();
         for &family in self.row_sources.families.iter().filter(|f| **f != FamilyId::DEFAULT) {
             Counters::add(&self.counters.gets, 1);
-            rows.push(self.reader.get(self.spec.table.family(family).keyspace, key)?);
+            rows.push(self.get(self.spec.table.family(family).keyspace, key)?);
         }
         Ok(rows)
     }

@@ -143,10 +143,14 @@ pub fn possible_values(predicate: &Predicate) -> BTreeMap<Field, ValueSet> {
     }
 }
 
-/// Every way to choose one alternative of each factor, while there are at most `limit`.
+/// Terms (count) that there may be for each alternative of the limit: a hundred ORs say a hundred things each time.
+const TERMS_PER_ALTERNATIVE: usize = 8;
+
+/// Every way to choose one alternative of each factor, while there are at most `limit`, and fewer if they are long.
 fn product<T: Clone>(mut factors: Vec<Factor<T>>, limit: usize) -> Vec<Vec<T>> {
     // Small factors first: the limit then costs the largest OR, not all that follow it.
     factors.sort_by_key(|f| f.choices.len());
+    let limit = limit.min(limit * TERMS_PER_ALTERNATIVE / factors.len().max(1));
     let mut all = vec![vec![]];
     for Factor { choices, whole } in factors {
         let fits = all.len() * choices.len() <= limit.max(1);

@@ -45,7 +45,7 @@ impl LikePattern {
         while let Some(c) = chars.next() {
             let run = runs.len() - 1;
             if Some(c) == escape {
-                let plain = chars.next().ok_or_else(|| dangling(&written.text))?;
+                let plain = chars.next().ok_or_else(|| dangling_escape(&written.text))?;
                 runs[run].push(plain);
             } else if c == '%' {
                 // The empty run between two `%` matches anywhere: drop it, but keep a leading one.
@@ -121,8 +121,9 @@ impl LikePattern {
     }
 }
 
-fn dangling(text: &str) -> Error {
-    Error::invalid(format!("LIKE pattern '{text}' ends with its escape character"))
+/// The error for a pattern whose last character is its escape.
+pub fn dangling_escape(text: &str) -> Error {
+    Error::invalid(format!("the pattern '{text}' ends with its escape character"))
         .why("an escape takes the special meaning from the character after it")
         .hint("double it to mean the character itself")
         .state("22025")

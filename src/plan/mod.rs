@@ -30,7 +30,7 @@ mod walk;
 
 pub use alternatives::possible_values;
 pub use formula::{Formula, Function, Values};
-pub use like::LikePattern;
+pub use like::{LikePattern, dangling_escape};
 pub use ordering::{FanOut, ordering, ordering_behind};
 pub use predicate::{CmpOp, Field, Predicate, RowView};
 pub use ranges::{Limits, Ranges, Target, ranges};

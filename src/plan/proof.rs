@@ -408,6 +408,45 @@ fn check_skipping(
             prop_assert!(!jumped, "jumps back over {} to {previous:?}: {}", other.escape_ascii(), says());
         }
     }
+    check_jumps(skip, rows)
+}
+
+/// To get over all keys takes no more jumps than [`Skip::jumps_max`], either way. Of what lies between two jumps a
+/// walk looks at a few entries at the most (`exec::jump`).
+fn check_jumps(skip: &Skip, rows: &[(Vec<u8>, Row)]) -> Result<(), TestCaseError> {
+    let mut keys: Vec<&[u8]> = rows.iter().map(|(key, _)| &key[..]).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let most = skip.jumps_max(&keys);
+    let mut starts = Vec::new();
+    let (mut forward, mut at) = (0, 0);
+    while at < keys.len() {
+        if skip.is_possible(keys[at], &mut starts) {
+            at += 1;
+            continue;
+        }
+        forward += 1;
+        let Some(next) = skip.next(keys[at], &starts) else { break };
+        at = keys.partition_point(|key| *key < &next[..]);
+    }
+    let (mut backward, mut left) = (0, keys.len());
+    while left > 0 {
+        if skip.is_possible(keys[left - 1], &mut starts) {
+            left -= 1;
+            continue;
+        }
+        backward += 1;
+        let Some(end) = skip.previous(keys[left - 1], &starts) else { break };
+        left = keys.partition_point(|key| *key < &end[..]);
+    }
+    prop_assert!(
+        forward.max(backward) <= most,
+        "{} and {} jumps, not {}: {:?}",
+        forward,
+        backward,
+        most,
+        skip
+    );
     Ok(())
 }
 

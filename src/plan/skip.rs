@@ -383,6 +383,20 @@ impl Skip {
         }
     }
 
+    /// The most jumps (count) that it takes over these keys, either way: wherever keys agree in all that comes before a
+    /// part that knows something, one to each of its spans and one behind them.
+    #[cfg(test)]
+    pub(super) fn jumps_max(&self, keys: &[&[u8]]) -> usize {
+        let mut heads = std::collections::BTreeSet::new();
+        let mut starts = Vec::new();
+        for key in keys {
+            self.is_possible(key, &mut starts);
+            heads.extend(starts.iter().enumerate().map(|(part, &at)| (part, &key[..at])));
+        }
+        let spans = |part: usize| self.sieves[part].as_ref().map_or(0, |sieve| sieve.spans.len() + 1);
+        heads.into_iter().map(|(part, _)| spans(part)).sum()
+    }
+
     fn sieve_after(&self, span: &Span) -> Option<&Sieve> {
         self.sieves.get(span.next?)?.as_ref()
     }

@@ -39,6 +39,7 @@ pub use outputs::{name_outputs, output_name};
 pub use parser::{column_type, is_reserved, parse, parse_expr, parse_query, rename_column, unqualified};
 pub use place::point_at_literal;
 pub use rewrite::{mentions_rowkey, parameter_count};
+pub use row_values::LOOKED_UP;
 pub use split::{Splitter, SqlText};
 pub use wildcard::hide_rowkey_in_wildcards;
 

@@ -6,8 +6,8 @@
 //! in a subquery becomes EXISTS.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, SelectItem,
-    SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 
 use super::shape::Copies;
@@ -46,11 +46,14 @@ fn spread_form(expr: &Expr, copies: &mut Copies) -> Result<Option<Expr>> {
             let any = any_of(list.iter().map(equal).collect::<Result<Vec<_>>>()?.into_iter().flatten());
             any.map(|any| unless(*negated, any))
         }
-        Expr::InSubquery { expr: row, .. } if elements(row).is_some() => {
-            return Err(Error::unsupported("a row is looked up in a subquery inside another condition")
-                .why("it may stand in WHERE by itself, or joined to other conditions with AND")
-                .hint("write EXISTS (SELECT 1 FROM ... WHERE x = a AND y = b)")
-                .at(span_of(&**row)));
+        Expr::InSubquery { expr: row, subquery, negated } if elements(row).is_some() => {
+            copies.count(expr, 1)?;
+            let exists = |subquery| Expr::Exists { subquery, negated: false };
+            let among = |possibly| lookup(row, subquery, possibly).map(|found| found.map(exists));
+            let (Some(sure), Some(doubt)) = (among(false)?, among(true)?) else { return Ok(None) };
+            // Unknown, if there is no equal row, but one that may be equal.
+            let doubt = binary(&Expr::Value(Value::Null.into()), BinaryOperator::And, &doubt);
+            Some(unless(*negated, binary(&sure, BinaryOperator::Or, &doubt)))
         }
         Expr::Between { expr: row, low, high, negated } => {
             let Some(fields) = elements(row) else { return Ok(None) };
@@ -87,19 +90,31 @@ pub(super) fn spread_lookups(filter: &mut Expr) -> Result<()> {
         }
         _ => {}
     }
-    if let Some(exists) = lookup(filter, false)? {
+    if let Some(exists) = whole_lookup(filter, false)? {
         *filter = exists;
     }
     Ok(())
 }
 
-fn lookup(expr: &Expr, not: bool) -> Result<Option<Expr>> {
-    let (row, subquery, negated) = match expr {
-        Expr::Nested(inner) => return lookup(inner, not),
-        Expr::UnaryOp { op: UnaryOperator::Not, expr } => return lookup(expr, !not),
-        Expr::InSubquery { expr, subquery, negated } => (expr, subquery, *negated != not),
-        _ => return Ok(None),
-    };
+fn whole_lookup(expr: &Expr, not: bool) -> Result<Option<Expr>> {
+    match expr {
+        Expr::Nested(inner) => whole_lookup(inner, not),
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } => whole_lookup(expr, !not),
+        Expr::InSubquery { expr: row, subquery, negated } => {
+            let negated = *negated != not;
+            // A row that may be equal, for all that is known, is enough to be in doubt.
+            let found = lookup(row, subquery, negated)?;
+            Ok(found.map(|subquery| Expr::Exists { subquery, negated }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Stands for a subquery in which a row is looked up.
+pub const LOOKED_UP: &str = "(row)";
+
+/// What a subquery gives that is equal to a row, or `possibly` is; `None` if it is no row.
+fn lookup(row: &Expr, subquery: &Query, possibly: bool) -> Result<Option<Box<Query>>> {
     let Some(fields) = elements(row) else { return Ok(None) };
     if let SetExpr::Select(select) = &*subquery.body
         && let wildcards = select.projection.iter().filter(|item| is_wildcard(item)).count()
@@ -110,12 +125,11 @@ fn lookup(expr: &Expr, not: bool) -> Result<Option<Expr>> {
     }
     // No column of the query around has such a name, so that its names still mean its own columns.
     let name = |i: usize| Ident::with_quote('"', format!("({i})"));
-    let found = Ident::with_quote('"', "(row)");
+    let found = Ident::with_quote('"', LOOKED_UP);
     let equal = fields.iter().enumerate().map(|(i, field)| {
         let theirs = Expr::CompoundIdentifier(vec![found.clone(), name(i)]);
         let equal = binary(&theirs, BinaryOperator::Eq, field);
-        // A row that may be equal, for all that is known, is enough to be in doubt.
-        if negated { Expr::IsNotFalse(Box::new(nested(equal))) } else { equal }
+        if possibly { Expr::IsNotFalse(Box::new(nested(equal))) } else { equal }
     });
     let mut around = super::parse_query("SELECT 1")?;
     if let SetExpr::Select(select) = &mut *around.body {
@@ -124,14 +138,14 @@ fn lookup(expr: &Expr, not: bool) -> Result<Option<Expr>> {
         let alias = TableAlias { explicit: true, name: found.clone(), columns, at: None };
         let relation = TableFactor::Derived {
             lateral: false,
-            subquery: subquery.clone(),
+            subquery: Box::new(subquery.clone()),
             alias: Some(alias),
             sample: None,
         };
         select.from = vec![TableWithJoins { relation, joins: Vec::new() }];
         select.selection = all_of(equal);
     }
-    Ok(Some(Expr::Exists { subquery: Box::new(around), negated }))
+    Ok(Some(Box::new(around)))
 }
 
 fn is_wildcard(item: &SelectItem) -> bool {

@@ -590,6 +590,34 @@ fn too_much_of_everything() {
     check(&db);
 }
 
+/// Written out, each of these is longer than the universe; each is planned in time that grows with its length.
+#[test]
+fn conditions_of_many_terms() {
+    let db = database();
+    let mut session = db.session();
+    let terms = |n: usize, joined: &str, term: &dyn Fn(usize) -> String| {
+        let terms: Vec<String> = (10..n + 10).map(term).collect();
+        format!("SELECT id FROM t WHERE {}", terms.join(joined))
+    };
+    for (sql, rows) in [
+        (terms(60, " AND ", &|i| format!("(id = {i} OR n <> {i})")), 2),
+        (terms(60, " AND ", &|i| format!("(id = {i} OR f IS NULL OR s = 'one')")), 2),
+        (terms(60, " AND ", &|i| format!("(id <> {i} OR n = {i} OR s LIKE '{i}%')")), 3),
+        (terms(30, " AND ", &|i| format!("((id = 1 AND n < {i}) OR (s = 'two' AND n < {i}) OR p = 3)")), 3),
+        (terms(3_000, " AND ", &|i| format!("id <> {i}")), 3),
+        (terms(300, " OR ", &|i| format!("(id = {} AND n = {})", i - 9, i - 9)), 2),
+        (terms(300, " OR ", &|i| format!("(id > {} AND id < {})", 4 * i, 4 * i + 3)), 0),
+    ] {
+        match run(&mut session, &sql, &[]) {
+            Ok(n) => assert_eq!(n, rows, "{}", shown(&sql)),
+            Err(e) => panic!("{}: {e}", shown(&sql)),
+        }
+    }
+    let rows: Vec<String> = (0..300).map(|i| format!("({i}, {i})")).collect();
+    let sql = format!("SELECT id FROM t WHERE (n, id) IN ({})", rows.join(", "));
+    assert_eq!(run(&mut session, &sql, &[]).unwrap(), 2);
+}
+
 #[test]
 fn files_that_are_no_tables() {
     let db = database();

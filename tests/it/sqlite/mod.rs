@@ -78,7 +78,7 @@ const DIVISION: &str = "division by zero";
 const INTEGER: &str = "out of range for INTEGER";
 
 /// A subquery in the SELECT list that compares with the outer row by something else than `=`.
-const CORRELATED: &str = "ScalarSubquery";
+const CORRELATED: &str = "this subquery cannot be made a join";
 
 /// Questions over one set of tables before the next.
 const WORLD: usize = 100;
