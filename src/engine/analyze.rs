@@ -24,7 +24,7 @@ const PARTS: usize = 100;
 /// Bytes of a text that is kept; a bound is cut, which moves it a little.
 const TEXT_BYTES: usize = 64;
 /// Entries between two looks at whether to stop.
-const STEP: u64 = 65_536;
+const STEP: u64 = 16_384;
 
 /// Collects the statistics of `table` and stores them.
 pub fn analyze(db: &Database, table: &TableDef, watch: &Watch) -> Result<()> {

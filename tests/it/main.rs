@@ -26,4 +26,5 @@ mod rekey;
 mod reopen;
 mod slt;
 mod sqlite;
+mod stopping;
 mod tpch;
