@@ -60,6 +60,8 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
             let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
             let mut edit = catalog.edit();
             table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
+            // The same definition, but whoever relies on it has lost.
+            edit.put_table((*table).clone())?;
             finish(edit, Vec::new())
         }),
         Statement::AlterTable(alter) => match &alter.op {

@@ -9,6 +9,7 @@ mod cli;
 mod concurrent;
 mod crash;
 mod damage;
+mod definitions;
 mod dice;
 mod engines;
 mod examples;
