@@ -11,7 +11,7 @@
 //! Nobody reads the new table before that. Whatever stops it earlier leaves the table as it was: an error or
 //! Ctrl-C undoes the work, and after a kill it goes on when the database is opened ([`resume`]).
 
-use std::sync::TryLockError;
+use std::sync::{PoisonError, TryLockError};
 
 use sqlparser::ast::Ident;
 
@@ -180,6 +180,7 @@ pub fn cancel(db: &Database, name: &Ident) -> Result<()> {
 /// Goes on with what was under way when the database was left. Rows that the new layout cannot hold end it, and
 /// REKEY will name them; what the disk refuses stays for REKEY to go on with.
 pub fn resume(db: &Database, watch: &Watch) {
+    let _alone = db.0.rekeying.lock().unwrap_or_else(PoisonError::into_inner);
     let under_way: Vec<IndexId> = db.catalog().rekeyed().collect();
     for id in under_way {
         match run(db, id, watch) {

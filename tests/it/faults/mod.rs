@@ -176,7 +176,7 @@ impl Point {
             return Err(("PANIC", format!("after {} answers", answers.len())));
         }
         disk::write(reopened, &disk::after(&self.before, notes, self.loss, dice));
-        let db = Database::open(reopened).map_err(|e| ("LOST", format!("it does not open: {e}")))?;
+        let db = engines::settled(reopened).map_err(|e| ("LOST", format!("it does not open: {e}")))?;
         // An index whose rebuilding was refused may be Broken, and says so; it can be built again.
         for (sql, _) in self.script.iter().zip(answers).filter(|(_, answer)| is_open(answer)) {
             if sql.starts_with("REPAIR") {
@@ -275,7 +275,7 @@ fn a_full_disk_that_cannot_undo_an_index_leaves_it_to_the_next_open() {
             let fared = bench.fare(&point);
             let judged = point.judge(&fared, &mut Dice::new(1, at), &bench.path("again"));
             judged.unwrap_or_else(|(outcome, what)| panic!("{engine}: {outcome} at {at}: {what}"));
-            let db = Database::open(bench.path("again")).unwrap();
+            let db = engines::settled(bench.path("again")).unwrap();
             broken += usize::from(shown(&db).contains(&"narrow orders Broken".to_owned()));
         }
         assert!(engine == Engine::Lsm || broken > 0, "the undoing never failed");
