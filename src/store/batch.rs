@@ -47,6 +47,16 @@ impl WriteBatch {
         self.reads.keyspaces().chain(self.mutations.iter().map(Mutation::keyspace)).collect()
     }
 
+    /// Bytes of its keys and values.
+    pub fn bytes(&self) -> usize {
+        let of = |mutation: &Mutation| match mutation {
+            Mutation::Put(_, key, value) => key.len() + value.len(),
+            Mutation::Delete(_, key) => key.len(),
+            Mutation::Clear(_) => 0,
+        };
+        self.mutations.iter().map(of).sum()
+    }
+
     /// Writes nothing; what it read is then no matter to anybody.
     pub fn is_empty(&self) -> bool {
         self.mutations.is_empty()
