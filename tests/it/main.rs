@@ -22,6 +22,7 @@ mod indexes;
 mod isolation;
 mod layers;
 mod limits;
+mod misuse;
 mod plans;
 mod rekey;
 mod reopen;
