@@ -5,6 +5,7 @@ mod backup;
 mod bulk;
 mod carets;
 mod check;
+mod check_cost;
 mod cli;
 mod concurrent;
 mod crash;
