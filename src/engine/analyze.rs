@@ -31,7 +31,7 @@ pub fn analyze(db: &Database, table: &TableDef, watch: &Watch) -> Result<()> {
     let snapshot = db.store().snapshot()?;
     let reader = snapshot.reader()?;
     let (found, _) = look(&*reader, table, watch)?;
-    db.change_catalog(|catalog| Ok(((), Some(catalog.with_statistics(table.id, found)?))))
+    db.change_catalog(&watch.cancel, |catalog| Ok(((), Some(catalog.with_statistics(table.id, found)?))))
 }
 
 /// A sample of a table's rows, column by column, in key order.

@@ -258,12 +258,13 @@ impl Database {
         Ok((Arc::clone(&catalog), self.0.store.snapshot()?))
     }
 
-    /// Changes definitions: `change` makes the next catalog from the current one.
+    /// Changes definitions: `change` makes the next catalog from the current one. Errors: `Cancelled` before that.
     fn change_catalog<T>(
         &self,
+        cancel: &CancelHandle,
         change: impl FnOnce(&Catalog) -> Result<(T, Option<(Catalog, WriteBatch)>)>,
     ) -> Result<T> {
-        self.0.turns.wait();
+        let _pass = self.0.turns.pass(cancel, None)?;
         let mut current =
             self.0.catalog.write().map_err(|_| Error::internal("a change of definitions panicked"))?;
         let (result, next) = change(&current)?;

@@ -60,6 +60,13 @@ impl CancelHandle {
         self.clone()
     }
 
+    /// Nobody asks, but the time is up after that.
+    pub fn within(time: Duration) -> CancelHandle {
+        let handle = CancelHandle::default();
+        handle.start(Some(time));
+        handle
+    }
+
     /// Whether the running statement may have to stop before it is done.
     pub fn may_stop(&self) -> bool {
         self.0.held.load(Ordering::SeqCst) || self.deadline().is_some()

@@ -1,12 +1,14 @@
 //! Whatever takes long ends soon after it is cancelled, and when its time is up.
 
 use std::path::Path;
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rowkeydb::{Database, Kind, Session};
 
 use crate::crash::problems;
+use crate::engines::over_each_store;
 
 /// Rows of `t`: what is done with all of them takes long.
 const ROWS: usize = 100_000;
@@ -135,4 +137,57 @@ fn a_long_statement_ends_soon_after_it_is_told_to() {
     println!("{stopped} of {} were stopped, the last after {slowest:?}", 2 * statements.len());
     assert!(stopped > statements.len(), "only {stopped} took long");
     assert_eq!(problems(&db), [""; 0]);
+}
+
+/// A load has the writer for as long as its rows take to come. Who reads does not notice, and who writes can stop
+/// waiting; so can who changes definitions, without keeping anybody from reading meanwhile.
+#[test]
+fn whoever_waits_for_a_load_can_be_stopped_and_readers_do_not_wait() {
+    over_each_store(|db| {
+        db.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT)").unwrap();
+        db.execute("INSERT INTO t VALUES (1, 1)").unwrap();
+        let (more, rows) = channel::<i64>();
+        let (begun, is_loading) = channel();
+        thread::scope(|scope| {
+            let loading = scope.spawn(|| {
+                let rows = rows.into_iter().inspect(|_| begun.send(()).unwrap());
+                db.table("t").unwrap().load(rows.map(|id| vec![id.into(), 0.into()]))
+            });
+            more.send(100).unwrap();
+            is_loading.recv().unwrap();
+            let mut session = db.session();
+            session.execute("BEGIN", &[]).unwrap();
+            session.execute("UPDATE t SET n = 2 WHERE id = 1", &[]).unwrap();
+            session.execute("SET statement_timeout = '100ms'", &[]).unwrap();
+            for sql in [
+                "COMMIT",
+                "INSERT INTO t VALUES (2, 2)",
+                "INSERT INTO t SELECT value, 0 FROM generate_series(1000, 40000)",
+                "CREATE TABLE u (id INT PRIMARY KEY)",
+                "CREATE INDEX i ON t (n)",
+                "CREATE VIEW v AS SELECT 1 AS n",
+                "ALTER TABLE t ADD COLUMN m INT",
+                "ALTER TABLE t REKEY (n, id)",
+                "TRUNCATE TABLE t",
+                "ANALYZE t",
+            ] {
+                let (took, error) = ended(&mut session, sql);
+                assert_eq!(error.map(|e| e.kind()), Some(Kind::Cancelled), "{sql}");
+                assert!(took < LONG + SOON, "{took:?} for {sql}");
+            }
+            // One that waits on.
+            let creating = scope.spawn(|| db.execute("CREATE TABLE later (id INT PRIMARY KEY)"));
+            thread::sleep(LONG);
+            assert!(!creating.is_finished());
+            let (took, error) = ended(&mut session, "SELECT count(*) FROM t");
+            assert!(error.is_none() && took < LONG, "{took:?} to read: {error:?}");
+            more.send(101).unwrap();
+            drop(more);
+            assert_eq!(loading.join().unwrap().unwrap(), 2);
+            creating.join().unwrap().unwrap();
+        });
+        assert_eq!(db.query("SELECT id FROM t").unwrap().count(), 3);
+        assert_eq!(db.table_names(), ["later", "t"]);
+        assert_eq!(problems(&db), [""; 0]);
+    });
 }

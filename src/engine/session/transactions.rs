@@ -45,14 +45,15 @@ impl Session {
                 written => return written,
             }
             if retries == RETRIES_BESIDE {
-                turn = Some(self.db.0.turns.take());
+                turn = Some(self.db.0.turns.take(&self.watch.cancel)?);
             }
         }
     }
 
     /// Keeps others from committing until this session is dropped.
-    pub(in crate::engine) fn take_turn(&mut self) {
-        self.turn = Some(self.db.0.turns.take());
+    pub(in crate::engine) fn take_turn(&mut self) -> Result<()> {
+        self.turn = Some(self.db.0.turns.take(&self.watch.cancel)?);
+        Ok(())
     }
 
     /// Commits what a statement or transaction wrote by these definitions, when it is nobody else's turn.
@@ -62,9 +63,7 @@ impl Session {
         }
         let touched = batch.keyspaces();
         catalog.rely_on(&mut batch.reads, &touched);
-        if turn.is_none() {
-            self.db.0.turns.wait();
-        }
+        let _pass = self.db.0.turns.pass(&self.watch.cancel, turn)?;
         // The last moment to stop: from here on it is done or not.
         self.watch.cancel.check()?;
         self.db.0.store.commit(batch)
