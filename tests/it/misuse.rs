@@ -61,7 +61,7 @@ fn a_database_with_a_file_that_is_not_its_own_is_not_opened() {
                 ("gone", None),
                 ("empty", Some(Vec::new())),
                 ("text", Some(b"rowkeydb format 99\n".to_vec())),
-                ("noise", Some((0..70_000u32).map(|n| (n * 7919 >> 3) as u8).collect())),
+                ("noise", Some((0..70_000u32).map(|n| ((n * 7919) >> 3) as u8).collect())),
                 ("a folder", None),
             ] {
                 let _ = fs::remove_dir_all(&path);
