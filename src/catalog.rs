@@ -1,8 +1,9 @@
 //! The catalog: every table, index and view, stored as JSON in its own keyspace.
 //!
 //! A [`Catalog`] is immutable; DDL makes the next one and the batch that stores it. Every write of rows
-//! [relies on](rely_on) the stored version, so no row can be written by the rules of a schema that is no
-//! longer there: an index created meanwhile is never missed.
+//! [relies on](Catalog::rely_on) the stored definitions of the tables it touches, and every change of a table's
+//! definition writes it anew. So no row can be written by the rules of a schema that is no longer there: an index
+//! created meanwhile is never missed.
 //!
 //! | key in keyspace 0 | value |
 //! |---|---|
@@ -12,7 +13,7 @@
 //! | `build/<index id>` | JSON: how far the building of an index is, or the filling of a re-keyed table |
 //! | `identity/<table id>/<column id>` | JSON number: the next value to give out |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KeyRange};
 use crate::schema::{IndexDef, IndexId, IndexState, Rekey, TableDef, TableId, TableStatistics, ViewDef};
-use crate::store::{Direction, KeyspaceId, Reader, Recording, WriteBatch};
+use crate::store::{Direction, KeyspaceId, Reader, Reads, WriteBatch};
 use crate::suggest::with_suggestion;
 
 /// Where the catalog itself lies.
@@ -216,6 +217,17 @@ impl Catalog {
         Ok((edit.next, edit.batch))
     }
 
+    /// Makes what is written by `reads` fail with `Conflict` if a definition has changed by then: of a table that
+    /// one of the keyspaces `touched` belongs to, or of any view.
+    pub fn rely_on(&self, reads: &mut Reads, touched: &BTreeSet<KeyspaceId>) {
+        for table in self.tables() {
+            if table.keyspaces().any(|keyspace| touched.contains(&keyspace)) {
+                reads.add(CATALOG_KEYSPACE, KeyRange::point(table_key(&table.name)));
+            }
+        }
+        reads.add(CATALOG_KEYSPACE, KeyRange::prefix(view_key("")));
+    }
+
     /// Starts the next version.
     pub fn edit(&self) -> CatalogEdit {
         let mut next = self.clone();
@@ -366,11 +378,6 @@ impl CatalogEdit {
         self.batch.put(CATALOG_KEYSPACE, META, meta);
         Ok((self.next, self.batch))
     }
-}
-
-/// Makes whatever is written by what `recording` shows fail with `Conflict` if any definition has changed.
-pub fn rely_on(recording: &Recording) {
-    recording.rely_on(CATALOG_KEYSPACE, META);
 }
 
 fn table_key(name: &str) -> Vec<u8> {

@@ -134,13 +134,26 @@ struct Detail {
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
+/// Bytes of a part of a message at the most: a name in somebody's file may have a million.
+const PART_BYTES_MAX: usize = 600;
+
+/// The text, without its middle if it is too long.
+fn within_limit(text: String) -> String {
+    if text.len() <= PART_BYTES_MAX {
+        return text;
+    }
+    let head = text.floor_char_boundary(PART_BYTES_MAX / 2);
+    let tail = text.ceil_char_boundary(text.len() - PART_BYTES_MAX / 3);
+    format!("{}[...]{}", &text[..head], &text[tail..])
+}
+
 impl Error {
     /// An error of `kind` saying `what`, with the kind's general SQLSTATE.
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
         Error(Box::new(Detail {
             kind,
             sqlstate: kind.default_sqlstate(),
-            what: what.into(),
+            what: within_limit(what.into()),
             why: None,
             hint: None,
             span: None,
@@ -179,14 +192,14 @@ impl Error {
     /// Adds the reason.
     #[must_use]
     pub fn why(mut self, why: impl Into<String>) -> Self {
-        self.0.why = Some(why.into());
+        self.0.why = Some(within_limit(why.into()));
         self
     }
 
     /// Adds the fix.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.0.hint = Some(hint.into());
+        self.0.hint = Some(within_limit(hint.into()));
         self
     }
 
@@ -327,6 +340,15 @@ impl From<std::io::Error> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_that_is_too_long_loses_its_middle() {
+        let name = format!("<{}>", "é".repeat(1_000_000));
+        let told = Error::invalid(format!("there is no {name} here")).why(&name).hint("short");
+        assert!(told.what().starts_with("there is no <éé") && told.what().ends_with("é> here"), "{told}");
+        assert!(told.to_string().len() < 1200, "{told}");
+        assert_eq!(told.fix(), Some("short"));
+    }
 
     #[test]
     fn caret_points_at_the_place() {

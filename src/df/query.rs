@@ -34,6 +34,7 @@ use datafusion::sql::planner::{ParserOptions, SqlToRel};
 use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::{self, Query};
 
+use super::apart::{apart, batches_apart};
 use super::computed::ComputedColumns;
 use super::doubles::doubles_win;
 use super::errors::{df_error, to_df};
@@ -218,33 +219,20 @@ impl Planner {
     }
 
     /// Optimises a logical plan and makes it executable.
-    pub async fn physical(&self, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut state = self.state.clone();
-        state.mark_start_execution();
-        let plan = state.optimize(&plan).map_err(df_error)?;
-        let plan = extremes::from_one_end(plan).and_then(order::advise).and_then(parallel::advise);
-        let plan = plan.map_err(df_error)?;
-        let planner = Arc::clone(state.query_planner());
-        // To share little work out to threads costs more than the work.
-        let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
-        let alone = planner.create_physical_plan(&plan, &state).await;
-        let alone = alone.and_then(lookup::instead_of_hashes).map_err(df_error)?;
-        if !parallel::is_long(&alone) {
-            return Ok(alone);
-        }
-        state.config_mut().options_mut().execution.target_partitions = threads;
-        planner.create_physical_plan(&plan, &state).await.map_err(df_error)
+    pub async fn physical(&self, plan: LogicalPlan, cancel: &CancelHandle) -> Result<Arc<dyn ExecutionPlan>> {
+        let planned = physical(self.state.clone(), plan);
+        if cancel.may_stop() { apart(planned).await } else { planned.await }
     }
 
     /// Plans a query to be run many times, with the scope's parameters left open. `None` if it has to be
     /// planned each time.
-    pub async fn keep(&self, query: Query, scope: &Scope<'_>) -> Result<Option<Plan>> {
+    pub async fn keep(&self, query: Query, scope: &Scope<'_>, cancel: &CancelHandle) -> Result<Option<Plan>> {
         let (plan, is_now) = self.resolved(query, scope)?;
         // A run brings one snapshot along, for all scans.
         if !is_now || depends_on_time(&plan)? {
             Ok(None)
         } else {
-            Plan::new(&self.physical(plan).await?, self.state.config_options())
+            Plan::new(&self.physical(plan, cancel).await?, self.state.config_options())
         }
     }
 
@@ -257,12 +245,23 @@ impl Planner {
         Ok(Arc::new(TaskContext::from(&self.state).with_runtime(runtime)))
     }
 
+    /// The batches of a plan as they come out of it.
+    fn start(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        limits: &Limits<'_>,
+    ) -> Result<impl Stream<Item = Result<RecordBatch>> + use<>> {
+        let failed = limits.follow(&plan);
+        let batches = execute_stream(plan, self.context(limits.memory)?).map_err(df_error)?;
+        let batches = if limits.cancel.may_stop() { batches_apart(batches) } else { batches };
+        Ok(batches.map_err(failed))
+    }
+
     /// Starts running a plan; gives its batches and their columns.
     pub fn run(&self, plan: Arc<dyn ExecutionPlan>, limits: &Limits<'_>) -> Result<(BatchStream, SchemaRef)> {
         let inner = plan.schema();
         let schema = output_schema(&inner);
-        let failed = limits.follow(&plan);
-        let batches = execute_stream(plan, self.context(limits.memory)?).map_err(df_error)?.map_err(failed);
+        let batches = self.start(plan, limits)?;
         if Arc::ptr_eq(&schema, &inner) {
             return Ok((Box::pin(batches), schema));
         }
@@ -306,14 +305,30 @@ impl Planner {
         params: &[Value],
         limits: &Limits<'_>,
     ) -> Result<RecordBatch> {
-        let plan = self.physical(self.plan(query, scope, params)?).await?;
+        let plan = self.physical(self.plan(query, scope, params)?, limits.cancel).await?;
         let schema = plan.schema();
-        let context = self.context(limits.memory)?;
-        let failed = limits.follow(&plan);
-        let batches = datafusion::physical_plan::collect(plan, context).await.map_err(failed)?;
+        let batches: Vec<RecordBatch> = self.start(plan, limits)?.try_collect().await?;
         arrow::compute::concat_batches(&schema, &batches)
             .map_err(|e| Error::internal("batches of one query differ").caused_by(e))
     }
+}
+
+/// Optimises a logical plan and makes it executable.
+async fn physical(mut state: SessionState, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    state.mark_start_execution();
+    let plan = state.optimize(&plan).map_err(df_error)?;
+    let plan = extremes::from_one_end(plan).and_then(order::advise).and_then(parallel::advise);
+    let plan = plan.map_err(df_error)?;
+    let planner = Arc::clone(state.query_planner());
+    // To share little work out to threads costs more than the work.
+    let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
+    let alone = planner.create_physical_plan(&plan, &state).await;
+    let alone = alone.and_then(lookup::instead_of_hashes).map_err(df_error)?;
+    if !parallel::is_long(&alone) {
+        return Ok(alone);
+    }
+    state.config_mut().options_mut().execution.target_partitions = threads;
+    planner.create_physical_plan(&plan, &state).await.map_err(df_error)
 }
 
 /// The WHERE of an index.

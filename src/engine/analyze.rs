@@ -24,14 +24,14 @@ const PARTS: usize = 100;
 /// Bytes of a text that is kept; a bound is cut, which moves it a little.
 const TEXT_BYTES: usize = 64;
 /// Entries between two looks at whether to stop.
-const STEP: u64 = 65_536;
+const STEP: u64 = 16_384;
 
 /// Collects the statistics of `table` and stores them.
 pub fn analyze(db: &Database, table: &TableDef, watch: &Watch) -> Result<()> {
     let snapshot = db.store().snapshot()?;
     let reader = snapshot.reader()?;
     let (found, _) = look(&*reader, table, watch)?;
-    db.change_catalog(|catalog| Ok(((), Some(catalog.with_statistics(table.id, found)?))))
+    db.change_catalog(&watch.cancel, |catalog| Ok(((), Some(catalog.with_statistics(table.id, found)?))))
 }
 
 /// A sample of a table's rows, column by column, in key order.

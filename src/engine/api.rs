@@ -157,7 +157,7 @@ impl Database {
             session.abandon();
             retries += 1;
             if retries == RETRIES_BESIDE {
-                session.take_turn();
+                session.take_turn()?;
             }
         }
     }

@@ -10,6 +10,8 @@
 //! A build that is killed goes on from its last step when the database is opened again ([`resume`]). One that
 //! fails is undone, and the table is untouched.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use sqlparser::ast::Ident;
 
@@ -21,14 +23,14 @@ use super::rekey;
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, CatalogEdit, build_key};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::bulk::{Taken, build_step, fill_step};
-use crate::exec::watch::Watch;
+use crate::exec::watch::{CancelHandle, Watch};
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
 use crate::sql::{CreateIndex, name_of, name_sql, span_of_name, unqualified};
 
 /// Runs CREATE INDEX; gives its warnings.
 pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Result<Vec<Warning>> {
-    let defined = db.change_catalog(|catalog| {
+    let defined = db.change_catalog(&watch.cancel, |catalog| {
         let table = catalog.table(&name_of(&create.table)).map_err(|e| e.at(span_of_name(&create.table)))?;
         rekey::refuse(&table)?;
         let name = match &create.name {
@@ -65,7 +67,7 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
         Err(Failure::Broken(e)) => Err(e),
         Err(Failure::Stopped(e)) => {
             // What stopped it is the news, and then that it could not be undone.
-            let undone = change_index(db, id, |edit, table, index| edit.drop_index(table, index));
+            let undone = change_index(db, id, &undoing(), |edit, table, index| edit.drop_index(table, index));
             Err(match undone {
                 Ok(()) => e,
                 Err(_) => e.hint("the index is there, Building: DROP INDEX it, or it is finished when the database is opened again"),
@@ -82,9 +84,14 @@ fn column(table: &TableDef, ident: &Ident) -> Result<ColumnId> {
     })
 }
 
+/// What may stop the undoing of a statement that was stopped itself: a load that goes on too long.
+pub(super) fn undoing() -> CancelHandle {
+    CancelHandle::within(Duration::from_millis(500))
+}
+
 /// Runs REPAIR INDEX: builds it anew from the table.
 pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
-    let id = db.change_catalog(|catalog| {
+    let id = db.change_catalog(&watch.cancel, |catalog| {
         let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
         rekey::refuse(&table)?;
         let mut edit = catalog.edit();
@@ -97,7 +104,7 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
         Err(Failure::Broken(e)) => Err(e),
         Err(Failure::Stopped(e)) => {
             // If that cannot be written, it stays Building, which no query reads either.
-            let _ = set_state(db, id, IndexState::Broken);
+            let _ = set_state(db, id, IndexState::Broken, &undoing());
             Err(e)
         }
     }
@@ -143,9 +150,9 @@ const FIRST_STEP_ROWS: u64 = 512;
 /// Writes the entries of the rows that were there when the index came, from where it was left.
 fn build(db: &Database, id: IndexId, watch: &Watch) -> Result<(), Failure> {
     match steps(db, id, Job::Entries, watch)? {
-        None => Ok(set_state(db, id, IndexState::Ready)?),
+        None => Ok(set_state(db, id, IndexState::Ready, &watch.cancel)?),
         Some(taken) => {
-            set_state(db, id, IndexState::Broken)?;
+            set_state(db, id, IndexState::Broken, &watch.cancel)?;
             Err(Failure::Broken(taken))
         }
     }
@@ -191,6 +198,7 @@ fn step(
     examples: &mut Vec<Taken>,
     watch: &Watch,
 ) -> Result<Step> {
+    let pass = db.0.turns.pass(&watch.cancel, None)?;
     let mut writer = db.store().bulk()?;
     // Nobody else writes now, so this is what is there.
     let snapshot = db.store().snapshot()?;
@@ -227,6 +235,7 @@ fn step(
     };
     let Some(last) = built.last else {
         writer.commit()?;
+        drop(pass);
         watch.finish(&label, progress.rows, "rows");
         return Ok(Step::Done { taken: progress.taken });
     };
@@ -235,6 +244,8 @@ fn step(
         .map_err(|e| Error::internal("progress cannot be written as JSON").caused_by(e))?;
     writer.put(CATALOG_KEYSPACE, &key, &bytes)?;
     writer.commit()?;
+    // Whoever hears of it may write.
+    drop(pass);
     watch.step(&label, progress.rows, Some(reader.entries(table.rows())?), "rows")?;
     Ok(Step::More)
 }
@@ -278,17 +289,18 @@ fn not_unique(table: &TableDef, index: &IndexDef, taken: u64, examples: &[Taken]
     Error::invalid(what).why(format!("{}{more}", pairs.join(", "))).hint(hint).state(sqlstate::UNIQUE)
 }
 
-pub(super) fn set_state(db: &Database, id: IndexId, state: IndexState) -> Result<()> {
-    change_index(db, id, |edit, table, _| edit.set_state(table, id, state))
+pub(super) fn set_state(db: &Database, id: IndexId, state: IndexState, cancel: &CancelHandle) -> Result<()> {
+    change_index(db, id, cancel, |edit, table, _| edit.set_state(table, id, state))
 }
 
 /// Changes the definition of an index, unless it is gone.
 fn change_index(
     db: &Database,
     id: IndexId,
+    cancel: &CancelHandle,
     change: impl FnOnce(&mut CatalogEdit, &TableDef, &IndexDef) -> Result<()>,
 ) -> Result<()> {
-    db.change_catalog(|catalog| {
+    db.change_catalog(cancel, |catalog| {
         let Some((table, index)) = catalog.index_by_id(id) else { return Ok(((), None)) };
         let mut edit = catalog.edit();
         change(&mut edit, table, index)?;

@@ -9,15 +9,14 @@ use super::outcome::{Outcome, Warning};
 use super::rows::{Cells, complete};
 use super::session::Session;
 use super::view::View;
-use crate::catalog::Catalog;
-use crate::error::{Error, Kind, Result, sqlstate};
+use crate::error::{Error, Result, sqlstate};
 use crate::exec::bulk::Loader;
 use crate::exec::transfer::{self, CsvOptions, Format, OnError, RowReader};
 use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::TableDef;
 use crate::sql::{Copy, CopyFile, CopyFormat, CopySource};
-use crate::store::{BulkWriter, Mutation, WriteBatch};
+use crate::store::{BulkWriter, Mutation, Reads, WriteBatch};
 use crate::value::Value;
 
 /// Rows read from a file before they go to the loader.
@@ -167,7 +166,8 @@ pub struct Skipped {
 /// Writes all rows that `next` gives, cell by cell of `columns`, in one atomic step; those whose keys are taken are
 /// an error, or `skipped`.
 ///
-/// Errors: `Conflict` when what the view recorded, or `next` is still reading through it, has changed.
+/// Errors: `Conflict` when what the view recorded, or `next` is still reading through it, or a definition that it relies
+/// on, has changed.
 pub fn load(
     view: &View,
     table: &TableDef,
@@ -175,10 +175,14 @@ pub fn load(
     mut skipped: Option<&mut Skipped>,
     mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
 ) -> Result<u64> {
+    let _load = view.db.0.turns.load(&view.watch.cancel)?;
     let writer = view.db.store().bulk()?;
-    let check = |writer: &dyn BulkWriter| match &view.recording {
-        Some(recording) => writer.check(&recording.reads()),
-        None => Ok(()),
+    let check = |writer: &dyn BulkWriter| {
+        let recorded = view.recording.as_ref().map(|recording| recording.reads());
+        let mut reads = recorded.unwrap_or_else(|| Reads::new(view.snapshot.version()));
+        let touched = reads.keyspaces().chain(table.keyspaces()).collect();
+        view.catalog.rely_on(&mut reads, &touched);
+        writer.check(&reads)
     };
     // Nobody else writes now, so a second look is needed only at what will have been read by then.
     check(&*writer)?;
@@ -192,15 +196,7 @@ pub fn load(
         watch: view.watch.clone(),
         settings: view.settings.clone(),
     };
-    let fresh = {
-        let reader = locked.snapshot.reader()?;
-        if Catalog::load(&*reader)?.version() != view.catalog.version() {
-            return Err(
-                Error::new(Kind::Conflict, "a definition changed meanwhile").hint("run the statement again")
-            );
-        }
-        reader.entries(table.rows())? == 0
-    };
+    let fresh = locked.snapshot.reader()?.entries(table.rows())? == 0;
     let mut loader = Loader::new(table, writer, fresh, &view.watch);
     // Identity counters move from chunk to chunk and are written at the end.
     let mut counters = WriteBatch::default();

@@ -36,7 +36,7 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
     match statement {
         Statement::CreateTable(create) => {
             vet::vet(db, create, &columns(create)?).await?;
-            db.change_catalog(|catalog| create_table(catalog, create))
+            db.change_catalog(&watch.cancel, |catalog| create_table(catalog, create))
         }
         Statement::CreateTableAs(create) => Err(Error::unsupported("CREATE TABLE AS is not supported")
             .why("a table needs a key layout, and the query does not tell one")
@@ -45,7 +45,7 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
                 create.name
             ))
             .at(span_of_name(&create.name))),
-        Statement::DropTable { if_exists, names } => db.change_catalog(|catalog| {
+        Statement::DropTable { if_exists, names } => db.change_catalog(&watch.cancel, |catalog| {
             let mut edit = catalog.edit();
             for name in names {
                 match catalog.table(&name_of(name)) {
@@ -56,19 +56,21 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
             }
             finish(edit, Vec::new())
         }),
-        Statement::Truncate { name } => db.change_catalog(|catalog| {
+        Statement::Truncate { name } => db.change_catalog(&watch.cancel, |catalog| {
             let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
             let mut edit = catalog.edit();
             table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
+            // The same definition, but whoever relies on it has lost.
+            edit.put_table((*table).clone())?;
             finish(edit, Vec::new())
         }),
         Statement::AlterTable(alter) => match &alter.op {
             AlterTableOp::Rekey { keys } => rekey::rekey(db, alter, keys, watch),
-            AlterTableOp::CancelRekey => rekey::cancel(db, &alter.name).map(|()| Vec::new()),
-            _ => db.change_catalog(|catalog| alter_table(db, catalog, alter)),
+            AlterTableOp::CancelRekey => rekey::cancel(db, &alter.name, watch).map(|()| Vec::new()),
+            _ => db.change_catalog(&watch.cancel, |catalog| alter_table(db, catalog, alter)),
         },
         Statement::DropIndex { if_exists, name } => {
-            db.change_catalog(|catalog| match catalog.index(&name_of(name)) {
+            db.change_catalog(&watch.cancel, |catalog| match catalog.index(&name_of(name)) {
                 Ok((table, index)) => {
                     rekey::refuse(&table)?;
                     let mut edit = catalog.edit();
@@ -79,9 +81,9 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
                 Err(e) => Err(e.at(span_of_name(name))),
             })
         }
-        Statement::CreateView(create) => create_view(db, create),
+        Statement::CreateView(create) => create_view(db, create, watch),
         Statement::DropView { if_exists, name } => {
-            db.change_catalog(|catalog| match catalog.find(&name_of(name)) {
+            db.change_catalog(&watch.cancel, |catalog| match catalog.find(&name_of(name)) {
                 Some(Relation::View(view)) => {
                     let mut edit = catalog.edit();
                     edit.drop_view(&view.name);
@@ -574,14 +576,14 @@ fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
     }
 }
 
-fn create_view(db: &Database, create: &CreateView) -> Result<Vec<Warning>> {
+fn create_view(db: &Database, create: &CreateView, watch: &Watch) -> Result<Vec<Warning>> {
     let name = new_name(&create.name)?;
     // The query must plan now: a view that cannot be read is refused.
     // A snapshot ends with the process, and a view does not.
     let view = View { moments: Arc::default(), ..db.session().view()? };
     let columns = create.columns.iter().map(new_name).collect::<Result<Vec<_>>>()?;
     view.check_query((*create.query).clone(), columns.len())?;
-    db.change_catalog(|catalog| {
+    db.change_catalog(&watch.cancel, |catalog| {
         match catalog.find(&name) {
             Some(Relation::View(_)) if create.or_replace => {}
             Some(_) if create.if_not_exists => return Ok((Vec::new(), None)),

@@ -6,6 +6,7 @@
 
 mod analyze;
 mod api;
+mod background;
 mod backup;
 mod build;
 mod bulk;
@@ -48,6 +49,7 @@ use crate::error::{Error, Result};
 use crate::exec::trace::show_mutation;
 use crate::exec::watch::Watch;
 use crate::store::{self, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
+use background::Background;
 use moments::Held;
 use plans::Plans;
 use runtime::Runtime;
@@ -65,7 +67,7 @@ pub struct Options {
 
 /// An open database. Clones share it; the last one closes it.
 #[derive(Clone)]
-pub struct Database(Arc<Shared>);
+pub struct Database(Arc<Shared>, Option<Arc<Background>>);
 
 struct Shared {
     store: Box<dyn Store>,
@@ -105,33 +107,43 @@ impl Database {
         store::is_database(path.as_ref())
     }
 
-    /// Opens the database in the directory `path` with options.
+    /// Opens the database in the directory `path` with options. Where an index was being built, or a table was being
+    /// re-keyed, when the database was left, that goes on beside what is done with it; SHOW INDEXES tells what is
+    /// Building, and no query reads it.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Database> {
-        Database::open_watched(path, options, Arc::new(|_| {}))
+        let mut db = Database::unattended(path.as_ref(), options)?;
+        db.1 = Background::start(&db);
+        Ok(db)
     }
 
-    /// [`Database::open_with`], which may take long where an index was being built, or a table was being re-keyed,
-    /// when the database was left: that comes to its end first, and tells `on_progress` how far it is.
+    /// [`Database::open_with`], but what was under way comes to its end first, and tells `on_progress` how far it is.
     pub fn open_watched(
         path: impl AsRef<Path>,
         options: Options,
         on_progress: OnProgress,
     ) -> Result<Database> {
-        let path = path.as_ref();
+        let db = Database::unattended(path.as_ref(), options)?;
+        background::resume(&db, &Watch { on_progress: Some(on_progress), ..Watch::default() });
+        Ok(db)
+    }
+
+    /// Opens it as it was left.
+    fn unattended(path: &Path, options: Options) -> Result<Database> {
         let (store, engine) = store::open(path, options.engine, options.durability)?;
-        let watch = Watch { on_progress: Some(on_progress), ..Watch::default() };
-        Database::over(store, Some((path.to_owned(), engine)), &watch)
+        Database::over(store, Some((path.to_owned(), engine)))
     }
 
     /// A new database in memory, gone with its last clone.
     pub fn in_memory() -> Result<Database> {
-        Database::over(Box::new(MemoryStore::new()), None, &Watch::default())
+        Database::over(Box::new(MemoryStore::new()), None)
     }
 
-    /// A database over any store, for tests.
+    /// A database over any store, for tests; what was under way comes to its end first.
     #[doc(hidden)]
     pub fn over_store(store: Box<dyn Store>) -> Result<Database> {
-        Database::over(store, None, &Watch::default())
+        let db = Database::over(store, None)?;
+        background::resume(&db, &Watch::default());
+        Ok(db)
     }
 
     /// What was written to its store, a line each, for tests. Errors: bytes that are none of ours.
@@ -141,10 +153,10 @@ impl Database {
         mutations.iter().map(|mutation| show_mutation(&tables, mutation)).collect()
     }
 
-    fn over(store: Box<dyn Store>, kept: Option<(PathBuf, Engine)>, watch: &Watch) -> Result<Database> {
+    fn over(store: Box<dyn Store>, kept: Option<(PathBuf, Engine)>) -> Result<Database> {
         let catalog = Catalog::load(&*store.snapshot()?.reader()?)?;
         let (path, engine) = kept.unzip();
-        let db = Database(Arc::new(Shared {
+        let shared = Arc::new(Shared {
             store,
             catalog: RwLock::new(Arc::new(catalog)),
             planner: Planner::default(),
@@ -155,10 +167,8 @@ impl Database {
             held: Held::default(),
             path,
             engine,
-        }));
-        build::resume(&db, watch);
-        rekey::resume(&db, watch);
-        Ok(db)
+        });
+        Ok(Database(shared, None))
     }
 
     /// Copies everything committed now into a new directory, which is then a database of the same engine; gives the
@@ -248,12 +258,13 @@ impl Database {
         Ok((Arc::clone(&catalog), self.0.store.snapshot()?))
     }
 
-    /// Changes definitions: `change` makes the next catalog from the current one.
+    /// Changes definitions: `change` makes the next catalog from the current one. Errors: `Cancelled` before that.
     fn change_catalog<T>(
         &self,
+        cancel: &CancelHandle,
         change: impl FnOnce(&Catalog) -> Result<(T, Option<(Catalog, WriteBatch)>)>,
     ) -> Result<T> {
-        self.0.turns.wait();
+        let _pass = self.0.turns.pass(cancel, None)?;
         let mut current =
             self.0.catalog.write().map_err(|_| Error::internal("a change of definitions panicked"))?;
         let (result, next) = change(&current)?;

@@ -11,7 +11,7 @@
 //! Nobody reads the new table before that. Whatever stops it earlier leaves the table as it was: an error or
 //! Ctrl-C undoes the work, and after a kill it goes on when the database is opened ([`resume`]).
 
-use std::sync::TryLockError;
+use std::sync::{PoisonError, TryLockError};
 
 use sqlparser::ast::Ident;
 
@@ -42,7 +42,7 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
     };
     let at = span_of_name(&alter.name);
-    let defined = db.change_catalog(|catalog| {
+    let defined = db.change_catalog(&watch.cancel, |catalog| {
         let table = match catalog.table(&name_of(&alter.name)) {
             Err(_) if alter.if_exists && catalog.find(&name_of(&alter.name)).is_none() => {
                 return Ok((None, None));
@@ -133,7 +133,7 @@ fn run(db: &Database, id: IndexId, watch: &Watch) -> Result<Vec<Warning>> {
         if let Some(taken) = build::steps(db, id, Job::Entries, watch)? {
             return Err(taken);
         }
-        build::set_state(db, id, IndexState::Ready)?;
+        build::set_state(db, id, IndexState::Ready, &watch.cancel)?;
     }
     build::steps(db, id, Job::Rows, watch)?;
     let (catalog, snapshot) = db.view()?;
@@ -149,7 +149,7 @@ fn run(db: &Database, id: IndexId, watch: &Watch) -> Result<Vec<Warning>> {
             hint: format!("ALTER TABLE {name} SPLIT INTO {} FROM DATA", table.splits.len() + 1),
         });
     }
-    db.change_catalog(|catalog| {
+    db.change_catalog(&watch.cancel, |catalog| {
         let (table, rekey) = find(catalog, id).ok_or_else(gone)?;
         let mut edit = catalog.edit();
         edit.switch(table, rekey)?;
@@ -163,8 +163,8 @@ fn run(db: &Database, id: IndexId, watch: &Watch) -> Result<Vec<Warning>> {
 }
 
 /// Runs ALTER TABLE REKEY CANCEL.
-pub fn cancel(db: &Database, name: &Ident) -> Result<()> {
-    db.change_catalog(|catalog| {
+pub fn cancel(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
+    db.change_catalog(&watch.cancel, |catalog| {
         let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
         let Some(rekey) = &table.rekey else {
             return Err(Error::invalid(format!("\"{}\" is not being re-keyed", table.name))
@@ -180,6 +180,7 @@ pub fn cancel(db: &Database, name: &Ident) -> Result<()> {
 /// Goes on with what was under way when the database was left. Rows that the new layout cannot hold end it, and
 /// REKEY will name them; what the disk refuses stays for REKEY to go on with.
 pub fn resume(db: &Database, watch: &Watch) {
+    let _alone = db.0.rekeying.lock().unwrap_or_else(PoisonError::into_inner);
     let under_way: Vec<IndexId> = db.catalog().rekeyed().collect();
     for id in under_way {
         match run(db, id, watch) {
@@ -190,7 +191,7 @@ pub fn resume(db: &Database, watch: &Watch) {
 }
 
 fn undo(db: &Database, id: IndexId) -> Result<()> {
-    db.change_catalog(|catalog| {
+    db.change_catalog(&build::undoing(), |catalog| {
         let Some((table, rekey)) = find(catalog, id) else { return Ok(((), None)) };
         let mut edit = catalog.edit();
         edit.drop_rekey(table, rekey)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::{Error, Kind, Result};
 
 /// Stack of a worker: deeply nested expressions recurse in planners.
-const STACK_BYTES: usize = 32 << 20;
+pub const STACK_BYTES: usize = 32 << 20;
 /// Less than this left on a caller's stack, and it gets a new one of [`STACK_BYTES`].
 const STACK_LEFT_BYTES: usize = 6 << 20;
 

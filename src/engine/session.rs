@@ -113,14 +113,16 @@ impl Session {
     ///
     /// Errors: whatever the statement runs into; nothing of it was written then.
     pub fn execute(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
+        self.begin_watch();
         self.execute_source(Text::Sql(sql), sql::lift(sql).as_ref(), params)
     }
 
-    /// [`Session::execute`] for async code. Await it on a tokio runtime with its timer enabled, or use the
-    /// blocking form.
+    /// [`Session::execute`] for async code. Await it on a tokio runtime, or use the blocking
+    /// form.
     pub async fn execute_async(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
+        self.begin_watch();
         let lifted = sql::lift(sql);
-        match self.start(lifted.as_ref(), params)? {
+        match self.by_plan(lifted.as_ref(), params)? {
             Start::Ran(outcome) => Ok(outcome),
             Start::Plan(again) => self.run_source(Text::Sql(sql), again, params).await,
         }
@@ -133,7 +135,13 @@ impl Session {
         lifted: Option<&Lifted>,
         params: &[Value],
     ) -> Result<Outcome> {
+        self.begin_watch();
         self.execute_source(Text::Parsed(statement), lifted, params)
+    }
+
+    /// A statement starts: its time begins, and it can be cancelled.
+    pub(super) fn begin_watch(&self) {
+        self.watch.cancel.start(self.settings.statement_timeout);
     }
 
     fn execute_source(
@@ -142,7 +150,7 @@ impl Session {
         lifted: Option<&Lifted>,
         params: &[Value],
     ) -> Result<Outcome> {
-        match self.start(lifted, params)? {
+        match self.by_plan(lifted, params)? {
             Start::Ran(outcome) => Ok(outcome),
             Start::Plan(again) => {
                 let runtime = self.db.0.runtime.clone();
@@ -152,13 +160,6 @@ impl Session {
     }
 
     /// Runs a query by its plan, if that is kept; remembers the query, if not.
-    fn start<'l>(&mut self, lifted: Option<&'l Lifted>, params: &[Value]) -> Result<Start<'l>> {
-        if lifted.is_some() {
-            self.watch.cancel.start(self.settings.statement_timeout);
-        }
-        self.by_plan(lifted, params)
-    }
-
     fn by_plan<'l>(&self, lifted: Option<&'l Lifted>, params: &[Value]) -> Result<Start<'l>> {
         let keyed = lifted.and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params)?)));
         let Some((lifted, query)) = keyed else { return Ok(Start::Plan(None)) };
@@ -201,7 +202,8 @@ impl Session {
     ) -> Result<Outcome> {
         if let Some((lifted, query)) = again {
             let view = self.view()?;
-            if let Known::Plan(kept) = view.keep(lifted, &query, Vec::new()).await
+            let known = async { Ok(view.keep(lifted, &query, Vec::new()).await) };
+            if let Known::Plan(kept) = self.watch.cancel.guard(known).await?
                 && let Some(outcome) = self.run_kept(&kept, &view, &query)?
             {
                 return Ok(outcome);
@@ -218,7 +220,6 @@ impl Session {
     }
 
     async fn run_async(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
-        self.watch.cancel.start(self.settings.statement_timeout);
         let cancel = self.watch.cancel.clone();
         // Boxed: the future of every kind of statement in one is large.
         cancel
@@ -229,7 +230,7 @@ impl Session {
 
     /// Stops what this session runs, from another thread.
     pub fn cancel_handle(&self) -> CancelHandle {
-        self.watch.cancel.clone()
+        self.watch.cancel.held()
     }
 
     /// Calls `f` while long statements run.
@@ -433,7 +434,7 @@ impl Session {
         }
         let scope = view.scope(rowkeys, Vec::new());
         let planner = self.db.planner();
-        let plan = planner.physical(planner.plan(query, &scope, params)?).await?;
+        let plan = planner.physical(planner.plan(query, &scope, params)?, &view.watch.cancel).await?;
         if stmt.analyze {
             if !matches!(*stmt.statement, Statement::Query(_)) {
                 return Err(Error::unsupported("EXPLAIN ANALYZE runs queries only")

@@ -1,73 +1,178 @@
-//! Whose turn it is to commit, where commits side by side would go on undoing one of them.
+//! Who may write to the store, and when.
 //!
-//! Whoever loses a race begins anew, and a long piece of work among many short ones might lose forever. So
-//! after a few defeats it takes a turn: others wait with their commits until it is through. A turn is a
-//! courtesy, no lock: nobody waits longer than [`PATIENCE`], and nothing is wrong if somebody does not wait.
+//! The store lets one writer in at a time, and whoever waits for it there cannot be stopped. That is no matter behind
+//! a commit, which takes milliseconds; but a load has the store for as long as its file lasts. So whoever writes
+//! passes here first: commits side by side, a load when they are through, and everybody can be cancelled
+//! meanwhile. A change of definitions passes before it keeps readers from the catalog, so they never wait for a load.
+//!
+//! And where commits side by side would go on undoing one of them, that one gets a turn. Whoever loses a race begins
+//! anew, and a long piece of work among many short ones might lose forever. So after a few defeats it takes a turn:
+//! others wait with their commits until it is through. A turn is a courtesy, no lock: nobody waits longer than
+//! [`PATIENCE`], and nothing is wrong if somebody does not wait.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
+use crate::exec::watch::CancelHandle;
 
 /// How long others wait for a turn to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The turn, which one or nobody has.
+/// How often whoever waits looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Everybody who writes.
 #[derive(Default)]
 pub struct Turns {
-    taken: Mutex<bool>,
-    free: Condvar,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Somebody has the turn.
+    taken: bool,
+    /// Somebody loads, or is about to.
+    loading: bool,
+    /// Others that passed and are not through.
+    commits: usize,
 }
 
 /// Somebody's turn, until dropped.
 pub struct Turn(Arc<Turns>);
 
+/// Leave to commit, until dropped.
+pub struct Pass<'t>(&'t Turns);
+
+/// Leave to load, until dropped.
+pub struct Load<'t>(&'t Turns);
+
 impl Turns {
-    /// Waits, but not forever, until it is nobody's turn.
-    pub fn wait(&self) {
-        drop(self.free());
+    /// Takes the turn when it is free; even if the one before it goes on forever. Errors: `Cancelled`.
+    pub fn take(self: &Arc<Self>, cancel: &CancelHandle) -> Result<Turn> {
+        self.wait(cancel, PATIENCE, |state| !state.taken)?.taken = true;
+        Ok(Turn(Arc::clone(self)))
     }
 
-    /// Waits for the turn; takes it even if the one before it goes on forever.
-    pub fn take(self: &Arc<Self>) -> Turn {
-        *self.free() = true;
-        Turn(Arc::clone(self))
+    /// Waits for somebody else's turn, and for a load. Errors: `Cancelled`.
+    pub fn pass(&self, cancel: &CancelHandle, own: Option<&Turn>) -> Result<Pass<'_>> {
+        if own.is_none() {
+            drop(self.wait(cancel, PATIENCE, |state| !state.taken)?);
+        }
+        self.wait(cancel, Duration::MAX, |state| !state.loading)?.commits += 1;
+        Ok(Pass(self))
     }
 
-    fn free(&self) -> MutexGuard<'_, bool> {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.free.wait_timeout_while(taken, PATIENCE, |taken| *taken);
-        waited.unwrap_or_else(PoisonError::into_inner).0
+    /// Waits for another load, and for commits under way; new ones wait from now on. Errors: `Cancelled`.
+    pub fn load(&self, cancel: &CancelHandle) -> Result<Load<'_>> {
+        self.wait(cancel, Duration::MAX, |state| !state.loading)?.loading = true;
+        let load = Load(self);
+        drop(self.wait(cancel, Duration::MAX, |state| state.commits == 0)?);
+        Ok(load)
+    }
+
+    fn wait(
+        &self,
+        cancel: &CancelHandle,
+        patience: Duration,
+        is_over: impl Fn(&State) -> bool,
+    ) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.lock();
+        let began = Instant::now();
+        while !is_over(&state) && began.elapsed() < patience {
+            cancel.check()?;
+            state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(state)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
-        self.0.free.notify_all();
+        self.0.change(|state| state.taken = false);
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        self.0.change(|state| state.commits -= 1);
+    }
+}
+
+impl Drop for Load<'_> {
+    fn drop(&mut self) {
+        self.0.change(|state| state.loading = false);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Kind;
     use std::sync::mpsc::channel;
     use std::thread;
 
     #[test]
     fn others_wait_until_the_turn_ends() {
         let turns = Arc::new(Turns::default());
-        turns.wait();
-        let turn = turns.take();
+        let cancel = CancelHandle::default();
+        drop(turns.pass(&cancel, None).unwrap());
+        let turn = turns.take(&cancel).unwrap();
         let (sender, order) = channel();
         thread::scope(|scope| {
-            let (turns, other) = (&turns, sender.clone());
+            let (turns, other, cancel) = (&turns, sender.clone(), &cancel);
             scope.spawn(move || {
-                turns.wait();
+                let _pass = turns.pass(cancel, None).unwrap();
                 other.send("the other").unwrap();
             });
             thread::sleep(Duration::from_millis(50));
+            drop(turns.pass(cancel, Some(&turn)).unwrap());
             sender.send("the turn").unwrap();
             drop(turn);
         });
         assert_eq!(order.try_iter().collect::<Vec<_>>(), ["the turn", "the other"]);
+    }
+
+    #[test]
+    fn a_load_is_alone_and_who_waits_for_it_can_be_stopped() {
+        let turns = Arc::new(Turns::default());
+        let (nobody, soon) = (CancelHandle::default(), CancelHandle::default());
+        let pass = turns.pass(&nobody, None).unwrap();
+        let (sender, order) = channel();
+        thread::scope(|scope| {
+            let (turns, nobody, loading) = (&turns, &nobody, sender.clone());
+            scope.spawn(move || {
+                let _load = turns.load(nobody).unwrap();
+                loading.send("load").unwrap();
+                thread::sleep(Duration::from_millis(100));
+                loading.send("loaded").unwrap();
+            });
+            thread::sleep(Duration::from_millis(50));
+            soon.start(Some(Duration::from_millis(20)));
+            let refused = turns.pass(&soon, None).err().map(|e| e.kind());
+            assert_eq!(refused, Some(Kind::Cancelled), "a load that waits comes before later commits");
+            sender.send("commit").unwrap();
+            drop(pass);
+            drop(turns.pass(nobody, None).unwrap());
+            sender.send("another commit").unwrap();
+        });
+        let expected = ["commit", "load", "loaded", "another commit"];
+        assert_eq!(order.try_iter().collect::<Vec<_>>(), expected);
+        // One that gives up while commits are under way lets others pass.
+        let pass = turns.pass(&nobody, None).unwrap();
+        soon.start(Some(Duration::from_millis(20)));
+        assert!(turns.load(&soon).is_err());
+        drop(pass);
+        drop(turns.pass(&nobody, None).unwrap());
     }
 }

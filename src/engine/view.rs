@@ -130,7 +130,7 @@ impl View {
         let (query, rowkeys) = self.prepare(query)?;
         let planner = self.db.planner();
         let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
-        planner.run(planner.physical(plan).await?, &self.limits())
+        planner.run(planner.physical(plan, &self.watch.cancel).await?, &self.limits())
     }
 
     /// What is known of a query; of a new one, from now on, that it has been seen.
@@ -163,7 +163,7 @@ impl View {
         rowkeys.extend(more);
         let binding = self.binding(Arc::clone(&query.params));
         let scope = Scope { binding, ..self.scope(rowkeys, Vec::new()) };
-        self.db.planner().keep(ast, &scope).await
+        self.db.planner().keep(ast, &scope, &self.watch.cancel).await
     }
 
     /// What a plan that was kept needs to run.

@@ -1,10 +1,11 @@
 //! What a long statement tells whoever waits for it, and how it is told to stop.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
 
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
 
 use crate::error::{Error, Kind, Result};
@@ -34,6 +35,8 @@ pub struct CancelHandle(Arc<Cancel>);
 #[derive(Default)]
 struct Cancel {
     asked: AtomicBool,
+    /// Somebody could ask.
+    held: AtomicBool,
     notify: Notify,
     deadline: Mutex<Option<Deadline>>,
 }
@@ -51,6 +54,24 @@ struct Deadline {
 pub type PlanText = Arc<dyn Fn() -> (String, Option<String>) + Send + Sync>;
 
 impl CancelHandle {
+    /// The handle for whoever may ask.
+    pub fn held(&self) -> CancelHandle {
+        self.0.held.store(true, Ordering::SeqCst);
+        self.clone()
+    }
+
+    /// Nobody asks, but the time is up after that.
+    pub fn within(time: Duration) -> CancelHandle {
+        let handle = CancelHandle::default();
+        handle.start(Some(time));
+        handle
+    }
+
+    /// Whether the running statement may have to stop before it is done.
+    pub fn may_stop(&self) -> bool {
+        self.0.held.load(Ordering::SeqCst) || self.deadline().is_some()
+    }
+
     /// Asks the running statement to stop; it ends with [`Kind::Cancelled`]. Nothing happens if none runs.
     pub fn cancel(&self) {
         self.0.asked.store(true, Ordering::SeqCst);
@@ -105,12 +126,33 @@ impl CancelHandle {
                 () = notified => Err(cancelled()),
             };
         };
+        let time_is_up = {
+            let _clock = clock()?.enter();
+            tokio::time::sleep_until(deadline.at.into())
+        };
         tokio::select! {
             result = work => result,
             () = notified => Err(cancelled()),
-            () = tokio::time::sleep_until(deadline.at.into()) => Err(self.timed_out()),
+            () = time_is_up => Err(self.timed_out()),
         }
     }
+}
+
+/// A runtime that does nothing but to watch the time: those that run plans do not while all their threads are busy.
+fn clock() -> Result<&'static Handle> {
+    static CLOCK: OnceLock<io::Result<Handle>> = OnceLock::new();
+    let start = || {
+        let runtime = Builder::new_current_thread().enable_time().build()?;
+        let clock = runtime.handle().clone();
+        let watch = move || runtime.block_on(std::future::pending::<()>());
+        thread::Builder::new().name("rowkeydb-clock".to_owned()).spawn(watch)?;
+        Ok(clock)
+    };
+    CLOCK.get_or_init(start).as_ref().map_err(|e| {
+        Error::new(Kind::Unavailable, "the thread that watches statement_timeout cannot be started")
+            .why(e.to_string())
+            .hint("end other processes, or RESET statement_timeout")
+    })
 }
 
 fn cancelled() -> Error {

@@ -1,5 +1,7 @@
 //! An atomic change: what it relies on, and what is then written.
 
+use std::collections::BTreeSet;
+
 use super::Reads;
 use crate::key::Rowkey;
 
@@ -18,6 +20,17 @@ pub enum Mutation {
     Clear(KeyspaceId),
 }
 
+impl Mutation {
+    /// Where it is.
+    pub fn keyspace(&self) -> KeyspaceId {
+        match self {
+            Mutation::Put(keyspace, ..) | Mutation::Delete(keyspace, _) | Mutation::Clear(keyspace) => {
+                *keyspace
+            }
+        }
+    }
+}
+
 /// Changes that become visible and durable together, or not at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteBatch {
@@ -29,6 +42,21 @@ pub struct WriteBatch {
 }
 
 impl WriteBatch {
+    /// Where it reads or writes anything.
+    pub fn keyspaces(&self) -> BTreeSet<KeyspaceId> {
+        self.reads.keyspaces().chain(self.mutations.iter().map(Mutation::keyspace)).collect()
+    }
+
+    /// Bytes of its keys and values.
+    pub fn bytes(&self) -> usize {
+        let of = |mutation: &Mutation| match mutation {
+            Mutation::Put(_, key, value) => key.len() + value.len(),
+            Mutation::Delete(_, key) => key.len(),
+            Mutation::Clear(_) => 0,
+        };
+        self.mutations.iter().map(of).sum()
+    }
+
     /// Writes nothing; what it read is then no matter to anybody.
     pub fn is_empty(&self) -> bool {
         self.mutations.is_empty()

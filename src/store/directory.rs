@@ -260,7 +260,7 @@ fn unusable(path: &Path, e: io::Error) -> Error {
             "a database needs a directory it may write to, even to be read: change the permissions, or copy it"
         }
         ErrorKind::StorageFull => "free some space on the disk",
-        _ => return error.caused_by(e),
+        _ => "name a directory that is there, or one to be made in a directory that is there",
     };
     error.hint(hint).caused_by(e)
 }

@@ -380,7 +380,7 @@ fn unavailable(what: &str, e: io::Error) -> Error {
     let error = Error::new(Kind::Unavailable, what).why(e.to_string()).state(sqlstate::IO);
     match e.kind() {
         ErrorKind::StorageFull => error.hint("free some space on the disk"),
-        _ => error,
+        _ => error.hint("see that the disk works, and that nobody else has put or taken files there"),
     }
     .caused_by(e)
 }

@@ -2,7 +2,8 @@
 //!
 //! A flush takes milliseconds, and while one runs the next batches pile up. The first of their
 //! threads becomes the leader, takes all of them, and pays for one flush; the others sleep until
-//! their own result is there.
+//! their own result is there. A group ends where it gets large: what a store refuses for its size is
+//! then one batch by itself, and no other one fails with it.
 
 use std::collections::HashMap;
 use std::mem;
@@ -10,6 +11,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::WriteBatch;
 use crate::error::{Error, Result};
+
+/// Bytes of a group of several batches at the most. Its flush takes much longer than the flushes it saves.
+const GROUP_BYTES: usize = if cfg!(test) { 1 << 10 } else { 16 << 20 };
 
 /// Batches on their way in, results on their way out.
 #[derive(Default)]
@@ -35,23 +39,27 @@ impl CommitQueue {
     pub(super) fn submit(
         &self,
         batch: WriteBatch,
-        apply: impl FnOnce(&[WriteBatch]) -> Vec<Result<()>>,
+        apply: impl Fn(&[WriteBatch]) -> Vec<Result<()>>,
     ) -> Result<()> {
         let mut state = self.lock();
         let ticket = state.enqueue(batch);
-        while state.led && !state.results.contains_key(&ticket) {
-            state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(result) = state.results.remove(&ticket) {
+                return result;
+            }
+            if state.led {
+                state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            // Its own batch may have to wait for a later group.
+            state.led = true;
+            let (tickets, group) = state.take_group();
+            drop(state);
+            let mut leader = Leader { queue: self, tickets, results: Vec::new() };
+            leader.results = apply(&group);
+            drop(leader);
+            state = self.lock();
         }
-        if let Some(result) = state.results.remove(&ticket) {
-            return result;
-        }
-        state.led = true;
-        let (tickets, group): (Vec<_>, Vec<_>) = mem::take(&mut state.waiting).into_iter().unzip();
-        drop(state);
-        let mut leader = Leader { queue: self, tickets, results: Vec::new() };
-        leader.results = apply(&group);
-        drop(leader);
-        self.lock().results.remove(&ticket).unwrap_or_else(|| Err(interrupted()))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -65,6 +73,17 @@ impl State {
         self.next += 1;
         self.waiting.push((ticket, batch));
         ticket
+    }
+
+    /// The batches that have waited longest: one of any size, or as many as fit into a group.
+    fn take_group(&mut self) -> (Vec<Ticket>, Vec<WriteBatch>) {
+        let mut bytes = 0;
+        let fits = |(_, batch): &&(Ticket, WriteBatch)| {
+            bytes += batch.bytes();
+            bytes <= GROUP_BYTES
+        };
+        let count = self.waiting.iter().take_while(fits).count().max(1);
+        self.waiting.drain(..count.min(self.waiting.len())).unzip()
     }
 }
 
@@ -141,6 +160,53 @@ mod tests {
             }
         });
         assert_eq!(seen.try_iter().collect::<Vec<_>>(), [1, 7]);
+    }
+
+    #[test]
+    fn a_group_ends_where_it_gets_large_and_nobody_is_left_behind() {
+        let queue = CommitQueue::default();
+        let (started, release) = (Barrier::new(2), Barrier::new(2));
+        let (groups, seen) = channel();
+        let sized = |number: u32, bytes| {
+            let mut batch = batch(number);
+            batch.put(KeyspaceId(1), "key", vec![0; bytes]);
+            batch
+        };
+        // What is refused for its size is refused alone.
+        let apply = |group: &[WriteBatch]| -> Vec<Result<()>> {
+            groups.send(group.len()).unwrap();
+            match group.iter().map(WriteBatch::bytes).sum::<usize>() > 5000 {
+                true => group.iter().map(|_| Err(Error::invalid("too large"))).collect(),
+                false => group.iter().map(|_| Ok(())).collect(),
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                queue.submit(batch(0), |group| {
+                    started.wait();
+                    release.wait();
+                    group.iter().map(|_| Ok(())).collect()
+                })
+            });
+            started.wait();
+            let rest: Vec<_> = [400, 400, 400, 9000, 400]
+                .into_iter()
+                .enumerate()
+                .map(|(n, bytes)| {
+                    let (queue, apply, batch) = (&queue, &apply, sized(n as u32 + 2, bytes));
+                    let thread = scope.spawn(move || queue.submit(batch, apply));
+                    while queue.lock().waiting.len() <= n {
+                        thread::yield_now();
+                    }
+                    (bytes, thread)
+                })
+                .collect();
+            release.wait();
+            for (bytes, thread) in rest {
+                assert_eq!(thread.join().unwrap().is_err(), bytes == 9000, "{bytes} bytes");
+            }
+        });
+        assert_eq!(seen.try_iter().collect::<Vec<_>>(), [2, 1, 1, 1]);
     }
 
     #[test]

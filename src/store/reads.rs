@@ -111,11 +111,6 @@ impl Recording {
         Recording { base, reads }
     }
 
-    /// Counts a key as read.
-    pub fn rely_on(&self, keyspace: KeyspaceId, key: &[u8]) {
-        lock(&self.reads).add(keyspace, KeyRange::point(key));
-    }
-
     /// What was read so far.
     pub fn reads(&self) -> Reads {
         lock(&self.reads).clone()

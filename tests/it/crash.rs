@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use rowkeydb::store::{FailingStore, Fuse, MemoryStore};
-use rowkeydb::{Database, Engine, Row};
+use rowkeydb::store::{EmbeddedStore, FailingStore, Fuse, LsmStore, MemoryStore, Store};
+use rowkeydb::{Database, Durability, Engine, Row};
 
 use crate::dice::{Dice, setting};
 use crate::engines;
@@ -184,6 +184,67 @@ fn an_index_build_stopped_anywhere_goes_on_when_the_database_is_opened() {
     }
 }
 
+/// The index of `later`, and whether the plan of a query that it would serve reads it.
+fn later(db: &Database) -> (bool, bool) {
+    let plan =
+        |sql: &str| db.query(sql).unwrap().map(|row| row.unwrap().get::<String>("plan").unwrap()).collect();
+    let lines: Vec<String> = plan("EXPLAIN SELECT id FROM orders WHERE code = 'c77'");
+    let is_read = lines.iter().any(|line| line.contains("IndexScan later"));
+    (shown_indexes(db).contains(&"later orders Ready".to_owned()), is_read)
+}
+
+/// Leaves `later` in the middle of its build.
+fn half_built(store: impl Store + 'static) {
+    let (failing, fuse) = FailingStore::new(Arc::new(store));
+    let db = Database::over_store(Box::new(failing)).unwrap();
+    run(&db, SCHEMA);
+    run(&db, "DROP INDEX by_code");
+    run(
+        &db,
+        "INSERT INTO orders (id, buyer, code) SELECT value, value % 9, 'c' || value FROM generate_series(1, 20000)",
+    );
+    fuse.set(3000);
+    db.execute("CREATE INDEX later ON orders (code, buyer)").unwrap_err();
+}
+
+#[test]
+fn a_database_opens_at_once_and_goes_on_with_what_was_built_beside_its_writers() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db");
+    for engine in Engine::ALL {
+        let path = path.with_extension(engine.name());
+        match engine {
+            Engine::Lmdb => half_built(EmbeddedStore::open(&path, Durability::Sync).unwrap()),
+            Engine::Lsm => half_built(LsmStore::open(&path, Durability::Sync).unwrap()),
+        }
+        // Closed in the middle of it, and opened once more, as often as it takes.
+        let mut rounds = 0;
+        loop {
+            let db = Database::open(&path).unwrap();
+            for n in 0..3 {
+                // An answer does not depend on how far it is.
+                let (was_ready, _) = later(&db);
+                let (_, is_read) = later(&db);
+                let (is_ready, _) = later(&db);
+                assert!(is_read || !was_ready, "{engine}: ready, and not read");
+                assert!(!is_read || is_ready, "{engine}: read before it was ready");
+                let id = 1 + (rounds * 3 + n) * 7919 % 20_000;
+                run(&db, &format!("UPDATE orders SET code = 'w' || code WHERE id = {id}"));
+            }
+            rounds += 1;
+            if later(&db).0 {
+                break;
+            }
+            assert!(rounds < 10_000, "{engine}: it is never ready");
+        }
+        let db = Database::open(&path).unwrap();
+        assert_eq!(later(&db), (true, true));
+        assert_eq!(problems(&db), [""; 0], "{engine}");
+        let counted = |sql: &str| db.query(sql).unwrap().next().unwrap().unwrap().get::<i64>("n").unwrap();
+        assert_eq!(counted("SELECT count(*) AS n FROM later"), 20_000);
+    }
+}
+
 /// The same of a table that gets another layout: twice as many steps, and whatever is found is whole.
 #[test]
 fn a_rekey_stopped_anywhere_goes_on_when_the_database_is_opened() {
@@ -341,7 +402,7 @@ fn killed_at_any_moment(engine: Engine) {
             let refused = twin.execute(sql).is_err();
             assert_eq!(answer.contains("\"error\""), refused, "kill {kill}: {sql}: {answer}");
         }
-        let db = Database::open(&path).unwrap();
+        let db = engines::settled(&path).unwrap();
         assert_eq!(problems(&db), [""; 0], "kill {kill}, seed {seed}");
         let found = shown(&db);
         if found != shown(&twin) {
@@ -406,7 +467,7 @@ impl Shop {
     }
 
     fn open(&self) -> Database {
-        Database::open(self.directory.path().join("db")).unwrap()
+        engines::settled(self.directory.path().join("db")).unwrap()
     }
 
     /// Runs `sql` beside the writer, kills both within `kill_ms`, unless that is 0, and gives the database as it

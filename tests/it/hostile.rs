@@ -24,7 +24,7 @@ fn database() -> Database {
 }
 
 /// Rows of the answer.
-fn run(session: &mut Session, sql: &str, params: &[Value]) -> Result<usize, Error> {
+pub(crate) fn run(session: &mut Session, sql: &str, params: &[Value]) -> Result<usize, Error> {
     let started = Instant::now();
     let outcome = session.execute(sql, params)?;
     let mut rows = 0;
@@ -37,7 +37,7 @@ fn run(session: &mut Session, sql: &str, params: &[Value]) -> Result<usize, Erro
 
 /// What is wrong with an error: it is for people, has a message of a reasonable length, and is neither a bug nor
 /// one of Rust's.
-fn flaw(error: &Error) -> Option<String> {
+pub(crate) fn flaw(error: &Error) -> Option<String> {
     let text = error.to_string();
     let foreign = [
         "Utf8",
@@ -63,7 +63,7 @@ fn shown(sql: &str) -> String {
     sql.chars().take(160).collect()
 }
 
-fn check_error(sql: &str, error: &Error) {
+pub(crate) fn check_error(sql: &str, error: &Error) {
     assert_eq!(flaw(error), None, "{}", shown(sql));
     // It can be shown under any text.
     error.render(sql);

@@ -89,9 +89,10 @@ fn a_write_that_is_timed_out_wrote_nothing_and_one_that_wrote_is_not() {
     db.execute("INSERT INTO t SELECT value, 0 FROM generate_series(1, 5000)").unwrap();
     let sum =
         || db.query("SELECT sum(n) AS n FROM t").unwrap().next().unwrap().unwrap().get::<i64>("n").unwrap();
-    let mut session = db.session();
     let (mut done, mut stopped) = (0, 0);
     for wait_ms in (0..200).step_by(5) {
+        // A new one: what sets the next time has to end in the one before.
+        let mut session = db.session();
         session.execute(&format!("SET statement_timeout = '{}ms'", wait_ms + 1), &[]).unwrap();
         let outcome = session.execute("UPDATE t SET n = n + 1", &[]);
         // The rows of the answer are read as the shell does.

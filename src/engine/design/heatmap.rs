@@ -11,9 +11,9 @@ impl Session {
     ///
     /// Errors: another statement; whatever it runs into itself.
     pub fn heatmap(&mut self, sql: &str) -> Result<Heatmap> {
+        self.begin_watch();
         let statement = parse(sql)?;
         let view = self.view()?;
-        view.watch.cancel.start(view.settings.statement_timeout);
         match &statement {
             Statement::Design(design) if let Design::Simulate(wanted) = &**design => {
                 self.database().runtime().block_on(simulate::heatmap(&view, wanted, sql.to_owned()))

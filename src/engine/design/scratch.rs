@@ -17,7 +17,7 @@ use crate::engine::{Database, analyze};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::bulk::Loader;
 use crate::exec::stored;
-use crate::exec::watch::Watch;
+use crate::exec::watch::{CancelHandle, Watch};
 use crate::key::{KeyLayout, KeyRange};
 use crate::schema::{IndexDef, IndexState, TableDef};
 use crate::sql::{parse_query, relations_of};
@@ -100,7 +100,7 @@ impl Scratch {
                 analyze::analyze(&scratch.db, &*scratch.db.catalog().table(&table.name)?, watch)?;
             }
         }
-        scratch.db.change_catalog(|there| {
+        scratch.db.change_catalog(&watch.cancel, |there| {
             let mut edit = there.edit();
             catalog.views().try_for_each(|v| edit.put_view((**v).clone()))?;
             Ok(((), Some(edit.finish()?)))
@@ -133,7 +133,8 @@ impl Scratch {
 
     /// The same definition under another layout and other keyspaces, in one region.
     fn define(&self, table: &TableDef, layout: &KeyLayout) -> Result<TableDef> {
-        self.db.change_catalog(|catalog| {
+        // Nobody else has it.
+        self.db.change_catalog(&CancelHandle::default(), |catalog| {
             let mut edit = catalog.edit();
             let mut copy = table.clone();
             copy.id = edit.new_table_id();
@@ -161,7 +162,7 @@ impl Scratch {
         let (query, rowkeys) = here.prepare(query.clone())?;
         let scope = here.scope(rowkeys, Vec::new());
         let planner = self.db.planner();
-        let plan = planner.physical(planner.plan(query, &scope, params)?).await?;
+        let plan = planner.physical(planner.plan(query, &scope, params)?, &view.watch.cancel).await?;
         let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;
         while stream.try_next().await?.is_some() {
             view.watch.cancel.check()?;

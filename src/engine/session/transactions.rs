@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sqlparser::ast::Ident;
 
 use super::{Open, RETRIES, RETRIES_BESIDE, Session};
-use crate::catalog;
+use crate::catalog::Catalog;
 use crate::df::query::Moment;
 use crate::engine::analyze;
 use crate::engine::outcome::Outcome;
@@ -14,7 +14,7 @@ use crate::engine::view::View;
 use crate::engine::write::{self, Written};
 use crate::error::{Error, Kind, Result};
 use crate::sql::{Statement, name_of, span_of_name};
-use crate::store::{Recording, Snapshot, WriteBatch};
+use crate::store::{Recording, WriteBatch};
 use crate::txn::Transaction;
 use crate::value::Value;
 
@@ -25,7 +25,7 @@ impl Session {
         if self.open.is_some() {
             return Ok(view);
         }
-        let recording = Arc::new(recording(view.snapshot));
+        let recording = Arc::new(Recording::new(view.snapshot));
         Ok(View { snapshot: recording.clone(), recording: Some(recording), ..view })
     }
 
@@ -45,24 +45,25 @@ impl Session {
                 written => return written,
             }
             if retries == RETRIES_BESIDE {
-                turn = Some(self.db.0.turns.take());
+                turn = Some(self.db.0.turns.take(&self.watch.cancel)?);
             }
         }
     }
 
     /// Keeps others from committing until this session is dropped.
-    pub(in crate::engine) fn take_turn(&mut self) {
-        self.turn = Some(self.db.0.turns.take());
+    pub(in crate::engine) fn take_turn(&mut self) -> Result<()> {
+        self.turn = Some(self.db.0.turns.take(&self.watch.cancel)?);
+        Ok(())
     }
 
-    /// Commits what a statement or transaction wrote, when it is nobody else's turn.
-    fn commit_batch(&self, batch: WriteBatch, turn: Option<&Turn>) -> Result<()> {
+    /// Commits what a statement or transaction wrote by these definitions, when it is nobody else's turn.
+    fn commit_batch(&self, mut batch: WriteBatch, catalog: &Catalog, turn: Option<&Turn>) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
-        if turn.is_none() {
-            self.db.0.turns.wait();
-        }
+        let touched = batch.keyspaces();
+        catalog.rely_on(&mut batch.reads, &touched);
+        let _pass = self.db.0.turns.pass(&self.watch.cancel, turn)?;
         // The last moment to stop: from here on it is done or not.
         self.watch.cancel.check()?;
         self.db.0.store.commit(batch)
@@ -93,10 +94,11 @@ impl Session {
         if let Some(recording) = &view.recording {
             batch.reads = recording.reads();
         }
+        let catalog = Arc::clone(&view.catalog);
         drop(view);
         match &mut self.open {
             Some(open) => open.transaction.apply(batch),
-            None => self.commit_batch(batch, turn)?,
+            None => self.commit_batch(batch, &catalog, turn)?,
         }
         let outcome = match returning {
             Some(batch) => self.table_outcome(statement.kind_name(), batch)?,
@@ -114,7 +116,7 @@ impl Session {
         let (catalog, snapshot) = self.db.view()?;
         let transaction = match read_only {
             true => Transaction::read_only(snapshot),
-            false => Transaction::new(recording(snapshot)),
+            false => Transaction::new(Recording::new(snapshot)),
         };
         self.open = Some(Open { catalog, transaction, savepoints: Vec::new() });
         Ok(self.done("BEGIN"))
@@ -137,7 +139,7 @@ impl Session {
         if let Some(open) = self.open.take()
             && !open.transaction.is_empty()
         {
-            self.commit_batch(open.transaction.into_batch(), self.turn.as_ref())?;
+            self.commit_batch(open.transaction.into_batch(), &open.catalog, self.turn.as_ref())?;
         }
         Ok(self.done("COMMIT"))
     }
@@ -182,12 +184,4 @@ impl Session {
         self.open()?.savepoints.truncate(at);
         Ok(self.done("RELEASE"))
     }
-}
-
-/// A snapshot for whoever writes: refused at the commit is what others have changed of all that was read, the
-/// definitions among it.
-fn recording(snapshot: Arc<dyn Snapshot>) -> Recording {
-    let recording = Recording::new(snapshot);
-    catalog::rely_on(&recording);
-    recording
 }

@@ -59,7 +59,7 @@ pub enum Format {
 
 /// Yields the rows of a file.
 pub trait RowReader: Send {
-    /// The next rows, at most `rows_max` (at least 1) and at least one; `None` at the end.
+    /// The next rows, of `rows_max` (at least 1) that are looked at; `None` at the end.
     ///
     /// Errors: `Invalid` naming line, column and value under [`OnError::Stop`], and under either when
     /// the rest of the file makes no sense; `Unavailable` when it cannot be read.
@@ -154,8 +154,10 @@ impl<S: RowSource> Rows<S> {
 impl<S: RowSource> RowReader for Rows<S> {
     fn next_chunk(&mut self, rows_max: usize) -> Result<Option<Vec<Cells>>> {
         let mut rows = Vec::new();
-        while rows.len() < rows_max.max(1) {
+        // Those that are left out count too: a file of nothing else can be stopped.
+        for looked_at in 0..rows_max.max(1) {
             match self.source.next_row()? {
+                None if looked_at == 0 => return Ok(None),
                 None => break,
                 Some(Ok(row)) => rows.push(row),
                 Some(Err(e)) if self.on_error == OnError::Stop => return Err(e),
@@ -165,7 +167,7 @@ impl<S: RowSource> RowReader for Rows<S> {
                 }
             }
         }
-        Ok((!rows.is_empty()).then_some(rows))
+        Ok(Some(rows))
     }
 
     fn bytes_read(&self) -> u64 {
