@@ -12,6 +12,10 @@ use std::process::{Command, ExitCode};
 
 use rowkeydb::{Database, Value};
 
+/// As the `rowkeydb` command has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Orders in the table, each buyer having [`ORDERS_PER_BUYER`].
 const ORDERS: i64 = 4_000;
 const ORDERS_PER_BUYER: i64 = 20;

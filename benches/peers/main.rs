@@ -14,6 +14,10 @@ mod write_indexed;
 use market::Market;
 use race::Race;
 
+/// As the `rowkeydb` command has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Asks both the questions of one section.
 type Section = fn(&Market, &Race);
 
