@@ -3,6 +3,7 @@
 //! Creation writes `FORMAT.tmp` first and renames it to `FORMAT` last, so that a crash in between
 //! leaves a directory that is recognised as unfinished and started over.
 
+use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use std::path::{Path, PathBuf};
 use super::Engine;
 use crate::error::{Error, Kind, Result, sqlstate};
 
-/// Version of the on-disk format that this program writes and reads. 1 had other checksums.
-const FORMAT: u32 = 2;
+/// Version of the on-disk format that this program writes and reads. 1 had other checksums, 2 no log before LMDB.
+const FORMAT: u32 = 3;
 
 /// What `FORMAT` says: this, the version, and the engine's name unless it is LMDB.
 const FORMAT_PREFIX: &str = "rowkeydb format ";
@@ -20,6 +21,7 @@ const UNFINISHED_FILE: &str = "FORMAT.tmp";
 const LOCK_FILE: &str = "LOCK";
 const DATA_FILE: &str = "data.mdb";
 const READERS_FILE: &str = "lock.mdb";
+const LOG_FOLDER: &str = "log";
 const LSM_FOLDER: &str = "lsm";
 const SCRATCH_FILE: &str = "SCRATCH";
 
@@ -99,6 +101,11 @@ impl Directory {
         self.path.join(LSM_FOLDER)
     }
 
+    /// The folder of the log before LMDB.
+    pub(super) fn log_folder(&self) -> PathBuf {
+        self.path.join(LOG_FOLDER)
+    }
+
     /// LMDB's file.
     pub(super) fn data_file(&self) -> PathBuf {
         self.path.join(DATA_FILE)
@@ -165,7 +172,7 @@ fn inspect(path: &Path) -> Result<Content> {
     let unfinished = has(UNFINISHED_FILE);
     let ours = |name: &str| match name {
         LOCK_FILE | UNFINISHED_FILE => true,
-        DATA_FILE | READERS_FILE | LSM_FOLDER => unfinished,
+        DATA_FILE | READERS_FILE | LOG_FOLDER | LSM_FOLDER => unfinished,
         _ => false,
     };
     match names.iter().find(|name| !name.to_str().is_some_and(ours)) {
@@ -222,10 +229,13 @@ fn discard_unfinished(path: &Path) -> io::Result<()> {
             result => result?,
         }
     }
-    match fs::remove_dir_all(path.join(LSM_FOLDER)) {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
+    for name in [LOG_FOLDER, LSM_FOLDER] {
+        match fs::remove_dir_all(path.join(name)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            result => result?,
+        }
     }
+    Ok(())
 }
 
 /// Makes the names in `path`, and its own name above, survive a crash of the machine.
@@ -243,6 +253,24 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
 /// There was no room, on the disk or in the quota.
 pub(super) fn is_full(e: &io::Error) -> bool {
     matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+/// A file in `folder`, a folder of the database, is not what it was.
+pub(super) fn damaged(folder: &Path, file: impl fmt::Display, why: impl Into<String>) -> Error {
+    let folder = folder.file_name().unwrap_or_default();
+    Error::corrupt(format!("{}/{file} is damaged", folder.display()))
+        .why(why)
+        .hint("restore the database from a backup; check the disk")
+}
+
+/// A file of the database that the system refuses.
+pub(super) fn unavailable(what: &str, e: io::Error) -> Error {
+    let error = Error::new(Kind::Unavailable, what).why(e.to_string()).state(sqlstate::IO);
+    match e.kind() {
+        ErrorKind::StorageFull => error.hint("free some space on the disk"),
+        _ => error.hint("see that the disk works, and that nobody else has put or taken files there"),
+    }
+    .caused_by(e)
 }
 
 fn not_a_database(path: &Path, why: &str) -> Error {

@@ -1,95 +1,88 @@
-//! The embedded engine: one directory, LMDB inside.
+//! The embedded engine: a log before a B-tree, LMDB's, in one directory.
 //!
-//! [`EmbeddedStore::open`] takes the directory ([`directory`](super::directory): format and lock), makes sure that the
-//! data file is whole ([`header`]) and maps it. A commit joins the [`queue`](super::queue); whoever leads it
-//! applies all that waits in one write transaction ([`writer`]) with one flush. When the disk fails it, nothing is
-//! written any more ([`trust`](super::trust)). Reads go through [`snapshot`]: an LMDB read transaction, values lent
-//! straight out of the map once their checksum ([`seal`]) holds.
+//! A commit joins the [`queue`](super::queue); whoever leads it writes all that waits as one record of the
+//! [`log`](super::log), flushes once, and puts the entries into a [`memtable`]. When that is full, or nobody has committed
+//! for a while, it goes into the [`tree`] in one transaction, in order of keys, by a thread of its own ([`keeper`]); what is
+//! written into the same page meanwhile is written once. A snapshot is what the tree had at some moment and the memtables
+//! before it ([`snapshot`]); when these are empty, reads go straight into LMDB's map. What the log is no good for goes
+//! into the tree at once: loads ([`bulk`]), very large commits, and those that create or clear a keyspace.
+//!
+//! Versions number the commits. When the disk fails, nothing is written any more ([`trust`](super::trust)).
 //!
 //! # Files
 //!
 //! | file | holds |
 //! |---|---|
-//! | `FORMAT` | `rowkeydb format 2`; written last, so a directory that has it is a whole database |
+//! | `FORMAT` | `rowkeydb format 3`; written last, so a directory that has it is a whole database |
 //! | `LOCK` | empty; locked by the process that has the database open |
-//! | `data.mdb` | LMDB: one named database per keyspace, its name the keyspace's number in decimal |
+//! | `data.mdb` | LMDB: one named database per keyspace, its name the keyspace's number in decimal; 4294967295 holds, under `version`, the last version that is in the tree, 8 bytes, little-endian |
 //! | `lock.mdb` | LMDB's table of readers; worthless when nobody has the database open |
+//! | `log/log-N` | commits that may be missing from the tree, in segments |
+//! | `log/acknowledged` | which segments count, and the last record that was acknowledged |
 //!
-//! # Why one huge map
+//! # Opening
 //!
-//! LMDB maps its file into memory once, and growing the map later needs a moment without any
-//! transaction, which a busy database never has. The map only reserves addresses, so we reserve
-//! 1 TiB at once, and half of that again and again where the system refuses. The file itself grows
-//! as it is written, by plain writes: a full disk is an error of the commit, never a fault on access.
+//! Records of later versions than the tree's go into a memtable. A clean close leaves none.
 
-mod header;
-mod seal;
+mod bulk;
+mod keeper;
+mod memtable;
 mod snapshot;
 #[cfg(test)]
 mod tests;
-mod writer;
+mod tree;
 
-use std::collections::HashMap;
-use std::fs::File;
-use std::io;
+use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use heed::types::{Bytes, DecodeIgnore};
-use heed::{CommitOrAbort, CommitToken, Env, EnvFlags, EnvOpenOptions, MdbError, OnCommit, WithoutTls};
-
-use super::directory::Directory;
+use super::directory::{Directory, damaged};
+use super::log::record::{self, Step};
+use super::log::{Log, Mark};
 use super::queue::CommitQueue;
-use super::recent::Recent;
+use super::recent::{Recent, Recorder};
 use super::rules::check_batch;
-use super::trust::{self, Trust};
+use super::trust::Trust;
 use super::{
-    Atomicity, BulkWriter, Capabilities, Durability, Engine, KEY_BYTES_MAX, KeyspaceId, Snapshot, Store,
+    Atomicity, BulkWriter, Capabilities, Durability, Engine, KEY_BYTES_MAX, Mutation, Snapshot, Store,
     WriteBatch,
 };
-use crate::error::{Error, Kind, Result, sqlstate};
-use snapshot::{EmbeddedSnapshot, View};
-use writer::{Bulk, Writer};
+use crate::error::{Error, Result};
+use bulk::Bulk;
+use keeper::Keeper;
+use memtable::Memtable;
+use snapshot::{EmbeddedSnapshot, Moment};
+use tree::{Tree, View};
 
-/// Addresses reserved for the map, in bytes: the first size to try and the last.
-const MAP_BYTES: (usize, usize) = (1 << 40, 1 << 30);
+/// Memory at which a memtable is full, in bytes. An unclean end leaves up to two of that to be read from the log.
+/// Tests want to see many.
+const MEMTABLE_BYTES: usize = if cfg!(test) { 64 << 10 } else { 32 << 20 };
 
-/// Keyspaces that can be created before the database must be opened again. Every transaction carries
-/// a table of 49 bytes for each of these and each one that exists.
-const KEYSPACES_SPARE: u32 = 4096;
+/// Keys and values (bytes) of a commit that goes into the tree at once.
+const LARGE_BYTES: usize = MEMTABLE_BYTES;
 
-/// Most snapshots open at once.
-const SNAPSHOTS_MAX: u32 = 1024;
-
-/// Length of `lock.mdb`: a slot for each snapshot, and LMDB's header, which takes less than 1 KiB.
-const READERS_BYTES: u64 = 64 * SNAPSHOTS_MAX as u64 + 1024;
+/// Most of the log, in bytes, that a close leaves behind; none of it counts.
+const LEFT_BYTES: u64 = 1 << 20;
 
 /// A store in a directory, for one process at a time.
 pub struct EmbeddedStore {
+    keeper: Keeper,
     shared: Arc<Shared>,
     queue: CommitQueue,
 }
 
-/// One keyspace, as LMDB knows it.
-type Keyspace = heed::Database<'static, Bytes, Bytes>;
-type Keyspaces = HashMap<KeyspaceId, Keyspace>;
-
-/// What the store and its snapshots hold on to.
-///
-/// Fields drop in order: the map is closed before the lock is let go.
+/// What the store and its keeper hold on to.
 struct Shared {
-    env: Env<WithoutTls>,
-    /// Every keyspace that a committed transaction has created. Write-locked while a commit creates
-    /// one, so that a snapshot knows a keyspace if and only if its transaction can see it.
-    keyspaces: RwLock<Arc<Keyspaces>>,
-    /// Read transactions to be used again; see [`snapshot`].
-    idle: Mutex<Vec<Arc<View>>>,
+    /// What snapshots to come will see.
+    newest: Mutex<Arc<Moment>>,
+    /// The writer lock.
+    writer: Mutex<Log>,
+    /// Held while a memtable goes into the tree.
+    moving: Mutex<()>,
     recent: Mutex<Recent>,
-    trust: Trust,
-    /// A second descriptor of the data file: the system tells it of every flush that failed since it was opened.
-    witness: File,
-    durability: Durability,
-    directory: Directory,
+    mark: Arc<Mark>,
+    trust: Arc<Trust>,
+    tree: Arc<Tree>,
 }
 
 impl EmbeddedStore {
@@ -97,39 +90,107 @@ impl EmbeddedStore {
     ///
     /// Errors: `Unavailable` when it is open elsewhere or the directory cannot be written; `Invalid`
     /// when `path` is something else than a database of this engine; `Unsupported` when a newer program wrote it;
-    /// `Corrupt` when a file is missing, truncated or no LMDB file.
+    /// `Corrupt` when a file is missing, truncated or damaged, or something that was acknowledged is not there.
     pub fn open(path: &Path, durability: Durability) -> Result<Self> {
         EmbeddedStore::over(Directory::open(path, Some(Engine::Lmdb))?, durability)
     }
 
     pub(super) fn over(directory: Directory, durability: Durability) -> Result<Self> {
-        let existing = if directory.is_new() { 0 } else { header::check(&directory.data_file())? };
-        directory.reserve_readers(READERS_BYTES)?;
-        let env = open_env(directory.path(), existing, durability)?;
-        env.clear_stale_readers()?;
-        let keyspaces = RwLock::new(Arc::new(open_keyspaces(&env)?));
-        if directory.is_new() {
-            env.force_sync()?;
-            directory.finish()?;
-        }
-        let shared = Shared {
-            env,
-            keyspaces,
-            idle: Mutex::default(),
-            recent: Mutex::default(),
-            trust: Trust::default(),
-            witness: File::open(directory.data_file()).map_err(heed::Error::Io)?,
-            durability,
-            directory,
+        let folder = directory.log_folder();
+        let is_new = directory.is_new();
+        let trust = Arc::<Trust>::default();
+        let tree = Arc::new(Tree::open(directory, durability, trust.clone())?);
+        let view = View::of(&tree)?;
+        let mut version = view.version()?;
+        let memtable = Memtable::default();
+        let log = if is_new {
+            fs::create_dir(&folder)?;
+            let log = Log::create(&folder, durability, trust.clone())?;
+            tree.directory().finish()?;
+            log
+        } else {
+            Log::open(&folder, durability, trust.clone(), |content| {
+                let (logged, steps) = record::decode(content)
+                    .ok_or_else(|| damaged(&folder, "log", "a record makes no sense"))?;
+                if logged > version {
+                    // Every version is logged, or in the tree by then.
+                    if logged != version + 1 {
+                        return Err(Error::corrupt("the log does not go on where data.mdb ends")
+                            .why(format!("that has version {version}, and the log goes on with {logged}"))
+                            .hint("put back the files of one time, or restore the database from a backup"));
+                    }
+                    memtable.write(logged, steps.into_iter());
+                    version = logged;
+                }
+                Ok(())
+            })?
         };
-        Ok(EmbeddedStore { shared: Arc::new(shared), queue: CommitQueue::default() })
+        let is_behind = !memtable.is_empty();
+        let moment = Moment { version, active: Arc::new(memtable), full: None, view: Arc::new(view) };
+        let shared = Arc::new(Shared {
+            newest: Mutex::new(Arc::new(moment)),
+            mark: log.mark(),
+            writer: Mutex::new(log),
+            moving: Mutex::default(),
+            recent: Mutex::default(),
+            trust,
+            tree,
+        });
+        let keeper = Keeper::default();
+        if is_behind {
+            keeper.wake(&shared);
+        }
+        Ok(EmbeddedStore { keeper, shared, queue: CommitQueue::default() })
     }
 
-    /// Makes everything committed so far survive a crash of the machine. Needed under
-    /// [`Durability::Relaxed`] only; closing the store does the same.
-    pub fn sync(&self) -> Result<()> {
-        self.shared.check_trust()?;
-        Ok(self.shared.env.force_sync().map_err(|e| self.shared.distrust(e))?)
+    /// Applies each batch whose reads still hold, in order, with one flush.
+    ///
+    /// One result per batch. A batch whose reads do not hold is left out and spoils no other; a
+    /// failure of the disk fails them all, and nothing is written.
+    fn apply_group(&self, group: &[WriteBatch]) -> Vec<Result<()>> {
+        self.try_group(group).unwrap_or_else(|e| group.iter().map(|_| Err(e.copied())).collect())
+    }
+
+    fn try_group(&self, group: &[WriteBatch]) -> Result<Vec<Result<()>>> {
+        let shared = &self.shared;
+        let mut log = shared.writer();
+        shared.trust.check()?;
+        let version = shared.newest().version + 1;
+        let mut recorder = shared.recorder(version);
+        let (results, accepted) = recorder.accept(group);
+        if accepted.iter().all(|batch| batch.is_empty()) {
+            return Ok(results);
+        }
+        let mutations = || accepted.iter().flat_map(|batch| &batch.mutations);
+        if shared.is_for_the_tree(mutations()) {
+            shared.settle(&mut log)?;
+            let mut writer = shared.tree.begin()?;
+            accepted.iter().try_for_each(|batch| writer.apply(&batch.mutations))?;
+            writer.commit(version)?;
+            shared.show_tree(version)?;
+        } else {
+            self.make_room(&mut log)?;
+            log.append(|out| record::encode(out, version, mutations().map(Step::from)))?;
+            let newest = shared.newest();
+            let was_empty = newest.active.is_empty();
+            newest.active.write(version, mutations().map(Step::from));
+            shared.show(|moment| moment.version = version);
+            if was_empty {
+                self.keeper.wake(shared);
+            }
+        }
+        recorder.keep();
+        Ok(results)
+    }
+
+    /// Begins a new memtable if the one there is full; waits if the one before is not in the tree yet.
+    fn make_room(&self, log: &mut Log) -> Result<()> {
+        if self.shared.newest().active.bytes() < MEMTABLE_BYTES {
+            return Ok(());
+        }
+        self.shared.rotate(log)?;
+        self.keeper.wake(&self.shared);
+        Ok(())
     }
 }
 
@@ -139,150 +200,132 @@ impl Store for EmbeddedStore {
     }
 
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
-        Ok(Arc::new(EmbeddedSnapshot::new(&self.shared)?))
+        Ok(Arc::new(EmbeddedSnapshot::new(self.shared.newest())))
     }
 
     fn commit(&self, batch: WriteBatch) -> Result<()> {
         check_batch(&batch)?;
-        self.queue.submit(batch, |group| Writer::apply_group(&self.shared, group))
+        self.queue.submit(batch, |group| self.apply_group(group))
     }
 
     fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
-        Ok(Box::new(Bulk::new(Writer::begin(&self.shared)?)))
+        Ok(Box::new(Bulk::new(&self.shared)?))
+    }
+}
+
+impl Drop for EmbeddedStore {
+    /// What was acknowledged is on the disk already; this makes the next open quick, and its proof complete.
+    fn drop(&mut self) {
+        self.keeper.stop();
+        let mut log = self.shared.writer();
+        // If it fails, the log has it. Nobody is left to tell.
+        let _ = self.shared.close(&mut log);
     }
 }
 
 impl Shared {
-    /// The keyspaces of what is committed now.
-    fn keyspaces(&self) -> Arc<Keyspaces> {
-        self.keyspaces.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn writer(&self) -> MutexGuard<'_, Log> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Errors: nothing more may be written.
-    fn check_trust(&self) -> std::result::Result<(), heed::Error> {
-        if self.trust.is_lost() { Err(heed::Error::Mdb(MdbError::Panic)) } else { Ok(()) }
+    fn recorder(&self, version: u64) -> Recorder<'_> {
+        Recorder::new(self.recent.lock().unwrap_or_else(PoisonError::into_inner), version)
     }
 
-    /// What a commit or flush failed for in truth: LMDB reports a write cut short by a full disk as an I/O error.
-    /// Unless it is just that, nothing is written any more.
-    fn distrust(&self, e: heed::Error) -> heed::Error {
-        if !matches!(e, heed::Error::Io(_)) {
-            return e;
+    fn newest(&self) -> Arc<Moment> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Shows something else to snapshots to come.
+    fn show(&self, change: impl FnOnce(&mut Moment)) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut moment = Moment::clone(&newest);
+        change(&mut moment);
+        *newest = Arc::new(moment);
+    }
+
+    /// The tree has everything up to `version`, and no memtable has anything.
+    fn show_tree(&self, version: u64) -> Result<()> {
+        // Were it not shown, its number would be given out again.
+        let view = View::of(&self.tree).inspect_err(|_| self.trust.lose())?;
+        self.show(|moment| {
+            moment.version = version;
+            moment.view = Arc::new(view);
+        });
+        Ok(())
+    }
+
+    /// The log has no word for it, or the tree takes it better.
+    fn is_for_the_tree<'a>(&self, mut mutations: impl Iterator<Item = &'a Mutation>) -> bool {
+        let mut bytes = 0;
+        mutations.any(|mutation| match mutation {
+            Mutation::Put(keyspace, key, value) => {
+                bytes += key.len() + value.len();
+                bytes > LARGE_BYTES || !self.tree.has(*keyspace)
+            }
+            Mutation::Delete(..) => false,
+            Mutation::Clear(_) => true,
+        })
+    }
+
+    /// Ends the memtable and the segment of the log that has the same in it, once the one before is in the tree.
+    fn rotate(&self, log: &mut Log) -> Result<()> {
+        self.move_full()?;
+        // Somebody else may have settled it meanwhile; an empty one has no version to move the tree to.
+        if self.newest().active.is_empty() {
+            return Ok(());
         }
-        if self.witness.sync_data().is_ok() && self.directory.is_out_of_room() {
-            return heed::Error::Io(io::ErrorKind::StorageFull.into());
+        let segment = log.rotate()?;
+        self.show(|moment| {
+            let full = std::mem::take(&mut moment.active);
+            moment.full = Some((full, segment));
+        });
+        Ok(())
+    }
+
+    /// Moves the full memtable into the tree, if there is one, and forgets what the log had of it.
+    fn move_full(&self) -> Result<()> {
+        let _moving = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((full, segment)) = self.newest().full.clone() else { return Ok(()) };
+        self.trust.check()?;
+        self.put_into_tree(&full)?;
+        let view = Arc::new(View::of(&self.tree)?);
+        self.show(|moment| {
+            moment.view = view;
+            moment.full = None;
+        });
+        self.mark.forget(segment)
+    }
+
+    fn put_into_tree(&self, memtable: &Memtable) -> Result<()> {
+        let mut writer = self.tree.begin()?;
+        for newest in memtable.newest() {
+            let (keyspace, (key, value)) = newest.change();
+            match value {
+                Some(value) => writer.put(keyspace, key, value, tree::At::Anywhere)?,
+                None => writer.delete(keyspace, key)?,
+            }
         }
-        self.trust.lose();
-        e
+        writer.commit(memtable.version())
     }
-}
 
-impl Drop for Shared {
-    fn drop(&mut self) {
-        if self.durability == Durability::Relaxed {
-            // Nobody is left to tell of a failure, and nothing was promised.
-            let _ = self.env.force_sync();
+    /// Leaves nothing in memtables. The caller has the writer lock, by which nothing comes after.
+    fn settle(&self, log: &mut Log) -> Result<()> {
+        self.rotate(log)?;
+        self.move_full()
+    }
+
+    fn close(&self, log: &mut Log) -> Result<()> {
+        self.trust.check()?;
+        if log.bytes() > LEFT_BYTES {
+            self.settle(log)?;
+        } else {
+            self.move_full()?;
+            let active = &self.newest().active;
+            if !active.is_empty() {
+                self.put_into_tree(active)?;
+            }
         }
-    }
-}
-
-/// Maps the data file, which has `existing` keyspaces, reserving as much as the system grants.
-fn open_env(path: &Path, existing: u64, durability: Durability) -> Result<Env<WithoutTls>> {
-    let keyspaces_max = u32::try_from(existing).ok().and_then(|n| n.checked_add(KEYSPACES_SPARE));
-    let keyspaces_max = keyspaces_max.filter(|n| *n < 1 << 20).ok_or_else(|| {
-        Error::corrupt("the data file is damaged").why(format!("it claims to hold {existing} keyspaces"))
-    })?;
-    let mut options = EnvOpenOptions::new().read_txn_without_tls();
-    options.max_dbs(keyspaces_max).max_readers(SNAPSHOTS_MAX);
-    if durability == Durability::Relaxed {
-        // SAFETY: the flag risks what `Durability::Relaxed` says it risks, after a crash of the machine;
-        // while the machine runs, readers see the same bytes with it as without it.
-        unsafe { options.flags(EnvFlags::NO_SYNC) };
-    }
-    let (mut bytes, least) = MAP_BYTES;
-    loop {
-        // SAFETY: the file must not change under the map except through this environment. `LOCK` is
-        // held, so no other process of ours has it, nor this one a second time; `header::check` has
-        // seen that every page in use is there; and the path names a local directory that we own.
-        match unsafe { options.map_size(bytes).open(path) } {
-            Err(heed::Error::Io(e)) if e.kind() == io::ErrorKind::OutOfMemory && bytes > least => bytes /= 2,
-            result => return Ok(result?),
-        }
-    }
-}
-
-/// Handles of every keyspace in the file. They are all opened at once: a handle serves only the
-/// transactions that begin after it was opened, and a keyspace may be asked for at any time.
-fn open_keyspaces(env: &Env<WithoutTls>) -> Result<Keyspaces> {
-    let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| -> Result<_> {
-        let mut opened = Opened(Vec::new());
-        let Some(names) = opener.open_database::<Bytes, DecodeIgnore>(txn, None)? else {
-            return Ok(CommitOrAbort::Commit(opened));
-        };
-        let ids = names.iter(txn)?.map(|entry| keyspace_of(entry?.0)).collect::<Result<Vec<_>>>()?;
-        for id in ids {
-            let database = opener.open_database(txn, Some(&id.0.to_string()))?;
-            opened.0.extend(database.map(|database| (id, database)));
-        }
-        Ok(CommitOrAbort::<_, ()>::Commit(opened))
-    })?;
-    Ok(opened.commit().unwrap_or_default())
-}
-
-fn keyspace_of(name: &[u8]) -> Result<KeyspaceId> {
-    let id = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
-    id.map(KeyspaceId).ok_or_else(|| {
-        Error::corrupt(format!("the data file holds an unknown keyspace '{}'", name.escape_ascii()))
-            .why("keyspaces are named by their number")
-    })
-}
-
-/// Handles that turn permanent with the transaction that opened them.
-struct Opened<'t>(Vec<(KeyspaceId, heed::Database<'t, Bytes, Bytes>)>);
-
-impl OnCommit for Opened<'_> {
-    type Committed = Keyspaces;
-
-    fn on_commit(self, token: &CommitToken) -> Keyspaces {
-        self.0.into_iter().map(|(id, database)| (id, database.on_commit(token))).collect()
-    }
-}
-
-/// What a failure of LMDB means to the caller. Takes a reference, for one failed flush is reported to
-/// every commit of its group.
-fn explain(e: &heed::Error) -> Error {
-    let unavailable = |what: &str| Error::new(Kind::Unavailable, what);
-    match e {
-        heed::Error::Io(e) if e.kind() == io::ErrorKind::StorageFull => trust::full(),
-        heed::Error::Io(e) => trust::failed(e.to_string()),
-        heed::Error::Mdb(MdbError::MapFull) => unavailable("the database has outgrown its address space")
-            .why("less than it needs could be reserved when it was opened")
-            .hint("raise the limit on virtual memory (ulimit -v) and open it again"),
-        heed::Error::Mdb(MdbError::ReadersFull) => unavailable("too many open snapshots")
-            .why(format!("at most {SNAPSHOTS_MAX} can be open at once"))
-            .hint("finish some queries or transactions and retry"),
-        heed::Error::Mdb(MdbError::DbsFull) => unavailable("too many new tables and indexes")
-            .why(format!(
-                "{KEYSPACES_SPARE} can be created, column families counted, while a database is open"
-            ))
-            .hint("close the database and open it again, which makes room for as many more")
-            .state(sqlstate::LIMIT),
-        heed::Error::Mdb(MdbError::Panic) => trust::read_only(),
-        // What went wrong on a page spoils the transaction and makes a cursor too deep.
-        heed::Error::Mdb(
-            e @ (MdbError::Corrupted
-            | MdbError::PageNotFound
-            | MdbError::Invalid
-            | MdbError::VersionMismatch
-            | MdbError::BadTxn
-            | MdbError::CursorFull),
-        ) => Error::corrupt("the data file is damaged").why(e.to_string()).hint("restore it from a backup"),
-        e => Error::internal(format!("the embedded store failed: {e}")),
-    }
-}
-
-impl From<heed::Error> for Error {
-    fn from(e: heed::Error) -> Self {
-        explain(&e).caused_by(e)
+        log.close()
     }
 }

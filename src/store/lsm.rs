@@ -1,6 +1,6 @@
 //! The write-optimised engine: a log of our own before an LSM tree ([`lsm_tree`]).
 //!
-//! A commit joins the [`queue`](super::queue); whoever leads it writes all that waits as one record of the [`log`], flushes
+//! A commit joins the [`queue`](super::queue); whoever leads it writes all that waits as one record of the [`log`](super::log), flushes
 //! once, and puts the entries into the tree's memtable. A memtable that is full becomes a table, and tables are merged,
 //! by the threads of [`upkeep`]. All keyspaces share one tree, each with a prefix of its own ([`slots`]). Reads go through
 //! [`snapshot`], loads through [`bulk`], which writes tables straight away.
@@ -12,9 +12,9 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `FORMAT` | `rowkeydb format 2 lsm`; written last, so a directory that has it is a whole database |
+//! | `FORMAT` | `rowkeydb format 3 lsm`; written last, so a directory that has it is a whole database |
 //! | `LOCK` | empty; locked by the process that has the database open |
-//! | `lsm/log-N` | commits that may be missing from the tables, in segments ([`log`]) |
+//! | `lsm/log-N` | commits that may be missing from the tables, in segments ([`log`](super::log)) |
 //! | `lsm/acknowledged` | which segments count, and the last record that was acknowledged |
 //! | `lsm/tree` | the tables, blocks with a checksum each, and what the tree knows of them |
 //!
@@ -24,9 +24,6 @@
 //! applied again, in their order, to the same effect.
 
 mod bulk;
-mod log;
-mod mark;
-mod record;
 mod slots;
 mod snapshot;
 #[cfg(test)]
@@ -34,14 +31,16 @@ mod tests;
 mod upkeep;
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lsm_tree::{AbstractTree, AnyTree, Cache, Config, SequenceNumberCounter};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::directory::{Directory, is_full};
+use super::directory::{Directory, damaged, is_full, unavailable};
+use super::log::record::{self, Step};
+use super::log::{Log, Mark};
 use super::queue::CommitQueue;
 use super::recent::{Recent, Recorder};
 use super::rules::check_batch;
@@ -49,11 +48,8 @@ use super::trust::{self, Trust};
 use super::{
     Atomicity, BulkWriter, Capabilities, Durability, Engine, KEY_BYTES_MAX, Snapshot, Store, WriteBatch,
 };
-use crate::error::{Error, Kind, Result, sqlstate};
+use crate::error::{Error, Result};
 use bulk::Bulk;
-use log::Log;
-use mark::Mark;
-use record::Step;
 use slots::{Dead, SLOTS_KEY, SlotId, Slots, tree_key};
 use snapshot::{LsmSnapshot, View, Views};
 use upkeep::{Threads, Upkeep};
@@ -122,12 +118,14 @@ impl LsmStore {
             .use_cache(Arc::new(Cache::with_capacity_bytes(CACHE_BYTES)))
             .with_compaction_filter_factory(Some(Arc::new(dead.clone())));
         if !directory.is_new() {
-            check_manifest(&folder.join("tree"))?;
+            check_manifest(&folder)?;
         }
         let tree = config.open().map_err(explain)?;
         let stored = tree.get(SLOTS_KEY, u64::MAX).map_err(explain)?;
         let (mut slots, since) = match &stored {
-            Some(bytes) => Slots::decode(bytes).ok_or_else(|| damaged("tree", "its slots make no sense"))?,
+            Some(bytes) => {
+                Slots::decode(bytes).ok_or_else(|| damaged(&folder, "tree", "its slots make no sense"))?
+            }
             None => (Slots::default(), 0),
         };
         let mut last = tree.get_highest_seqno().unwrap_or(0).max(since);
@@ -135,8 +133,8 @@ impl LsmStore {
             Log::create(&folder, durability, trust.clone())?
         } else {
             Log::open(&folder, durability, trust.clone(), |content| {
-                let (version, steps) =
-                    record::decode(content).ok_or_else(|| damaged("log", "a record makes no sense"))?;
+                let (version, steps) = record::decode(content)
+                    .ok_or_else(|| damaged(&folder, "log", "a record makes no sense"))?;
                 if version > since {
                     for step in &steps {
                         // Slots that are lost here are dead in any case.
@@ -225,16 +223,7 @@ impl Shared {
         self.make_room(&mut writer)?;
         let version = self.numbers.next();
         let mut recorder = self.recorder(version);
-        let mut results = Vec::with_capacity(group.len());
-        let mut accepted = Vec::with_capacity(group.len());
-        for batch in group {
-            let checked = recorder.check(&batch.reads);
-            if checked.is_ok() {
-                recorder.record(&batch.mutations);
-                accepted.push(batch);
-            }
-            results.push(checked);
-        }
+        let (results, accepted) = recorder.accept(group);
         if accepted.iter().all(|batch| batch.is_empty()) {
             return Ok(results);
         }
@@ -330,21 +319,23 @@ impl Shared {
 ///
 /// `current` holds the list's number (8 bytes, little-endian), the XXH3-128 of the list (16 bytes), and a zero; the list
 /// is in `vN`. After lsm-tree 3.1, `version/persist.rs`.
-fn check_manifest(tree: &Path) -> Result<()> {
+fn check_manifest(folder: &Path) -> Result<()> {
     let read = |name: &str| {
-        fs::read(tree.join(name)).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => damaged(format!("tree/{name}"), "it is missing"),
+        fs::read(folder.join("tree").join(name)).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => damaged(folder, format!("tree/{name}"), "it is missing"),
             _ => unavailable("the list of tables cannot be read", e),
         })
     };
     let current = read("current")?;
     let Some((number, sum)) = current.split_first_chunk::<8>().filter(|(_, sum)| sum.len() == 17) else {
-        return Err(damaged("tree/current", format!("it has {} bytes instead of 25", current.len())));
+        let why = format!("it has {} bytes instead of 25", current.len());
+        return Err(damaged(folder, "tree/current", why));
     };
     let list = format!("v{}", u64::from_le_bytes(*number));
     let expected = [&xxh3_128(&read(&list)?).to_le_bytes()[..], &[0]].concat();
     if *sum != expected {
-        return Err(damaged(format!("tree/{list}"), "its bytes do not match the checksum in tree/current"));
+        let why = "its bytes do not match the checksum in tree/current";
+        return Err(damaged(folder, format!("tree/{list}"), why));
     }
     Ok(())
 }
@@ -368,21 +359,6 @@ fn apply(tree: &AnyTree, slots: &mut Slots, version: u64, step: &Step<'_>) -> Op
         Step::TakeSlots(next) => slots.skip_to(next),
     }
     None
-}
-
-fn damaged(file: impl AsRef<str>, why: impl Into<String>) -> Error {
-    Error::corrupt(format!("lsm/{} is damaged", file.as_ref()))
-        .why(why)
-        .hint("restore the database from a backup; check the disk")
-}
-
-fn unavailable(what: &str, e: io::Error) -> Error {
-    let error = Error::new(Kind::Unavailable, what).why(e.to_string()).state(sqlstate::IO);
-    match e.kind() {
-        ErrorKind::StorageFull => error.hint("free some space on the disk"),
-        _ => error.hint("see that the disk works, and that nobody else has put or taken files there"),
-    }
-    .caused_by(e)
 }
 
 /// An error of the tree, for people.

@@ -14,8 +14,11 @@ mod conformance;
 mod directory;
 mod embedded;
 mod failing;
+mod lent;
+mod log;
 mod lsm;
 mod memory;
+mod merge;
 mod queue;
 mod reads;
 mod recent;
@@ -35,6 +38,7 @@ pub use reads::{Reads, Recording};
 pub use rules::KEY_BYTES_MAX;
 pub use traced::{Trace, TracedStore};
 
+pub(crate) use merge::{Change, Changes, Merge};
 pub(crate) use rules::bounds;
 
 use std::fmt;

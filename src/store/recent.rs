@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::MutexGuard;
 
-use super::{KeyspaceId, Mutation, Reads};
+use super::{KeyspaceId, Mutation, Reads, WriteBatch};
 use crate::error::{Error, Kind, Result};
 use crate::key::{Rowkey, hex};
 
@@ -101,14 +101,21 @@ impl<'r> Recorder<'r> {
         Recorder { recent, version, kept: false }
     }
 
-    /// The version it will make.
-    pub(super) fn version(&self) -> u64 {
-        self.version
-    }
-
     /// As [`Recent::check`], what this commit recorded so far included.
     pub(super) fn check(&self, reads: &Reads) -> Result<()> {
         self.recent.check(reads)
+    }
+
+    /// Records the batches of a group whose reads hold, each minding those before it; one result per batch, and those.
+    pub(super) fn accept<'b>(&mut self, group: &'b [WriteBatch]) -> (Vec<Result<()>>, Vec<&'b WriteBatch>) {
+        let mut accepted = Vec::with_capacity(group.len());
+        let results = group.iter().map(|batch| {
+            self.check(&batch.reads)?;
+            self.record(&batch.mutations);
+            accepted.push(batch);
+            Ok(())
+        });
+        (results.collect(), accepted)
     }
 
     /// It writes (or deletes) this.

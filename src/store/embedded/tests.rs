@@ -1,14 +1,27 @@
 //! What the embedded store promises beyond the seam: files that last, and refusals when they are damaged.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
+
+use super::tree::header;
+use super::tree::{KEYSPACES_SPARE, MAP_BYTES, READERS_BYTES};
 use super::*;
-use crate::error::sqlstate;
+use crate::error::{Kind, sqlstate};
 use crate::key::KeyRange;
 use crate::store::testing::{A, B, batch, fill, get, put};
-use crate::store::{Direction, Reads, testing};
+use crate::store::{Direction, KeyspaceId, Reads, testing};
 
 type Place = testing::Place<EmbeddedStore>;
+
+/// Past the log.
+fn put_into_tree(store: &EmbeddedStore, keyspace: KeyspaceId, key: &str, value: impl AsRef<[u8]>) {
+    let mut bulk = store.bulk().unwrap();
+    bulk.put(keyspace, key.as_bytes(), value.as_ref()).unwrap();
+    bulk.commit().unwrap();
+}
 
 #[test]
 fn reopening_keeps_everything() {
@@ -25,7 +38,7 @@ fn reopening_keeps_everything() {
         let snapshot = store.snapshot().unwrap();
         assert_eq!(snapshot.version(), version);
         assert_eq!(snapshot.reader().unwrap().entries(B).unwrap(), 1000);
-        assert_eq!(fs::read_to_string(place.file("FORMAT")).unwrap(), "rowkeydb format 2\n");
+        assert_eq!(fs::read_to_string(place.file("FORMAT")).unwrap(), "rowkeydb format 3\n");
     }
 }
 
@@ -50,12 +63,12 @@ fn a_database_opens_once_at_a_time_and_snapshots_count() {
 fn another_format_is_refused_naming_both() {
     let place = Place::new();
     drop(place.open().unwrap());
-    for (format, who) in [(1, "an older"), (7, "a newer")] {
+    for (format, who) in [(2, "an older"), (7, "a newer")] {
         fs::write(place.file("FORMAT"), format!("rowkeydb format {format}\n")).unwrap();
         let error = place.refusal();
         assert_eq!(error.kind(), Kind::Unsupported);
         assert!(
-            error.what().ends_with(&format!("has format {format}, this program reads format 2")),
+            error.what().ends_with(&format!("has format {format}, this program reads format 3")),
             "{error}"
         );
         assert_eq!(error.reason(), Some(&*format!("{who} program wrote it")));
@@ -161,13 +174,12 @@ fn pages_taken_and_freed_in_one_commit_need_not_be_in_the_file() {
     let place = Place::new();
     let store = place.open().unwrap();
     // Once there are free pages, LMDB has the list of them at hand.
-    (0..5u8).for_each(|n| put(&store, A, "small", [n]));
-    let large = batch(|b| {
-        b.put(A, "large", vec![7; 1 << 20]);
-        b.delete(A, "large");
-    });
-    store.commit(large).unwrap();
-    let env = &store.shared.env;
+    (0..5u8).for_each(|n| put_into_tree(&store, A, "small", [n]));
+    let mut bulk = store.bulk().unwrap();
+    bulk.put(A, b"large", &[7; 1 << 20]).unwrap();
+    bulk.delete(A, b"large").unwrap();
+    bulk.commit().unwrap();
+    let env = &store.shared.tree.env;
     let page_bytes = u64::from(env.unnamed_database_stat().page_size);
     let promised = (env.info().last_page_number as u64 + 1) * page_bytes;
     drop(store);
@@ -184,7 +196,7 @@ fn free_pages_at_the_end_may_be_cut_off_and_no_others() {
     fill(&store, A, 5000);
     store.commit(batch(|b| b.clear(A))).unwrap();
     // The free list moves down into what it lists.
-    (0..5u8).for_each(|n| put(&store, B, "kept", [n]));
+    (0..5u8).for_each(|n| put_into_tree(&store, B, "kept", [n]));
     drop(store);
     let data = place.file("data.mdb");
     let file = fs::File::options().write(true).open(&data).unwrap();
@@ -242,7 +254,7 @@ fn a_refused_batch_does_not_fail_its_neighbours() {
     group[2].reads.add(A, KeyRange::point("b"));
     group[2].put(B, "c", b"1".to_vec());
     group[3].put(A, "d", b"1".to_vec());
-    let results = Writer::apply_group(&store.shared, &group);
+    let results = store.apply_group(&group);
     let kinds: Vec<_> = results.into_iter().map(|result| result.err().map(|e| e.kind())).collect();
     assert_eq!(kinds, [None, Some(Kind::Conflict), None, None], "each minds what the ones before it wrote");
     assert_eq!(get(&store, A, "b"), None);
@@ -269,31 +281,12 @@ fn a_keyspace_too_many_is_refused_until_the_database_is_opened_again() {
 }
 
 #[test]
-fn an_idle_read_transaction_serves_the_next_snapshot_of_the_same_version_only() {
-    let place = Place::new();
-    let store = place.open().unwrap();
-    let idle = || store.shared.idle.lock().unwrap().len();
-    put(&store, A, "a", b"1");
-    let (first, second) = (store.snapshot().unwrap(), store.snapshot().unwrap());
-    drop(first);
-    assert_eq!(idle(), 1);
-    let again = store.snapshot().unwrap();
-    assert_eq!(idle(), 0);
-    drop(again);
-    put(&store, A, "a", b"2");
-    assert_eq!(idle(), 0, "a commit ends them, for they would keep its pages from reuse");
-    drop(second);
-    assert_eq!(idle(), 0, "an old one is not kept");
-    assert_eq!(get(&store, A, "a"), Some(b"2".to_vec()));
-}
-
-#[test]
 fn the_file_is_as_large_as_its_data_not_as_its_map() {
     let place = Place::new();
     let store = place.open().unwrap();
     put(&store, A, "a", b"1");
     assert!(fs::metadata(place.file("data.mdb")).unwrap().len() < 1 << 20);
-    assert!(store.shared.env.info().map_size >= MAP_BYTES.1);
+    assert!(store.shared.tree.env.info().map_size >= MAP_BYTES.1);
 }
 
 #[cfg(unix)]
@@ -327,4 +320,205 @@ fn threads_read_one_snapshot_at_the_same_time_and_take_turns_once_it_is_old() {
         assert_eq!(third.join().unwrap(), Some(b"old".to_vec()));
     });
     assert_eq!(get(&store, A, "a"), Some(b"new".to_vec()));
+}
+
+/// What a kill leaves. Nothing moves while it is copied.
+fn killed(place: &Place, store: &EmbeddedStore) -> Place {
+    let _still = (store.shared.writer(), store.shared.moving.lock().unwrap());
+    place.copy()
+}
+
+/// What is written, in order, and what happens between.
+#[derive(Clone, Debug)]
+enum Step {
+    Commit(Vec<(u8, Option<u8>)>),
+    Clear,
+    Bulk(Vec<(u8, Option<u8>)>),
+    Rotate,
+    Move,
+    Remember,
+    Reopen,
+    /// The process is killed; what it left is opened.
+    Kill,
+}
+
+fn some_steps() -> impl Strategy<Value = Vec<Step>> {
+    let changes = || prop::collection::vec((0..12u8, any::<Option<u8>>()), 0..6);
+    let step = prop_oneof![
+        6 => changes().prop_map(Step::Commit),
+        1 => Just(Step::Clear),
+        1 => changes().prop_map(Step::Bulk),
+        2 => Just(Step::Rotate),
+        2 => Just(Step::Move),
+        3 => Just(Step::Remember),
+        1 => Just(Step::Reopen),
+        1 => Just(Step::Kill),
+    ];
+    prop::collection::vec(step, 0..25)
+}
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn change(model: &mut Model, changes: &[(u8, Option<u8>)]) {
+    for (key, value) in changes {
+        match value {
+            Some(value) => model.insert(vec![b'k', *key], vec![*value]),
+            None => model.remove(&[b'k', *key][..]),
+        };
+    }
+}
+
+/// A snapshot shows the model, by every way of reading.
+fn assert_shows(snapshot: &Arc<dyn Snapshot>, model: &Model) {
+    let reader = snapshot.reader().unwrap();
+    for key in 0..12u8 {
+        let key = [b'k', key];
+        assert_eq!(reader.get(A, &key).unwrap(), model.get(&key[..]).map(Vec::as_slice));
+    }
+    for (start, end) in [(0, 12), (3, 9), (5, 6), (7, 7)] {
+        let range = KeyRange::new(vec![b'k', start], vec![b'k', end]);
+        let mut expected: Vec<_> = model.iter().filter(|(key, _)| range.contains(key)).collect();
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let mut cursor = reader.cursor(A, &range, direction).unwrap();
+            for (key, value) in &expected {
+                assert_eq!(cursor.next().unwrap(), Some((&key[..], &value[..])), "{direction:?}");
+            }
+            assert_eq!(cursor.next().unwrap(), None);
+            assert_eq!(cursor.next().unwrap(), None);
+            expected.reverse();
+        }
+    }
+    assert_eq!(reader.count(A).unwrap(), Some(model.len() as u64));
+    assert!(model.is_empty() || reader.entries(A).unwrap() > 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn wherever_an_entry_is_it_is_found_by_every_snapshot(steps in some_steps()) {
+        let mut place = Place::new();
+        let mut store = Some(place.relaxed());
+        // Created ahead, or the first commit of each case would go into the tree.
+        put_into_tree(store.as_ref().unwrap(), A, "before", "all");
+        let mut model = Model::new();
+        store.as_ref().unwrap().commit(batch(|b| b.delete(A, "before"))).unwrap();
+        let mut remembered = Vec::new();
+        for step in steps {
+            let open = store.as_ref().unwrap();
+            match step {
+                Step::Commit(changes) => {
+                    open.commit(batch(|b| {
+                        for (key, value) in &changes {
+                            match value {
+                                Some(value) => b.put(A, vec![b'k', *key], vec![*value]),
+                                None => b.delete(A, vec![b'k', *key]),
+                            }
+                        }
+                    })).unwrap();
+                    change(&mut model, &changes);
+                }
+                Step::Clear => {
+                    open.commit(batch(|b| b.clear(A))).unwrap();
+                    model.clear();
+                }
+                Step::Bulk(changes) => {
+                    let mut bulk = open.bulk().unwrap();
+                    for (key, value) in &changes {
+                        match value {
+                            Some(value) => bulk.put(A, &[b'k', *key], &[*value]).unwrap(),
+                            None => bulk.delete(A, &[b'k', *key]).unwrap(),
+                        }
+                    }
+                    bulk.commit().unwrap();
+                    change(&mut model, &changes);
+                }
+                Step::Rotate => open.shared.rotate(&mut open.shared.writer()).unwrap(),
+                Step::Move => open.shared.move_full().unwrap(),
+                Step::Remember => remembered.push((open.snapshot().unwrap(), model.clone())),
+                Step::Reopen => {
+                    remembered.clear();
+                    drop(store.take());
+                    store = Some(place.relaxed());
+                }
+                Step::Kill => {
+                    remembered.clear();
+                    let left = killed(&place, store.as_ref().unwrap());
+                    drop(store.take());
+                    place = left;
+                    store = Some(place.relaxed());
+                }
+            }
+            assert_shows(&store.as_ref().unwrap().snapshot().unwrap(), &model);
+            remembered.iter().for_each(|(snapshot, model)| assert_shows(snapshot, model));
+        }
+    }
+}
+
+#[test]
+fn what_nobody_adds_to_moves_into_the_tree_by_itself() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    fill(&store, A, 1);
+    (0..100).for_each(|n| put(&store, A, &format!("{n:03}"), [7; 2000]));
+    let is_behind = || !store.shared.newest().active.is_empty() || store.shared.newest().full.is_some();
+    assert!(is_behind(), "more than a memtable was written, and less than two");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while is_behind() {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let view = View::of(&store.shared.tree).unwrap();
+    assert_eq!(view.version().unwrap(), store.snapshot().unwrap().version());
+    assert_eq!(view.reader().entries(A).unwrap(), 101);
+    assert!(!place.file("log/log-1").exists(), "the tree has what was in it");
+}
+
+#[test]
+fn what_is_missing_or_wrong_in_the_log_is_refused() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    fill(&store, A, 1);
+    put(&store, A, "logged", b"and nowhere else");
+    let left = killed(&place, &store);
+    drop(store);
+    let log = left.file("log/log-1");
+    let whole = fs::read(&log).unwrap();
+    let refused = |what: &str| {
+        let error = left.refusal();
+        assert_eq!((error.kind(), error.what()), (Kind::Corrupt, "log/log-1 is damaged"), "{what}: {error}");
+    };
+    for at in (0..200).step_by(7).filter(|at| whole[*at..].iter().any(|byte| *byte != 0)) {
+        let mut hurt = whole.clone();
+        hurt[at] ^= 1;
+        fs::write(&log, hurt).unwrap();
+        // Zeros that are no longer are no record either.
+        if left.open().is_err() {
+            refused(&format!("byte {at}"));
+        } else {
+            assert_eq!(get(&left.open().unwrap(), A, "logged"), Some(b"and nowhere else".to_vec()));
+        }
+    }
+    fs::write(&log, &whole[..40]).unwrap();
+    refused("cut short");
+    fs::remove_file(&log).unwrap();
+    refused("missing");
+}
+
+#[test]
+fn a_tree_of_an_earlier_time_is_refused() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    fill(&store, A, 1);
+    let earlier = killed(&place, &store);
+    put(&store, A, "moved", b"into the tree");
+    store.shared.settle(&mut store.shared.writer()).unwrap();
+    put(&store, A, "logged", b"after that");
+    let left = killed(&place, &store);
+    assert_eq!(get(&left.open().unwrap(), A, "logged"), Some(b"after that".to_vec()));
+    let left = killed(&place, &store);
+    fs::copy(earlier.file("data.mdb"), left.file("data.mdb")).unwrap();
+    let error = left.refusal();
+    assert_eq!((error.kind(), error.what()), (Kind::Corrupt, "the log does not go on where data.mdb ends"));
+    assert_eq!(error.reason(), Some("that has version 1, and the log goes on with 3"));
 }

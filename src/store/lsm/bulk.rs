@@ -16,12 +16,12 @@ use std::sync::MutexGuard;
 
 use lsm_tree::{AbstractTree, Guard, UserValue};
 
-use super::record::{self, Step};
 use super::slots::{SLOT_BYTES, SLOTS_KEY, SlotId, tree_key};
 use super::snapshot::walk;
 use super::{Shared, Writer, explain};
 use crate::error::Result;
 use crate::key::KeyRange;
+use crate::store::log::record::{self, Step};
 use crate::store::recent::{Recorder, Touched};
 use crate::store::rules::check_entry;
 use crate::store::{BulkWriter, KEY_BYTES_MAX, KeyspaceId, Reads};

@@ -3,7 +3,6 @@
 //! A snapshot is a number and the slots of its moment. The tree keeps the tables and memtables that a snapshot reads
 //! from as long as it is among the [`Views`].
 
-use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +13,7 @@ use super::slots::{SLOT_BYTES, SlotId, Slots, tree_key};
 use super::{Shared, explain};
 use crate::error::Result;
 use crate::key::{End, KeyRange};
+use crate::store::lent::Lent;
 use crate::store::{Cursor, Direction, Entry, KEY_BYTES_MAX, KeyspaceId, Reader, Snapshot};
 
 /// What is committed, and who still reads what was.
@@ -102,7 +102,7 @@ impl Snapshot for LsmSnapshot {
 
 struct LsmReader<'s> {
     snapshot: &'s LsmSnapshot,
-    lent: Lent,
+    lent: Lent<UserValue>,
 }
 
 impl LsmReader<'_> {
@@ -123,7 +123,7 @@ impl Reader for LsmReader<'_> {
         };
         let LsmSnapshot { view, shared } = self.snapshot;
         let value = shared.tree.get(tree_key(slot, key), view.below).map_err(explain)?;
-        Ok(value.map(|value| self.lent.lend(value)))
+        Ok(value.map(|value| &**self.lent.lend(value)))
     }
 
     fn cursor<'a>(
@@ -189,34 +189,5 @@ impl Cursor for LsmCursor {
         };
         self.last = entry.into_inner().map_err(explain)?;
         Ok(Some((&self.last.0[SLOT_BYTES..], &self.last.1)))
-    }
-}
-
-/// Values that a reader has lent, kept in place as long as it lives: in boxes of 1, 2, 4, 8, .. of them.
-#[derive(Default)]
-struct Lent {
-    boxes: [OnceCell<Box<[OnceCell<UserValue>]>>; 32],
-    len: Cell<usize>,
-}
-
-impl Lent {
-    fn lend(&self, value: UserValue) -> &[u8] {
-        let place = self.len.get() + 1;
-        self.len.set(place);
-        let size = place.ilog2();
-        let cells = self.boxes[size as usize].get_or_init(|| vec![OnceCell::new(); 1 << size].into());
-        cells[place - (1 << size)].get_or_init(|| value)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_lent_stays_as_it_is() {
-        let lent = Lent::default();
-        let values: Vec<&[u8]> = (0..1000u32).map(|n| lent.lend(n.to_le_bytes().into())).collect();
-        assert!(values.iter().zip(0..1000u32).all(|(value, n)| **value == n.to_le_bytes()));
     }
 }

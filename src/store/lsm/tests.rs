@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::error::{Kind, sqlstate};
 use crate::store::KeyspaceId;
 use crate::store::testing::{self, A, B, all, batch, fill, get, key, put};
 
@@ -34,7 +35,7 @@ fn reopening_keeps_everything() {
         let snapshot = store.snapshot().unwrap();
         assert!(snapshot.version() >= version);
         assert_eq!(snapshot.reader().unwrap().entries(B).unwrap(), 1000);
-        assert_eq!(fs::read_to_string(place.file("FORMAT")).unwrap(), "rowkeydb format 2 lsm\n");
+        assert_eq!(fs::read_to_string(place.file("FORMAT")).unwrap(), "rowkeydb format 3 lsm\n");
     }
 }
 

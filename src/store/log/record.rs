@@ -11,17 +11,16 @@
 //!
 //! Example: version 5 deletes `k` of keyspace 7: `0500000000000000 02 07000000 01000000 6b`.
 
-use super::slots::SlotId;
 use crate::store::{KeyspaceId, Mutation};
 
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step<'a> {
+pub(in crate::store) enum Step<'a> {
     Put(KeyspaceId, &'a [u8], &'a [u8]),
     Delete(KeyspaceId, &'a [u8]),
     Clear(KeyspaceId),
-    /// Slots before this one are taken, by a bulk writer that may come to nothing.
-    TakeSlots(SlotId),
+    /// Slots of the LSM engine before this one are taken, by a bulk writer that may come to nothing.
+    TakeSlots(u32),
 }
 
 impl<'a> From<&'a Mutation> for Step<'a> {
@@ -35,7 +34,7 @@ impl<'a> From<&'a Mutation> for Step<'a> {
 }
 
 /// Appends the record to `out`. Keys and values are shorter than 4 GiB.
-pub(super) fn encode<'a>(out: &mut Vec<u8>, version: u64, steps: impl Iterator<Item = Step<'a>>) {
+pub(in crate::store) fn encode<'a>(out: &mut Vec<u8>, version: u64, steps: impl Iterator<Item = Step<'a>>) {
     out.extend(version.to_le_bytes());
     for step in steps {
         let number = |n: usize| (n as u32).to_le_bytes();
@@ -67,7 +66,7 @@ pub(super) fn encode<'a>(out: &mut Vec<u8>, version: u64, steps: impl Iterator<I
 }
 
 /// The version and its steps; `None` if the bytes are no record.
-pub(super) fn decode(record: &[u8]) -> Option<(u64, Vec<Step<'_>>)> {
+pub(in crate::store) fn decode(record: &[u8]) -> Option<(u64, Vec<Step<'_>>)> {
     let (version, mut rest) = record.split_first_chunk::<8>()?;
     let mut steps = Vec::new();
     while let Some((kind, more)) = rest.split_first() {

@@ -47,7 +47,7 @@ const DEPTH_MAX: u32 = 32;
 /// Refuses a data file that LMDB could not map and read safely. Gives the number of named databases.
 ///
 /// Errors: `Corrupt`, naming the file, when it is missing, no LMDB file, or truncated.
-pub(super) fn check(path: &Path) -> Result<u64> {
+pub(in crate::store::embedded) fn check(path: &Path) -> Result<u64> {
     let mut file = DataFile::open(path).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => damaged(path, "it is missing"),
         _ => Error::new(Kind::Unavailable, format!("{} cannot be read", path.display()))

@@ -1,6 +1,6 @@
-//! The log: every commit, in order, on the disk before it is acknowledged.
+//! The log of an engine on the disk: every commit, in order, before it is acknowledged.
 //!
-//! The tree below keeps what was written last in memory only. So a commit is first a *record* here, and when the
+//! The tree below takes what was written last from memory, later. So a commit is first a [`record`] here, and when the
 //! database is opened, records that the tree does not have are applied again. The log is cut into *segments*, a
 //! file each; one that the tree has whole is removed.
 //!
@@ -35,6 +35,9 @@
 //! written after each flush, but not flushed itself: it outlives the process, and a machine that loses power keeps
 //! some older one. So one case is left that looks torn and is not: the very last record, damaged after a power failure.
 
+mod mark;
+pub(super) mod record;
+
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -42,12 +45,12 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::mark::{Mark, Marked};
-use super::{damaged, unavailable};
+use super::Durability;
+use super::directory::{damaged, sync_directory, unavailable};
+use super::trust::Trust;
 use crate::error::{Error, Result};
-use crate::store::Durability;
-use crate::store::directory::sync_directory;
-use crate::store::trust::Trust;
+pub(super) use mark::Mark;
+use mark::Marked;
 
 const MAGIC: &[u8; 8] = b"RKDBLOG1";
 const HEADER_BYTES: usize = 32;
@@ -119,7 +122,7 @@ impl Log {
         let mut last = None;
         for (n, segment) in segments.iter().enumerate() {
             if *segment != oldest + n as u64 {
-                return Err(damaged(format!("log-{}", oldest + n as u64), "it is missing"));
+                return Err(damaged(folder, format!("log-{}", oldest + n as u64), "it is missing"));
             }
             let is_last = n + 1 == segments.len();
             let bytes =
@@ -132,6 +135,7 @@ impl Log {
                 }
                 _ => {
                     return Err(damaged(
+                        folder,
                         format!("log-{segment}"),
                         "its first bytes are not those of this segment",
                     ));
@@ -140,20 +144,20 @@ impl Log {
             while let Some(content) = records.next() {
                 replay(content)?;
             }
-            let (number, end) = (records.number, records.at as u64);
+            let (number, end, is_at_end) = (records.number, records.at as u64, records.is_at_end());
             let is_damaged = match is_last {
-                true => number <= acknowledged || records.is_followed(),
-                false => !records.is_at_end(),
+                true => number <= acknowledged || !is_at_end && records.is_followed(),
+                false => !is_at_end,
             };
             if is_damaged {
                 let why = format!("record {number}, at byte {end}, was acknowledged and cannot be read");
-                return Err(damaged(format!("log-{segment}"), why));
+                return Err(damaged(folder, format!("log-{segment}"), why));
             }
             next = Some(number);
-            last = Some((*segment, end, if records.is_at_end() { bytes.len() as u64 } else { end }));
+            last = Some((*segment, end, if is_at_end { bytes.len() as u64 } else { end }));
         }
         let (Some(next), Some((segment, end, room))) = (next, last) else {
-            return Err(damaged(format!("log-{oldest}"), "it is missing"));
+            return Err(damaged(folder, format!("log-{oldest}"), "it is missing"));
         };
         let resume = || {
             for segment in segments.iter().filter(|other| **other > segment) {
@@ -351,17 +355,17 @@ fn segments(folder: &Path) -> io::Result<Vec<u64>> {
     Ok(segments)
 }
 
-pub(super) fn path_of(folder: &Path, segment: u64) -> PathBuf {
+fn path_of(folder: &Path, segment: u64) -> PathBuf {
     folder.join(format!("log-{segment}"))
 }
 
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::mark::MARK_FILE;
+    use super::mark::MARK_FILE;
     use super::*;
     use crate::error::Kind;
     use crate::key::hex;

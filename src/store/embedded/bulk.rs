@@ -1,0 +1,89 @@
+//! The bulk door: entries go into the tree at once, and are appended where keys ascend.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::MutexGuard;
+
+use super::Shared;
+use super::tree::{At, Writer};
+use crate::error::Result;
+use crate::store::log::Log;
+use crate::store::recent::{Recorder, Touched};
+use crate::store::rules::check_entry;
+use crate::store::{BulkWriter, KeyspaceId, Reads};
+
+/// Fields drop in order: the locks are held to the end.
+pub(super) struct Bulk<'s> {
+    shared: &'s Shared,
+    writer: Writer<'s>,
+    /// No key of the keyspace is greater than this.
+    tails: HashMap<KeyspaceId, Vec<u8>>,
+    touched: Touched,
+    version: u64,
+    recorder: Recorder<'s>,
+    _log: MutexGuard<'s, Log>,
+}
+
+impl<'s> Bulk<'s> {
+    /// Waits for its turn and begins.
+    pub(super) fn new(shared: &'s Shared) -> Result<Self> {
+        let mut log = shared.writer();
+        shared.trust.check()?;
+        shared.settle(&mut log)?;
+        let version = shared.newest().version + 1;
+        Ok(Bulk {
+            shared,
+            writer: shared.tree.begin()?,
+            tails: HashMap::new(),
+            touched: Touched::default(),
+            version,
+            recorder: shared.recorder(version),
+            _log: log,
+        })
+    }
+
+    /// Whether `key` lies past the end of its keyspace, which it then becomes.
+    fn place(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<At> {
+        let tail = match self.tails.entry(keyspace) {
+            Entry::Occupied(tail) => tail.into_mut(),
+            Entry::Vacant(tail) => tail.insert(self.writer.last_key(keyspace)?.unwrap_or_default().to_vec()),
+        };
+        if *key <= **tail {
+            return Ok(At::Anywhere);
+        }
+        tail.clear();
+        tail.extend_from_slice(key);
+        Ok(At::End)
+    }
+}
+
+impl BulkWriter for Bulk<'_> {
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.writer.get(keyspace, key)?.map(<[u8]>::to_vec))
+    }
+
+    fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
+        check_entry(keyspace, key, value)?;
+        self.touched.add(keyspace, key);
+        let at = self.place(keyspace, key)?;
+        self.writer.put(keyspace, key, value, at)
+    }
+
+    fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
+        self.touched.add(keyspace, key);
+        self.writer.delete(keyspace, key)
+    }
+
+    fn check(&self, reads: &Reads) -> Result<()> {
+        self.recorder.check(reads)
+    }
+
+    fn commit(self: Box<Self>) -> Result<()> {
+        let Bulk { shared, writer, touched, version, mut recorder, _log, .. } = *self;
+        recorder.record_touched(touched);
+        writer.commit(version)?;
+        shared.show_tree(version)?;
+        recorder.keep();
+        Ok(())
+    }
+}

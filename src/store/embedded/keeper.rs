@@ -1,0 +1,106 @@
+//! The thread that moves memtables into the tree.
+//!
+//! A full one is moved at once, one that is not when nobody has committed for [`IDLE`]: reads are quicker then. It is
+//! started when there is something to move for the first time.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::Shared;
+use crate::error::Result;
+
+/// How long until what nobody adds to is moved, and until what failed is tried again.
+const IDLE: Duration = Duration::from_millis(250);
+
+#[derive(Default)]
+pub(super) struct Keeper {
+    signal: Arc<Signal>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Signal {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// There is something that was not there before.
+    awake: bool,
+    stop: bool,
+}
+
+impl Signal {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_one();
+    }
+}
+
+impl Keeper {
+    /// Tells of the first entry of a memtable, or of a full one.
+    pub(super) fn wake(&self, shared: &Arc<Shared>) {
+        self.signal.change(|state| state.awake = true);
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            let (shared, signal) = (shared.clone(), self.signal.clone());
+            // Without it, writers do its work when a memtable is full.
+            *thread =
+                thread::Builder::new().name("keeper".to_owned()).spawn(move || keep(&shared, &signal)).ok();
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.signal.change(|state| state.stop = true);
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // If it panicked, the log is as it was, which is what counts.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn keep(shared: &Shared, signal: &Signal) {
+    let mut seen = 0;
+    let mut state = signal.lock();
+    while !state.stop {
+        let newest = shared.newest();
+        let is_resting = seen == newest.version;
+        seen = newest.version;
+        if newest.full.is_some() || !newest.active.is_empty() {
+            let is_full = newest.full.is_some();
+            drop((newest, state));
+            let moved = if is_full {
+                shared.move_full()
+            } else if is_resting {
+                move_active(shared)
+            } else {
+                Ok(())
+            };
+            state = signal.lock();
+            // What failed is told to whoever needs the room.
+            if (moved.is_err() || !is_full) && !state.stop {
+                state = signal.changed.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        } else {
+            drop(newest);
+            state.awake = false;
+            while !state.awake && !state.stop {
+                state = signal.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+/// Unless a writer is at work, who will do it if need be.
+fn move_active(shared: &Shared) -> Result<()> {
+    let Ok(mut log) = shared.writer.try_lock() else { return Ok(()) };
+    shared.rotate(&mut log)?;
+    drop(log);
+    shared.move_full()
+}

@@ -1,0 +1,272 @@
+//! What is in the log and not yet in the tree, in memory: every version of every key that was written.
+//!
+//! One thread writes, others read beside it. Versions are kept side by side, so that a snapshot finds what was there
+//! when it was taken.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use crossbeam_skiplist::SkipMap;
+use crossbeam_skiplist::map::{Entry, Range};
+
+use crate::key::{End, KeyRange};
+use crate::store::log::record::Step;
+use crate::store::{Change, Changes, Direction, KEY_BYTES_MAX, KeyspaceId};
+
+/// What an entry takes besides its key and its value, in bytes: about.
+const ENTRY_BYTES: usize = 128;
+
+/// Where a version of a key stands: keys ascend, of one key the newest version comes first.
+type Place = (KeyspaceId, Box<[u8]>, Reverse<u64>);
+
+/// A value, or that there is none.
+type Written = Option<Box<[u8]>>;
+
+#[derive(Default)]
+pub(super) struct Memtable {
+    entries: SkipMap<Place, Written>,
+    bytes: AtomicUsize,
+    /// The last version in it.
+    version: AtomicU64,
+    /// Puts less deletes of each keyspace that has anything in it.
+    more: RwLock<BTreeMap<KeyspaceId, i64>>,
+}
+
+impl Memtable {
+    /// Memory it fills, in bytes, or nearly so.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes() == 0
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
+    }
+
+    /// Adds what `version` does. Only the writer calls it.
+    pub(super) fn write<'a>(&self, version: u64, steps: impl Iterator<Item = Step<'a>>) {
+        let mut more = BTreeMap::new();
+        let mut bytes = 0;
+        for step in steps {
+            let (keyspace, key, value) = match step {
+                Step::Put(keyspace, key, value) => (keyspace, key, Some(value)),
+                // Nothing is stored under other keys.
+                Step::Delete(keyspace, key) if (1..=KEY_BYTES_MAX).contains(&key.len()) => {
+                    (keyspace, key, None)
+                }
+                _ => continue,
+            };
+            bytes += ENTRY_BYTES + key.len() + value.map_or(0, <[u8]>::len);
+            *more.entry(keyspace).or_insert(0) += if value.is_some() { 1 } else { -1 };
+            self.entries.insert((keyspace, key.into(), Reverse(version)), value.map(Box::from));
+        }
+        let mut all = self.more.write().unwrap_or_else(PoisonError::into_inner);
+        more.into_iter().for_each(|(keyspace, more)| *all.entry(keyspace).or_insert(0) += more);
+        self.version.fetch_max(version, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Puts less deletes of a keyspace; `None` if it has nothing in here.
+    pub(super) fn more(&self, keyspace: KeyspaceId) -> Option<i64> {
+        self.more.read().unwrap_or_else(PoisonError::into_inner).get(&keyspace).copied()
+    }
+
+    /// What stands under a key as of a version; `None` if nothing was written there.
+    pub(super) fn get(&self, keyspace: KeyspaceId, key: &[u8], version: u64) -> Option<Found<'_>> {
+        let place: Place = (keyspace, key.into(), Reverse(version));
+        let found = self.entries.lower_bound(Bound::Included(&place))?;
+        let (found_keyspace, found_key, _) = found.key();
+        (*found_keyspace == keyspace && **found_key == *key).then_some(Found(found))
+    }
+
+    /// The changes of a range as of a version, in the order of a cursor.
+    pub(super) fn changes(
+        &self,
+        keyspace: KeyspaceId,
+        range: &KeyRange,
+        direction: Direction,
+        version: u64,
+    ) -> Layer<'_> {
+        // Before every version of the key.
+        let place = |key: &[u8]| (keyspace, key.into(), Reverse(u64::MAX));
+        let end = match &range.end {
+            End::Before(key) => Bound::Excluded(place(key)),
+            End::Open => match keyspace.0.checked_add(1) {
+                Some(next) => Bound::Excluded((KeyspaceId(next), Box::default(), Reverse(u64::MAX))),
+                None => Bound::Unbounded,
+            },
+        };
+        let rest = self.entries.range((Bound::Included(place(&range.start)), end));
+        let mut layer = Layer { rest, direction, version, here: None, ahead: None };
+        layer.advance();
+        layer
+    }
+
+    /// The last version of everything, in order of keyspaces and keys.
+    pub(super) fn newest(&self) -> impl Iterator<Item = Newest<'_>> {
+        let mut before: Option<Entry<'_, Place, Written>> = None;
+        self.entries.iter().filter_map(move |entry| {
+            let is_older = before.as_ref().is_some_and(|before| is_same(before, &entry));
+            before = Some(entry.clone());
+            (!is_older).then_some(Newest(entry))
+        })
+    }
+}
+
+/// An entry of [`Memtable::newest`].
+pub(super) struct Newest<'m>(Entry<'m, Place, Written>);
+
+impl Newest<'_> {
+    pub(super) fn change(&self) -> (KeyspaceId, Change<'_>) {
+        let (keyspace, key, _) = self.0.key();
+        (*keyspace, (key, self.0.value().as_deref()))
+    }
+}
+
+/// What stands under a key.
+pub(super) struct Found<'m>(Entry<'m, Place, Written>);
+
+impl Found<'_> {
+    /// `None`: it was deleted.
+    pub(super) fn value(&self) -> Option<&[u8]> {
+        self.0.value().as_deref()
+    }
+}
+
+type Places = (Bound<Place>, Bound<Place>);
+
+/// Changes of a range of one memtable, as of a version.
+pub(super) struct Layer<'m> {
+    rest: Range<'m, Place, Places, Place, Written>,
+    direction: Direction,
+    version: u64,
+    here: Option<Entry<'m, Place, Written>>,
+    /// In reverse, older versions come first: what was read past the one at hand.
+    ahead: Option<Entry<'m, Place, Written>>,
+}
+
+impl<'m> Layer<'m> {
+    /// The next entry that is as old as wanted.
+    fn step(&mut self) -> Option<Entry<'m, Place, Written>> {
+        loop {
+            let entry = match self.direction {
+                Direction::Forward => self.rest.next(),
+                Direction::Reverse => self.rest.next_back(),
+            }?;
+            if entry.key().2.0 <= self.version {
+                return Some(entry);
+            }
+        }
+    }
+}
+
+fn is_same(a: &Entry<'_, Place, Written>, b: &Entry<'_, Place, Written>) -> bool {
+    (a.key().0, &a.key().1) == (b.key().0, &b.key().1)
+}
+
+impl Changes for Layer<'_> {
+    fn peek(&self) -> Option<Change<'_>> {
+        self.here.as_ref().map(|entry| (&*entry.key().1, entry.value().as_deref()))
+    }
+
+    fn advance(&mut self) {
+        match self.direction {
+            Direction::Forward => {
+                let before = self.here.take();
+                self.here = loop {
+                    match self.step() {
+                        Some(entry) if before.as_ref().is_some_and(|before| is_same(before, &entry)) => {}
+                        next => break next,
+                    }
+                };
+            }
+            Direction::Reverse => {
+                self.here = self.ahead.take().or_else(|| self.step());
+                while self.here.is_some() {
+                    self.ahead = self.step();
+                    let is_newer =
+                        self.here.as_ref().zip(self.ahead.as_ref()).is_some_and(|(a, b)| is_same(a, b));
+                    if !is_newer {
+                        break;
+                    }
+                    self.here = self.ahead.take();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const T: KeyspaceId = KeyspaceId(3);
+
+    fn walked(
+        table: &Memtable,
+        range: &KeyRange,
+        direction: Direction,
+        version: u64,
+    ) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+        let mut layer = table.changes(T, range, direction, version);
+        let mut found = Vec::new();
+        while let Some((key, value)) = layer.peek() {
+            found.push((key.to_vec(), value.map(<[u8]>::to_vec)));
+            layer.advance();
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn every_version_sees_what_was_there(
+            writes in prop::collection::vec((0..2u32, "[ab]{1,2}", any::<Option<u8>>()), 0..30),
+            start in "[ab]{0,2}",
+            end in "[ab]{0,2}",
+        ) {
+            let table = Memtable::default();
+            let mut model: BTreeMap<Vec<u8>, Option<Vec<u8>>> = BTreeMap::new();
+            let mut moments = vec![model.clone()];
+            for (n, (other, key, value)) in writes.iter().enumerate() {
+                let value = value.map(|value| [value]);
+                let keyspace = KeyspaceId(T.0 + other);
+                let step = match &value {
+                    Some(value) => Step::Put(keyspace, key.as_bytes(), value),
+                    None => Step::Delete(keyspace, key.as_bytes()),
+                };
+                table.write(n as u64 + 1, std::iter::once(step));
+                if *other == 0 {
+                    model.insert(key.clone().into(), value.map(|value| value.to_vec()));
+                }
+                moments.push(model.clone());
+            }
+            let range = KeyRange::new(start.as_str(), end.as_str());
+            for (version, moment) in moments.iter().enumerate() {
+                let version = version as u64;
+                for key in ["a", "b", "aa", "ab", "ba", "bb"] {
+                    let found = table.get(T, key.as_bytes(), version);
+                    let found = found.map(|found| found.value().map(<[u8]>::to_vec));
+                    prop_assert_eq!(found.as_ref(), moment.get(key.as_bytes()));
+                }
+                let inside = moment.iter().filter(|(key, _)| range.contains(key));
+                let mut expected: Vec<_> = inside.map(|(key, value)| (key.clone(), value.clone())).collect();
+                prop_assert_eq!(&walked(&table, &range, Direction::Forward, version), &expected);
+                expected.reverse();
+                prop_assert_eq!(&walked(&table, &range, Direction::Reverse, version), &expected);
+            }
+            let of_t = table.newest().filter(|newest| newest.change().0 == T).count();
+            prop_assert_eq!(of_t, model.len());
+            prop_assert_eq!(table.more(T).is_some(), !model.is_empty());
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The tree below the log: LMDB, in `data.mdb`.
+//!
+//! Every write goes through a [`Writer`], which also notes up to which version the tree has everything. Every read goes
+//! through a [`View`]. Values carry checksums ([`seal`]), and the file is looked at before it is mapped ([`header`]).
+//!
+//! # Why one huge map
+//!
+//! LMDB maps its file into memory once, and growing the map later needs a moment without any
+//! transaction, which a busy database never has. The map only reserves addresses, so we reserve
+//! 1 TiB at once, and half of that again and again where the system refuses. The file itself grows
+//! as it is written, by plain writes: a full disk is an error of the commit, never a fault on access.
+
+pub(super) mod header;
+mod seal;
+mod view;
+mod writer;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use heed::types::{Bytes, DecodeIgnore};
+use heed::{CommitOrAbort, CommitToken, Env, EnvFlags, EnvOpenOptions, MdbError, OnCommit, WithoutTls};
+
+use crate::error::{Error, Kind, Result, sqlstate};
+use crate::store::directory::Directory;
+use crate::store::trust::{self, Trust};
+use crate::store::{Durability, KeyspaceId};
+pub(super) use view::{TreeReader, View};
+pub(super) use writer::{At, Writer};
+
+/// Addresses reserved for the map, in bytes: the first size to try and the last.
+pub(super) const MAP_BYTES: (usize, usize) = (1 << 40, 1 << 30);
+
+/// Keyspaces that can be created before the database must be opened again. Every transaction carries
+/// a table of 49 bytes for each of these and each one that exists.
+pub(super) const KEYSPACES_SPARE: u32 = 4096;
+
+/// Most read transactions open at once.
+const READERS_MAX: u32 = 1024;
+
+/// Length of `lock.mdb`: a slot for each of them, and LMDB's header, which takes less than 1 KiB.
+pub(super) const READERS_BYTES: u64 = 64 * READERS_MAX as u64 + 1024;
+
+/// Holds one entry: up to which version the tree has everything.
+const STATE: KeyspaceId = KeyspaceId(u32::MAX);
+const VERSION_KEY: &[u8] = b"version";
+
+/// One keyspace, as LMDB knows it.
+type Keyspace = heed::Database<'static, Bytes, Bytes>;
+type Keyspaces = HashMap<KeyspaceId, Keyspace>;
+
+/// The tree, and the directory that it is in.
+///
+/// Fields drop in order: the map is closed before the lock is let go.
+pub(super) struct Tree {
+    pub(super) env: Env<WithoutTls>,
+    /// Every keyspace that a committed transaction has created. Write-locked while a commit creates
+    /// one, so that a view knows a keyspace if and only if its transaction can see it.
+    keyspaces: RwLock<Arc<Keyspaces>>,
+    trust: Arc<Trust>,
+    /// A second descriptor of the data file: the system tells it of every flush that failed since it was opened.
+    witness: File,
+    durability: Durability,
+    directory: Directory,
+}
+
+impl Tree {
+    /// Opens the tree in `directory`, creating it if that is new.
+    pub(super) fn open(directory: Directory, durability: Durability, trust: Arc<Trust>) -> Result<Tree> {
+        let existing = if directory.is_new() { 0 } else { header::check(&directory.data_file())? };
+        directory.reserve_readers(READERS_BYTES)?;
+        let env = open_env(directory.path(), existing, durability)?;
+        env.clear_stale_readers()?;
+        let keyspaces = RwLock::new(Arc::new(open_keyspaces(&env)?));
+        let witness = File::open(directory.data_file()).map_err(heed::Error::Io)?;
+        let tree = Tree { env, keyspaces, trust, witness, durability, directory };
+        if tree.directory.is_new() {
+            tree.begin()?.commit(0)?;
+            tree.env.force_sync()?;
+        }
+        Ok(tree)
+    }
+
+    /// What it is in.
+    pub(super) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Waits for its turn and begins to write.
+    pub(super) fn begin(&self) -> Result<Writer<'_>> {
+        Ok(Writer::begin(self)?)
+    }
+
+    /// Can be written without creating it.
+    pub(super) fn has(&self, keyspace: KeyspaceId) -> bool {
+        self.keyspaces.read().unwrap_or_else(PoisonError::into_inner).contains_key(&keyspace)
+    }
+
+    /// What a commit or flush failed for in truth: LMDB reports a write cut short by a full disk as an I/O error.
+    /// Unless it is just that, nothing is written any more.
+    fn distrust(&self, e: heed::Error) -> heed::Error {
+        if !matches!(e, heed::Error::Io(_)) {
+            return e;
+        }
+        if self.witness.sync_data().is_ok() && self.directory.is_out_of_room() {
+            return heed::Error::Io(io::ErrorKind::StorageFull.into());
+        }
+        self.trust.lose();
+        e
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        if self.durability == Durability::Relaxed {
+            // Nobody is left to tell of a failure, and nothing was promised.
+            let _ = self.env.force_sync();
+        }
+    }
+}
+
+/// Maps the data file, which has `existing` keyspaces, reserving as much as the system grants.
+fn open_env(path: &Path, existing: u64, durability: Durability) -> Result<Env<WithoutTls>> {
+    let keyspaces_max = u32::try_from(existing).ok().and_then(|n| n.checked_add(1 + KEYSPACES_SPARE));
+    let keyspaces_max = keyspaces_max.filter(|n| *n < 1 << 20).ok_or_else(|| {
+        Error::corrupt("the data file is damaged").why(format!("it claims to hold {existing} keyspaces"))
+    })?;
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.max_dbs(keyspaces_max).max_readers(READERS_MAX);
+    if durability == Durability::Relaxed {
+        // SAFETY: the flag risks what `Durability::Relaxed` says it risks, after a crash of the machine;
+        // while the machine runs, readers see the same bytes with it as without it.
+        unsafe { options.flags(EnvFlags::NO_SYNC) };
+    }
+    let (mut bytes, least) = MAP_BYTES;
+    loop {
+        // SAFETY: the file must not change under the map except through this environment. `LOCK` is
+        // held, so no other process of ours has it, nor this one a second time; `header::check` has
+        // seen that every page in use is there; and the path names a local directory that we own.
+        match unsafe { options.map_size(bytes).open(path) } {
+            Err(heed::Error::Io(e)) if e.kind() == io::ErrorKind::OutOfMemory && bytes > least => bytes /= 2,
+            result => return Ok(result?),
+        }
+    }
+}
+
+/// Handles of every keyspace in the file. They are all opened at once: a handle serves only the
+/// transactions that begin after it was opened, and a keyspace may be asked for at any time.
+fn open_keyspaces(env: &Env<WithoutTls>) -> Result<Keyspaces> {
+    let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| -> Result<_> {
+        let mut opened = Opened(Vec::new());
+        let Some(names) = opener.open_database::<Bytes, DecodeIgnore>(txn, None)? else {
+            return Ok(CommitOrAbort::Commit(opened));
+        };
+        let ids = names.iter(txn)?.map(|entry| keyspace_of(entry?.0)).collect::<Result<Vec<_>>>()?;
+        for id in ids {
+            let database = opener.open_database(txn, Some(&id.0.to_string()))?;
+            opened.0.extend(database.map(|database| (id, database)));
+        }
+        Ok(CommitOrAbort::<_, ()>::Commit(opened))
+    })?;
+    Ok(opened.commit().unwrap_or_default())
+}
+
+fn keyspace_of(name: &[u8]) -> Result<KeyspaceId> {
+    let id = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+    id.map(KeyspaceId).ok_or_else(|| {
+        Error::corrupt(format!("the data file holds an unknown keyspace '{}'", name.escape_ascii()))
+            .why("keyspaces are named by their number")
+    })
+}
+
+/// Handles that turn permanent with the transaction that opened them.
+struct Opened<'t>(Vec<(KeyspaceId, heed::Database<'t, Bytes, Bytes>)>);
+
+impl OnCommit for Opened<'_> {
+    type Committed = Keyspaces;
+
+    fn on_commit(self, token: &CommitToken) -> Keyspaces {
+        self.0.into_iter().map(|(id, database)| (id, database.on_commit(token))).collect()
+    }
+}
+
+/// What a failure of LMDB means to the caller. Takes a reference, for one failed flush is reported to
+/// every commit of its group.
+fn explain(e: &heed::Error) -> Error {
+    let unavailable = |what: &str| Error::new(Kind::Unavailable, what);
+    match e {
+        heed::Error::Io(e) if e.kind() == io::ErrorKind::StorageFull => trust::full(),
+        heed::Error::Io(e) => trust::failed(e.to_string()),
+        heed::Error::Mdb(MdbError::MapFull) => unavailable("the database has outgrown its address space")
+            .why("less than it needs could be reserved when it was opened")
+            .hint("raise the limit on virtual memory (ulimit -v) and open it again"),
+        heed::Error::Mdb(MdbError::ReadersFull) => unavailable("too many threads read at once")
+            .why(format!("at most {READERS_MAX} can"))
+            .hint("finish some queries or transactions and retry"),
+        heed::Error::Mdb(MdbError::DbsFull) => unavailable("too many new tables and indexes")
+            .why(format!(
+                "{KEYSPACES_SPARE} can be created, column families counted, while a database is open"
+            ))
+            .hint("close the database and open it again, which makes room for as many more")
+            .state(sqlstate::LIMIT),
+        heed::Error::Mdb(MdbError::Panic) => trust::read_only(),
+        // What went wrong on a page spoils the transaction and makes a cursor too deep.
+        heed::Error::Mdb(
+            e @ (MdbError::Corrupted
+            | MdbError::PageNotFound
+            | MdbError::Invalid
+            | MdbError::VersionMismatch
+            | MdbError::BadTxn
+            | MdbError::CursorFull),
+        ) => Error::corrupt("the data file is damaged").why(e.to_string()).hint("restore it from a backup"),
+        e => Error::internal(format!("the embedded store failed: {e}")),
+    }
+}
+
+impl From<heed::Error> for Error {
+    fn from(e: heed::Error) -> Self {
+        explain(&e).caused_by(e)
+    }
+}
