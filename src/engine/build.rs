@@ -2,14 +2,17 @@
 //!
 //! 1. The definition is committed in state Building: from then on every write keeps the index, and no
 //!    query reads it.
-//! 2. Step by step, the rows are walked and their entries written through the bulk door, under the writer
-//!    lock; with each step goes a note of how far it came. What was written meanwhile is only overwritten
-//!    with the same. Steps are short at first and double, so that a large index is not written over and over.
+//! 2. Step by step, the rows are walked and their entries written through the bulk door; with each step goes a
+//!    note of how far it came. Rows are read and sorted beside other writers, as many as fit in memory; if none of
+//!    them wrote to the table meanwhile, that is written. Otherwise, from then on, steps are done under the writer
+//!    lock: short at first and doubled, so that a large index is not written over and over. What was written
+//!    since 1. is only overwritten with the same.
 //! 3. The definition is committed in state Ready; or Broken, if a UNIQUE index found keys taken.
 //!
 //! A build that is killed goes on from its last step when the database is opened again ([`resume`]). One that
 //! fails is undone, and the table is untouched.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -22,11 +25,12 @@ use super::outcome::Warning;
 use super::rekey;
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, CatalogEdit, build_key};
 use crate::error::{Error, Kind, Result, sqlstate};
-use crate::exec::bulk::{Taken, build_step, fill_step};
+use crate::exec::build::{Gathered, Most, Taken, Told, gather_entries, gather_rows};
 use crate::exec::watch::{CancelHandle, Watch};
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
 use crate::sql::{CreateIndex, name_of, name_sql, span_of_name, unqualified};
+use crate::store::{Reads, Snapshot};
 
 /// Runs CREATE INDEX; gives its warnings.
 pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Result<Vec<Warning>> {
@@ -144,8 +148,14 @@ struct Progress {
     taken: u64,
 }
 
-/// Rows (count) of the first step.
+/// Rows (count) of the first step under the writer lock.
 const FIRST_STEP_ROWS: u64 = 512;
+
+/// Most of a step under the writer lock: others wait for it.
+const LOCKED: Most = Most { rows: u64::MAX, bytes: 64 << 20 };
+
+/// Most of a step that is read and sorted beside other writers.
+const BESIDE: Most = Most { rows: u64::MAX, bytes: 128 << 20 };
 
 /// Writes the entries of the rows that were there when the index came, from where it was left.
 fn build(db: &Database, id: IndexId, watch: &Watch) -> Result<(), Failure> {
@@ -171,83 +181,125 @@ pub(super) enum Job {
 pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Result<Option<Error>> {
     let mut examples = Vec::new();
     let mut rows_max = FIRST_STEP_ROWS;
+    // Nobody has got in the way yet.
+    let mut is_quiet = true;
     loop {
-        match step(db, id, job, rows_max, &mut examples, watch)? {
-            Step::More => rows_max = rows_max.saturating_mul(2),
-            Step::Done { taken: 0 } => return Ok(None),
-            Step::Done { taken } => {
-                let catalog = db.catalog();
-                let (table, index) = catalog.index_by_id(id).ok_or_else(gone)?;
-                return Ok(Some(not_unique(table, index, taken, &examples)));
+        let beside = match is_quiet {
+            true => {
+                let moment = Moment::of(id, db.store().snapshot()?)?;
+                let (label, total) = moment.label(job)?;
+                let done = moment.progress.rows;
+                let told = &mut |rows| watch.step(&label, done + rows, Some(total), "rows");
+                told(0)?;
+                Some(moment.gather(job, BESIDE, told)?)
             }
+            false => None,
+        };
+        let pass = db.0.turns.pass(&watch.cancel, None)?;
+        let mut writer = db.store().bulk()?;
+        // Nobody is told before it is done: they might want to write.
+        let locked = &mut |_| watch.cancel.check();
+        let (moment, gathered) = match beside {
+            Some((moment, gathered)) if writer.check(&moment.reads()).is_ok() => (moment, gathered),
+            _ => {
+                is_quiet = false;
+                let most = Most { rows: rows_max, ..LOCKED };
+                rows_max = rows_max.saturating_mul(2);
+                // Nobody else writes now, so this is what is there.
+                Moment::of(id, db.store().snapshot()?)?.gather(job, most, locked)?
+            }
+        };
+        let (label, total) = moment.label(job)?;
+        let (table, index) = moment.catalog.index_by_id(id).ok_or_else(gone)?;
+        let mut progress = moment.progress;
+        progress.rows += gathered.rows;
+        if job == Job::Entries && index.unique {
+            let left_out = gathered.write_unique(index, &mut *writer, locked)?;
+            progress.taken += left_out.rows;
+            examples.extend(left_out.examples);
+        } else {
+            gathered.write(&mut *writer, locked)?;
         }
+        let Some(last) = gathered.last else {
+            writer.commit()?;
+            drop(pass);
+            watch.finish(&label, progress.rows, "rows");
+            return Ok((progress.taken > 0).then(|| not_unique(table, index, progress.taken, &examples)));
+        };
+        progress.last = last.into_bytes();
+        let bytes = serde_json::to_vec(&progress)
+            .map_err(|e| Error::internal("progress cannot be written as JSON").caused_by(e))?;
+        writer.put(CATALOG_KEYSPACE, &build_key(id), &bytes)?;
+        writer.commit()?;
+        drop(pass);
+        watch.step(&label, progress.rows, Some(total), "rows")?;
     }
 }
 
-enum Step {
-    More,
-    Done { taken: u64 },
+/// What a step starts from.
+struct Moment {
+    snapshot: Arc<dyn Snapshot>,
+    catalog: Catalog,
+    id: IndexId,
+    progress: Progress,
 }
 
-/// One step of a job, in one commit with its progress.
-fn step(
-    db: &Database,
-    id: IndexId,
-    job: Job,
-    rows_max: u64,
-    examples: &mut Vec<Taken>,
-    watch: &Watch,
-) -> Result<Step> {
-    let pass = db.0.turns.pass(&watch.cancel, None)?;
-    let mut writer = db.store().bulk()?;
-    // Nobody else writes now, so this is what is there.
-    let snapshot = db.store().snapshot()?;
-    let reader = snapshot.reader()?;
-    let catalog = Catalog::load(&*reader)?;
-    let (table, index) = catalog.index_by_id(id).ok_or_else(gone)?;
-    let key = build_key(id);
-    let mut progress: Progress = match reader.get(CATALOG_KEYSPACE, &key)? {
-        Some(bytes) => serde_json::from_slice(bytes).map_err(|e| {
-            Error::corrupt(format!("the progress of building \"{}\" cannot be read", index.name))
-                .hint(again(table, index))
-                .caused_by(e)
-        })?,
-        None => Progress::default(),
-    };
-    let range = match progress.rows {
-        0 => KeyRange::all(),
-        _ => KeyRange::from(Rowkey::new(progress.last).successor()),
-    };
-    let built = match job {
-        Job::Entries => build_step((table, index), &range, rows_max, &*reader, &mut *writer, watch)?,
-        Job::Rows => {
-            let next = table.followed().ok_or_else(gone)?;
-            fill_step((table, next), &range, rows_max, &*reader, &mut *writer, watch)?
+impl Moment {
+    fn of(id: IndexId, snapshot: Arc<dyn Snapshot>) -> Result<Moment> {
+        let reader = snapshot.reader()?;
+        let catalog = Catalog::load(&*reader)?;
+        let (table, index) = catalog.index_by_id(id).ok_or_else(gone)?;
+        let progress = match reader.get(CATALOG_KEYSPACE, &build_key(id))? {
+            Some(bytes) => serde_json::from_slice(bytes).map_err(|e| {
+                Error::corrupt(format!("the progress of building \"{}\" cannot be read", index.name))
+                    .hint(again(table, index))
+                    .caused_by(e)
+            })?,
+            None => Progress::default(),
+        };
+        drop(reader);
+        Ok(Moment { snapshot, catalog, id, progress })
+    }
+
+    /// What is done, for those who watch, and of how many rows.
+    fn label(&self, job: Job) -> Result<(String, u64)> {
+        let (table, index) = self.catalog.index_by_id(self.id).ok_or_else(gone)?;
+        let label = match (job, table.is_next_key(index)) {
+            (Job::Entries, false) => format!("building {}", index.name),
+            (Job::Entries, true) => format!("re-keying {}: keys", table.name),
+            (Job::Rows, _) => format!("re-keying {}: rows", table.name),
+        };
+        Ok((label, self.snapshot.reader()?.entries(table.rows())?))
+    }
+
+    /// The entries of rows that are not done, sorted.
+    fn gather(self, job: Job, most: Most, told: &mut Told<'_>) -> Result<(Moment, Gathered)> {
+        let reader = self.snapshot.reader()?;
+        let (table, index) = self.catalog.index_by_id(self.id).ok_or_else(gone)?;
+        let range = match self.progress.rows {
+            0 => KeyRange::all(),
+            _ => KeyRange::from(Rowkey::new(&self.progress.last[..]).successor()),
+        };
+        let gathered = match job {
+            Job::Entries => gather_entries((table, index), &range, most, &*reader, told)?,
+            Job::Rows => {
+                let next = table.followed().ok_or_else(gone)?;
+                gather_rows((table, next), &range, most, &*reader, told)?
+            }
+        };
+        drop(reader);
+        Ok((self, gathered))
+    }
+
+    /// All that its entries were made from: the rows, and the definitions.
+    fn reads(&self) -> Reads {
+        let mut reads = Reads::new(self.snapshot.version());
+        reads.add(CATALOG_KEYSPACE, KeyRange::all());
+        if let Some((table, _)) = self.catalog.index_by_id(self.id) {
+            table.family_ids().for_each(|id| reads.add(table.family(id).keyspace, KeyRange::all()));
         }
-    };
-    progress.rows += built.rows;
-    progress.taken += built.taken;
-    examples.extend(built.examples);
-    let label = match (job, table.is_next_key(index)) {
-        (Job::Entries, false) => format!("building {}", index.name),
-        (Job::Entries, true) => format!("re-keying {}: keys", table.name),
-        (Job::Rows, _) => format!("re-keying {}: rows", table.name),
-    };
-    let Some(last) = built.last else {
-        writer.commit()?;
-        drop(pass);
-        watch.finish(&label, progress.rows, "rows");
-        return Ok(Step::Done { taken: progress.taken });
-    };
-    progress.last = last.into_bytes();
-    let bytes = serde_json::to_vec(&progress)
-        .map_err(|e| Error::internal("progress cannot be written as JSON").caused_by(e))?;
-    writer.put(CATALOG_KEYSPACE, &key, &bytes)?;
-    writer.commit()?;
-    // Whoever hears of it may write.
-    drop(pass);
-    watch.step(&label, progress.rows, Some(reader.entries(table.rows())?), "rows")?;
-    Ok(Step::More)
+        reads
+    }
 }
 
 /// How to build it anew.

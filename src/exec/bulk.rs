@@ -6,20 +6,17 @@ use std::collections::{BTreeMap, HashMap};
 use super::dml::{duplicate_index_key, duplicate_rowkey, rowkey_of};
 use super::rekey;
 use super::run::{Run, sort_all};
-use super::stored::{self, StoredRow};
+use super::stored;
 use super::watch::Watch;
 use crate::error::{Error, Result};
 use crate::index::{entry_of, open_entry};
-use crate::key::{KeyRange, Rowkey};
+use crate::key::Rowkey;
 use crate::schema::{Access, IndexDef, TableDef};
-use crate::store::{BulkWriter, Direction, KeyspaceId, Reader};
+use crate::store::{BulkWriter, KeyspaceId};
 use crate::value::Value;
 
 /// Bytes of entries gathered before they are sorted and written.
 const RUN_BYTES: usize = 256 << 20;
-
-/// Bytes of entries of one step of building an index: other writers wait for it.
-const BUILD_BYTES: usize = 64 << 20;
 
 /// Sorted runs of entries on their way to a bulk writer.
 pub struct Loader<'a> {
@@ -153,125 +150,4 @@ impl<'a> Loader<'a> {
         self.writer.commit()?;
         Ok(self.rows)
     }
-}
-
-/// What one step of building an index came to.
-#[derive(Debug, Default)]
-pub struct Built {
-    /// The last row it looked at; `None` if no rows are left behind it.
-    pub last: Option<Rowkey>,
-    /// Rows it looked at.
-    pub rows: u64,
-    /// Rows left out because another one has their key in a UNIQUE index.
-    pub taken: u64,
-    /// The first few of them.
-    pub examples: Vec<Taken>,
-}
-
-/// A key of a UNIQUE index that two rows want.
-#[derive(Debug)]
-pub struct Taken {
-    /// The key.
-    pub key: Rowkey,
-    /// The row that has it, and the row that was left out.
-    pub rows: (Rowkey, Rowkey),
-}
-
-/// Pairs of rows kept to be named (count).
-const EXAMPLES_MAX: usize = 10;
-
-/// Writes the entries of rows of `range`, from its start, until `rows_max` of them or a run of entries are done.
-/// `reader` shows what is committed, with `writer` the only one to change it.
-///
-/// Errors: a value the layout cannot hold, naming the row; `Cancelled`.
-pub fn build_step(
-    (table, index): (&TableDef, &IndexDef),
-    range: &KeyRange,
-    rows_max: u64,
-    reader: &dyn Reader,
-    writer: &mut dyn BulkWriter,
-    watch: &Watch,
-) -> Result<Built> {
-    let mut run = Run::default();
-    let mut built = walk_step(table, range, rows_max, reader, watch, &mut |row| {
-        if let Some(entry) = entry_of(table, index, &row.values, &row.rowkey)? {
-            run.push(&entry.key, &entry.value);
-        }
-        Ok(run.size())
-    })?;
-    run.sort();
-    for (key, value) in run.iter() {
-        if index.unique
-            && let Some(existing) = writer.get(index.keyspace, key)?
-        {
-            // A row written since the index is there has its entry already.
-            let (a, b) = (open_entry(index, key, &existing)?, open_entry(index, key, value)?);
-            if a.pointer != b.pointer {
-                built.taken += 1;
-                if built.examples.len() < EXAMPLES_MAX {
-                    let rows = (a.pointer.into(), b.pointer.into());
-                    built.examples.push(Taken { key: key.into(), rows });
-                }
-                continue;
-            }
-        }
-        writer.put(index.keyspace, key, value)?;
-    }
-    Ok(built)
-}
-
-/// Like [`build_step`], of everything that the rows are in the table they are on their way to.
-pub fn fill_step(
-    (table, next): (&TableDef, &TableDef),
-    range: &KeyRange,
-    rows_max: u64,
-    reader: &dyn Reader,
-    writer: &mut dyn BulkWriter,
-    watch: &Watch,
-) -> Result<Built> {
-    let mut runs: BTreeMap<KeyspaceId, Run> = BTreeMap::new();
-    let built = walk_step(table, range, rows_max, reader, watch, &mut |row| {
-        rekey::entries_of(next, &row.values, &row.rowkey, &mut |keyspace, key, value| {
-            runs.entry(keyspace).or_default().push(key, value);
-        })?;
-        Ok(runs.values().map(Run::size).sum())
-    })?;
-    sort_all(runs.values_mut());
-    for (keyspace, run) in runs {
-        run.iter().try_for_each(|(key, value)| writer.put(keyspace, key, value))?;
-    }
-    Ok(built)
-}
-
-/// Shows rows of `range` to `gather`, which says how many bytes it has, until there are enough of either.
-fn walk_step(
-    table: &TableDef,
-    range: &KeyRange,
-    rows_max: u64,
-    reader: &dyn Reader,
-    watch: &Watch,
-    gather: &mut dyn FnMut(&StoredRow) -> Result<usize>,
-) -> Result<Built> {
-    let mut built = Built::default();
-    let mut cursor = reader.cursor(table.rows(), range, Direction::Forward)?;
-    while let Some((key, value)) = cursor.next()? {
-        built.rows += 1;
-        let row = stored::row_of(reader, table, key, value)?;
-        let size = gather(&row).map_err(|e| of_row(e, table, &row.rowkey))?;
-        if built.rows.is_multiple_of(8192) {
-            watch.cancel.check()?;
-        }
-        if built.rows >= rows_max || size >= BUILD_BYTES {
-            built.last = Some(row.rowkey);
-            break;
-        }
-    }
-    Ok(built)
-}
-
-/// An error that a row of the table has.
-fn of_row(e: Error, table: &TableDef, rowkey: &Rowkey) -> Error {
-    let row = format!("row {} of \"{}\"", table.key.show(rowkey), table.name);
-    let why = e.reason().map_or_else(|| row.clone(), |why| format!("{why}; {row}"));
-    e.why(why)
 }

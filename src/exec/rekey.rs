@@ -2,7 +2,7 @@
 //! and nothing else.
 //!
 //! So a write of the one is a write of the other ([`follow`]), rows that nobody writes are copied by the same
-//! rule ([`fill_step`](super::bulk::fill_step)), and both can be [compared](verify) without a pointer between them.
+//! rule ([`gather_rows`](super::build::gather_rows)), and both can be [compared](verify) without a pointer between them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

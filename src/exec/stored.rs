@@ -11,8 +11,6 @@ use crate::value::{Value, name_sql};
 /// A row as read, with the bytes it was read from.
 #[derive(Clone, Debug)]
 pub struct StoredRow {
-    /// Where it lies.
-    pub rowkey: Rowkey,
     /// Every column by [`ColumnId`].
     pub values: Vec<Value>,
     /// Sealed value of each family, as stored.
@@ -34,26 +32,72 @@ pub fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]
         sealed.push(reader.get(table.family(id).keyspace, rowkey)?.map(<[u8]>::to_vec));
     }
     let mut values = vec![Value::Null; table.columns.len()];
+    let wanted = Wanted::all(table);
     for (id, bytes) in table.family_ids().zip(&sealed) {
         if let Some(bytes) = bytes {
-            unpack_family(table, id, bytes, &mut values)?;
+            unpack_family(table, id, bytes, &wanted, &mut values)?;
         }
     }
     decode_key(table, rowkey, &mut values)?;
-    Ok(StoredRow { rowkey: rowkey.into(), values, sealed })
+    Ok(StoredRow { values, sealed })
+}
+
+/// Columns of a table that somebody wants, those a formula is made of included.
+pub struct Wanted {
+    /// By [`ColumnId`].
+    columns: Vec<bool>,
+    /// Those of the rowkey are among them.
+    key: bool,
+}
+
+impl Wanted {
+    /// All of them.
+    pub fn all(table: &TableDef) -> Wanted {
+        Wanted { columns: vec![true; table.columns.len()], key: true }
+    }
+
+    /// These.
+    pub fn only(table: &TableDef, columns: impl Iterator<Item = ColumnId>) -> Wanted {
+        let mut wanted = Wanted { columns: vec![false; table.columns.len()], key: false };
+        for id in columns {
+            let inputs = table.column(id).formula.as_ref().map(|formula| formula.columns());
+            for id in inputs.into_iter().flatten().chain([id]) {
+                wanted.columns[usize::from(id.0)] = true;
+            }
+        }
+        wanted.key = table.key.undoable().iter().any(|id| wanted.has(*id));
+        wanted
+    }
+
+    fn has(&self, id: ColumnId) -> bool {
+        self.columns[usize::from(id.0)]
+    }
 }
 
 /// Every column of a row by [`ColumnId`]; its value in the default family is at hand.
 pub fn values_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) -> Result<Vec<Value>> {
-    let mut values = vec![Value::Null; table.columns.len()];
-    unpack_family(table, FamilyId::DEFAULT, value, &mut values)?;
+    let mut values = Vec::new();
+    values_into(reader, table, (rowkey, value), &Wanted::all(table), &mut values)?;
+    Ok(values)
+}
+
+/// Like [`values_of`], of some columns, in place of what is in `values`.
+pub fn values_into(
+    reader: &dyn Reader,
+    table: &TableDef,
+    (rowkey, value): (&[u8], &[u8]),
+    wanted: &Wanted,
+    values: &mut Vec<Value>,
+) -> Result<()> {
+    values.clear();
+    values.resize(table.columns.len(), Value::Null);
+    unpack_family(table, FamilyId::DEFAULT, value, wanted, values)?;
     for id in table.family_ids().skip(1) {
         if let Some(sealed) = reader.get(table.family(id).keyspace, rowkey)? {
-            unpack_family(table, id, sealed, &mut values)?;
+            unpack_family(table, id, sealed, wanted, values)?;
         }
     }
-    decode_key(table, rowkey, &mut values)?;
-    Ok(values)
+    if wanted.key { decode_key(table, rowkey, values) } else { Ok(()) }
 }
 
 /// Sets the columns that the rowkey gives back.
@@ -72,11 +116,18 @@ pub fn bad_rowkey(table: &TableDef, rowkey: &[u8], why: &str) -> Error {
         .hint(format!("CHECK TABLE {} lists what is wrong", name_sql(&table.name)))
 }
 
-fn unpack_family(table: &TableDef, family: FamilyId, sealed: &[u8], values: &mut [Value]) -> Result<()> {
+fn unpack_family(
+    table: &TableDef,
+    family: FamilyId,
+    sealed: &[u8],
+    wanted: &Wanted,
+    values: &mut [Value],
+) -> Result<()> {
     let packed = row::open(sealed)?;
     let packed = PackedRow::new(&packed)?;
     for (id, column) in table.live_columns() {
         if column.family == family
+            && wanted.has(id)
             && table.is_stored(id)
             && let Some(value) = packed.get(id, column.ty)?
         {
