@@ -220,6 +220,10 @@ impl Session {
     }
 
     async fn run_async(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
+        if matches!(statement, Statement::Set { .. }) {
+            // Not even one that is too short may keep a setting from being changed.
+            return self.run(statement, params).await;
+        }
         let cancel = self.watch.cancel.clone();
         // Boxed: the future of every kind of statement in one is large.
         cancel

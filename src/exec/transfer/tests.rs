@@ -102,8 +102,10 @@ fn errors_name_line_column_value_and_reason() {
 #[test]
 fn skipped_rows_are_counted_and_the_first_is_remembered() {
     let mut reader = reader("id\n1\nx\n2\ny\n3\n", &csv(), OnError::Skip).unwrap();
-    assert_eq!(shown(&reader.next_chunk(2).unwrap().unwrap()), ["1|-|-", "2|-|-"]);
-    assert_eq!(shown(&reader.next_chunk(2).unwrap().unwrap()), ["3|-|-"]);
+    // Of two that are looked at.
+    for row in ["1|-|-", "2|-|-", "3|-|-"] {
+        assert_eq!(shown(&reader.next_chunk(2).unwrap().unwrap()), [row]);
+    }
     assert!(reader.next_chunk(2).unwrap().is_none());
     assert_eq!((reader.skipped(), reader.bytes_read()), (2, 13));
     assert_eq!(reader.first_skipped().unwrap().what(), "line 3, column id: 'x' is not an INTEGER");
