@@ -1,8 +1,9 @@
 //! A plan that is made once and run many times.
 //!
-//! What a run brings along is a [`Binding`]: a snapshot and values for the parameters. Both matter to the scans
-//! alone, which choose their paths anew; the operators above them are only reset. A plan that is nothing but
-//! one scan, or the totals of one, runs without DataFusion's streams.
+//! What a run brings along is a [`Binding`]: a snapshot and values for the parameters. The scans choose their paths
+//! anew; the operators above them are only reset. How much these scans will read then decides whether joins look rows
+//! up, and whether all threads share the work. A plan that is nothing but one scan, or the totals of one, runs without
+//! DataFusion's streams.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use super::errors::df_error;
 use super::scan::ScanExec;
 use super::table::Binding;
 use super::totals::{Adding, Totals};
+use super::{lookup, parallel};
 use crate::access::Need;
 use crate::error::Result;
 use crate::exec::scan::{Scan, ScanSpec};
@@ -38,6 +40,8 @@ use crate::sql;
 #[derive(Debug)]
 pub struct Plan {
     root: Arc<dyn ExecutionPlan>,
+    /// The same for all threads, if there can be anything to share.
+    shared: Option<Arc<dyn ExecutionPlan>>,
     /// The root, if it is nothing but that.
     single: Option<Single>,
     schema: SchemaRef,
@@ -87,28 +91,34 @@ impl Alone {
 }
 
 impl Plan {
-    /// Keeps a plan; `None` for one that reads no table of ours, or something that cannot be read twice.
-    pub fn new(root: &Arc<dyn ExecutionPlan>, options: &Arc<ConfigOptions>) -> Result<Option<Plan>> {
+    /// Keeps a plan, made for one thread and perhaps for all of them; `None` for one that reads no table of ours, or
+    /// something that cannot be read twice.
+    pub fn new(
+        root: &Arc<dyn ExecutionPlan>,
+        shared: Option<&Arc<dyn ExecutionPlan>>,
+        options: &Arc<ConfigOptions>,
+    ) -> Result<Option<Plan>> {
         let mut scans = 0;
-        let Some(root) = each_leaf(root, &mut |leaf| {
-            if let Some(scan) = leaf.downcast_ref::<ScanExec>() {
-                scans += 1;
-                return Ok(Leaf::New(Arc::new(scan.unbound())));
-            }
-            let repeats =
-                leaf.is::<EmptyExec>() || leaf.is::<PlaceholderRowExec>() || leaf.is::<DataSourceExec>();
-            Ok(if repeats { Leaf::Same } else { Leaf::Unfit })
-        })?
-        else {
-            return Ok(None);
+        let mut unbound = |root| {
+            each_leaf(root, &mut |leaf| {
+                if let Some(scan) = leaf.downcast_ref::<ScanExec>() {
+                    scans += 1;
+                    return Ok(Leaf::New(Arc::new(scan.unbound())));
+                }
+                let repeats =
+                    leaf.is::<EmptyExec>() || leaf.is::<PlaceholderRowExec>() || leaf.is::<DataSourceExec>();
+                Ok(if repeats { Leaf::Same } else { Leaf::Unfit })
+            })
         };
+        let Some(root) = unbound(root)? else { return Ok(None) };
+        let shared = shared.map(unbound).transpose()?.flatten();
         if holds(&root, &|node| node.is::<ScalarSubqueryExec>()) {
             // All runs of such a plan would share one place for what the subquery gives.
             return Ok(None);
         }
         let schema = output_schema(&root.schema());
         let joins = holds(&root, &|node| node.is::<HashJoinExec>()).then(|| Arc::clone(options));
-        Ok((scans > 0).then(|| Plan { single: single(&root, &schema), schema, joins, root }))
+        Ok((scans > 0).then(|| Plan { single: single(&root, &schema), schema, joins, root, shared }))
     }
 
     /// Columns of its batches.
@@ -137,13 +147,34 @@ impl Plan {
         let alone = match &self.single {
             Some(Single::Scan(scan)) => scan.run(binding)?.map(Alone::Scan),
             Some(Single::Totals(totals)) => totals.run(binding)?.map(Alone::Totals),
-            None => return Ok(self.bind_operators(binding)?.map(Run::Plan)),
+            None => None,
         };
-        Ok(alone.map(Box::new).map(Run::Alone))
+        match (alone, &self.single) {
+            (None, Some(_)) => Ok(None),
+            (Some(Alone::Totals(totals)), _) if totals.is_long() => self.bind_operators(binding),
+            (Some(alone), _) => Ok(Some(Run::Alone(Box::new(alone)))),
+            (None, None) => self.bind_operators(binding),
+        }
     }
 
-    fn bind_operators(&self, binding: &Binding) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let bound = each_leaf(&self.root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
+    fn bind_operators(&self, binding: &Binding) -> Result<Option<Run>> {
+        let Some(alone) = self.bind_leaves(&self.root, binding)? else { return Ok(None) };
+        let alone = match &self.joins {
+            Some(_) => lookup::instead_of_hashes(alone).map_err(df_error)?,
+            None => alone,
+        };
+        Ok(match &self.shared {
+            Some(shared) if parallel::is_long(&alone) => self.bind_leaves(shared, binding)?.map(Run::Plan),
+            _ => Some(Run::Plan(alone)),
+        })
+    }
+
+    fn bind_leaves(
+        &self,
+        root: &Arc<dyn ExecutionPlan>,
+        binding: &Binding,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let bound = each_leaf(root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
             None => Ok(Leaf::Same),
             Some(scan) => Ok(scan.bind(binding)?.map_or(Leaf::Unfit, |scan| Leaf::New(Arc::new(scan)))),
         })?;

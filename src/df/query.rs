@@ -220,7 +220,14 @@ impl Planner {
 
     /// Optimises a logical plan and makes it executable.
     pub async fn physical(&self, plan: LogicalPlan, cancel: &CancelHandle) -> Result<Arc<dyn ExecutionPlan>> {
-        let planned = physical(self.state.clone(), plan);
+        Ok(match self.ways(plan, Keep::No, cancel).await? {
+            Ways { shared: Some(shared), .. } => shared,
+            Ways { alone, .. } => alone,
+        })
+    }
+
+    async fn ways(&self, plan: LogicalPlan, keep: Keep, cancel: &CancelHandle) -> Result<Ways> {
+        let planned = ways(self.state.clone(), plan, keep);
         if cancel.may_stop() { apart(planned).await } else { planned.await }
     }
 
@@ -232,7 +239,8 @@ impl Planner {
         if !is_now || depends_on_time(&plan)? {
             Ok(None)
         } else {
-            Plan::new(&self.physical(plan, cancel).await?, self.state.config_options())
+            let ways = self.ways(plan, Keep::Yes, cancel).await?;
+            Plan::new(&ways.alone, ways.shared.as_ref(), self.state.config_options())
         }
     }
 
@@ -313,8 +321,23 @@ impl Planner {
     }
 }
 
+/// A plan made executable for one thread, and for all of them.
+struct Ways {
+    alone: Arc<dyn ExecutionPlan>,
+    shared: Option<Arc<dyn ExecutionPlan>>,
+}
+
+/// Is it known what a plan is for?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    /// One run, now: it is made one way, joins that can look rows up doing so.
+    No,
+    /// Many runs, each of which decides.
+    Yes,
+}
+
 /// Optimises a logical plan and makes it executable.
-async fn physical(mut state: SessionState, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep) -> Result<Ways> {
     state.mark_start_execution();
     let plan = state.optimize(&plan).map_err(df_error)?;
     let plan = extremes::from_one_end(plan).and_then(order::advise).and_then(parallel::advise);
@@ -322,13 +345,16 @@ async fn physical(mut state: SessionState, plan: LogicalPlan) -> Result<Arc<dyn 
     let planner = Arc::clone(state.query_planner());
     // To share little work out to threads costs more than the work.
     let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
-    let alone = planner.create_physical_plan(&plan, &state).await;
-    let alone = alone.and_then(lookup::instead_of_hashes).map_err(df_error)?;
-    if !parallel::is_long(&alone) {
-        return Ok(alone);
+    let mut alone = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
+    if keep == Keep::No {
+        alone = lookup::instead_of_hashes(alone).map_err(df_error)?;
+        if !parallel::is_long(&alone) {
+            return Ok(Ways { alone, shared: None });
+        }
     }
     state.config_mut().options_mut().execution.target_partitions = threads;
-    planner.create_physical_plan(&plan, &state).await.map_err(df_error)
+    let shared = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
+    Ok(Ways { alone, shared: Some(shared) })
 }
 
 /// The WHERE of an index.

@@ -22,7 +22,7 @@ use super::plan::{picked, renamed};
 use super::scan::ScanExec;
 use super::table::Binding;
 use crate::error::Result;
-use crate::exec::scan::Scan;
+use crate::exec::scan::{PARALLEL_ENTRIES, Scan};
 use crate::exec::watch::PlanText;
 
 /// An aggregate without groups over one scan, and what is made of its results.
@@ -109,6 +109,11 @@ impl Adding {
     /// Its line of EXPLAIN, when it is asked for.
     pub fn plan_text(&self) -> PlanText {
         self.rows.plan_text()
+    }
+
+    /// Worth the work of more than one thread.
+    pub fn is_long(&self) -> bool {
+        self.rows.expected() >= PARALLEL_ENTRIES
     }
 
     /// Adds some rows, which gives a batch without rows; after the last ones, the totals; then `None`.

@@ -178,6 +178,11 @@ impl Scan {
         Scan { part: Some((part, parts)), ..self }
     }
 
+    /// Entries that it is expected to read (count).
+    pub fn expected(&self) -> f64 {
+        self.spec.access.entries
+    }
+
     /// Columns of its batches.
     pub fn schema(&self) -> &SchemaRef {
         &self.spec.schema
