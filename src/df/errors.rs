@@ -4,6 +4,7 @@ use datafusion::common::{Column, DataFusionError, SchemaError};
 
 use super::cast_error::{cast_error, sql_words};
 use crate::error::{Error, Kind, Span, sqlstate};
+use crate::sql::output_name;
 
 /// Our error on its way through DataFusion.
 pub fn to_df(error: Error) -> DataFusionError {
@@ -86,21 +87,23 @@ fn schema_error(error: &SchemaError) -> Error {
         .hint("write that condition into an EXISTS (SELECT 1 FROM ... WHERE ...) of its own"),
         SchemaError::FieldNotFound { field, valid_fields } => {
             let place = field.relation.as_ref().map(|r| format!(" in {}", r.table())).unwrap_or_default();
-            let error = Error::invalid(format!("there is no column \"{}\"{place}", field.name))
+            let name = output_name(&field.name);
+            let error = Error::invalid(format!("there is no column \"{name}\"{place}"))
                 .state(sqlstate::UNDEFINED_COLUMN);
-            let names: Vec<&str> = valid_fields.iter().map(|c| c.name.as_str()).collect();
+            let names: Vec<&str> = valid_fields.iter().map(|c| output_name(&c.name)).collect();
             let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
             let otherwise = if shown.is_empty() {
                 "no column can be used here".to_owned()
             } else {
                 format!("columns here are {shown}")
             };
-            crate::suggest::with_suggestion(error, &field.name, names.into_iter(), &otherwise)
+            crate::suggest::with_suggestion(error, name, names.into_iter(), &otherwise)
         }
         SchemaError::AmbiguousReference { field } => {
-            Error::invalid(format!("column \"{}\" is ambiguous", field.name))
+            let name = output_name(&field.name);
+            Error::invalid(format!("column \"{name}\" is ambiguous"))
                 .why("more than one table here has it")
-                .hint(format!("write table.{}", field.name))
+                .hint(format!("write table.{name}"))
                 .state("42702")
         }
         other => Error::invalid(other.to_string()).state(sqlstate::DUPLICATE_COLUMN),

@@ -5,7 +5,7 @@
 //! [`Scope`], so plans of one statement see one catalog and one snapshot.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
 use crate::plan::{Formula, Predicate};
 use crate::schema::ViewDef;
-use crate::sql::CATALOG_HINT;
+use crate::sql::{CATALOG_HINT, output_name};
 use crate::store::Snapshot;
 use crate::value::Value;
 
@@ -444,14 +444,25 @@ fn in_view(error: Error, name: &str) -> Error {
     }
 }
 
-/// The same plan with these output names.
+/// The same plan with these output names; if there are none, with its own, without the marks that are not needed.
 fn rename(plan: LogicalPlan, names: &[String]) -> DfResult<LogicalPlan> {
-    if names.is_empty() {
+    let columns = plan.schema().columns();
+    let mut times: HashMap<&str, usize> = HashMap::new();
+    columns.iter().for_each(|column| *times.entry(output_name(&column.name)).or_default() += 1);
+    let names: Vec<&str> = match names {
+        [] => columns
+            .iter()
+            .map(|column| {
+                Some(output_name(&column.name)).filter(|name| times[name] == 1).unwrap_or(&column.name)
+            })
+            .collect(),
+        names => names.iter().map(String::as_str).collect(),
+    };
+    if columns.iter().map(|column| column.name.as_str()).eq(names.iter().copied()) {
         return Ok(plan);
     }
-    let columns = plan.schema().columns();
     let exprs: Vec<Expr> =
-        columns.into_iter().zip(names).map(|(c, name)| Expr::Column(c).alias(name)).collect();
+        columns.iter().zip(names).map(|(c, name)| Expr::Column(c.clone()).alias(name)).collect();
     datafusion::logical_expr::LogicalPlanBuilder::from(plan).project(exprs)?.build()
 }
 
