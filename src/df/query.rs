@@ -398,6 +398,7 @@ impl Names<'_> {
         }
         let mut query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
         crate::sql::name_outputs(&mut query);
+        crate::sql::resolve_joins(&mut query, &|_| false).map_err(to_df)?;
         self.views.borrow_mut().push(view.name.clone());
         let plan = self.to_plan(query);
         self.views.borrow_mut().truncate(depth);

@@ -28,6 +28,7 @@ pub mod rewrite;
 mod row_values;
 mod shape;
 mod split;
+mod using;
 mod walk;
 pub mod wildcard;
 
@@ -40,7 +41,7 @@ pub use parser::{column_type, is_reserved, parse, parse_expr, parse_query, renam
 pub use place::point_at_literal;
 pub use rewrite::{mentions_rowkey, parameter_count};
 pub use split::{Splitter, SqlText};
-pub use wildcard::hide_rowkey_in_wildcards;
+pub use wildcard::resolve_joins;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

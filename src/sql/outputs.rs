@@ -4,12 +4,11 @@
 //! so a repeated name gets a mark here, and [`output_name`] takes it off again.
 
 use std::collections::{HashMap, HashSet};
-use std::convert::Infallible;
-use std::ops::ControlFlow;
 
-use sqlparser::ast::{Distinct, Expr, Ident, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut};
+use sqlparser::ast::{Distinct, Expr, Ident, Query, Select, SelectItem, SetExpr, VisitMut};
 
 use super::name_of;
+use super::using::replace_names;
 
 /// Between a repeated name and its number; no name can hold it.
 const MARK: char = '\0';
@@ -22,9 +21,9 @@ pub fn name_outputs(query: &mut Query) {
 
 /// Gives the names that got a mark.
 fn name_query(query: &mut Query) -> Marked {
-    let mut marked = name_body(&mut query.body);
+    let marked = name_body(&mut query.body);
     if let Some(order) = &mut query.order_by {
-        marked.replace(order);
+        follow(&marked, order);
     }
     marked
 }
@@ -36,12 +35,12 @@ fn name_body(body: &mut SetExpr) -> Marked {
         SetExpr::SetOperation { left, .. } => name_body(left),
         SetExpr::Query(inner) => name_query(inner),
         SetExpr::Select(select) => {
-            let mut marked = name_items(select);
+            let marked = name_items(select);
             if let Some(Distinct::On(keys)) = &mut select.distinct {
-                marked.replace(keys);
+                follow(&marked, keys);
             }
-            marked.replace(&mut select.having);
-            marked.replace(&mut select.qualify);
+            follow(&marked, &mut select.having);
+            follow(&marked, &mut select.qualify);
             marked
         }
         _ => Marked::default(),
@@ -49,43 +48,17 @@ fn name_body(body: &mut SetExpr) -> Marked {
 }
 
 /// Output names beside a wildcard, and what they are called now.
-#[derive(Default)]
-struct Marked {
-    names: HashMap<String, String>,
-    /// Queries around the place that is looked at: their names are their own.
-    depth: usize,
-}
+type Marked = HashMap<String, String>;
 
-impl Marked {
-    fn replace(&mut self, node: &mut impl VisitMut) {
-        if !self.names.is_empty() {
-            let _ = VisitMut::visit(node, self);
-        }
+/// Whoever asks for a name that got a mark asks for the marked one.
+fn follow(marked: &Marked, node: &mut impl VisitMut) {
+    if marked.is_empty() {
+        return;
     }
-}
-
-impl VisitorMut for Marked {
-    type Break = Infallible;
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if let Expr::Identifier(ident) = expr
-            && self.depth == 0
-            && let Some(marked) = self.names.get(&name_of(ident))
-        {
-            *ident = Ident { value: marked.clone(), quote_style: Some('"'), span: ident.span };
-        }
-        ControlFlow::Continue(())
-    }
+    replace_names(node, &|name| {
+        let value = marked.get(&name_of(name))?.clone();
+        Some(Expr::Identifier(Ident { value, quote_style: Some('"'), span: name.span }))
+    });
 }
 
 /// An output column as its query called it.
@@ -115,7 +88,7 @@ fn name_items(select: &mut Select) -> Marked {
         }
         let unique = if repeated { format!("{name}{MARK}{n}") } else { name.clone() };
         if wildcard && repeated {
-            marked.names.entry(name).or_insert_with(|| unique.clone());
+            marked.entry(name).or_insert_with(|| unique.clone());
         }
         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', unique) };
     }

@@ -307,8 +307,14 @@ fn plain_cast(cast: &mut Expr) -> Result<()> {
     *data_type = DataType::Varchar(None);
     let args = [take(cast), Expr::value(Value::Number(limit.to_string(), false))];
     let args = args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).to_vec();
-    *cast = Expr::Function(Function {
-        name: vec![Ident::new("left")].into(),
+    *cast = call("left", args);
+    Ok(())
+}
+
+/// A call of a function.
+pub(super) fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
+    Expr::Function(Function {
+        name: vec![Ident::new(name)].into(),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(FunctionArgumentList {
@@ -320,8 +326,7 @@ fn plain_cast(cast: &mut Expr) -> Result<()> {
         null_treatment: None,
         over: None,
         within_group: Vec::new(),
-    });
-    Ok(())
+    })
 }
 
 fn widen_float(data_type: &mut DataType) {
