@@ -46,6 +46,9 @@ fn translated(error: &DataFusionError) -> Error {
         DataFusionError::NotImplemented(what) => Error::unsupported(message(what)),
         DataFusionError::ResourcesExhausted(what) => out_of_memory(what),
         DataFusionError::Internal(what) => Error::internal(message(what)),
+        DataFusionError::Plan(what) if what.starts_with("Projections require unique") => {
+            same_names("two columns of a SELECT have the same name".to_owned())
+        }
         DataFusionError::Plan(what) | DataFusionError::Execution(what) => Error::invalid(message(what)),
         other => Error::invalid(message(&other.to_string())),
     }
@@ -106,8 +109,18 @@ fn schema_error(error: &SchemaError) -> Error {
                 .hint(format!("write table.{name}"))
                 .state("42702")
         }
-        other => Error::invalid(other.to_string()).state(sqlstate::DUPLICATE_COLUMN),
+        SchemaError::DuplicateQualifiedField { name, .. }
+        | SchemaError::DuplicateUnqualifiedField { name } => {
+            same_names(format!("two columns are called \"{}\"", output_name(name)))
+        }
     }
+}
+
+fn same_names(what: String) -> Error {
+    Error::invalid(what)
+        .why("a subquery or view shows each name once")
+        .hint("give one of them another name: x AS y")
+        .state(sqlstate::DUPLICATE_COLUMN)
 }
 
 /// A column of a subquery that DataFusion has lost on the way to a join.
