@@ -4,7 +4,7 @@
 //! changes from statement to statement (catalog, snapshot, whether the rowkey is a column) is a
 //! [`Scope`], so plans of one statement see one catalog and one snapshot.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -58,6 +58,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
 use crate::plan::{Formula, Predicate};
 use crate::schema::ViewDef;
+use crate::sql::rewrite::ROWKEY;
 use crate::sql::{CATALOG_HINT, output_name};
 use crate::store::Snapshot;
 use crate::value::Value;
@@ -207,7 +208,7 @@ impl Planner {
     /// hint that names nothing.
     fn resolved(&self, query: Query, scope: &Scope<'_>) -> Result<(LogicalPlan, bool)> {
         let (hints, is_now) = (Hinted::default(), Cell::new(true));
-        let names = Names { planner: self, scope, views: RefCell::default(), hints: &hints, is_now: &is_now };
+        let names = Names { planner: self, scope, views: Vec::new(), hints: &hints, is_now: &is_now };
         let plan = names.to_plan(query).map_err(df_error)?;
         hints.check(scope.catalog)?;
         Ok((plan, is_now.get()))
@@ -370,7 +371,7 @@ struct Names<'a> {
     planner: &'a Planner,
     scope: &'a Scope<'a>,
     /// Views whose query this is, the outermost first.
-    views: RefCell<Vec<String>>,
+    views: Vec<String>,
     hints: &'a Hinted,
     /// No snapshot was named.
     is_now: &'a Cell<bool>,
@@ -389,21 +390,33 @@ impl Names<'_> {
     }
 
     fn view(&self, view: &ViewDef) -> DfResult<Arc<dyn DfTableSource>> {
-        let depth = self.views.borrow().len();
-        if self.views.borrow().contains(&view.name) {
+        if self.views.contains(&view.name) {
             return Err(to_df(Error::invalid(format!("view \"{}\" reads itself", view.name))));
         }
-        if depth >= VIEW_DEPTH {
+        if self.views.len() >= VIEW_DEPTH {
             return Err(to_df(Error::invalid(format!("views nest more than {VIEW_DEPTH} deep"))));
         }
         let mut query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
         crate::sql::name_outputs(&mut query);
-        crate::sql::resolve_joins(&mut query, &|_| false).map_err(to_df)?;
-        self.views.borrow_mut().push(view.name.clone());
-        let plan = self.to_plan(query);
-        self.views.borrow_mut().truncate(depth);
+        let wanted = crate::sql::mentions_rowkey(&query);
+        crate::sql::resolve_joins(&mut query, &|name| wanted && self.has_rowkey(name)).map_err(to_df)?;
+        // Whether tables have their rowkey for a column, each query says for itself.
+        let rowkeys = if wanted { vec![ROWKEY] } else { Vec::new() };
+        let scope = &Scope { rowkeys, rows: Vec::new(), binding: self.scope.binding.clone(), ..*self.scope };
+        let views = self.views.iter().chain([&view.name]).cloned().collect();
+        let plan = Names { scope, views, ..*self }.to_plan(query);
         let plan = rename(plan.map_err(|e| to_df(in_view(df_error(e), &view.name)))?, &view.columns)?;
         Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.sql.clone())))))
+    }
+
+    /// A name is that of a table or an index table whose rowkey is not one of its columns already.
+    fn has_rowkey(&self, name: &ast::ObjectName) -> bool {
+        let name = crate::sql::table_name_of(name).ok();
+        match name.and_then(|name| self.scope.catalog.find(&name)) {
+            Some(Relation::Table(table)) => !table.names_rowkey(),
+            Some(Relation::Index(..)) => true,
+            Some(Relation::View(_)) | None => false,
+        }
     }
 
     /// What a name stood for in a snapshot.
