@@ -45,10 +45,10 @@ use super::join_condition::subqueries_in_on;
 use super::membership::null_aware_in;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::{
-    ExpressionRule, NodeRule, below, check_calls, idle_orders, lazy_functions, plain_numbers,
+    ExpressionRule, NodeRule, below, check_calls, idle_orders, lazy_functions, plain_calls, rounded_decimals,
 };
 use super::table::{Advice, Binding, TableSource};
-use super::text::{text_casts, text_operands};
+use super::text::{byte_casts, text_casts, text_operands};
 use super::three_valued::ThreeValued;
 use super::time_zone::at_time_zone;
 use super::yielding::Yielding;
@@ -169,6 +169,8 @@ impl Default for Planner {
                 Arc::new(ExpressionRule("text_operands", text_operands)),
                 Arc::new(ExpressionRule("doubles_win", doubles_win)),
                 Arc::new(ExpressionRule("wide_integers", wide_integers)),
+                Arc::new(ExpressionRule("byte_casts", byte_casts)),
+                Arc::new(ExpressionRule("rounded_decimals", rounded_decimals)),
                 Arc::new(TypeCoercion::new()),
                 Arc::new(ExpressionRule("text_casts", text_casts)),
                 Arc::new(ExpressionRule("lazy_functions", lazy_functions)),
@@ -379,7 +381,7 @@ struct Names<'a> {
 
 impl Names<'_> {
     fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
-        plain_numbers(&mut query);
+        plain_calls(&mut query);
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();
         check_calls(&query, &is_scalar).map_err(to_df)?;
         self.hints.take(&mut query).map_err(to_df)?;
