@@ -310,8 +310,9 @@ impl Planner {
         let context = self.context(limits.memory)?;
         let failed = limits.follow(&plan);
         let batches = datafusion::physical_plan::collect(plan, context).await.map_err(failed)?;
-        arrow::compute::concat_batches(&schema, &batches)
-            .map_err(|e| Error::internal("batches of one query differ").caused_by(e))
+        let batch = arrow::compute::concat_batches(&schema, &batches)
+            .map_err(|e| Error::internal("batches of one query differ").caused_by(e))?;
+        renamed(batch.columns().to_vec(), batch.num_rows(), &output_schema(&schema))
     }
 }
 
