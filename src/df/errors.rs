@@ -137,6 +137,12 @@ fn arrow_error(error: &arrow::error::ArrowError) -> Error {
             .hint("cast to a wider type")
             .state(sqlstate::OUT_OF_RANGE),
         ArrowError::CastError(what) | ArrowError::ParseError(what) => cast_error(what),
+        ArrowError::InvalidArgumentError(what) if what.starts_with("Encountered non UTF-8") => {
+            Error::invalid("these bytes are no text")
+                .why("they are not UTF-8")
+                .hint("CAST(x AS TEXT) gives their hex digits")
+                .state(sqlstate::INVALID_TEXT)
+        }
         ArrowError::InvalidArgumentError(what) => Error::invalid(what).state(sqlstate::INVALID_TEXT),
         ArrowError::ExternalError(source) => match source.downcast_ref::<DataFusionError>() {
             Some(inner) => translated(inner),
