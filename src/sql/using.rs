@@ -177,11 +177,12 @@ impl Relations {
     }
 }
 
-/// Does an item of a select list have this name?
-pub(super) fn is_called(item: &SelectItem, name: &Ident) -> bool {
+/// Does an item of a select list show a merged column of this name?
+pub(super) fn shows(item: &SelectItem, name: &Ident) -> bool {
     match item {
         SelectItem::ExprWithAlias { alias, .. } => name_of(alias) == name_of(name),
         SelectItem::UnnamedExpr(Expr::Identifier(column)) => name_of(column) == name_of(name),
+        SelectItem::Wildcard(_) => true,
         _ => false,
     }
 }

@@ -13,7 +13,7 @@ use sqlparser::ast::{
 };
 
 use super::rewrite::{ROWKEY, excludes_rowkey, is_rowkey};
-use super::using::{Relation, Relations, is_called, replace_names};
+use super::using::{Relation, Relations, replace_names, shows};
 use super::{name_of, span_of};
 use crate::error::{Error, Result};
 
@@ -69,7 +69,7 @@ impl VisitorMut for Hider<'_> {
         let Some(order) = &mut query.order_by else { return ControlFlow::Continue(()) };
         match self.joined(select) {
             Ok(relations) => {
-                let is_output = |name: &Ident| select.projection.iter().any(|item| is_called(item, name));
+                let is_output = |name: &Ident| select.projection.iter().any(|item| shows(item, name));
                 replace_names(order, &|name| relations.merged(name).filter(|_| !is_output(name)));
                 ControlFlow::Continue(())
             }
