@@ -1,8 +1,8 @@
 //! Text → statements.
 //!
 //! A script goes through a [`Splitter`], which hands out one [`SqlText`] per `;`. [`parse`] turns one into a
-//! [`Statement`]: our own nodes around sqlparser's queries and expressions. [`rewrite`] and
-//! [`wildcard`] prepare queries for DataFusion; [`layout`] reads the key expressions of CREATE as key parts.
+//! [`Statement`]: our own nodes around sqlparser's queries and expressions. [`rewrite`], [`wildcard`] and
+//! `using` prepare queries for DataFusion; [`layout`] reads the key expressions of CREATE as key parts.
 //!
 //! No text overflows the stack or takes exponential time: `nesting` looks at the tokens before they are
 //! parsed, `dialect` counts the parser's steps, and `shape` keeps the trees shallow.
