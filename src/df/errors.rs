@@ -4,7 +4,7 @@ use datafusion::common::{Column, DataFusionError, SchemaError};
 
 use super::cast_error::{cast_error, sql_words};
 use crate::error::{Error, Kind, Span, sqlstate};
-use crate::sql::LOOKED_UP;
+use crate::sql::{LOOKED_UP, output_name};
 
 /// Our error on its way through DataFusion.
 pub fn to_df(error: Error) -> DataFusionError {
@@ -47,6 +47,9 @@ fn translated(error: &DataFusionError) -> Error {
         DataFusionError::NotImplemented(what) => Error::unsupported(message(what)),
         DataFusionError::ResourcesExhausted(what) => out_of_memory(what),
         DataFusionError::Internal(what) => Error::internal(message(what)),
+        DataFusionError::Plan(what) if what.starts_with("Projections require unique") => {
+            same_names("two columns of a SELECT have the same name".to_owned())
+        }
         DataFusionError::Plan(what) | DataFusionError::Execution(what) => Error::invalid(message(what)),
         other => Error::invalid(message(&other.to_string())),
     }
@@ -84,24 +87,29 @@ fn schema_error(error: &SchemaError) -> Error {
         SchemaError::FieldNotFound { field, .. } if is_uncorrelated(field) => not_a_join(),
         SchemaError::FieldNotFound { field, valid_fields } => {
             let place = field.relation.as_ref().map(|r| format!(" in {}", r.table())).unwrap_or_default();
-            let error = Error::invalid(format!("there is no column \"{}\"{place}", field.name))
+            let name = output_name(&field.name);
+            let error = Error::invalid(format!("there is no column \"{name}\"{place}"))
                 .state(sqlstate::UNDEFINED_COLUMN);
-            let names: Vec<&str> = valid_fields.iter().map(|c| c.name.as_str()).collect();
+            let names: Vec<&str> = valid_fields.iter().map(|c| output_name(&c.name)).collect();
             let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
             let otherwise = if shown.is_empty() {
                 "no column can be used here".to_owned()
             } else {
                 format!("columns here are {shown}")
             };
-            crate::suggest::with_suggestion(error, &field.name, names.into_iter(), &otherwise)
+            crate::suggest::with_suggestion(error, name, names.into_iter(), &otherwise)
         }
         SchemaError::AmbiguousReference { field } => {
-            Error::invalid(format!("column \"{}\" is ambiguous", field.name))
+            let name = output_name(&field.name);
+            Error::invalid(format!("column \"{name}\" is ambiguous"))
                 .why("more than one table here has it")
-                .hint(format!("write table.{}", field.name))
+                .hint(format!("write table.{name}"))
                 .state("42702")
         }
-        other => Error::invalid(other.to_string()).state(sqlstate::DUPLICATE_COLUMN),
+        SchemaError::DuplicateQualifiedField { name, .. }
+        | SchemaError::DuplicateUnqualifiedField { name } => {
+            same_names(format!("two columns are called \"{}\"", output_name(name)))
+        }
     }
 }
 
@@ -109,6 +117,13 @@ fn not_a_join() -> Error {
     Error::unsupported("this subquery cannot be made a join")
         .why("what connects it to the query around it is no equality, or lies behind a GROUP BY or a LIMIT")
         .hint("write that condition into an EXISTS (SELECT 1 FROM ... WHERE ...) of its own")
+}
+
+fn same_names(what: String) -> Error {
+    Error::invalid(what)
+        .why("a subquery or view shows each name once")
+        .hint("give one of them another name: x AS y")
+        .state(sqlstate::DUPLICATE_COLUMN)
 }
 
 /// A column of a subquery that DataFusion has lost on the way to a join.
@@ -126,6 +141,12 @@ fn arrow_error(error: &arrow::error::ArrowError) -> Error {
             .hint("cast to a wider type")
             .state(sqlstate::OUT_OF_RANGE),
         ArrowError::CastError(what) | ArrowError::ParseError(what) => cast_error(what),
+        ArrowError::InvalidArgumentError(what) if what.starts_with("Encountered non UTF-8") => {
+            Error::invalid("these bytes are no text")
+                .why("they are not UTF-8")
+                .hint("CAST(x AS TEXT) gives their hex digits")
+                .state(sqlstate::INVALID_TEXT)
+        }
         ArrowError::InvalidArgumentError(what) => Error::invalid(what).state(sqlstate::INVALID_TEXT),
         ArrowError::ExternalError(source) => match source.downcast_ref::<DataFusionError>() {
             Some(inner) => translated(inner),

@@ -43,6 +43,16 @@ pub fn register(state: &mut SessionState) {
         let _ = state.register_udaf(Arc::new(aggregate));
     }
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateTrunc::default())));
+    for (alias, name) in [("sign", "signum"), ("gen_random_uuid", "uuid")] {
+        if let Ok(function) = state.udf(name) {
+            let _ = state.register_udf(Arc::new((*function).clone().with_aliases([alias])));
+        }
+    }
+    for (alias, name) in [("every", "bool_and"), ("variance", "var"), ("group_concat", "string_agg")] {
+        if let Ok(function) = state.udaf(name) {
+            let _ = state.register_udaf(Arc::new((*function).clone().with_aliases([alias])));
+        }
+    }
     let functions: [(&'static str, Plain, DataType); 9] = [
         ("to_char", to_char, DataType::Utf8),
         ("md5_bucket", bucket, DataType::Utf8),

@@ -4,8 +4,8 @@
 //! changes from statement to statement (catalog, snapshot, whether the rowkey is a column) is a
 //! [`Scope`], so plans of one statement see one catalog and one snapshot.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -47,10 +47,10 @@ use super::like::own_patterns;
 use super::membership::null_aware_in;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::{
-    ExpressionRule, NodeRule, below, check_calls, idle_orders, lazy_functions, plain_numbers,
+    ExpressionRule, NodeRule, below, check_calls, idle_orders, lazy_functions, plain_calls, rounded_decimals,
 };
 use super::table::{Advice, Binding, TableSource};
-use super::text::{text_casts, text_operands};
+use super::text::{byte_casts, text_casts, text_operands};
 use super::three_valued::ThreeValued;
 use super::time_zone::at_time_zone;
 use super::yielding::Yielding;
@@ -60,7 +60,8 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
 use crate::plan::{Formula, Predicate};
 use crate::schema::ViewDef;
-use crate::sql::CATALOG_HINT;
+use crate::sql::rewrite::ROWKEY;
+use crate::sql::{CATALOG_HINT, output_name};
 use crate::store::Snapshot;
 use crate::value::Value;
 
@@ -172,6 +173,8 @@ impl Default for Planner {
                 Arc::new(ExpressionRule("text_operands", text_operands)),
                 Arc::new(ExpressionRule("doubles_win", doubles_win)),
                 Arc::new(ExpressionRule("wide_integers", wide_integers)),
+                Arc::new(ExpressionRule("byte_casts", byte_casts)),
+                Arc::new(ExpressionRule("rounded_decimals", rounded_decimals)),
                 Arc::new(TypeCoercion::new()),
                 Arc::new(ExpressionRule("own_patterns", own_patterns)),
                 Arc::new(ExpressionRule("text_casts", text_casts)),
@@ -212,7 +215,7 @@ impl Planner {
     /// hint that names nothing.
     fn resolved(&self, query: Query, scope: &Scope<'_>) -> Result<(LogicalPlan, bool)> {
         let (hints, is_now) = (Hinted::default(), Cell::new(true));
-        let names = Names { planner: self, scope, views: RefCell::default(), hints: &hints, is_now: &is_now };
+        let names = Names { planner: self, scope, views: Vec::new(), hints: &hints, is_now: &is_now };
         let plan = names.to_plan(query).map_err(df_error)?;
         hints.check(scope.catalog)?;
         Ok((plan, is_now.get()))
@@ -316,8 +319,9 @@ impl Planner {
         let plan = self.physical(self.plan(query, scope, params)?, limits.cancel).await?;
         let schema = plan.schema();
         let batches: Vec<RecordBatch> = self.start(plan, limits)?.try_collect().await?;
-        arrow::compute::concat_batches(&schema, &batches)
-            .map_err(|e| Error::internal("batches of one query differ").caused_by(e))
+        let batch = arrow::compute::concat_batches(&schema, &batches)
+            .map_err(|e| Error::internal("batches of one query differ").caused_by(e))?;
+        renamed(batch.columns().to_vec(), batch.num_rows(), &output_schema(&schema))
     }
 }
 
@@ -415,7 +419,7 @@ struct Names<'a> {
     planner: &'a Planner,
     scope: &'a Scope<'a>,
     /// Views whose query this is, the outermost first.
-    views: RefCell<Vec<String>>,
+    views: Vec<String>,
     hints: &'a Hinted,
     /// No snapshot was named.
     is_now: &'a Cell<bool>,
@@ -423,7 +427,7 @@ struct Names<'a> {
 
 impl Names<'_> {
     fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
-        plain_numbers(&mut query);
+        plain_calls(&mut query);
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();
         check_calls(&query, &is_scalar).map_err(to_df)?;
         self.hints.take(&mut query).map_err(to_df)?;
@@ -434,20 +438,33 @@ impl Names<'_> {
     }
 
     fn view(&self, view: &ViewDef) -> DfResult<Arc<dyn DfTableSource>> {
-        let depth = self.views.borrow().len();
-        if self.views.borrow().contains(&view.name) {
+        if self.views.contains(&view.name) {
             return Err(to_df(Error::invalid(format!("view \"{}\" reads itself", view.name))));
         }
-        if depth >= VIEW_DEPTH {
+        if self.views.len() >= VIEW_DEPTH {
             return Err(to_df(Error::invalid(format!("views nest more than {VIEW_DEPTH} deep"))));
         }
         let mut query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
         crate::sql::name_outputs(&mut query);
-        self.views.borrow_mut().push(view.name.clone());
-        let plan = self.to_plan(query);
-        self.views.borrow_mut().truncate(depth);
+        let wanted = crate::sql::mentions_rowkey(&query);
+        crate::sql::resolve_joins(&mut query, &|name| wanted && self.has_rowkey(name)).map_err(to_df)?;
+        // Whether tables have their rowkey for a column, each query says for itself.
+        let rowkeys = if wanted { vec![ROWKEY] } else { Vec::new() };
+        let scope = &Scope { rowkeys, rows: Vec::new(), binding: self.scope.binding.clone(), ..*self.scope };
+        let views = self.views.iter().chain([&view.name]).cloned().collect();
+        let plan = Names { scope, views, ..*self }.to_plan(query);
         let plan = rename(plan.map_err(|e| to_df(in_view(df_error(e), &view.name)))?, &view.columns)?;
         Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.sql.clone())))))
+    }
+
+    /// A name is that of a table or an index table whose rowkey is not one of its columns already.
+    fn has_rowkey(&self, name: &ast::ObjectName) -> bool {
+        let name = crate::sql::table_name_of(name).ok();
+        match name.and_then(|name| self.scope.catalog.find(&name)) {
+            Some(Relation::Table(table)) => !table.names_rowkey(),
+            Some(Relation::Index(..)) => true,
+            Some(Relation::View(_)) | None => false,
+        }
     }
 
     /// What a name stood for in a snapshot.
@@ -489,14 +506,25 @@ fn in_view(error: Error, name: &str) -> Error {
     }
 }
 
-/// The same plan with these output names.
+/// The same plan with these output names; if there are none, with its own, without the marks that are not needed.
 fn rename(plan: LogicalPlan, names: &[String]) -> DfResult<LogicalPlan> {
-    if names.is_empty() {
+    let columns = plan.schema().columns();
+    let mut times: HashMap<&str, usize> = HashMap::new();
+    columns.iter().for_each(|column| *times.entry(output_name(&column.name)).or_default() += 1);
+    let names: Vec<&str> = match names {
+        [] => columns
+            .iter()
+            .map(|column| {
+                Some(output_name(&column.name)).filter(|name| times[name] == 1).unwrap_or(&column.name)
+            })
+            .collect(),
+        names => names.iter().map(String::as_str).collect(),
+    };
+    if columns.iter().map(|column| column.name.as_str()).eq(names.iter().copied()) {
         return Ok(plan);
     }
-    let columns = plan.schema().columns();
     let exprs: Vec<Expr> =
-        columns.into_iter().zip(names).map(|(c, name)| Expr::Column(c).alias(name)).collect();
+        columns.iter().zip(names).map(|(c, name)| Expr::Column(c.clone()).alias(name)).collect();
     datafusion::logical_expr::LogicalPlanBuilder::from(plan).project(exprs)?.build()
 }
 

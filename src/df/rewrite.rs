@@ -11,7 +11,7 @@ use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, cast};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use sqlparser::ast::{self, Query, UnaryOperator, VisitMut, VisitorMut};
 
@@ -223,35 +223,78 @@ fn idle_clause(call: &ast::Function) -> Option<&'static str> {
     clauses.into_iter().find(|(there, _)| *there).map(|(_, clause)| clause)
 }
 
-/// Numbers as SQL reads them: one with an exponent is a double, and a plus sign changes nothing.
-pub fn plain_numbers(query: &mut Query) {
-    let _ = query.visit(&mut PlainNumbers);
+/// Numbers and calls as DataFusion reads them: a number with an exponent is a double, a plus sign changes nothing,
+/// `mod(a, b)` is `a % b`, and a NULL that is added up is a number.
+pub fn plain_calls(query: &mut Query) {
+    let _ = query.visit(&mut PlainCalls);
 }
 
-struct PlainNumbers;
+struct PlainCalls;
 
-impl VisitorMut for PlainNumbers {
+impl VisitorMut for PlainCalls {
     type Break = ();
 
     fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
         match expr {
-            ast::Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => {
-                let inner = std::mem::replace(&mut **inner, ast::Expr::value(ast::Value::Null));
-                *expr = inner;
-            }
+            ast::Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => *expr = take(inner),
             ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(digits, _), .. })
                 if digits.contains(['e', 'E']) =>
             {
-                *expr = ast::Expr::Cast {
-                    kind: ast::CastKind::Cast,
-                    expr: Box::new(ast::Expr::value(ast::Value::SingleQuotedString(digits.clone()))),
-                    data_type: ast::DataType::DoublePrecision,
-                    array: false,
-                    format: None,
-                };
+                let text = ast::Expr::value(ast::Value::SingleQuotedString(digits.clone()));
+                *expr = cast_as(text, ast::DataType::DoublePrecision);
+            }
+            ast::Expr::Function(call) => {
+                let name = call.name.to_string().to_lowercase();
+                let is_plain = call.filter.is_none() && call.over.is_none();
+                match (name.as_str(), &mut arguments(call)[..]) {
+                    ("mod", [left, right]) if is_plain => {
+                        let [left, right] = [take(left), take(right)].map(Box::new);
+                        *expr = ast::Expr::BinaryOp { left, op: ast::BinaryOperator::Modulo, right };
+                    }
+                    ("sum" | "avg", [arg]) if is_null(arg) => {
+                        **arg = cast_as(take(arg), ast::DataType::BigInt(None));
+                    }
+                    _ => {}
+                }
             }
             _ => {}
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Arguments of a call; none unless all of them are expressions.
+fn arguments(call: &mut ast::Function) -> Vec<&mut ast::Expr> {
+    let ast::FunctionArguments::List(list) = &mut call.args else { return Vec::new() };
+    let exprs = list.args.iter_mut().map(|arg| match arg {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    exprs.collect::<Option<_>>().unwrap_or_default()
+}
+
+fn is_null(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Null, .. }))
+}
+
+fn take(expr: &mut ast::Expr) -> ast::Expr {
+    std::mem::replace(expr, ast::Expr::value(ast::Value::Null))
+}
+
+fn cast_as(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
+    ast::Expr::Cast { kind: ast::CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// Gives FLOOR and CEIL of a decimal a digit more: `ceil(0.5)` has one before the point. It belongs before type
+/// coercion.
+pub fn rounded_decimals(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    if let Expr::ScalarFunction(ScalarFunction { func, args }) = &mut expr
+        && matches!(func.name(), "floor" | "ceil")
+        && let [arg] = &mut args[..]
+        && let Ok(DataType::Decimal128(digits @ ..38, scale @ 1..)) = arg.get_type(schema)
+    {
+        *arg = cast(std::mem::take(arg), DataType::Decimal128(digits + 1, scale));
+        return Ok(Transformed::yes(expr));
+    }
+    Ok(Transformed::no(expr))
 }

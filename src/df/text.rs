@@ -3,12 +3,13 @@
 //! DataFusion casts a text by Arrow's rules, which take `'2023-11-14 22:14'` for no timestamp, and it casts a
 //! text column to a number for `name = 5`, which fails or not as the data has it. [`text_operands`] settles
 //! comparisons before their types are: a text literal becomes a value of the type it is compared with, a number
-//! literal beside a text becomes a text. [`text_casts`] puts our casts in the place of what is left.
+//! literal beside a text becomes a text. [`text_casts`] puts our casts in the place of what is left, and
+//! [`byte_casts`] in that of the casts between text and bytes that a query has written itself.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::Array;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -24,7 +25,7 @@ use super::errors::to_df;
 use super::query::scalar_of;
 use super::rewrite::settled_type;
 use crate::error::{Error, Result, sqlstate};
-use crate::row::{ColumnBuilder, column_type_of};
+use crate::row::{ColumnBuilder, any_value_at, column_type_of};
 use crate::value::{ColumnType, Value};
 
 /// Gives the literals of comparisons the types they are compared with; it belongs before type coercion.
@@ -160,53 +161,82 @@ pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
     })
 }
 
-/// Replaces casts of text; it belongs behind type coercion.
+/// Replaces casts of text, and those of times to text; it belongs behind type coercion.
 pub fn text_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::Cast(cast) = &expr else { return Ok(Transformed::no(expr)) };
     let to = &cast.field;
-    let Some(ty) = column_type_of(to).filter(|ty| !ty.is_text() && *ty != ColumnType::Varbinary) else {
-        return Ok(Transformed::no(expr));
-    };
-    if cast.expr.get_type(schema)? != DataType::Utf8 || to.data_type().is_string() {
-        return Ok(Transformed::no(expr));
+    let from = cast.expr.get_type(schema)?;
+    match column_type_of(to) {
+        Some(ty) if ty.is_text() && matches!(from, DataType::Timestamp(..)) => {
+            Ok(Transformed::yes(our_cast(&cast.expr, ty, to.data_type())))
+        }
+        Some(ty) if !ty.is_text() && ty != ColumnType::Varbinary && from == DataType::Utf8 => {
+            if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = &*cast.expr {
+                let value = Value::parse(text, ty).map_err(|e| to_df(e.into()))?;
+                let scalar = scalar_of(&value).map_err(to_df)?.cast_to(to.data_type())?;
+                return Ok(Transformed::yes(Expr::Literal(scalar, None)));
+            }
+            Ok(Transformed::yes(our_cast(&cast.expr, ty, to.data_type())))
+        }
+        _ => Ok(Transformed::no(expr)),
     }
-    if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = &*cast.expr {
-        let value = Value::parse(text, ty).map_err(|e| to_df(e.into()))?;
-        let scalar = scalar_of(&value).map_err(to_df)?.cast_to(to.data_type())?;
-        return Ok(Transformed::yes(Expr::Literal(scalar, None)));
-    }
-    let function = ScalarUDF::new_from_impl(TextCast {
-        ty,
-        to: to.data_type().clone(),
-        signature: Signature::any(1, Volatility::Immutable),
-    });
-    let args = vec![(*cast.expr).clone()];
-    Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), args))))
 }
 
-/// The cast of a text.
+/// Replaces casts between text and bytes; it belongs before type coercion, which has its own for comparisons: those
+/// compare the bytes of a text.
+pub fn byte_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::Cast(cast) = &expr else { return Ok(Transformed::no(expr)) };
+    match (column_type_of(&cast.field), cast.expr.get_type(schema)) {
+        (Some(ty @ ColumnType::Varbinary), Ok(DataType::Utf8))
+        | (Some(ty @ ColumnType::Varchar), Ok(DataType::Binary)) => {
+            Ok(Transformed::yes(our_cast(&cast.expr, ty, cast.field.data_type())))
+        }
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
+fn our_cast(expr: &Expr, ty: ColumnType, to: &DataType) -> Expr {
+    let function = ScalarUDF::new_from_impl(OurCast {
+        ty,
+        to: to.clone(),
+        signature: Signature::any(1, Volatility::Immutable),
+    });
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![expr.clone()]))
+}
+
+/// A cast as an INSERT does it.
 #[derive(Debug)]
-struct TextCast {
+struct OurCast {
     ty: ColumnType,
     to: DataType,
     signature: Signature,
 }
 
-impl PartialEq for TextCast {
+impl OurCast {
+    fn cast(&self, value: Value) -> Result<Value> {
+        match (value, self.ty) {
+            (Value::Text(text), ColumnType::Varbinary) => read(&text, self.ty),
+            (Value::Text(text), ty) => Ok(Value::parse(&text, ty)?),
+            (value, ty) => Ok(value.cast(ty)?),
+        }
+    }
+}
+
+impl PartialEq for OurCast {
     fn eq(&self, other: &Self) -> bool {
         self.to == other.to
     }
 }
 
-impl Eq for TextCast {}
+impl Eq for OurCast {}
 
-impl Hash for TextCast {
+impl Hash for OurCast {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.to.hash(state);
     }
 }
 
-impl ScalarUDFImpl for TextCast {
+impl ScalarUDFImpl for OurCast {
     fn name(&self) -> &str {
         "cast"
     }
@@ -234,12 +264,12 @@ impl ScalarUDFImpl for TextCast {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let texts = arrays[0].as_string::<i32>();
-        let mut out = ColumnBuilder::new(self.ty, texts.len());
-        for text in texts {
-            let value = match text {
-                None => Value::Null,
-                Some(text) => Value::parse(text, self.ty).map_err(|e| to_df(e.into()))?,
+        let values = &arrays[0];
+        let mut out = ColumnBuilder::new(self.ty, values.len());
+        for at in 0..values.len() {
+            let value = match values.is_null(at) {
+                true => Value::Null,
+                false => any_value_at(values, at).and_then(|value| self.cast(value)).map_err(to_df)?,
             };
             out.append(value.as_ref()).map_err(to_df)?;
         }

@@ -27,6 +27,7 @@ pub struct Formulas<'a> {
 impl Formulas<'_> {
     /// For each key that is none of the forms, its column. Errors: it can be no formula either.
     pub fn of_keys(&mut self, keys: &[KeyExpr]) -> Result<Vec<Option<ColumnId>>> {
+        let plain = self.without_indexes()?;
         let column = |key: &KeyExpr| {
             if is_key_form(&key.expr) {
                 return Ok(None);
@@ -35,7 +36,7 @@ impl Formulas<'_> {
             if let SetExpr::Select(select) = &mut *query.body {
                 select.projection = vec![SelectItem::UnnamedExpr(key.expr.clone())];
             }
-            let found = self.db.planner().formula(query, &self.scope(self.catalog)?);
+            let found = self.db.planner().formula(query, &self.scope(&plain)?);
             match found.map_err(|e| e.at(key.span))? {
                 Some(formula) => self.column(formula).map(Some),
                 None => Err(not_a_formula(&key.expr).at(key.span)),
@@ -68,6 +69,14 @@ impl Formulas<'_> {
             true => Err(too_much_for_an_index().at(at)),
             false => Ok(second.predicate),
         }
+    }
+
+    /// The catalog with a table that no index computes anything of: a formula is made of stored columns, not of
+    /// what takes the place of its parts in a query.
+    fn without_indexes(&self) -> Result<Catalog> {
+        let mut edit = self.catalog.edit();
+        edit.put_table(TableDef { indexes: Vec::new(), ..self.table.clone() })?;
+        Ok(edit.finish()?.0)
     }
 
     fn query(&self) -> Result<Query> {

@@ -288,11 +288,18 @@ impl Session {
             Statement::Savepoint { name } => self.savepoint(name),
             Statement::Release { name } => self.release(name),
             Statement::Prepare(prepare) => {
+                let name = name_of(&prepare.name);
+                if self.prepared.contains_key(&name) {
+                    return Err(Error::invalid(format!("there is a prepared statement \"{name}\" already"))
+                        .hint(format!("DEALLOCATE {} first", prepare.name))
+                        .state("42P05")
+                        .at(span_of_name(&prepare.name)));
+                }
                 let statement = (*prepare.statement).clone();
                 let text = matches!(statement, Statement::Query(_)).then(|| statement.to_string());
                 let lifted = text.and_then(|text| sql::lift(&text));
                 self.prepared.insert(
-                    name_of(&prepare.name),
+                    name,
                     Arc::new(Prepared { parameters: parameter_count(&statement), statement, lifted }),
                 );
                 Ok(self.done(tag))

@@ -194,15 +194,13 @@ impl View {
     /// Makes the rowkey a column if the query mentions it, hidden from its wildcards; gives its names.
     pub fn prepare<'n>(&self, mut query: Query) -> Result<(Query, Vec<&'n str>)> {
         sql::name_outputs(&mut query);
-        if !sql::mentions_rowkey(&query) {
-            return Ok((query, Vec::new()));
-        }
-        sql::hide_rowkey_in_wildcards(&mut query, &|name| match self.find(name) {
-            Some(Relation::Table(table)) => !table.names_rowkey(),
-            Some(Relation::Index(..)) => true,
+        let wanted = sql::mentions_rowkey(&query);
+        sql::resolve_joins(&mut query, &|name| match self.find(name) {
+            Some(Relation::Table(table)) => wanted && !table.names_rowkey(),
+            Some(Relation::Index(..)) => wanted,
             Some(Relation::View(_)) | None => false,
         })?;
-        Ok((query, vec!["rowkey"]))
+        Ok((query, if wanted { vec!["rowkey"] } else { Vec::new() }))
     }
 
     /// What a name in a query stands for.

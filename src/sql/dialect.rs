@@ -16,6 +16,7 @@ use sqlparser::tokenizer::{Token, Word};
 /// - no geometric and no user-defined operators: `a<-1` is `a < -1`, and `?` is a parameter;
 /// - `user`, `floor`, `interval` and the like are names unless called;
 /// - `SELECT` needs something to select; `* EXCLUDE (..)`, `ORDER BY ALL`, `LIMIT 5, 10`, `FROM (t)` work;
+/// - `a IS DISTINCT FROM b AND c` ends before the AND, and `a ISNULL` is `a IS NULL`;
 /// - a budget of steps: sqlparser tries some forms twice at each level of nesting, so a hostile statement
 ///   could cost it 2^depth steps.
 #[derive(Debug)]
@@ -58,6 +59,10 @@ const SPECIAL_CALLS: &[Keyword] = &[
     Keyword::USER,
 ];
 
+/// Operators of other databases, some of which sqlparser cannot read either.
+const FOREIGN_OPERATORS: &[Keyword] =
+    &[Keyword::DIV, Keyword::MATCH, Keyword::MEMBER, Keyword::OVERLAPS, Keyword::REGEXP, Keyword::RLIKE];
+
 impl Dialect for RowkeyDialect {
     fn dialect(&self) -> TypeId {
         TypeId::of::<PostgreSqlDialect>()
@@ -76,6 +81,27 @@ impl Dialect for RowkeyDialect {
             }
             Token::Word(word) if is_name(word, &second.token) => {
                 Some(parser.parse_identifier().map(Expr::Identifier))
+            }
+            _ => None,
+        }
+    }
+
+    fn parse_infix(&self, parser: &mut Parser, left: &Expr, _: u8) -> Option<Result<Expr, ParserError>> {
+        let left = || Box::new(left.clone());
+        let right = |parser: &mut Parser| parser.parse_subexpr(self.prec_value(Precedence::Is)).map(Box::new);
+        if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
+            return Some(right(parser).map(|right| Expr::IsDistinctFrom(left(), right)));
+        }
+        if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
+            return Some(right(parser).map(|right| Expr::IsNotDistinctFrom(left(), right)));
+        }
+        match parser.peek_token_ref() {
+            next if is_isnull(&next.token) => {
+                parser.advance_token();
+                Some(Ok(Expr::IsNull(left())))
+            }
+            next if matches!(&next.token, Token::Word(word) if FOREIGN_OPERATORS.contains(&word.keyword)) => {
+                Some(parser.expected_ref("an operator", next))
             }
             _ => None,
         }
@@ -104,6 +130,9 @@ impl Dialect for RowkeyDialect {
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        if is_isnull(&parser.peek_token_ref().token) {
+            return Some(Ok(self.prec_value(Precedence::Is)));
+        }
         self.postgres.get_next_precedence(parser)
     }
 
@@ -114,6 +143,10 @@ impl Dialect for RowkeyDialect {
     /// `SELECT 'x' ON CONFLICT ...` of an INSERT does not call its column so.
     fn is_column_alias(&self, word: &Keyword, parser: &mut Parser) -> bool {
         *word != Keyword::ON && self.postgres.is_column_alias(word, parser)
+    }
+
+    fn supports_notnull_operator(&self) -> bool {
+        true
     }
 
     fn supports_unicode_string_literal(&self) -> bool {
@@ -191,6 +224,11 @@ impl Dialect for RowkeyDialect {
     fn supports_table_versioning(&self) -> bool {
         self.as_of
     }
+}
+
+/// `ISNULL`, for which sqlparser has no keyword.
+fn is_isnull(token: &Token) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("isnull"))
 }
 
 /// Is `word`, followed by `next`, a name of a column or of a qualifier, whatever else the word can mean?

@@ -1,8 +1,8 @@
 //! Text → statements.
 //!
 //! A script goes through a [`Splitter`], which hands out one [`SqlText`] per `;`. [`parse`] turns one into a
-//! [`Statement`]: our own nodes around sqlparser's queries and expressions. [`rewrite`] and
-//! [`wildcard`] prepare queries for DataFusion; [`layout`] reads the key expressions of CREATE as key parts.
+//! [`Statement`]: our own nodes around sqlparser's queries and expressions. [`rewrite`], [`wildcard`] and
+//! `using` prepare queries for DataFusion; [`layout`] reads the key expressions of CREATE as key parts.
 //!
 //! No text overflows the stack or takes exponential time: `nesting` looks at the tokens before they are
 //! parsed, `dialect` counts the parser's steps, and `shape` keeps the trees shallow.
@@ -28,6 +28,7 @@ pub mod rewrite;
 mod row_values;
 mod shape;
 mod split;
+mod using;
 mod walk;
 pub mod wildcard;
 
@@ -41,7 +42,7 @@ pub use place::point_at_literal;
 pub use rewrite::{mentions_rowkey, parameter_count};
 pub use row_values::LOOKED_UP;
 pub use split::{Splitter, SqlText};
-pub use wildcard::hide_rowkey_in_wildcards;
+pub use wildcard::resolve_joins;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

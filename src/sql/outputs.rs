@@ -3,27 +3,62 @@
 //! An expression is named by its own text, as in SQLite. DataFusion refuses two columns of one name,
 //! so a repeated name gets a mark here, and [`output_name`] takes it off again.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr};
+use sqlparser::ast::{Distinct, Expr, Ident, Query, Select, SelectItem, SetExpr, VisitMut};
 
 use super::name_of;
+use super::using::replace_names;
 
 /// Between a repeated name and its number; no name can hold it.
 const MARK: char = '\0';
 
-/// Names the output columns of a query, each name once.
+/// Names the output columns of a query, each name once. Whoever asks for an output by a name that got a mark
+/// (ORDER BY, DISTINCT ON, HAVING, QUALIFY) asks by the marked one from now on.
 pub fn name_outputs(query: &mut Query) {
-    let mut body = &mut *query.body;
-    loop {
-        body = match body {
-            // A set operation's columns are called as those of its left side.
-            SetExpr::SetOperation { left, .. } => left,
-            SetExpr::Query(inner) => &mut inner.body,
-            SetExpr::Select(select) => return name_items(select),
-            _ => return,
-        };
+    name_query(query);
+}
+
+/// Gives the names that got a mark.
+fn name_query(query: &mut Query) -> Marked {
+    let marked = name_body(&mut query.body);
+    if let Some(order) = &mut query.order_by {
+        follow(&marked, order);
     }
+    marked
+}
+
+#[recursive::recursive]
+fn name_body(body: &mut SetExpr) -> Marked {
+    match body {
+        // A set operation's columns are called as those of its left side.
+        SetExpr::SetOperation { left, .. } => name_body(left),
+        SetExpr::Query(inner) => name_query(inner),
+        SetExpr::Select(select) => {
+            let marked = name_items(select);
+            if let Some(Distinct::On(keys)) = &mut select.distinct {
+                follow(&marked, keys);
+            }
+            follow(&marked, &mut select.having);
+            follow(&marked, &mut select.qualify);
+            marked
+        }
+        _ => Marked::default(),
+    }
+}
+
+/// Output names beside a wildcard, and what they are called now.
+type Marked = HashMap<String, String>;
+
+/// Whoever asks for a name that got a mark asks for the marked one.
+fn follow(marked: &Marked, node: &mut impl VisitMut) {
+    if marked.is_empty() {
+        return;
+    }
+    replace_names(node, &|name| {
+        let value = marked.get(&name_of(name))?.clone();
+        Some(Expr::Identifier(Ident { value, quote_style: Some('"'), span: name.span }))
+    });
 }
 
 /// An output column as its query called it.
@@ -31,12 +66,13 @@ pub fn output_name(name: &str) -> &str {
     name.split(MARK).next().unwrap_or(name)
 }
 
-fn name_items(select: &mut Select) {
+fn name_items(select: &mut Select) -> Marked {
     let is_wildcard =
         |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
     // What a wildcard brings is not known here: beside one, any plain column may be a second one.
     let wildcard = select.projection.iter().any(is_wildcard);
     let mut taken = HashSet::new();
+    let mut marked = Marked::default();
     for (n, item) in select.projection.iter_mut().enumerate() {
         let (name, expr, plain) = match item {
             SelectItem::UnnamedExpr(expr) => match column_name(expr) {
@@ -50,9 +86,13 @@ fn name_items(select: &mut Select) {
         if plain && !repeated {
             continue;
         }
-        let name = if repeated { format!("{name}{MARK}{n}") } else { name };
-        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name) };
+        let unique = if repeated { format!("{name}{MARK}{n}") } else { name.clone() };
+        if wildcard && repeated {
+            marked.entry(name).or_insert_with(|| unique.clone());
+        }
+        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', unique) };
     }
+    marked
 }
 
 fn column_name(expr: &Expr) -> Option<String> {
@@ -86,6 +126,32 @@ mod tests {
         assert_eq!(named("SELECT a, t.a, b AS a FROM t"), r#"SELECT a, t.a AS "a#1", b AS "a#2" FROM t"#);
         assert_eq!(named("SELECT *, a FROM t"), r#"SELECT *, a AS "a#1" FROM t"#);
         assert_eq!(output_name("a\u{0}1"), "a");
+    }
+
+    #[test]
+    fn beside_a_wildcard_an_order_asks_for_the_mark() {
+        let cases = [
+            ("SELECT *, -a AS b FROM t ORDER BY B, a", r#"SELECT *, -a AS "b#1" FROM t ORDER BY "b#1", a"#),
+            (
+                "SELECT *, x AS b, y AS b FROM t ORDER BY b",
+                r#"SELECT *, x AS "b#1", y AS "b#2" FROM t ORDER BY "b#1""#,
+            ),
+            (
+                "SELECT DISTINCT ON (b) *, f(a) AS b FROM t QUALIFY b > 1",
+                r#"SELECT DISTINCT ON ("b#1") *, f(a) AS "b#1" FROM t QUALIFY "b#1" > 1"#,
+            ),
+            (
+                "(SELECT *, 1 AS b FROM t) UNION SELECT * FROM u ORDER BY b",
+                r#"(SELECT *, 1 AS "b#1" FROM t) UNION SELECT * FROM u ORDER BY "b#1""#,
+            ),
+            (
+                "SELECT *, 1 AS b FROM t ORDER BY (SELECT max(b) FROM u)",
+                r#"SELECT *, 1 AS "b#1" FROM t ORDER BY (SELECT max(b) FROM u)"#,
+            ),
+        ];
+        for (from, to) in cases {
+            assert_eq!(named(from), to);
+        }
     }
 
     #[test]

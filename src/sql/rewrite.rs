@@ -6,9 +6,10 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, DataType, ExactNumberInfo, ExcludeSelectItem, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint, JoinOperator, Query,
-    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, UnaryOperator,
-    Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint, JoinOperator,
+    LimitClause, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor,
+    TableWithJoins, UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    WildcardAdditionalOptions,
 };
 
 use super::ast::Statement;
@@ -186,7 +187,7 @@ impl VisitorMut for Normaliser {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        if let Err(error) = refused::check_query(query) {
+        if let Err(error) = refused::check_query(query).and_then(|()| fetch_as_limit(query)) {
             return ControlFlow::Break(error);
         }
         let writes = match &mut *query.body {
@@ -287,6 +288,28 @@ impl VisitorMut for Normaliser {
     }
 }
 
+/// `FETCH FIRST n ROWS ONLY` becomes `LIMIT n`. Errors: WITH TIES, PERCENT; both FETCH and LIMIT.
+fn fetch_as_limit(query: &mut Query) -> Result<()> {
+    let Some(fetch) = query.fetch.take() else { return Ok(()) };
+    if fetch.with_ties || fetch.percent {
+        return Err(Error::unsupported("FETCH WITH TIES or PERCENT is not supported")
+            .hint("write FETCH FIRST n ROWS ONLY; rank() OVER (ORDER BY ...) tells ties"));
+    }
+    let (offset, limit_by) = match query.limit_clause.take() {
+        None => (None, Vec::new()),
+        Some(LimitClause::LimitOffset { limit: None, offset, limit_by }) => (offset, limit_by),
+        Some(_) => {
+            return Err(Error::invalid("FETCH and LIMIT are one clause")
+                .hint("leave one of them out")
+                .state(sqlstate::SYNTAX));
+        }
+    };
+    let one = || Expr::value(Value::Number("1".to_owned(), false));
+    let limit = Some(fetch.quantity.unwrap_or_else(one));
+    query.limit_clause = Some(LimitClause::LimitOffset { limit, offset, limit_by });
+    Ok(())
+}
+
 /// `- -1` prints as `--1`, a comment, without parentheses around `-1`.
 fn keep_apart(negated: &mut Expr) {
     if matches!(negated, Expr::UnaryOp { op: UnaryOperator::Minus, .. }) {
@@ -307,8 +330,14 @@ fn plain_cast(cast: &mut Expr) -> Result<()> {
     *data_type = DataType::Varchar(None);
     let args = [take(cast), Expr::value(Value::Number(limit.to_string(), false))];
     let args = args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).to_vec();
-    *cast = Expr::Function(Function {
-        name: vec![Ident::new("left")].into(),
+    *cast = call("left", args);
+    Ok(())
+}
+
+/// A call of a function.
+pub(super) fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
+    Expr::Function(Function {
+        name: vec![Ident::new(name)].into(),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(FunctionArgumentList {
@@ -320,8 +349,7 @@ fn plain_cast(cast: &mut Expr) -> Result<()> {
         null_treatment: None,
         over: None,
         within_group: Vec::new(),
-    });
-    Ok(())
+    })
 }
 
 fn widen_float(data_type: &mut DataType) {

@@ -1,27 +1,30 @@
-//! `*` without the rowkey.
+//! What a FROM joins, and what `*` shows of it.
 //!
 //! When a query names `rowkey`, the tables it reads get one more column of that name, and every `*` in the
 //! query must leave it out again: over one table, `*` becomes `* EXCLUDE (rowkey)`; over several relations,
-//! `a.* EXCLUDE (rowkey), b.*`, because DataFusion refuses to exclude a column that two tables have.
+//! `a.* EXCLUDE (rowkey), b.*`, because DataFusion refuses to exclude a column that two tables have. Behind a join
+//! USING, `*` shows the [merged](super::using) columns first, and the others without them.
 
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    ExcludeSelectItem, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, TableAlias, TableFactor, TableWithJoins, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    ExcludeSelectItem, Ident, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, TableAlias, TableFactor, TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
-use super::rewrite::{ROWKEY, constraint_of, excludes_rowkey};
+use super::rewrite::{ROWKEY, excludes_rowkey, is_rowkey};
+use super::using::{Relation, Relations, replace_names, shows};
 use super::{name_of, span_of};
 use crate::error::{Error, Result};
 
 /// Rewrites every `*` and `t.*` of `query`, at every depth, so that it leaves out the pseudo-column of the
-/// tables for which `has_pseudo` says yes. A name that a WITH defines is no table. `count(*)` stays.
+/// tables for which `has_pseudo` says yes, and puts merged columns in the place of their names. A name that a WITH
+/// defines is no table. `count(*)` stays.
 ///
-/// Errors, all unsupported: where the columns of a `*` cannot be told without the tables' schemas: two
-/// tables in a NATURAL join, `* EXCLUDE (..)` over several tables, a FULL join USING, a subquery without an alias.
-pub fn hide_rowkey_in_wildcards(query: &mut Query, has_pseudo: &dyn Fn(&ObjectName) -> bool) -> Result<()> {
+/// Errors, all unsupported: where the columns of a `*` or of a join cannot be told without the tables' schemas: two
+/// tables with a rowkey in a NATURAL join, an outer NATURAL join, `* EXCLUDE (..)` over several tables, a subquery
+/// without an alias.
+pub fn resolve_joins(query: &mut Query, has_pseudo: &dyn Fn(&ObjectName) -> bool) -> Result<()> {
     let mut hider = Hider { has_pseudo, scopes: Vec::new() };
     match VisitMut::visit(query, &mut hider) {
         ControlFlow::Continue(()) => Ok(()),
@@ -62,7 +65,16 @@ impl VisitorMut for Hider<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         self.scopes.push(Scope::of(query));
-        ControlFlow::Continue(())
+        let SetExpr::Select(select) = &*query.body else { return ControlFlow::Continue(()) };
+        let Some(order) = &mut query.order_by else { return ControlFlow::Continue(()) };
+        match self.joined(select) {
+            Ok(relations) => {
+                let is_output = |name: &Ident| select.projection.iter().any(|item| shows(item, name));
+                replace_names(order, &|name| relations.merged(name).filter(|_| !is_output(name)));
+                ControlFlow::Continue(())
+            }
+            Err(error) => ControlFlow::Break(error),
+        }
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
@@ -82,34 +94,18 @@ impl VisitorMut for Hider<'_> {
     }
 }
 
-/// One thing a FROM joins.
-struct Relation {
-    /// What stands before `.*`; `None` for a subquery without an alias.
-    name: Option<ObjectName>,
-    /// Has the pseudo-column.
-    pseudo: bool,
-    /// Columns of USING, already shown by an earlier relation.
-    shared: Vec<Ident>,
-}
-
-/// Everything a FROM joins.
-#[derive(Default)]
-struct Relations {
-    list: Vec<Relation>,
-    natural: bool,
-    /// A join USING whose shared columns belong to no one side.
-    full_using: bool,
-}
-
 impl Hider<'_> {
-    fn hide(&self, select: &mut Select) -> Result<()> {
-        let mut relations = Relations::default();
+    /// All that the FROM of a query joins.
+    fn joined(&self, select: &Select) -> Result<Relations> {
+        let mut all = Relations::default();
         for table in &select.from {
-            let joined = self.relations(table);
-            relations.list.extend(joined.list);
-            relations.natural |= joined.natural;
-            relations.full_using |= joined.full_using;
+            all.beside(self.relations(table)?);
         }
+        Ok(all)
+    }
+
+    fn hide(&self, select: &mut Select) -> Result<()> {
+        let relations = self.joined(select)?;
         if relations.natural && relations.list.iter().filter(|r| r.pseudo).count() > 1 {
             return Err(Error::unsupported("a NATURAL join in a query that names rowkey")
                 .why("both tables have a rowkey, and it would be joined on, too")
@@ -126,29 +122,31 @@ impl Hider<'_> {
             }
         }
         select.projection = projection;
+        relations.name_merged(select);
         Ok(())
     }
 
-    fn relations(&self, table: &TableWithJoins) -> Relations {
-        let mut all = self.relation(&table.relation);
+    fn relations(&self, table: &TableWithJoins) -> Result<Relations> {
+        let mut all = self.relation(&table.relation)?;
         for join in &table.joins {
-            all.join(self.relation(&join.relation), &join.join_operator);
+            let right = self.relation(&join.relation)?;
+            all.join(right, &join.join_operator).map_err(|e| e.at(span_of(&join.relation)))?;
         }
-        all
+        Ok(all)
     }
 
-    fn relation(&self, factor: &TableFactor) -> Relations {
+    fn relation(&self, factor: &TableFactor) -> Result<Relations> {
         let one = |name, pseudo| Relations {
             list: vec![Relation { name, pseudo, shared: Vec::new() }],
             ..Relations::default()
         };
-        match factor {
+        Ok(match factor {
             TableFactor::Table { name, alias, args, .. } => {
                 let pseudo = args.is_none() && !self.is_cte(name) && (self.has_pseudo)(name);
                 one(Some(alias_name(alias).unwrap_or_else(|| name.clone())), pseudo)
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
-                let inside = self.relations(table_with_joins);
+                let inside = self.relations(table_with_joins)?;
                 match alias_name(alias) {
                     Some(name) => one(Some(name), inside.list.iter().any(|r| r.pseudo)),
                     None => inside,
@@ -159,7 +157,7 @@ impl Hider<'_> {
             | TableFactor::TableFunction { alias, .. }
             | TableFactor::UNNEST { alias, .. } => one(alias_name(alias), false),
             _ => one(None, false),
-        }
+        })
     }
 
     fn is_cte(&self, name: &ObjectName) -> bool {
@@ -178,47 +176,21 @@ fn alias_name(alias: &Option<TableAlias>) -> Option<ObjectName> {
 }
 
 impl Relations {
-    /// Adds the right side of a join.
-    fn join(&mut self, mut right: Relations, operator: &JoinOperator) {
-        self.natural |= right.natural || matches!(constraint_of(operator), Some(JoinConstraint::Natural));
-        self.full_using |= right.full_using;
-        if let Some(JoinConstraint::Using(columns)) = constraint_of(operator) {
-            let columns: Vec<Ident> = columns.iter().filter_map(last_ident).collect();
-            self.share(&mut right, operator, &columns);
-        }
-        match operator {
-            // These show the rows of one side only.
-            JoinOperator::Semi(_)
-            | JoinOperator::LeftSemi(_)
-            | JoinOperator::Anti(_)
-            | JoinOperator::LeftAnti(_) => {}
-            JoinOperator::RightSemi(_) | JoinOperator::RightAnti(_) => self.list = right.list,
-            _ => self.list.extend(right.list),
-        }
-    }
-
-    /// Columns of USING are shown once: on the left, or on the right by a RIGHT join.
-    fn share(&mut self, right: &mut Relations, operator: &JoinOperator, columns: &[Ident]) {
-        let from_right = matches!(operator, JoinOperator::Right(_) | JoinOperator::RightOuter(_));
-        let side = if from_right { &mut self.list } else { &mut right.list };
-        match side.as_mut_slice() {
-            [one] if !matches!(operator, JoinOperator::FullOuter(_)) => one.shared.extend_from_slice(columns),
-            _ => self.full_using = true,
-        }
-    }
-
     /// What `*` becomes.
     fn expand(&self, options: WildcardAdditionalOptions) -> Result<Vec<SelectItem>> {
         let pseudo = self.list.iter().filter(|r| r.pseudo).count();
-        if pseudo == 0 {
+        let using = self.list.iter().any(|r| !r.shared.is_empty());
+        if pseudo == 0 && !using {
             return Ok(vec![SelectItem::Wildcard(options)]);
         }
-        if self.list.len() == 1 || (pseudo == 1 && self.natural) {
+        if self.list.len() == 1 || (pseudo == 1 && self.natural && !using) {
             return Ok(vec![SelectItem::Wildcard(excluding(options, &[]))]);
         }
         let place = span_of(&options);
         let refused = |why: &str, hint: &str| {
-            Error::unsupported("this * in a query that names rowkey").why(why).hint(hint).at(place)
+            let what =
+                if using { "this * behind a join USING" } else { "this * in a query that names rowkey" };
+            Error::unsupported(what).why(why).hint(hint).at(place)
         };
         if is_qualified(&options) {
             return Err(refused(
@@ -226,9 +198,11 @@ impl Relations {
                 "name the columns, or write t.* for each table",
             ));
         }
-        if self.natural || self.full_using {
+        if self.natural {
             return Err(refused("the join decides which side a column is from", "name the columns"));
         }
+        let merged = self.merged.iter().filter(|merged| pseudo == 0 || !is_rowkey(&merged.name));
+        let merged = merged.map(|merged| Ok(merged.output()));
         let items = self.list.iter().map(|relation| {
             let name = relation.name.clone().ok_or_else(|| {
                 refused(
@@ -238,7 +212,7 @@ impl Relations {
             })?;
             Ok(relation.wildcard(name, WildcardAdditionalOptions::default()))
         });
-        items.collect()
+        merged.chain(items).collect()
     }
 
     /// What `t.*` becomes.
@@ -285,7 +259,7 @@ fn excluding(mut options: WildcardAdditionalOptions, columns: &[Ident]) -> Wildc
         None => Vec::new(),
     };
     names.push(ObjectName::from(vec![Ident::new(ROWKEY)]));
-    names.extend(columns.iter().map(folded));
+    names.extend(columns.iter().filter(|column| !is_rowkey(column)).map(folded));
     options.opt_exclude = Some(ExcludeSelectItem::Multiple(names));
     options
 }
@@ -303,7 +277,7 @@ fn is_qualified(options: &WildcardAdditionalOptions) -> bool {
         || options.opt_ilike.is_some()
 }
 
-fn last_ident(name: &ObjectName) -> Option<Ident> {
+pub(super) fn last_ident(name: &ObjectName) -> Option<Ident> {
     name.0.last()?.as_ident().cloned()
 }
 
@@ -317,7 +291,7 @@ mod tests {
     fn hidden(sql: &str) -> Result<String> {
         let Statement::Query(mut query) = parse(sql)? else { panic!("{sql}") };
         let has_pseudo = |name: &ObjectName| matches!(table_name_of(name).as_deref(), Ok("t" | "u"));
-        hide_rowkey_in_wildcards(&mut query, &has_pseudo)?;
+        resolve_joins(&mut query, &has_pseudo)?;
         Ok(query.to_string())
     }
 
@@ -336,12 +310,16 @@ mod tests {
             ),
             (
                 "SELECT * FROM t JOIN u USING (Id) LEFT JOIN v USING (id)",
-                "SELECT t.* EXCLUDE (rowkey), u.* EXCLUDE (rowkey, id), v.* EXCLUDE (id) \
+                "SELECT t.Id AS Id, t.* EXCLUDE (rowkey, id), u.* EXCLUDE (rowkey, id), v.* EXCLUDE (id) \
                  FROM t JOIN u USING(Id) LEFT JOIN v USING(id)",
             ),
             (
                 "SELECT * FROM t RIGHT JOIN v USING (id)",
-                "SELECT t.* EXCLUDE (rowkey, id), v.* FROM t RIGHT JOIN v USING(id)",
+                "SELECT v.id AS id, t.* EXCLUDE (rowkey, id), v.* EXCLUDE (id) FROM t RIGHT JOIN v USING(id)",
+            ),
+            (
+                "SELECT * FROM t JOIN u USING (rowkey)",
+                "SELECT t.* EXCLUDE (rowkey), u.* EXCLUDE (rowkey) FROM t JOIN u USING(rowkey)",
             ),
             ("SELECT * FROM t NATURAL JOIN v", "SELECT * EXCLUDE (rowkey) FROM t NATURAL JOIN v"),
             (
@@ -356,6 +334,30 @@ mod tests {
             (
                 "SELECT * FROM t UNION SELECT * FROM u",
                 "SELECT * EXCLUDE (rowkey) FROM t UNION SELECT * EXCLUDE (rowkey) FROM u",
+            ),
+        ];
+        for (from, to) in cases {
+            assert_eq!(hidden(from).unwrap(), to);
+        }
+    }
+
+    #[test]
+    fn a_column_of_using_is_that_of_the_side_which_always_has_it() {
+        let cases = [
+            ("SELECT id FROM v JOIN w USING (id)", "SELECT v.id AS id FROM v JOIN w USING(id)"),
+            (
+                "SELECT max(id) FROM v RIGHT JOIN w AS x USING (id) WHERE id > 1 ORDER BY id",
+                "SELECT max(x.id) FROM v RIGHT JOIN w AS x USING(id) WHERE x.id > 1 ORDER BY x.id",
+            ),
+            (
+                "SELECT id FROM v FULL JOIN w USING (id) JOIN x USING (id) GROUP BY id ORDER BY id",
+                "SELECT coalesce(v.id, w.id) AS id FROM v FULL JOIN w USING(id) JOIN x USING(id) \
+                 GROUP BY coalesce(v.id, w.id) ORDER BY id",
+            ),
+            (
+                "SELECT * FROM v JOIN w ON true JOIN x USING (id) WHERE EXISTS (SELECT id FROM y)",
+                "SELECT v.*, w.*, x.* EXCLUDE (id) FROM v JOIN w ON true JOIN x USING(id) \
+                 WHERE EXISTS (SELECT id FROM y)",
             ),
         ];
         for (from, to) in cases {
@@ -397,7 +399,14 @@ mod tests {
             ("SELECT a FROM t NATURAL JOIN u", "both tables have a rowkey, and it would be joined on, too"),
             ("SELECT * EXCLUDE (a) FROM t, u", "it is over several tables"),
             ("SELECT * FROM t, (SELECT 1)", "it is over a subquery without a name"),
-            ("SELECT * FROM t FULL JOIN u USING (a)", "the join decides which side a column is from"),
+            (
+                "SELECT a FROM t LEFT JOIN u ON true FULL JOIN v USING (a)",
+                "it cannot be told which of several tables has the column",
+            ),
+            (
+                "SELECT a FROM t NATURAL LEFT JOIN v",
+                "the columns that both sides have must be known where they are named",
+            ),
         ] {
             assert_eq!(hidden(sql).unwrap_err().reason(), Some(why), "{sql}");
         }

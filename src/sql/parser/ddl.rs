@@ -450,6 +450,14 @@ impl Parser<'_> {
     }
 
     fn add_column(&mut self) -> Result<AlterTableOp> {
+        if ["CONSTRAINT", "CHECK", "UNIQUE", "PRIMARY", "FOREIGN"].iter().any(|word| self.peek_words(&[word]))
+        {
+            let hint = "CREATE UNIQUE INDEX adds a UNIQUE, REKEY (...) changes the key; a CHECK stands in CREATE TABLE";
+            return Err(self
+                .error("a constraint cannot be added to a table")
+                .why("the rows that are there would have to be checked, or moved")
+                .hint(hint));
+        }
         let if_not_exists = self.if_not_exists();
         let from = self.here();
         let mut elements = Elements::default();

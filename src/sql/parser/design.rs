@@ -101,7 +101,12 @@ impl Parser<'_> {
         let table = if named { Some(self.object_name("the name of a table")?) } else { None };
         let keys = self.keys()?;
         let include = if !layout && self.word("INCLUDE") { self.names("a column")? } else { Vec::new() };
-        self.end_of_list()?;
+        if self.peek_token(&Token::Comma) {
+            return Err(self
+                .error("EXPLAIN WHATIF takes one change")
+                .hint("ADVISE FOR (query) compares many"));
+        }
+        self.expect_token(Token::RParen)?;
         let change = Change { layout, table, keys, include };
         let query = self.query()?;
         Ok(Statement::Design(Box::new(Design::WhatIf { change, query })))

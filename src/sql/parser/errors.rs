@@ -85,6 +85,7 @@ impl Parser<'_> {
             "PRAGMA" => {
                 error.hint("DESCRIBE t lists columns, SHOW SETTINGS settings; SET name = value changes one")
             }
+            "REKEY" => error.hint("write ALTER TABLE t REKEY (...), or ALTER TABLE t REKEY CANCEL"),
             "REINDEX" => error.hint("REPAIR INDEX i builds an index anew"),
             "USE" | "ATTACH" => {
                 error.hint("one database is open at a time: start again with the other's path")

@@ -289,6 +289,17 @@ const ERRORS: &[(&str, &str)] = &[
          \"order\"\nLINE 1: CREATE TABLE order (a INT)\n                     ^^^^^",
     ),
     (
+        "ALTER TABLE t ADD CONSTRAINT u UNIQUE (a)",
+        "error: a constraint cannot be added to a table\n  why: the rows that are there would have to be checked, or \
+         moved\n hint: CREATE UNIQUE INDEX adds a UNIQUE, REKEY (...) changes the key; a CHECK stands in CREATE TABLE\n\
+         LINE 1: ALTER TABLE t ADD CONSTRAINT u UNIQUE (a)\n                          ^^^^^^^^^^",
+    ),
+    (
+        "EXPLAIN WHATIF (INDEX (a), INDEX (b)) SELECT 1 FROM t",
+        "error: EXPLAIN WHATIF takes one change\n hint: ADVISE FOR (query) compares many\n\
+         LINE 1: EXPLAIN WHATIF (INDEX (a), INDEX (b)) SELECT 1 FROM t\n                                 ^",
+    ),
+    (
         "CREATE TABLE shop.t (a INT)",
         "error: there is no schema \"shop\"\n  why: a database has one schema, public\n hint: write t\n\
          LINE 1: CREATE TABLE shop.t (a INT)\n                     ^^^^^^",

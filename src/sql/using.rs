@@ -1,0 +1,228 @@
+//! The columns of joins USING: one name for a column of each side.
+//!
+//! `id` behind `a JOIN b USING (id)` is `a.id`, behind a RIGHT join `b.id`, and behind a FULL join
+//! `coalesce(a.id, b.id)`. DataFusion would take the side whose name comes first in the alphabet for `*`, and the left
+//! one for the name alone.
+
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Distinct, Expr, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, ObjectName, Query,
+    Select, SelectItem, VisitMut, VisitorMut,
+};
+
+use super::name_of;
+use super::rewrite::constraint_of;
+use super::wildcard::last_ident;
+use crate::error::{Error, Result};
+
+/// One thing a FROM joins.
+pub(super) struct Relation {
+    /// What stands before `.*`; `None` for a subquery without an alias.
+    pub name: Option<ObjectName>,
+    /// Has the pseudo-column.
+    pub pseudo: bool,
+    /// Columns of USING, which are shown merged, or by an earlier relation.
+    pub shared: Vec<Ident>,
+}
+
+/// Everything a FROM joins.
+#[derive(Default)]
+pub(super) struct Relations {
+    /// In the order of `*`.
+    pub list: Vec<Relation>,
+    /// Some are in a NATURAL join.
+    pub natural: bool,
+    /// Columns of USING whose sides are known.
+    pub merged: Vec<Merged>,
+}
+
+/// A column of USING.
+pub(super) struct Merged {
+    pub name: Ident,
+    value: Expr,
+}
+
+impl Merged {
+    /// As an item of a select list.
+    pub fn output(&self) -> SelectItem {
+        SelectItem::ExprWithAlias { expr: self.value.clone(), alias: self.name.clone() }
+    }
+}
+
+impl Relations {
+    /// Adds what stands behind a comma.
+    pub fn beside(&mut self, other: Relations) {
+        self.list.extend(other.list);
+        self.natural |= other.natural;
+        self.merged.extend(other.merged);
+    }
+
+    /// Adds the right side of a join. Errors: what its columns are cannot be told.
+    pub fn join(&mut self, mut right: Relations, operator: &JoinOperator) -> Result<()> {
+        let is_outer = matches!(
+            operator,
+            JoinOperator::Left(_)
+                | JoinOperator::LeftOuter(_)
+                | JoinOperator::Right(_)
+                | JoinOperator::RightOuter(_)
+                | JoinOperator::FullOuter(_)
+        );
+        match constraint_of(operator) {
+            Some(JoinConstraint::Natural) if is_outer => {
+                return Err(Error::unsupported("an outer NATURAL join")
+                    .why("the columns that both sides have must be known where they are named")
+                    .hint("write JOIN ... USING (columns)"));
+            }
+            Some(JoinConstraint::Natural) => self.natural = true,
+            Some(JoinConstraint::Using(columns)) => {
+                for column in columns.iter().filter_map(last_ident) {
+                    self.merge(&mut right, operator, column)?;
+                }
+            }
+            _ => {}
+        }
+        match operator {
+            // These show the rows of one side only.
+            JoinOperator::Semi(_)
+            | JoinOperator::LeftSemi(_)
+            | JoinOperator::Anti(_)
+            | JoinOperator::LeftAnti(_) => {}
+            JoinOperator::RightSemi(_) | JoinOperator::RightAnti(_) => *self = right,
+            _ => self.beside(right),
+        }
+        Ok(())
+    }
+
+    /// Makes one column of two. Which relation of several on the left has it is not known here: then `*` shows it
+    /// there, and DataFusion finds it by its name.
+    fn merge(&mut self, right: &mut Relations, operator: &JoinOperator, column: Ident) -> Result<()> {
+        let value = match (operator, self.value(&column), right.value(&column)) {
+            (JoinOperator::Join(_) | JoinOperator::Inner(_), Some(left), Some(_))
+            | (JoinOperator::Left(_) | JoinOperator::LeftOuter(_), Some(left), Some(_)) => left,
+            (JoinOperator::Right(_) | JoinOperator::RightOuter(_), Some(_), Some(right)) => right,
+            (JoinOperator::FullOuter(_), Some(left), Some(right)) => coalesce(left, right),
+            (JoinOperator::Right(_) | JoinOperator::RightOuter(_) | JoinOperator::FullOuter(_), ..) => {
+                return Err(Error::unsupported(format!("this USING ({column})"))
+                    .why("it cannot be told which of several tables has the column")
+                    .hint("write ON a.column = b.column, or give subqueries an alias"));
+            }
+            _ => {
+                right.share(&column);
+                return Ok(());
+            }
+        };
+        self.share(&column);
+        right.share(&column);
+        let same = |merged: &Merged| name_of(&merged.name) == name_of(&column);
+        right.merged.retain(|merged| !same(merged));
+        match self.merged.iter_mut().find(|merged| same(merged)) {
+            Some(merged) => merged.value = value,
+            None => self.merged.push(Merged { name: column, value }),
+        }
+        Ok(())
+    }
+
+    /// A column of this side: a merged one, or that of the only relation.
+    fn value(&self, column: &Ident) -> Option<Expr> {
+        match &self.list[..] {
+            _ if let Some(merged) = self.merged(column) => Some(merged),
+            [Relation { name: Some(name), .. }] => {
+                let parts: Option<Vec<Ident>> = name.0.iter().map(|part| part.as_ident().cloned()).collect();
+                let mut parts = parts?;
+                parts.push(column.clone());
+                Some(Expr::CompoundIdentifier(parts))
+            }
+            _ => None,
+        }
+    }
+
+    /// Hides a column from `*`.
+    fn share(&mut self, column: &Ident) {
+        if let [one] = &mut self.list[..] {
+            one.shared.push(column.clone());
+        }
+    }
+
+    /// What a merged column is; `None` if there are several of that name, behind commas.
+    pub fn merged(&self, name: &Ident) -> Option<Expr> {
+        let name = name_of(name);
+        let mut found = self.merged.iter().filter(|merged| name_of(&merged.name) == name);
+        found.next().filter(|_| found.next().is_none()).map(|merged| merged.value.clone())
+    }
+
+    /// Puts merged columns in the place of their names, but for those in subqueries, which may be theirs.
+    pub fn name_merged(&self, select: &mut Select) {
+        if self.merged.is_empty() {
+            return;
+        }
+        let merged = |name: &Ident| self.merged(name);
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(Expr::Identifier(name)) = item
+                && let Some(expr) = merged(name)
+            {
+                *item = SelectItem::ExprWithAlias { expr, alias: name.clone() };
+            }
+        }
+        replace_names(&mut select.projection, &merged);
+        replace_names(&mut select.selection, &merged);
+        replace_names(&mut select.group_by, &merged);
+        replace_names(&mut select.having, &merged);
+        replace_names(&mut select.qualify, &merged);
+        replace_names(&mut select.named_window, &merged);
+        if let Some(Distinct::On(keys)) = &mut select.distinct {
+            replace_names(keys, &merged);
+        }
+    }
+}
+
+/// Does an item of a select list show a merged column of this name?
+pub(super) fn shows(item: &SelectItem, name: &Ident) -> bool {
+    match item {
+        SelectItem::ExprWithAlias { alias, .. } => name_of(alias) == name_of(name),
+        SelectItem::UnnamedExpr(Expr::Identifier(column)) => name_of(column) == name_of(name),
+        SelectItem::Wildcard(_) => true,
+        _ => false,
+    }
+}
+
+/// Puts expressions in the place of names, but not inside subqueries.
+pub(super) fn replace_names(node: &mut impl VisitMut, with: &dyn Fn(&Ident) -> Option<Expr>) {
+    let _ = VisitMut::visit(node, &mut Replace { with, depth: 0 });
+}
+
+struct Replace<'a> {
+    with: &'a dyn Fn(&Ident) -> Option<Expr>,
+    /// Queries around the place that is looked at.
+    depth: usize,
+}
+
+impl VisitorMut for Replace<'_> {
+    type Break = Infallible;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        if let Expr::Identifier(name) = expr
+            && self.depth == 0
+            && let Some(replacement) = (self.with)(name)
+        {
+            *expr = replacement;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn coalesce(left: Expr, right: Expr) -> Expr {
+    let args = [left, right].map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).to_vec();
+    super::rewrite::call("coalesce", args)
+}
