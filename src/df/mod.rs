@@ -24,6 +24,7 @@ mod learned;
 mod lookup;
 mod membership;
 mod min_max;
+mod or_null;
 mod order;
 mod parallel;
 pub mod plan;

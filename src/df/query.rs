@@ -43,6 +43,7 @@ use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
 use super::join_condition::subqueries_in_on;
 use super::membership::null_aware_in;
+use super::or_null::value_or_null;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::{
     ExpressionRule, NodeRule, below, check_calls, idle_orders, lazy_functions, plain_numbers,
@@ -163,6 +164,7 @@ impl Default for Planner {
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
                 Arc::new(NodeRule("counted_exists", counted_exists)),
+                Arc::new(ExpressionRule("value_or_null", value_or_null)),
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
                 Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
