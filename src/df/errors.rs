@@ -45,9 +45,19 @@ fn translated(error: &DataFusionError) -> Error {
         DataFusionError::NotImplemented(what) => Error::unsupported(message(what)),
         DataFusionError::ResourcesExhausted(what) => out_of_memory(what),
         DataFusionError::Internal(what) => Error::internal(message(what)),
+        DataFusionError::Execution(what) if what.starts_with("Scalar subquery returned more") => {
+            too_many_rows()
+        }
         DataFusionError::Plan(what) | DataFusionError::Execution(what) => Error::invalid(message(what)),
         other => Error::invalid(message(&other.to_string())),
     }
+}
+
+/// The error of a subquery that should be a value.
+pub fn too_many_rows() -> Error {
+    Error::invalid("a subquery that stands for a value gives more than one row")
+        .hint("add LIMIT 1 and an ORDER BY, or take max(...) of it")
+        .state("21000")
 }
 
 fn out_of_memory(what: &str) -> Error {

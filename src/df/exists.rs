@@ -1,47 +1,69 @@
-//! EXISTS outside a WHERE.
+//! EXISTS as a number of rows.
 //!
-//! DataFusion 55.2 makes a join of it in a filter only. Elsewhere [`counted_exists`] asks whether the rows are more
-//! than none, which DataFusion can answer there too.
+//! DataFusion 55.2 makes a join of it in a filter only, and then a wrong one if there are totals or an OFFSET inside:
+//! it looks for rows that match, where a total of none is a row too. [`counted`] leaves out what does not matter,
+//! and asks whether the rows are more than none where no join can stand for it.
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::Exists;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, LogicalPlanBuilder, SkipType, col, lit};
+use datafusion::logical_expr::{
+    Distinct, Expr, FetchType, LogicalPlan, LogicalPlanBuilder, SkipType, Subquery, col, lit,
+};
 
-use super::rewrite::rename_kept;
+use super::correlated::subquery_of;
 
-/// Rewrites the EXISTS of a node that is no filter and no join.
-pub fn counted_exists(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
-    if matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_)) {
-        return Ok(Transformed::no(plan));
+/// `[NOT] EXISTS (subquery)`, as a join will ask it if it `is_joined`, otherwise as a value.
+pub fn counted(
+    subquery: Subquery,
+    negated: bool,
+    is_joined: &dyn Fn(&LogicalPlan) -> bool,
+) -> DfResult<Expr> {
+    if is_joined(&subquery.subquery) {
+        return Ok(Expr::Exists(Exists { subquery: subquery_of((*subquery.subquery).clone()), negated }));
     }
-    let names = NamePreserver::new(&plan);
-    plan.map_expressions(|expr| rename_kept(expr, &names, &mut |expr| expr.transform_up(counted)))
-}
-
-fn counted(expr: Expr) -> DfResult<Transformed<Expr>> {
-    let Expr::Exists(Exists { subquery, negated }) = expr else { return Ok(Transformed::no(expr)) };
-    let rows = unlimited(&subquery.subquery)?;
+    let Some(rows) = rows_of(&subquery.subquery)? else { return Ok(lit(!negated)) };
+    let some = LogicalPlanBuilder::from(rows.clone()).project([lit(1_i64).alias("one")])?.build()?;
+    if is_joined(&some) {
+        return Ok(Expr::Exists(Exists { subquery: subquery_of(some), negated }));
+    }
     let all = count(lit(1)).alias("rows");
     let is_there = match negated {
         true => col("rows").eq(lit(0_i64)),
         false => col("rows").gt(lit(0_i64)),
     };
     let plan = LogicalPlanBuilder::from(rows).aggregate(Vec::<Expr>::new(), [all])?.project([is_there])?;
-    Ok(Transformed::yes(Expr::ScalarSubquery(subquery.with_plan(Arc::new(plan.build()?)))))
+    Ok(Expr::ScalarSubquery(subquery_of(plan.build()?)))
 }
 
-/// The plan without a LIMIT that leaves a row, if there is one.
-fn unlimited(plan: &LogicalPlan) -> DfResult<LogicalPlan> {
-    if let LogicalPlan::Limit(limit) = plan
-        && let (SkipType::Literal(0), FetchType::Literal(Some(1..))) =
-            (limit.get_skip_type()?, limit.get_fetch_type()?)
-    {
-        return unlimited(&limit.input);
+/// A simpler plan that has rows if this one has; `None` if it has one always.
+fn rows_of(plan: &LogicalPlan) -> DfResult<Option<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Limit(limit) => match (limit.get_skip_type()?, limit.get_fetch_type()?) {
+            (SkipType::Literal(0), FetchType::Literal(Some(1..))) => rows_of(&limit.input),
+            _ => Ok(Some(plan.clone())),
+        },
+        LogicalPlan::Sort(sort) if sort.fetch.is_none() => rows_of(&sort.input),
+        LogicalPlan::Projection(projection) => rows_of(&projection.input),
+        LogicalPlan::Window(window) => rows_of(&window.input),
+        LogicalPlan::Distinct(Distinct::All(input)) => rows_of(input),
+        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => Ok(None),
+        LogicalPlan::Aggregate(aggregate)
+            if !aggregate.group_expr.iter().any(|group| matches!(group, Expr::GroupingSet(_))) =>
+        {
+            rows_of(&aggregate.input)
+        }
+        plan => Ok(Some(plan.clone())),
     }
-    Ok(plan.clone())
+}
+
+/// The rows a set is made of, in any order and as often as they like.
+pub fn set_of(plan: &Arc<LogicalPlan>) -> Arc<LogicalPlan> {
+    match &**plan {
+        LogicalPlan::Sort(sort) if sort.fetch.is_none() => set_of(&sort.input),
+        LogicalPlan::Distinct(Distinct::All(input)) => set_of(input),
+        _ => Arc::clone(plan),
+    }
 }

@@ -7,7 +7,9 @@
 
 mod cast_error;
 mod computed;
+mod correlated;
 mod date_trunc;
+mod domain;
 mod doubles;
 mod errors;
 mod exists;
@@ -24,6 +26,7 @@ mod learned;
 mod lookup;
 mod membership;
 mod min_max;
+mod one_row;
 mod or_null;
 mod order;
 mod parallel;

@@ -14,13 +14,19 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::correlated::outer_columns;
+
 /// Makes the value of a subquery nullable; it belongs before everything that asks whether it is.
 pub fn value_or_null(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
     let plan = &subquery.subquery;
     let (qualifier, field) = plan.schema().qualified_field(0);
-    // Of more columns, or of no row at all, others complain.
-    if field.is_nullable() || plan.schema().fields().len() > 1 || has_a_row(plan) {
+    // Of more columns others complain; a join with what is correlated may miss it anyway.
+    if field.is_nullable()
+        || !outer_columns(plan).is_empty()
+        || plan.schema().fields().len() > 1
+        || has_a_row(plan)
+    {
         return Ok(Transformed::no(expr));
     }
     let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));

@@ -35,14 +35,13 @@ use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::{self, Query};
 
 use super::computed::ComputedColumns;
+use super::correlated::Correlated;
 use super::doubles::doubles_win;
 use super::errors::{df_error, to_df};
-use super::exists::counted_exists;
 use super::formula::{formula, formulas_in};
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
 use super::join_condition::subqueries_in_on;
-use super::membership::null_aware_in;
 use super::or_null::value_or_null;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::{
@@ -163,7 +162,6 @@ impl Default for Planner {
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
-                Arc::new(NodeRule("counted_exists", counted_exists)),
                 Arc::new(ExpressionRule("value_or_null", value_or_null)),
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
                 Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
@@ -173,7 +171,7 @@ impl Default for Planner {
                 Arc::new(TypeCoercion::new()),
                 Arc::new(ExpressionRule("text_casts", text_casts)),
                 Arc::new(ExpressionRule("lazy_functions", lazy_functions)),
-                Arc::new(NodeRule("null_aware_in", null_aware_in)),
+                Arc::new(Correlated),
                 Arc::new(CheckedIntegers::new()),
             ])
             .build();
