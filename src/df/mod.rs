@@ -26,6 +26,7 @@ mod learned;
 mod lookup;
 mod membership;
 mod min_max;
+mod multisets;
 mod one_row;
 mod or_null;
 mod order;

@@ -42,6 +42,7 @@ use super::formula::{formula, formulas_in};
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
 use super::join_condition::subqueries_in_on;
+use super::multisets::numbered;
 use super::or_null::value_or_null;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::{
@@ -161,6 +162,7 @@ impl Default for Planner {
             .with_physical_optimizer_rule(Arc::new(Yielding))
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
+                Arc::new(NodeRule("numbered", numbered)),
                 Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
                 Arc::new(ExpressionRule("value_or_null", value_or_null)),
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
