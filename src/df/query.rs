@@ -36,11 +36,13 @@ use sqlparser::ast::{self, Query};
 
 use super::computed::ComputedColumns;
 use super::correlated::Correlated;
+use super::dates::at_midnight;
 use super::doubles::doubles_win;
 use super::errors::{df_error, to_df};
 use super::formula::{formula, formulas_in};
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
+use super::intervals::interval_lengths;
 use super::join_condition::subqueries_in_on;
 use super::multisets::numbered;
 use super::or_null::value_or_null;
@@ -168,6 +170,8 @@ impl Default for Planner {
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
                 Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
+                Arc::new(ExpressionRule("at_midnight", at_midnight)),
+                Arc::new(ExpressionRule("interval_lengths", interval_lengths)),
                 Arc::new(ExpressionRule("doubles_win", doubles_win)),
                 Arc::new(ExpressionRule("wide_integers", wide_integers)),
                 Arc::new(TypeCoercion::new()),
