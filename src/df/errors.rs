@@ -24,6 +24,11 @@ pub fn df_error(error: DataFusionError) -> Error {
 
 /// An error that others may see too, as a join's two sides do: a copy of ours, or what it says.
 fn translated(error: &DataFusionError) -> Error {
+    if let DataFusionError::NotImplemented(what) | DataFusionError::Plan(what) = error
+        && let Some(error) = out_of_place(what)
+    {
+        return error;
+    }
     match error {
         DataFusionError::External(source) => match source.downcast_ref::<Error>() {
             Some(ours) => ours.copied(),
@@ -50,9 +55,41 @@ fn translated(error: &DataFusionError) -> Error {
         DataFusionError::Plan(what) if what.starts_with("Projections require unique") => {
             same_names("two columns of a SELECT have the same name".to_owned())
         }
+        DataFusionError::Execution(what) if what.starts_with("Scalar subquery returned more") => {
+            too_many_rows()
+        }
         DataFusionError::Plan(what) | DataFusionError::Execution(what) => Error::invalid(message(what)),
         other => Error::invalid(message(&other.to_string())),
     }
+}
+
+/// What cannot be computed where it stands; DataFusion prints its tree.
+fn out_of_place(text: &str) -> Option<Error> {
+    if let Some(tree) = text.strip_prefix("Physical plan does not support logical expression ") {
+        return Some(match tree.starts_with("WindowFunction") {
+            true => Error::invalid("window functions are computed behind WHERE, GROUP BY and HAVING")
+                .hint("SELECT it AS a column of a query in FROM, and compare that")
+                .state("42P20"),
+            false => Error::unsupported("this expression cannot be computed where it stands")
+                .hint("SELECT it AS a column of a query in FROM, and use that"),
+        });
+    }
+    if text.starts_with("Correlated scalar subquery can only be used in") {
+        return Some(
+            Error::unsupported("this subquery names columns that are not selected")
+                .hint("select it AS a column, and ORDER BY that"),
+        );
+    }
+    let clause =
+        ["LIMIT", "OFFSET"].into_iter().find(|c| text.starts_with(&format!("Unsupported {c} expression")))?;
+    Some(Error::unsupported(format!("{clause} takes a number, not a subquery")))
+}
+
+/// The error of a subquery that should be a value.
+pub fn too_many_rows() -> Error {
+    Error::invalid("a subquery that stands for a value gives more than one row")
+        .hint("add LIMIT 1 and an ORDER BY, or take max(...) of it")
+        .state("21000")
 }
 
 fn out_of_memory(what: &str) -> Error {

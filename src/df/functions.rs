@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 use super::date_trunc::DateTrunc;
 use super::errors::to_df;
 use super::integers::ExactSum;
+use super::intervals::IntervalProducts;
 use super::min_max::OfGroups;
 use crate::catalog::{Catalog, Relation};
 use crate::design::keys::Keyspace;
@@ -53,6 +54,7 @@ pub fn register(state: &mut SessionState) {
             let _ = state.register_udaf(Arc::new((*function).clone().with_aliases([alias])));
         }
     }
+    let _ = state.register_expr_planner(Arc::new(IntervalProducts));
     let functions: [(&'static str, Plain, DataType); 9] = [
         ("to_char", to_char, DataType::Utf8),
         ("md5_bucket", bucket, DataType::Utf8),

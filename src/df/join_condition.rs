@@ -10,8 +10,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, JoinType};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, Subquery};
+use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan};
 
+use super::correlated::{has_subquery, subquery_in};
 use super::errors::to_df;
 use crate::error::Error;
 
@@ -59,25 +60,12 @@ fn refused() -> datafusion::error::DataFusionError {
     )
 }
 
-fn has_subquery(expr: &Expr) -> bool {
-    expr.exists(|e| Ok(subquery(e).is_some())).unwrap_or(true)
-}
-
-fn subquery(expr: &Expr) -> Option<&Subquery> {
-    match expr {
-        Expr::Exists(exists) => Some(&exists.subquery),
-        Expr::InSubquery(list) => Some(&list.subquery),
-        Expr::ScalarSubquery(subquery) => Some(subquery),
-        _ => None,
-    }
-}
-
 /// Columns of the join that a condition names, outside its subqueries and inside them.
 fn columns(term: &Expr) -> Vec<Column> {
     let mut all: Vec<Column> = term.column_refs().into_iter().cloned().collect();
     // What is asked of every expression never fails.
     let _ = term.exists(|e| {
-        let outer = subquery(e).into_iter().flat_map(|subquery| &subquery.outer_ref_columns);
+        let outer = subquery_in(e).into_iter().flat_map(|subquery| &subquery.outer_ref_columns);
         all.extend(outer.filter_map(|outer| match outer {
             Expr::OuterReferenceColumn(_, column) => Some(column.clone()),
             _ => None,

@@ -36,15 +36,18 @@ use sqlparser::ast::{self, Query};
 
 use super::apart::{apart, batches_apart};
 use super::computed::ComputedColumns;
+use super::correlated::Correlated;
+use super::dates::at_midnight;
 use super::doubles::doubles_win;
 use super::errors::{df_error, to_df};
-use super::exists::{counted_exists, plain_exists, subqueries_as_columns};
 use super::formula::{formula, formulas_in};
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
+use super::intervals::interval_lengths;
 use super::join_condition::subqueries_in_on;
 use super::like::own_patterns;
-use super::membership::null_aware_in;
+use super::multisets::numbered;
+use super::or_null::value_or_null;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::{
     ExpressionRule, NodeRule, below, check_calls, idle_orders, lazy_functions, plain_calls, rounded_decimals,
@@ -164,13 +167,14 @@ impl Default for Planner {
             .with_physical_optimizer_rule(Arc::new(Yielding))
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
+                Arc::new(NodeRule("numbered", numbered)),
                 Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
-                Arc::new(NodeRule("subqueries_as_columns", subqueries_as_columns)),
-                Arc::new(ExpressionRule("plain_exists", plain_exists)),
-                Arc::new(NodeRule("counted_exists", counted_exists)),
+                Arc::new(ExpressionRule("value_or_null", value_or_null)),
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
                 Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
+                Arc::new(ExpressionRule("at_midnight", at_midnight)),
+                Arc::new(ExpressionRule("interval_lengths", interval_lengths)),
                 Arc::new(ExpressionRule("doubles_win", doubles_win)),
                 Arc::new(ExpressionRule("wide_integers", wide_integers)),
                 Arc::new(ExpressionRule("byte_casts", byte_casts)),
@@ -179,7 +183,7 @@ impl Default for Planner {
                 Arc::new(ExpressionRule("own_patterns", own_patterns)),
                 Arc::new(ExpressionRule("text_casts", text_casts)),
                 Arc::new(ExpressionRule("lazy_functions", lazy_functions)),
-                Arc::new(NodeRule("null_aware_in", null_aware_in)),
+                Arc::new(Correlated),
                 Arc::new(CheckedIntegers::new()),
             ])
             .build();

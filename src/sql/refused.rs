@@ -66,14 +66,10 @@ pub(super) fn check_table(factor: &TableFactor) -> Result<()> {
     }
 }
 
-/// Errors: COLLATE; SIMILAR TO, which the planner takes for a search; operators that are PostgreSQL's alone.
+/// Errors: COLLATE; operators that are PostgreSQL's alone.
 pub(super) fn check_expr(expr: &Expr) -> Result<()> {
     match expr {
         Expr::Collate { .. } => Err(no_collation(span_of(expr))),
-        Expr::SimilarTo { .. } => {
-            let hint = "write x LIKE 'a%', or x ~ '^(a|b).*$' for a regular expression over the whole text";
-            refuse("SIMILAR TO", hint, span_of(expr))
-        }
         Expr::UnaryOp { op, .. }
             if !matches!(op, UnaryOperator::Plus | UnaryOperator::Minus | UnaryOperator::Not) =>
         {

@@ -1,0 +1,51 @@
+//! EXCEPT ALL and INTERSECT ALL: how often a row is there matters.
+//!
+//! DataFusion 55.2 joins both sides as EXCEPT and INTERSECT do, so that one row on the right takes away, or lets
+//! through, all that are like it. [`numbered`] counts like rows on both sides and joins the first with the first, the
+//! second with the second.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, JoinType, NullEquality};
+use datafusion::error::Result as DfResult;
+use datafusion::functions_window::expr_fn::row_number;
+use datafusion::logical_expr::{Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder};
+
+/// Rewrites the join that stands for one of them; it belongs before everything that makes other joins. EXCEPT and
+/// INTERSECT have distinct rows on the left.
+pub fn numbered(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Join(join)
+            if matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
+                && join.null_equality == NullEquality::NullEqualsNull
+                && !matches!(*join.left, LogicalPlan::Distinct(Distinct::All(_))) =>
+        {
+            let columns: Vec<Expr> = join.left.schema().columns().into_iter().map(Expr::Column).collect();
+            let (left, nth) = with_numbers(&join.left, "__nth_left")?;
+            let (right, other) = with_numbers(&join.right, "__nth_right")?;
+            let on = join.on.iter().cloned().chain([(nth, other)]).collect();
+            let join = Join::try_new(
+                Arc::new(left),
+                Arc::new(right),
+                on,
+                join.filter,
+                join.join_type,
+                join.join_constraint,
+                join.null_equality,
+                join.null_aware,
+            )?;
+            let plan = LogicalPlanBuilder::from(LogicalPlan::Join(join)).project(columns)?.build()?;
+            Ok(Transformed::yes(plan))
+        }
+        plan => Ok(Transformed::no(plan)),
+    }
+}
+
+/// The rows, and which of those that are alike each is.
+fn with_numbers(plan: &Arc<LogicalPlan>, name: &str) -> DfResult<(LogicalPlan, Expr)> {
+    let columns: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
+    let number = row_number().partition_by(columns).build()?.alias(name);
+    let plan = LogicalPlanBuilder::from(Arc::clone(plan)).window([number])?.build()?;
+    Ok((plan, Expr::Column(Column::new_unqualified(name))))
+}

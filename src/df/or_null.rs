@@ -1,0 +1,85 @@
+//! The value of `(SELECT ...)` where it finds no row: NULL.
+//!
+//! DataFusion 55.2 takes such a value for NOT NULL if the column it comes from is, and then drops an `IS NULL` of it
+//! or refuses the NULL. [`value_or_null`] puts a function around the column that gives what it gets, and is nullable.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, DFSchema, exec_err};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::correlated::outer_columns;
+
+/// Makes the value of a subquery nullable; it belongs before everything that asks whether it is.
+pub fn value_or_null(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
+    let plan = &subquery.subquery;
+    let (qualifier, field) = plan.schema().qualified_field(0);
+    // Of more columns others complain; a join with what is correlated may miss it anyway.
+    if field.is_nullable()
+        || !outer_columns(plan).is_empty()
+        || plan.schema().fields().len() > 1
+        || has_a_row(plan)
+    {
+        return Ok(Transformed::no(expr));
+    }
+    let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+    let value = ScalarUDF::new_from_impl(OrNull::default()).call(vec![column]);
+    let value = value.alias_qualified(qualifier.cloned(), field.name());
+    let plan = LogicalPlanBuilder::from(Arc::clone(plan)).project([value])?.build()?;
+    Ok(Transformed::yes(Expr::ScalarSubquery(subquery.with_plan(Arc::new(plan)))))
+}
+
+/// Totals of all rows, which are one row even of none.
+fn has_a_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => has_a_row(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => has_a_row(&alias.input),
+        LogicalPlan::Sort(sort) => sort.fetch != Some(0) && has_a_row(&sort.input),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        LogicalPlan::EmptyRelation(empty) => empty.produce_one_row,
+        _ => false,
+    }
+}
+
+/// Its argument, which may be NULL as far as anybody knows.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OrNull(Signature);
+
+impl Default for OrNull {
+    /// Called volatile, so that a literal in it is not taken out again.
+    fn default() -> OrNull {
+        OrNull(Signature::any(1, Volatility::Volatile))
+    }
+}
+
+impl ScalarUDFImpl for OrNull {
+    fn name(&self) -> &str {
+        "or_null"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
+        Ok(types[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        Ok(Arc::new(Field::new(self.name(), args.arg_fields[0].data_type().clone(), true)))
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        match args.args.pop() {
+            Some(value) => Ok(value),
+            None => exec_err!("or_null takes a value"),
+        }
+    }
+}
