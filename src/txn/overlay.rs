@@ -84,10 +84,13 @@ impl Reader for OverlayReader<'_> {
     }
 }
 
+/// A key and its new value.
+type Written<'a> = (&'a Rowkey, &'a Option<Arc<[u8]>>);
+
 /// Changes in cursor order.
 struct Buffered<'a> {
-    rest: Box<dyn Iterator<Item = (&'a Rowkey, &'a Option<Arc<[u8]>>)> + 'a>,
-    head: Option<(&'a Rowkey, &'a Option<Arc<[u8]>>)>,
+    rest: Box<dyn Iterator<Item = Written<'a>> + 'a>,
+    head: Option<Written<'a>>,
 }
 
 impl<'a> Buffered<'a> {
