@@ -42,15 +42,50 @@ const LOOKUP: f64 = 6.0;
 
 /// Puts lookups in the place of hash joins, where they read less.
 pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let replace = |node: Arc<dyn ExecutionPlan>| {
-        let any: &dyn std::any::Any = &*node;
-        let lookup = any.downcast_ref::<HashJoinExec>().map(LookupJoinExec::of).transpose()?.flatten();
-        Ok(match lookup {
-            Some(lookup) => Transformed::yes(Arc::new(lookup) as Arc<dyn ExecutionPlan>),
-            None => Transformed::no(node),
+    plan.transform_up(|node| replaced(node, &|join| Ok(LookupJoinExec::of(join)?.map(executable)))).data()
+}
+
+/// The same in a plan that was made for other parameters, by which either side may have been the smaller one. Nothing
+/// is known yet that a join would tell a scan.
+pub fn instead_of_hashes_either_way(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(|node| {
+        replaced(node, &|join| match LookupJoinExec::of(join)? {
+            None if *join.join_type() == JoinType::Inner => turned(join),
+            lookup => Ok(lookup.map(executable)),
         })
-    };
-    plan.transform_up(replace).data()
+    })
+    .data()
+}
+
+fn executable(lookup: LookupJoinExec) -> Arc<dyn ExecutionPlan> {
+    Arc::new(lookup)
+}
+
+/// What stands for a hash join, if anything does.
+type Instead<'i> = dyn Fn(&HashJoinExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> + 'i;
+
+fn replaced(
+    node: Arc<dyn ExecutionPlan>,
+    instead: &Instead<'_>,
+) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    let any: &dyn std::any::Any = &*node;
+    let lookup = any.downcast_ref::<HashJoinExec>().map(instead).transpose()?.flatten();
+    Ok(lookup.map_or_else(|| Transformed::no(Arc::clone(&node)), Transformed::yes))
+}
+
+/// A lookup for the rows of the right side in the left one.
+fn turned(join: &HashJoinExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    let turned = join.swap_inputs(*join.partition_mode())?;
+    let any: &dyn std::any::Any = &*turned;
+    if let Some(join) = any.downcast_ref::<HashJoinExec>() {
+        return Ok(LookupJoinExec::of(join)?.map(executable));
+    }
+    // Its columns are put in order above it.
+    let [below] = turned.children()[..] else { return Ok(None) };
+    let below: &dyn std::any::Any = &**below;
+    let lookup = below.downcast_ref::<HashJoinExec>().map(LookupJoinExec::of).transpose()?.flatten();
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    lookup.map(|lookup| turned.clone().replace_children(vec![executable(lookup)], keep)).transpose()
 }
 
 /// Rows, each with the one of a table whose rowkey it tells.

@@ -158,15 +158,20 @@ impl Plan {
     }
 
     fn bind_operators(&self, binding: &Binding) -> Result<Option<Run>> {
-        let Some(alone) = self.bind_leaves(&self.root, binding)? else { return Ok(None) };
-        let alone = match &self.joins {
-            Some(_) => lookup::instead_of_hashes(alone).map_err(df_error)?,
-            None => alone,
-        };
-        Ok(match &self.shared {
-            Some(shared) if parallel::is_long(&alone) => self.bind_leaves(shared, binding)?.map(Run::Plan),
-            _ => Some(Run::Plan(alone)),
-        })
+        let Some(mut bound) = self.bind_leaves(&self.root, binding)? else { return Ok(None) };
+        if self.joins.is_some() {
+            bound = lookup::instead_of_hashes_either_way(bound).map_err(df_error)?;
+        }
+        if let Some(shared) = &self.shared
+            && parallel::is_long(&bound)
+        {
+            let Some(shared) = self.bind_leaves(shared, binding)? else { return Ok(None) };
+            bound = shared;
+        }
+        if let Some(options) = &self.joins {
+            bound = FilterPushdown::new_post_optimization().optimize(bound, options).map_err(df_error)?;
+        }
+        Ok(Some(Run::Plan(bound)))
     }
 
     fn bind_leaves(
@@ -174,18 +179,10 @@ impl Plan {
         root: &Arc<dyn ExecutionPlan>,
         binding: &Binding,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let bound = each_leaf(root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
+        each_leaf(root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
             None => Ok(Leaf::Same),
             Some(scan) => Ok(scan.bind(binding)?.map_or(Leaf::Unfit, |scan| Leaf::New(Arc::new(scan)))),
-        })?;
-        let Some(bound) = bound else { return Ok(None) };
-        let bound = match &self.joins {
-            Some(options) => {
-                FilterPushdown::new_post_optimization().optimize(bound, options).map_err(df_error)?
-            }
-            None => bound,
-        };
-        Ok(Some(bound))
+        })
     }
 }
 

@@ -53,10 +53,10 @@ use directory::Directory;
 /// Who keeps a database on the disk. A database stays with the one that it was created with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// A B-tree in one mapped file: quickest to read.
+    /// A log before a B-tree in one mapped file: quickest to read.
     #[default]
     Lmdb,
-    /// A log and sorted tables that are merged behind it: quickest to write, and smaller.
+    /// A log before sorted tables that are merged: smaller, and no page is ever copied.
     Lsm,
 }
 

@@ -11,7 +11,7 @@ use super::Shared;
 use crate::error::Result;
 
 /// How long until what nobody adds to is moved, and until what failed is tried again.
-const IDLE: Duration = Duration::from_millis(250);
+const IDLE: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
 pub(super) struct Keeper {
