@@ -53,7 +53,7 @@ struct Options {
     /// Folder of the database
     #[arg(long = "db", value_name = "DB")]
     db_option: Option<PathBuf>,
-    /// What keeps a new database: lmdb (quickest to read) or lsm (quickest to write)
+    /// What keeps a new database: lmdb (quickest) or lsm (smallest on the disk)
     #[arg(long, value_name = "ENGINE", value_parser = engine_named)]
     engine: Option<Engine>,
     /// Run these statements, then stop
