@@ -171,7 +171,7 @@ fn inspect(path: &Path) -> Result<Content> {
     }
     let unfinished = has(UNFINISHED_FILE);
     let ours = |name: &str| match name {
-        LOCK_FILE | UNFINISHED_FILE => true,
+        LOCK_FILE | UNFINISHED_FILE | SCRATCH_FILE => true,
         DATA_FILE | READERS_FILE | LOG_FOLDER | LSM_FOLDER => unfinished,
         _ => false,
     };
@@ -223,7 +223,7 @@ fn check_format(path: &Path) -> Result<Engine> {
 
 /// Removes what a creation that never finished has left; it holds no data.
 fn discard_unfinished(path: &Path) -> io::Result<()> {
-    for name in [DATA_FILE, READERS_FILE] {
+    for name in [DATA_FILE, READERS_FILE, SCRATCH_FILE] {
         match fs::remove_file(path.join(name)) {
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             result => result?,

@@ -130,6 +130,8 @@ fn a_creation_that_crashed_is_started_over() {
     drop(place.open().unwrap());
     fs::rename(place.file("FORMAT"), place.file("FORMAT.tmp")).unwrap();
     fs::write(place.file("data.mdb"), "half a pa").unwrap();
+    // From when it was asked whether there is room.
+    fs::write(place.file("SCRATCH"), "").unwrap();
     put(&place.open().unwrap(), A, "a", b"1");
     assert_eq!(get(&place.open().unwrap(), A, "a"), Some(b"1".to_vec()));
 }

@@ -197,8 +197,9 @@ impl Point {
         let is_done = |i: usize| sure(i) && acted(i);
         let done = || (0..answers.len()).filter(|i| is_done(*i));
         let is_found = |statements: Vec<usize>| shown(&self.twin(statements)) == found;
-        // An index that could not be undone is built when the database is opened: of the rows there are by then.
-        let late = |i: usize| self.script[i].starts_with("CREATE") && is_found(done().chain([i]).collect());
+        // What was refused may show when the database is opened: what came after did not see it. It was logged and not
+        // flushed, or is an index that could not be undone, and is built of the rows there are by then.
+        let late = |i: usize| is_found(done().chain([i]).collect());
         let in_place = |more: usize| (0..=answers.len()).filter(move |i| *i == more || is_done(*i)).collect();
         let whole = |more: usize| is_found(in_place(more)) || late(more);
         if !is_found(done().collect()) && !doubtful.any(whole) {
