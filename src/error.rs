@@ -196,6 +196,14 @@ impl Error {
         self
     }
 
+    /// Adds the plan that ran into a limit, after the reason: whole, for its ranges are what the user has to look at.
+    #[must_use]
+    pub fn plan(mut self, plan: &str) -> Self {
+        let reason = self.0.why.take().map_or_else(String::new, |why| why + "; ");
+        self.0.why = Some(format!("{reason}the plan is {plan}"));
+        self
+    }
+
     /// Adds the fix.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -348,6 +356,13 @@ mod tests {
         assert!(told.what().starts_with("there is no <éé") && told.what().ends_with("é> here"), "{told}");
         assert!(told.to_string().len() < 1200, "{told}");
         assert_eq!(told.fix(), Some("short"));
+    }
+
+    #[test]
+    fn a_plan_stays_whole() {
+        let plan = format!("RangeScan t ranges=2 ['{}' .. '{}')", "a".repeat(500), "b".repeat(500));
+        let told = Error::invalid("too much").why("max_gets is 1").plan(&plan);
+        assert_eq!(told.reason(), Some(format!("max_gets is 1; the plan is {plan}").as_str()));
     }
 
     #[test]

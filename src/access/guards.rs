@@ -67,6 +67,7 @@ fn way_out(setting: &str, index: Option<String>) -> String {
 /// The error of a statement that reads more than the session allows.
 pub fn refused(what: &str, setting: &str, limit: u64, plan: &str) -> Error {
     Error::new(Kind::Invalid, what.to_owned())
-        .why(format!("{setting} is {limit}; the plan is {plan}"))
+        .why(format!("{setting} is {limit}"))
+        .plan(plan)
         .state(sqlstate::LIMIT)
 }

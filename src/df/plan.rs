@@ -231,6 +231,11 @@ fn single(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Single> {
     }
 }
 
+/// The plan is one scan but for columns that are picked and renamed.
+pub(super) fn is_scan(root: &Arc<dyn ExecutionPlan>) -> bool {
+    picked(root).is_some()
+}
+
 /// A scan, and the columns of it that come out of the plan.
 pub(super) fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
     let any: &dyn Any = &**root;

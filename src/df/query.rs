@@ -5,41 +5,35 @@
 //! [`Scope`], so plans of one statement see one catalog and one snapshot.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field as ArrowField, FieldRef, SchemaRef};
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::{ParamValues, ScalarValue, TableReference};
-use datafusion::datasource::{MemTable, ViewTable, provider_as_source, source_as_provider};
-use datafusion::error::{DataFusionError, Result as DfResult};
+use arrow::datatypes::SchemaRef;
+use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::datasource::source_as_provider;
+use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
-use datafusion::logical_expr::{
-    AggregateUDF, Expr, Filter, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource as DfTableSource,
-    WindowUDF,
-};
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
-use datafusion::sql::planner::{ParserOptions, SqlToRel};
 use futures::{Stream, StreamExt, TryStreamExt};
-use sqlparser::ast::{self, Query};
+use sqlparser::ast::Query;
 
 use super::apart::{apart, batches_apart};
 use super::computed::ComputedColumns;
 use super::correlated::Correlated;
 use super::dates::at_midnight;
 use super::doubles::doubles_win;
-use super::errors::{df_error, to_df};
+use super::errors::df_error;
 use super::formula::{formula, formulas_in};
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
@@ -49,30 +43,25 @@ use super::like::own_patterns;
 use super::multisets::numbered;
 use super::or_null::value_or_null;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
-use super::rewrite::{
-    ExpressionRule, NodeRule, below, check_calls, idle_orders, lazy_functions, plain_calls, rounded_decimals,
-};
-use super::table::{Advice, Binding, TableSource};
+use super::resolver::{Resolver, Types};
+use super::rewrite::{ExpressionRule, NodeRule, below, idle_orders, lazy_functions, rounded_decimals};
+use super::table::{Binding, TableSource};
 use super::text::{byte_casts, text_casts, text_operands};
 use super::three_valued::ThreeValued;
 use super::time_zone::at_time_zone;
+use super::ways::{Keep, Ways, ways};
 use super::yielding::Yielding;
-use super::{explain, extremes, functions, lookup, order, parallel, tpch};
-use crate::catalog::{Catalog, Relation};
+use super::{explain, functions, tpch};
+use crate::catalog::Catalog;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
 use crate::plan::{Formula, Predicate};
-use crate::schema::ViewDef;
-use crate::sql::rewrite::ROWKEY;
-use crate::sql::{CATALOG_HINT, output_name};
 use crate::store::Snapshot;
 use crate::value::Value;
 
 /// Keys (count) and bytes of them that a join's smaller side tells the scan of the larger one, at the most.
 const LEARNED_VALUES: usize = 10_000;
 const LEARNED_BYTES: usize = 1 << 20;
-/// Views inside views, at the most.
-const VIEW_DEPTH: usize = 32;
 
 /// The batches of a query, read as they are asked for.
 pub type BatchStream = Pin<Box<dyn Stream<Item = Result<RecordBatch>> + Send>>;
@@ -126,10 +115,10 @@ impl Limits<'_> {
                 return error;
             }
             let (plan, note) = explain::brief(&running);
-            let why = format!("{}; the plan is {plan}", error.reason().unwrap_or_default());
+            let error = error.plan(&plan);
             match note {
-                Some(note) => error.why(why).hint(format!("{note}; or raise memory_limit")),
-                None => error.why(why),
+                Some(note) => error.hint(format!("{note}; or raise memory_limit")),
+                None => error,
             }
         }
     }
@@ -219,8 +208,9 @@ impl Planner {
     /// hint that names nothing.
     fn resolved(&self, query: Query, scope: &Scope<'_>) -> Result<(LogicalPlan, bool)> {
         let (hints, is_now) = (Hinted::default(), Cell::new(true));
-        let names = Names { planner: self, scope, views: Vec::new(), hints: &hints, is_now: &is_now };
-        let plan = names.to_plan(query).map_err(df_error)?;
+        let resolver =
+            Resolver { state: &self.state, scope, views: Vec::new(), hints: &hints, is_now: &is_now };
+        let plan = resolver.to_plan(query).map_err(df_error)?;
         hints.check(scope.catalog)?;
         Ok((plan, is_now.get()))
     }
@@ -329,42 +319,6 @@ impl Planner {
     }
 }
 
-/// A plan made executable for one thread, and for all of them.
-struct Ways {
-    alone: Arc<dyn ExecutionPlan>,
-    shared: Option<Arc<dyn ExecutionPlan>>,
-}
-
-/// Is it known what a plan is for?
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Keep {
-    /// One run, now: it is made one way, joins that can look rows up doing so.
-    No,
-    /// Many runs, each of which decides.
-    Yes,
-}
-
-/// Optimises a logical plan and makes it executable.
-async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep) -> Result<Ways> {
-    state.mark_start_execution();
-    let plan = state.optimize(&plan).map_err(df_error)?;
-    let plan = extremes::from_one_end(plan).and_then(order::advise).and_then(parallel::advise);
-    let plan = plan.map_err(df_error)?;
-    let planner = Arc::clone(state.query_planner());
-    // To share little work out to threads costs more than the work.
-    let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
-    let mut alone = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
-    if keep == Keep::No {
-        alone = lookup::instead_of_hashes(alone).map_err(df_error)?;
-        if !parallel::is_long(&alone) {
-            return Ok(Ways { alone, shared: None });
-        }
-    }
-    state.config_mut().options_mut().execution.target_partitions = threads;
-    let shared = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
-    Ok(Ways { alone, shared: Some(shared) })
-}
-
 /// The WHERE of an index.
 pub struct Condition {
     /// In our own algebra.
@@ -416,222 +370,6 @@ pub fn too_much_for_an_index() -> Error {
     Error::unsupported("this WHERE is too much for an index")
         .why("an entry must be decided from one row's columns and literals alone")
         .hint("use =, <, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT on columns, formulas and literals")
-}
-
-/// Resolves the names of one statement.
-struct Names<'a> {
-    planner: &'a Planner,
-    scope: &'a Scope<'a>,
-    /// Views whose query this is, the outermost first.
-    views: Vec<String>,
-    hints: &'a Hinted,
-    /// No snapshot was named.
-    is_now: &'a Cell<bool>,
-}
-
-impl Names<'_> {
-    fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
-        plain_calls(&mut query);
-        let is_scalar = |name: &str| self.get_function_meta(name).is_some();
-        check_calls(&query, &is_scalar).map_err(to_df)?;
-        self.hints.take(&mut query).map_err(to_df)?;
-        let options = ParserOptions::from(&self.planner.state.config_options().sql_parser);
-        SqlToRel::new_with_options(self, options).statement_to_plan(
-            datafusion::sql::parser::Statement::Statement(Box::new(ast::Statement::Query(Box::new(query)))),
-        )
-    }
-
-    fn view(&self, view: &ViewDef) -> DfResult<Arc<dyn DfTableSource>> {
-        if self.views.contains(&view.name) {
-            return Err(to_df(Error::invalid(format!("view \"{}\" reads itself", view.name))));
-        }
-        if self.views.len() >= VIEW_DEPTH {
-            return Err(to_df(Error::invalid(format!("views nest more than {VIEW_DEPTH} deep"))));
-        }
-        let mut query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
-        crate::sql::name_outputs(&mut query);
-        let wanted = crate::sql::mentions_rowkey(&query);
-        crate::sql::resolve_joins(&mut query, &|name| wanted && self.has_rowkey(name)).map_err(to_df)?;
-        // Whether tables have their rowkey for a column, each query says for itself.
-        let rowkeys = if wanted { vec![ROWKEY] } else { Vec::new() };
-        let scope = &Scope { rowkeys, rows: Vec::new(), binding: self.scope.binding.clone(), ..*self.scope };
-        let views = self.views.iter().chain([&view.name]).cloned().collect();
-        let plan = Names { scope, views, ..*self }.to_plan(query);
-        let plan = rename(plan.map_err(|e| to_df(in_view(df_error(e), &view.name)))?, &view.columns)?;
-        Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.sql.clone())))))
-    }
-
-    /// A name is that of a table or an index table whose rowkey is not one of its columns already.
-    fn has_rowkey(&self, name: &ast::ObjectName) -> bool {
-        let name = crate::sql::table_name_of(name).ok();
-        match name.and_then(|name| self.scope.catalog.find(&name)) {
-            Some(Relation::Table(table)) => !table.names_rowkey(),
-            Some(Relation::Index(..)) => true,
-            Some(Relation::View(_)) | None => false,
-        }
-    }
-
-    /// What a name stood for in a snapshot.
-    fn as_of(&self, snapshot: &str, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
-        let Scope { moments, binding, rowkeys, .. } = self.scope;
-        let Some(moment) = moments.get(snapshot) else {
-            let hint = match snapshot {
-                "information_schema" | "pg_catalog" => CATALOG_HINT.to_owned(),
-                _ => format!("write {name}, or SHOW SNAPSHOTS"),
-            };
-            let error = Error::invalid(format!("there is no snapshot or schema \"{snapshot}\""))
-                .why("a database has one schema, public; snapshots end with the process that took them")
-                .hint(hint)
-                .state(sqlstate::UNDEFINED_OBJECT);
-            return Err(to_df(error));
-        };
-        self.is_now.set(false);
-        let scope = &Scope {
-            catalog: &moment.catalog,
-            moments,
-            binding: Binding { snapshot: Arc::clone(&moment.snapshot), ..binding.clone() },
-            rowkeys: rowkeys.clone(),
-            rows: Vec::new(),
-        };
-        Names { scope, views: self.views.clone(), ..*self }.get_table_source(TableReference::bare(name))
-    }
-}
-
-/// Says which view an error is in, of several the innermost. Its place is none in the statement.
-fn in_view(error: Error, name: &str) -> Error {
-    let error = error.unplaced();
-    match error.reason() {
-        None => error.why(format!("in view \"{name}\"")),
-        Some(why) if why.starts_with("in view ") => error,
-        Some(why) => {
-            let why = format!("in view \"{name}\": {why}");
-            error.why(why)
-        }
-    }
-}
-
-/// The same plan with these output names; if there are none, with its own, without the marks that are not needed.
-fn rename(plan: LogicalPlan, names: &[String]) -> DfResult<LogicalPlan> {
-    let columns = plan.schema().columns();
-    let mut times: HashMap<&str, usize> = HashMap::new();
-    columns.iter().for_each(|column| *times.entry(output_name(&column.name)).or_default() += 1);
-    let names: Vec<&str> = match names {
-        [] => columns
-            .iter()
-            .map(|column| {
-                Some(output_name(&column.name)).filter(|name| times[name] == 1).unwrap_or(&column.name)
-            })
-            .collect(),
-        names => names.iter().map(String::as_str).collect(),
-    };
-    if columns.iter().map(|column| column.name.as_str()).eq(names.iter().copied()) {
-        return Ok(plan);
-    }
-    let exprs: Vec<Expr> =
-        columns.iter().zip(names).map(|(c, name)| Expr::Column(c.clone()).alias(name)).collect();
-    datafusion::logical_expr::LogicalPlanBuilder::from(plan).project(exprs)?.build()
-}
-
-impl ContextProvider for Names<'_> {
-    fn get_table_source(&self, name: TableReference) -> DfResult<Arc<dyn DfTableSource>> {
-        if let Some(schema) = name.schema().filter(|schema| !crate::sql::is_our_schema(schema)) {
-            return self.as_of(schema, name.table());
-        }
-        let name = name.table();
-        let scope = self.scope;
-        if let Some((_, batch)) = scope.rows.iter().find(|(n, _)| n == name) {
-            let table = MemTable::try_new(batch.schema(), vec![vec![batch.clone()]])?;
-            return Ok(provider_as_source(Arc::new(table)));
-        }
-        let (table, index) = match scope.catalog.find(name) {
-            Some(Relation::Table(table)) => (table, None),
-            Some(Relation::Index(table, id)) => {
-                let index = table.index_by_id(id).cloned();
-                (table, index)
-            }
-            Some(Relation::View(view)) => return self.view(&view),
-            None => return Err(to_df(scope.catalog.unknown(name))),
-        };
-        let hints = self.hints.about(&table, index.as_ref());
-        let advice = Advice { hints, statistics: scope.catalog.statistics(table.id).cloned() };
-        let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys, advice);
-        Ok(provider_as_source(Arc::new(source)))
-    }
-
-    fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> DfResult<Arc<dyn DfTableSource>> {
-        let Some(function) = self.planner.state.table_functions().get(name) else {
-            return Err(to_df(Error::invalid(format!("there is no table function \"{name}\""))));
-        };
-        let args = datafusion::catalog::TableFunctionArgs::new(&args, &self.planner.state);
-        Ok(provider_as_source(function.create_table_provider_with_args(args)?))
-    }
-
-    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> DfResult<Arc<dyn DfTableSource>> {
-        let table = datafusion::datasource::cte_worktable::CteWorkTable::new(name, schema);
-        Ok(provider_as_source(Arc::new(table)))
-    }
-
-    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
-        self.planner.state.expr_planners()
-    }
-
-    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
-        Some(Arc::new(Types))
-    }
-
-    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        if name == functions::ROWKEY_EXPLAIN {
-            return Some(functions::rowkey_explain(self.scope.catalog));
-        }
-        self.planner.state.scalar_functions().get(name).cloned()
-    }
-
-    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
-        self.planner.state.higher_order_functions().get(name).cloned()
-    }
-
-    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        self.planner.state.aggregate_functions().get(name).cloned()
-    }
-
-    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
-        self.planner.state.window_functions().get(name).cloned()
-    }
-
-    fn get_variable_type(&self, _: &[String]) -> Option<DataType> {
-        None
-    }
-
-    fn options(&self) -> &ConfigOptions {
-        self.planner.state.config_options()
-    }
-
-    fn udf_names(&self) -> Vec<String> {
-        self.planner.state.scalar_functions().keys().cloned().collect()
-    }
-
-    fn higher_order_function_names(&self) -> Vec<String> {
-        self.planner.state.higher_order_functions().keys().cloned().collect()
-    }
-
-    fn udaf_names(&self) -> Vec<String> {
-        self.planner.state.aggregate_functions().keys().cloned().collect()
-    }
-
-    fn udwf_names(&self) -> Vec<String> {
-        self.planner.state.window_functions().keys().cloned().collect()
-    }
-}
-
-/// Our types where DataFusion reads a name differently: FLOAT is 64-bit, times are microseconds.
-#[derive(Debug)]
-struct Types;
-
-impl TypePlanner for Types {
-    fn plan_type_field(&self, sql_type: &ast::DataType) -> DfResult<Option<FieldRef>> {
-        let ty = crate::sql::column_type(sql_type).ok();
-        Ok(ty.map(|ty| Arc::new(ArrowField::new("", crate::row::arrow_type(ty), true))))
-    }
 }
 
 /// A value as DataFusion's scalar.

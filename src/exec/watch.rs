@@ -167,7 +167,7 @@ fn timed_out(Deadline { timeout, plan, .. }: Deadline) -> Error {
     };
     let way_out = note.unwrap_or_else(|| "narrow the WHERE".to_owned());
     let hint = format!("{way_out}; RESET statement_timeout lets it run on");
-    error.why(format!("{why}; the plan is {plan}")).hint(hint)
+    error.why(why).plan(&plan).hint(hint)
 }
 
 /// A statement's cancellation and progress.

@@ -1,0 +1,250 @@
+//! What the names in one statement stand for: tables, views, snapshots, functions, types.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field as ArrowField, FieldRef, SchemaRef};
+use datafusion::common::TableReference;
+use datafusion::common::config::ConfigOptions;
+use datafusion::datasource::{MemTable, ViewTable, provider_as_source};
+use datafusion::error::Result as DfResult;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
+use datafusion::logical_expr::{
+    AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF,
+    TableSource as DfTableSource, WindowUDF,
+};
+use datafusion::sql::planner::{ParserOptions, SqlToRel};
+use sqlparser::ast::{self, Query};
+
+use super::errors::{df_error, to_df};
+use super::functions;
+use super::hints::Hinted;
+use super::query::Scope;
+use super::rewrite::{check_calls, plain_calls};
+use super::table::{Advice, Binding, TableSource};
+use crate::catalog::Relation;
+use crate::error::{Error, sqlstate};
+use crate::schema::ViewDef;
+use crate::sql::rewrite::ROWKEY;
+use crate::sql::{CATALOG_HINT, output_name};
+
+/// Views inside views, at the most.
+const VIEW_DEPTH: usize = 32;
+
+/// Resolves the names of one statement.
+pub(super) struct Resolver<'a> {
+    pub(super) state: &'a SessionState,
+    pub(super) scope: &'a Scope<'a>,
+    /// Views whose query this is, the outermost first.
+    pub(super) views: Vec<String>,
+    pub(super) hints: &'a Hinted,
+    /// No snapshot was named.
+    pub(super) is_now: &'a Cell<bool>,
+}
+
+impl Resolver<'_> {
+    pub(super) fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
+        plain_calls(&mut query);
+        let is_scalar = |name: &str| self.get_function_meta(name).is_some();
+        check_calls(&query, &is_scalar).map_err(to_df)?;
+        self.hints.take(&mut query).map_err(to_df)?;
+        let options = ParserOptions::from(&self.state.config_options().sql_parser);
+        SqlToRel::new_with_options(self, options).statement_to_plan(
+            datafusion::sql::parser::Statement::Statement(Box::new(ast::Statement::Query(Box::new(query)))),
+        )
+    }
+
+    fn view(&self, view: &ViewDef) -> DfResult<Arc<dyn DfTableSource>> {
+        if self.views.contains(&view.name) {
+            return Err(to_df(Error::invalid(format!("view \"{}\" reads itself", view.name))));
+        }
+        if self.views.len() >= VIEW_DEPTH {
+            return Err(to_df(Error::invalid(format!("views nest more than {VIEW_DEPTH} deep"))));
+        }
+        let mut query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
+        crate::sql::name_outputs(&mut query);
+        let wanted = crate::sql::mentions_rowkey(&query);
+        crate::sql::resolve_joins(&mut query, &|name| wanted && self.has_rowkey(name)).map_err(to_df)?;
+        // Whether tables have their rowkey for a column, each query says for itself.
+        let rowkeys = if wanted { vec![ROWKEY] } else { Vec::new() };
+        let scope = &Scope { rowkeys, rows: Vec::new(), binding: self.scope.binding.clone(), ..*self.scope };
+        let views = self.views.iter().chain([&view.name]).cloned().collect();
+        let plan = Resolver { scope, views, ..*self }.to_plan(query);
+        let plan = rename(plan.map_err(|e| to_df(in_view(df_error(e), &view.name)))?, &view.columns)?;
+        Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.sql.clone())))))
+    }
+
+    /// A name is that of a table or an index table whose rowkey is not one of its columns already.
+    fn has_rowkey(&self, name: &ast::ObjectName) -> bool {
+        let name = crate::sql::table_name_of(name).ok();
+        match name.and_then(|name| self.scope.catalog.find(&name)) {
+            Some(Relation::Table(table)) => !table.names_rowkey(),
+            Some(Relation::Index(..)) => true,
+            Some(Relation::View(_)) | None => false,
+        }
+    }
+
+    /// What a name stood for in a snapshot.
+    fn as_of(&self, snapshot: &str, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
+        let Scope { moments, binding, rowkeys, .. } = self.scope;
+        let Some(moment) = moments.get(snapshot) else {
+            let hint = match snapshot {
+                "information_schema" | "pg_catalog" => CATALOG_HINT.to_owned(),
+                _ => format!("write {name}, or SHOW SNAPSHOTS"),
+            };
+            let error = Error::invalid(format!("there is no snapshot or schema \"{snapshot}\""))
+                .why("a database has one schema, public; snapshots end with the process that took them")
+                .hint(hint)
+                .state(sqlstate::UNDEFINED_OBJECT);
+            return Err(to_df(error));
+        };
+        self.is_now.set(false);
+        let scope = &Scope {
+            catalog: &moment.catalog,
+            moments,
+            binding: Binding { snapshot: Arc::clone(&moment.snapshot), ..binding.clone() },
+            rowkeys: rowkeys.clone(),
+            rows: Vec::new(),
+        };
+        Resolver { scope, views: self.views.clone(), ..*self }.get_table_source(TableReference::bare(name))
+    }
+}
+
+/// Says which view an error is in, of several the innermost. Its place is none in the statement.
+fn in_view(error: Error, name: &str) -> Error {
+    let error = error.unplaced();
+    match error.reason() {
+        None => error.why(format!("in view \"{name}\"")),
+        Some(why) if why.starts_with("in view ") => error,
+        Some(why) => {
+            let why = format!("in view \"{name}\": {why}");
+            error.why(why)
+        }
+    }
+}
+
+/// The same plan with these output names; if there are none, with its own, without the marks that are not needed.
+fn rename(plan: LogicalPlan, names: &[String]) -> DfResult<LogicalPlan> {
+    let columns = plan.schema().columns();
+    let mut times: HashMap<&str, usize> = HashMap::new();
+    columns.iter().for_each(|column| *times.entry(output_name(&column.name)).or_default() += 1);
+    let names: Vec<&str> = match names {
+        [] => columns
+            .iter()
+            .map(|column| {
+                Some(output_name(&column.name)).filter(|name| times[name] == 1).unwrap_or(&column.name)
+            })
+            .collect(),
+        names => names.iter().map(String::as_str).collect(),
+    };
+    if columns.iter().map(|column| column.name.as_str()).eq(names.iter().copied()) {
+        return Ok(plan);
+    }
+    let exprs: Vec<Expr> =
+        columns.iter().zip(names).map(|(c, name)| Expr::Column(c.clone()).alias(name)).collect();
+    LogicalPlanBuilder::from(plan).project(exprs)?.build()
+}
+
+impl ContextProvider for Resolver<'_> {
+    fn get_table_source(&self, name: TableReference) -> DfResult<Arc<dyn DfTableSource>> {
+        if let Some(schema) = name.schema().filter(|schema| !crate::sql::is_our_schema(schema)) {
+            return self.as_of(schema, name.table());
+        }
+        let name = name.table();
+        let scope = self.scope;
+        if let Some((_, batch)) = scope.rows.iter().find(|(n, _)| n == name) {
+            let table = MemTable::try_new(batch.schema(), vec![vec![batch.clone()]])?;
+            return Ok(provider_as_source(Arc::new(table)));
+        }
+        let (table, index) = match scope.catalog.find(name) {
+            Some(Relation::Table(table)) => (table, None),
+            Some(Relation::Index(table, id)) => {
+                let index = table.index_by_id(id).cloned();
+                (table, index)
+            }
+            Some(Relation::View(view)) => return self.view(&view),
+            None => return Err(to_df(scope.catalog.unknown(name))),
+        };
+        let hints = self.hints.about(&table, index.as_ref());
+        let advice = Advice { hints, statistics: scope.catalog.statistics(table.id).cloned() };
+        let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys, advice);
+        Ok(provider_as_source(Arc::new(source)))
+    }
+
+    fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> DfResult<Arc<dyn DfTableSource>> {
+        let Some(function) = self.state.table_functions().get(name) else {
+            return Err(to_df(Error::invalid(format!("there is no table function \"{name}\""))));
+        };
+        let args = datafusion::catalog::TableFunctionArgs::new(&args, self.state);
+        Ok(provider_as_source(function.create_table_provider_with_args(args)?))
+    }
+
+    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> DfResult<Arc<dyn DfTableSource>> {
+        let table = datafusion::datasource::cte_worktable::CteWorkTable::new(name, schema);
+        Ok(provider_as_source(Arc::new(table)))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        self.state.expr_planners()
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(Arc::new(Types))
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        if name == functions::ROWKEY_EXPLAIN {
+            return Some(functions::rowkey_explain(self.scope.catalog));
+        }
+        self.state.scalar_functions().get(name).cloned()
+    }
+
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        self.state.higher_order_functions().get(name).cloned()
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.state.aggregate_functions().get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.state.window_functions().get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.state.config_options()
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        self.state.scalar_functions().keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        self.state.higher_order_functions().keys().cloned().collect()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        self.state.aggregate_functions().keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        self.state.window_functions().keys().cloned().collect()
+    }
+}
+
+/// Our types where DataFusion reads a name differently: FLOAT is 64-bit, times are microseconds.
+#[derive(Debug)]
+pub(super) struct Types;
+
+impl TypePlanner for Types {
+    fn plan_type_field(&self, sql_type: &ast::DataType) -> DfResult<Option<FieldRef>> {
+        let ty = crate::sql::column_type(sql_type).ok();
+        Ok(ty.map(|ty| Arc::new(ArrowField::new("", crate::row::arrow_type(ty), true))))
+    }
+}

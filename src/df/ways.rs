@@ -1,0 +1,53 @@
+//! A logical plan made executable, in one way or in several.
+
+use std::sync::Arc;
+
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::errors::df_error;
+use super::plan::is_scan;
+use super::{extremes, lookup, order, parallel};
+use crate::error::Result;
+
+/// A plan made executable for one thread, and for all of them.
+pub(super) struct Ways {
+    pub(super) alone: Arc<dyn ExecutionPlan>,
+    /// None where nothing can be shared.
+    pub(super) shared: Option<Arc<dyn ExecutionPlan>>,
+}
+
+/// Is it known what a plan is for?
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// One run, now: it is made one way, joins that can look rows up doing so.
+    No,
+    /// Many runs, each of which decides.
+    Yes,
+}
+
+/// Optimises a logical plan and makes it executable.
+pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep) -> Result<Ways> {
+    state.mark_start_execution();
+    let plan = state.optimize(&plan).map_err(df_error)?;
+    let plan = extremes::from_one_end(plan).and_then(order::advise).and_then(parallel::advise);
+    let plan = plan.map_err(df_error)?;
+    let planner = Arc::clone(state.query_planner());
+    // To share little work out to threads costs more than the work.
+    let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
+    let mut alone = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
+    let worth_sharing = match keep {
+        Keep::No => {
+            alone = lookup::instead_of_hashes(alone).map_err(df_error)?;
+            parallel::is_long(&alone)
+        }
+        Keep::Yes => !is_scan(&alone),
+    };
+    if !worth_sharing {
+        return Ok(Ways { alone, shared: None });
+    }
+    state.config_mut().options_mut().execution.target_partitions = threads;
+    let shared = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
+    Ok(Ways { alone, shared: Some(shared) })
+}
