@@ -13,8 +13,8 @@
 //! | `build/<index id>` | JSON: how far the building of an index is, or the filling of a re-keyed table |
 //! | `identity/<table id>/<column id>` | JSON number: the next value to give out |
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,8 @@ pub struct Catalog {
     tables: BTreeMap<String, Arc<TableDef>>,
     views: BTreeMap<String, Arc<ViewDef>>,
     statistics: BTreeMap<TableId, Arc<TableStatistics>>,
+    /// Whose a keyspace is, once somebody asks.
+    owners: OnceLock<Arc<HashMap<KeyspaceId, Arc<TableDef>>>>,
 }
 
 /// What a name stands for.
@@ -95,6 +97,7 @@ impl Catalog {
             tables: BTreeMap::new(),
             views: BTreeMap::new(),
             statistics: BTreeMap::new(),
+            owners: OnceLock::new(),
         }
     }
 
@@ -220,17 +223,26 @@ impl Catalog {
     /// Makes what is written by `reads` fail with `Conflict` if a definition has changed by then: of a table that
     /// one of the keyspaces `touched` belongs to, or of any view.
     pub fn rely_on(&self, reads: &mut Reads, touched: &BTreeSet<KeyspaceId>) {
-        for table in self.tables() {
-            if table.keyspaces().any(|keyspace| touched.contains(&keyspace)) {
-                reads.add(CATALOG_KEYSPACE, KeyRange::point(table_key(&table.name)));
-            }
+        let names: BTreeSet<&str> =
+            touched.iter().filter_map(|keyspace| Some(self.owners().get(keyspace)?.name.as_str())).collect();
+        for name in names {
+            reads.add(CATALOG_KEYSPACE, KeyRange::point(table_key(name)));
         }
         reads.add(CATALOG_KEYSPACE, KeyRange::prefix(view_key("")));
     }
 
+    fn owners(&self) -> &HashMap<KeyspaceId, Arc<TableDef>> {
+        let of = |table: &Arc<TableDef>| {
+            let table = Arc::clone(table);
+            let keyspaces: Vec<KeyspaceId> = table.keyspaces().collect();
+            keyspaces.into_iter().map(move |keyspace| (keyspace, Arc::clone(&table)))
+        };
+        self.owners.get_or_init(|| Arc::new(self.tables().flat_map(of).collect()))
+    }
+
     /// Starts the next version.
     pub fn edit(&self) -> CatalogEdit {
-        let mut next = self.clone();
+        let mut next = Catalog { owners: OnceLock::new(), ..self.clone() };
         next.meta.version += 1;
         CatalogEdit { next, batch: WriteBatch::default() }
     }

@@ -26,7 +26,7 @@ impl Background {
         }
         let watch = Watch::default();
         let cancel = watch.cancel.clone();
-        let db = Database(Arc::clone(&db.0), None);
+        let db = Database { shared: Arc::clone(&db.shared), background: None };
         let thread = Builder::new().name("rowkeydb-build".to_owned()).stack_size(STACK_BYTES);
         let thread = thread.spawn(move || resume(&db, &watch)).ok()?;
         Some(Arc::new(Background { cancel, thread: Some(thread) }))

@@ -195,7 +195,7 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
             }
             false => None,
         };
-        let pass = db.0.turns.pass(&watch.cancel, None)?;
+        let pass = db.shared.turns.pass(&watch.cancel, None)?;
         let mut writer = db.store().bulk()?;
         // Nobody is told before it is done: they might want to write.
         let locked = &mut |_| watch.cancel.check();
@@ -210,11 +210,10 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
             }
         };
         let (label, total) = moment.label(job)?;
-        let (table, index) = moment.catalog.index_by_id(id).ok_or_else(gone)?;
-        let mut progress = moment.progress;
+        let Moment { table, index, mut progress, .. } = moment;
         progress.rows += gathered.rows;
         if job == Job::Entries && index.unique {
-            let left_out = gathered.write_unique(index, &mut *writer, locked)?;
+            let left_out = gathered.write_unique(&index, &mut *writer, locked)?;
             progress.taken += left_out.rows;
             examples.extend(left_out.examples);
         } else {
@@ -224,7 +223,7 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
             writer.commit()?;
             drop(pass);
             watch.finish(&label, progress.rows, "rows");
-            return Ok((progress.taken > 0).then(|| not_unique(table, index, progress.taken, &examples)));
+            return Ok((progress.taken > 0).then(|| not_unique(&table, &index, progress.taken, &examples)));
         };
         progress.last = last.into_bytes();
         let bytes = serde_json::to_vec(&progress)
@@ -239,8 +238,8 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
 /// What a step starts from.
 struct Moment {
     snapshot: Arc<dyn Snapshot>,
-    catalog: Catalog,
-    id: IndexId,
+    table: Arc<TableDef>,
+    index: IndexDef,
     progress: Progress,
 }
 
@@ -258,12 +257,13 @@ impl Moment {
             None => Progress::default(),
         };
         drop(reader);
-        Ok(Moment { snapshot, catalog, id, progress })
+        let (table, index) = (Arc::clone(table), index.clone());
+        Ok(Moment { snapshot, table, index, progress })
     }
 
     /// What is done, for those who watch, and of how many rows.
     fn label(&self, job: Job) -> Result<(String, u64)> {
-        let (table, index) = self.catalog.index_by_id(self.id).ok_or_else(gone)?;
+        let Moment { table, index, .. } = self;
         let label = match (job, table.is_next_key(index)) {
             (Job::Entries, false) => format!("building {}", index.name),
             (Job::Entries, true) => format!("re-keying {}: keys", table.name),
@@ -275,7 +275,7 @@ impl Moment {
     /// The entries of rows that are not done, sorted.
     fn gather(self, job: Job, most: Most, told: &mut Told<'_>) -> Result<(Moment, Gathered)> {
         let reader = self.snapshot.reader()?;
-        let (table, index) = self.catalog.index_by_id(self.id).ok_or_else(gone)?;
+        let Moment { table, index, .. } = &self;
         let range = match self.progress.rows {
             0 => KeyRange::all(),
             _ => KeyRange::from(Rowkey::new(&self.progress.last[..]).successor()),
@@ -295,9 +295,8 @@ impl Moment {
     fn reads(&self) -> Reads {
         let mut reads = Reads::new(self.snapshot.version());
         reads.add(CATALOG_KEYSPACE, KeyRange::all());
-        if let Some((table, _)) = self.catalog.index_by_id(self.id) {
-            table.family_ids().for_each(|id| reads.add(table.family(id).keyspace, KeyRange::all()));
-        }
+        let families = self.table.family_ids().map(|id| self.table.family(id).keyspace);
+        families.for_each(|keyspace| reads.add(keyspace, KeyRange::all()));
         reads
     }
 }

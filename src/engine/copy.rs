@@ -175,7 +175,7 @@ pub fn load(
     mut skipped: Option<&mut Skipped>,
     mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
 ) -> Result<u64> {
-    let _load = view.db.0.turns.load(&view.watch.cancel)?;
+    let _load = view.db.shared.turns.load(&view.watch.cancel)?;
     let writer = view.db.store().bulk()?;
     let check = |writer: &dyn BulkWriter| {
         let recorded = view.recording.as_ref().map(|recording| recording.reads());

@@ -67,7 +67,11 @@ pub struct Options {
 
 /// An open database. Clones share it; the last one closes it.
 #[derive(Clone)]
-pub struct Database(Arc<Shared>, Option<Arc<Background>>);
+pub struct Database {
+    shared: Arc<Shared>,
+    /// What goes on being built.
+    background: Option<Arc<Background>>,
+}
 
 struct Shared {
     store: Box<dyn Store>,
@@ -112,7 +116,7 @@ impl Database {
     /// Building, and no query reads it.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Database> {
         let mut db = Database::unattended(path.as_ref(), options)?;
-        db.1 = Background::start(&db);
+        db.background = Background::start(&db);
         Ok(db)
     }
 
@@ -168,7 +172,7 @@ impl Database {
             path,
             engine,
         });
-        Ok(Database(shared, None))
+        Ok(Database { shared, background: None })
     }
 
     /// Copies everything committed now into a new directory, which is then a database of the same engine; gives the
@@ -192,12 +196,12 @@ impl Database {
 
     /// What keeps it on the disk; `None` in memory.
     pub fn engine(&self) -> Option<Engine> {
-        self.0.engine
+        self.shared.engine
     }
 
     /// Where it lies; `None` in memory.
     pub fn path(&self) -> Option<&Path> {
-        self.0.path.as_deref()
+        self.shared.path.as_deref()
     }
 
     /// A new connection.
@@ -227,23 +231,23 @@ impl Database {
     }
 
     fn planner(&self) -> &Planner {
-        &self.0.planner
+        &self.shared.planner
     }
 
     fn plans(&self) -> &Plans {
-        &self.0.plans
+        &self.shared.plans
     }
 
     fn store(&self) -> &dyn Store {
-        &*self.0.store
+        &*self.shared.store
     }
 
     fn runtime(&self) -> &Runtime {
-        &self.0.runtime
+        &self.shared.runtime
     }
 
     fn catalog(&self) -> Arc<Catalog> {
-        match self.0.catalog.read() {
+        match self.shared.catalog.read() {
             Ok(catalog) => Arc::clone(&catalog),
             Err(poisoned) => Arc::clone(&poisoned.into_inner()),
         }
@@ -251,11 +255,11 @@ impl Database {
 
     /// The catalog and a snapshot that fit each other.
     fn view(&self) -> Result<(Arc<Catalog>, Arc<dyn Snapshot>)> {
-        let catalog = match self.0.catalog.read() {
+        let catalog = match self.shared.catalog.read() {
             Ok(catalog) => catalog,
             Err(poisoned) => poisoned.into_inner(),
         };
-        Ok((Arc::clone(&catalog), self.0.store.snapshot()?))
+        Ok((Arc::clone(&catalog), self.shared.store.snapshot()?))
     }
 
     /// Changes definitions: `change` makes the next catalog from the current one. Errors: `Cancelled` before that.
@@ -264,12 +268,12 @@ impl Database {
         cancel: &CancelHandle,
         change: impl FnOnce(&Catalog) -> Result<(T, Option<(Catalog, WriteBatch)>)>,
     ) -> Result<T> {
-        let _pass = self.0.turns.pass(cancel, None)?;
+        let _pass = self.shared.turns.pass(cancel, None)?;
         let mut current =
-            self.0.catalog.write().map_err(|_| Error::internal("a change of definitions panicked"))?;
+            self.shared.catalog.write().map_err(|_| Error::internal("a change of definitions panicked"))?;
         let (result, next) = change(&current)?;
         if let Some((catalog, batch)) = next {
-            self.0.store.commit(batch)?;
+            self.shared.store.commit(batch)?;
             *current = Arc::new(catalog);
         }
         Ok(result)

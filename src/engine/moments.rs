@@ -31,7 +31,7 @@ impl Held {
 /// CREATE SNAPSHOT: all that is committed now, by a name.
 pub fn create(db: &Database, ident: &Ident) -> Result<()> {
     let name = new_name(ident)?;
-    let mut held = db.0.held.0.write().unwrap_or_else(PoisonError::into_inner);
+    let mut held = db.shared.held.0.write().unwrap_or_else(PoisonError::into_inner);
     let refused = if is_our_schema(&name) {
         Error::invalid(format!("\"{name}\" is the schema of the tables as they are now"))
             .hint("take another name for the snapshot")
@@ -55,7 +55,7 @@ pub fn create(db: &Database, ident: &Ident) -> Result<()> {
 /// DROP SNAPSHOT. Queries that read it go on.
 pub fn drop(db: &Database, ident: &Ident, if_exists: bool) -> Result<()> {
     let name = name_of(ident);
-    let mut held = db.0.held.0.write().unwrap_or_else(PoisonError::into_inner);
+    let mut held = db.shared.held.0.write().unwrap_or_else(PoisonError::into_inner);
     match Arc::make_mut(&mut held).remove(&name) {
         None if !if_exists => Err(Error::invalid(format!("there is no snapshot \"{name}\""))
             .hint("SHOW SNAPSHOTS lists them")

@@ -30,7 +30,7 @@ use crate::sql::{AlterTable, KeyExpr, name_of, name_sql, span_of_name};
 
 /// Runs ALTER TABLE REKEY; goes on with one of the same layout that was left. Gives its warnings.
 pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch) -> Result<Vec<Warning>> {
-    let _alone = match db.0.rekeying.try_lock() {
+    let _alone = match db.shared.rekeying.try_lock() {
         Err(TryLockError::WouldBlock) => {
             return Err(Error::new(Kind::Unavailable, "another table is being re-keyed")
                 .why("one at a time reads and writes enough")
@@ -180,7 +180,7 @@ pub fn cancel(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
 /// Goes on with what was under way when the database was left. Rows that the new layout cannot hold end it, and
 /// REKEY will name them; what the disk refuses stays for REKEY to go on with.
 pub fn resume(db: &Database, watch: &Watch) {
-    let _alone = db.0.rekeying.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = db.shared.rekeying.lock().unwrap_or_else(PoisonError::into_inner);
     let under_way: Vec<IndexId> = db.catalog().rekeyed().collect();
     for id in under_way {
         match run(db, id, watch) {

@@ -153,7 +153,7 @@ impl Session {
         match self.by_plan(lifted, params)? {
             Start::Ran(outcome) => Ok(outcome),
             Start::Plan(again) => {
-                let runtime = self.db.0.runtime.clone();
+                let runtime = self.db.shared.runtime.clone();
                 runtime.block_on(self.run_source(text, again, params))
             }
         }
@@ -183,7 +183,7 @@ impl Session {
                 (kept.plan.schema(), Source::Alone(alone))
             }
             Some(Run::Plan(plan)) => {
-                let _threads = self.db.0.runtime.enter();
+                let _threads = self.db.shared.runtime.enter();
                 let (batches, schema) = self.db.planner().run(plan, &view.limits())?;
                 (schema, Source::Batches(batches))
             }
@@ -216,7 +216,7 @@ impl Session {
     }
 
     fn rows(&self, schema: SchemaRef, source: Source) -> RowStream {
-        RowStream::new(schema, source, self.db.0.runtime.clone(), self.watch.cancel.clone())
+        RowStream::new(schema, source, self.db.shared.runtime.clone(), self.watch.cancel.clone())
     }
 
     async fn run_async(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
@@ -258,7 +258,7 @@ impl Session {
             None => self.db.view()?,
         };
         let (watch, settings) = (self.watch.clone(), self.settings.clone());
-        let moments = self.db.0.held.now();
+        let moments = self.db.shared.held.now();
         Ok(View { db: self.db.clone(), catalog, snapshot, recording: None, moments, watch, settings })
     }
 

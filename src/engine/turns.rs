@@ -37,6 +37,8 @@ struct State {
     loading: bool,
     /// Others that passed and are not through.
     commits: usize,
+    /// Those that wait for any of it to end.
+    waiting: usize,
 }
 
 /// Somebody's turn, until dropped.
@@ -82,7 +84,9 @@ impl Turns {
         let began = Instant::now();
         while !is_over(&state) && began.elapsed() < patience {
             cancel.check()?;
+            state.waiting += 1;
             state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            state.waiting -= 1;
         }
         Ok(state)
     }
@@ -92,8 +96,12 @@ impl Turns {
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.lock());
-        self.changed.notify_all();
+        let mut state = self.lock();
+        change(&mut state);
+        // To tell nobody would cost each commit a call of the system.
+        if state.waiting > 0 {
+            self.changed.notify_all();
+        }
     }
 }
 

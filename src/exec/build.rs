@@ -70,7 +70,7 @@ pub fn gather_rows(
     reader: &dyn Reader,
     told: &mut Told<'_>,
 ) -> Result<Gathered> {
-    gather((table, &Wanted::all(table)), range, most, reader, told, &mut |row, rowkey, runs| {
+    gather((table, &Wanted::ALL), range, most, reader, told, &mut |row, rowkey, runs| {
         rekey::entries_of(next, row, rowkey, &mut |keyspace, key, value| {
             runs.entry(keyspace).or_default().push(key, value);
         })

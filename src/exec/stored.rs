@@ -32,10 +32,9 @@ pub fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]
         sealed.push(reader.get(table.family(id).keyspace, rowkey)?.map(<[u8]>::to_vec));
     }
     let mut values = vec![Value::Null; table.columns.len()];
-    let wanted = Wanted::all(table);
     for (id, bytes) in table.family_ids().zip(&sealed) {
         if let Some(bytes) = bytes {
-            unpack_family(table, id, bytes, &wanted, &mut values)?;
+            unpack_family(table, id, bytes, &Wanted::ALL, &mut values)?;
         }
     }
     decode_key(table, rowkey, &mut values)?;
@@ -43,41 +42,53 @@ pub fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]
 }
 
 /// Columns of a table that somebody wants, those a formula is made of included.
-pub struct Wanted {
+pub struct Wanted(Option<Chosen>);
+
+struct Chosen {
     /// By [`ColumnId`].
     columns: Vec<bool>,
+    /// Those that one of them is stored in, by [`FamilyId`].
+    families: Vec<bool>,
     /// Those of the rowkey are among them.
     key: bool,
 }
 
 impl Wanted {
     /// All of them.
-    pub fn all(table: &TableDef) -> Wanted {
-        Wanted { columns: vec![true; table.columns.len()], key: true }
-    }
+    pub const ALL: Wanted = Wanted(None);
 
     /// These.
     pub fn only(table: &TableDef, columns: impl Iterator<Item = ColumnId>) -> Wanted {
-        let mut wanted = Wanted { columns: vec![false; table.columns.len()], key: false };
+        let mut chosen = vec![false; table.columns.len()];
+        let mut families = vec![false; table.families.len()];
         for id in columns {
             let inputs = table.column(id).formula.as_ref().map(|formula| formula.columns());
             for id in inputs.into_iter().flatten().chain([id]) {
-                wanted.columns[usize::from(id.0)] = true;
+                chosen[usize::from(id.0)] = true;
+                families[usize::from(table.column(id).family.0)] |= table.is_stored(id);
             }
         }
-        wanted.key = table.key.undoable().iter().any(|id| wanted.has(*id));
-        wanted
+        let key = table.key.undoable().iter().any(|id| chosen[usize::from(id.0)]);
+        Wanted(Some(Chosen { columns: chosen, families, key }))
     }
 
     fn has(&self, id: ColumnId) -> bool {
-        self.columns[usize::from(id.0)]
+        self.0.as_ref().is_none_or(|chosen| chosen.columns[usize::from(id.0)])
+    }
+
+    fn has_any_of(&self, family: FamilyId) -> bool {
+        self.0.as_ref().is_none_or(|chosen| chosen.families[usize::from(family.0)])
+    }
+
+    fn has_any_of_key(&self) -> bool {
+        self.0.as_ref().is_none_or(|chosen| chosen.key)
     }
 }
 
 /// Every column of a row by [`ColumnId`]; its value in the default family is at hand.
 pub fn values_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) -> Result<Vec<Value>> {
     let mut values = Vec::new();
-    values_into(reader, table, (rowkey, value), &Wanted::all(table), &mut values)?;
+    values_into(reader, table, (rowkey, value), &Wanted::ALL, &mut values)?;
     Ok(values)
 }
 
@@ -92,12 +103,12 @@ pub fn values_into(
     values.clear();
     values.resize(table.columns.len(), Value::Null);
     unpack_family(table, FamilyId::DEFAULT, value, wanted, values)?;
-    for id in table.family_ids().skip(1) {
+    for id in table.family_ids().skip(1).filter(|id| wanted.has_any_of(*id)) {
         if let Some(sealed) = reader.get(table.family(id).keyspace, rowkey)? {
             unpack_family(table, id, sealed, wanted, values)?;
         }
     }
-    if wanted.key { decode_key(table, rowkey, values) } else { Ok(()) }
+    if wanted.has_any_of_key() { decode_key(table, rowkey, values) } else { Ok(()) }
 }
 
 /// Sets the columns that the rowkey gives back.

@@ -162,7 +162,7 @@ impl EmbeddedStore {
             return Ok(results);
         }
         let mutations = || accepted.iter().flat_map(|batch| &batch.mutations);
-        if shared.is_for_the_tree(mutations()) {
+        if shared.is_for_the_tree(&accepted) {
             shared.settle(&mut log)?;
             let mut writer = shared.tree.begin()?;
             accepted.iter().try_for_each(|batch| writer.apply(&batch.mutations))?;
@@ -256,16 +256,15 @@ impl Shared {
     }
 
     /// The log has no word for it, or the tree takes it better.
-    fn is_for_the_tree<'a>(&self, mut mutations: impl Iterator<Item = &'a Mutation>) -> bool {
-        let mut bytes = 0;
-        mutations.any(|mutation| match mutation {
-            Mutation::Put(keyspace, key, value) => {
-                bytes += key.len() + value.len();
-                bytes > LARGE_BYTES || !self.tree.has(*keyspace)
-            }
-            Mutation::Delete(..) => false,
-            Mutation::Clear(_) => true,
-        })
+    fn is_for_the_tree(&self, batches: &[&WriteBatch]) -> bool {
+        let there = self.tree.keyspaces();
+        let mut mutations = batches.iter().flat_map(|batch| &batch.mutations);
+        batches.iter().map(|batch| batch.bytes()).sum::<usize>() > LARGE_BYTES
+            || mutations.any(|mutation| match mutation {
+                Mutation::Put(keyspace, ..) => !there.contains_key(keyspace),
+                Mutation::Delete(..) => false,
+                Mutation::Clear(_) => true,
+            })
     }
 
     /// Ends the memtable and the segment of the log that has the same in it, once the one before is in the tree.

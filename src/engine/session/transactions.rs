@@ -45,14 +45,14 @@ impl Session {
                 written => return written,
             }
             if retries == RETRIES_BESIDE {
-                turn = Some(self.db.0.turns.take(&self.watch.cancel)?);
+                turn = Some(self.db.shared.turns.take(&self.watch.cancel)?);
             }
         }
     }
 
     /// Keeps others from committing until this session is dropped.
     pub(in crate::engine) fn take_turn(&mut self) -> Result<()> {
-        self.turn = Some(self.db.0.turns.take(&self.watch.cancel)?);
+        self.turn = Some(self.db.shared.turns.take(&self.watch.cancel)?);
         Ok(())
     }
 
@@ -63,10 +63,10 @@ impl Session {
         }
         let touched = batch.keyspaces();
         catalog.rely_on(&mut batch.reads, &touched);
-        let _pass = self.db.0.turns.pass(&self.watch.cancel, turn)?;
+        let _pass = self.db.shared.turns.pass(&self.watch.cancel, turn)?;
         // The last moment to stop: from here on it is done or not.
         self.watch.cancel.check()?;
-        self.db.0.store.commit(batch)
+        self.db.shared.store.commit(batch)
     }
 
     /// What is to be done when rows have changed for good.

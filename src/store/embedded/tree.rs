@@ -94,9 +94,9 @@ impl Tree {
         Ok(Writer::begin(self)?)
     }
 
-    /// Can be written without creating it.
-    pub(super) fn has(&self, keyspace: KeyspaceId) -> bool {
-        self.keyspaces.read().unwrap_or_else(PoisonError::into_inner).contains_key(&keyspace)
+    /// Those that can be written without creating them.
+    pub(super) fn keyspaces(&self) -> Arc<Keyspaces> {
+        self.keyspaces.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What a commit or flush failed for in truth: LMDB reports a write cut short by a full disk as an I/O error.

@@ -36,7 +36,7 @@ impl<'t> Writer<'t> {
     pub(super) fn begin(tree: &'t Tree) -> Result<Self, heed::Error> {
         let txn = tree.env.write_txn()?;
         // Read after the lock is ours: only writers add keyspaces.
-        let keyspaces = tree.keyspaces.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let keyspaces = tree.keyspaces();
         Ok(Writer { tree, txn, keyspaces, has_created: false, sealed: Vec::new() })
     }
 
