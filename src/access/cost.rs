@@ -41,6 +41,9 @@ pub struct CostModel {
     pub partial_entries_min: u64,
     /// Entries a probe reads at the most to learn how long a range is.
     pub probe_entries: u64,
+    /// The same where nothing is known of a column, as a share of what would be guessed, and at the most: to look is
+    /// little against what is done on a guess that is ten times too high.
+    pub long_probe: (f64, u64),
     /// Size of an index entry against a row, for scans of a whole index table.
     pub index_entry_share: f64,
 }
@@ -60,6 +63,7 @@ pub const COST: CostModel = CostModel {
     entries_min: 1000,
     partial_entries_min: 50,
     probe_entries: 200,
+    long_probe: (0.25, 4000),
     index_entry_share: 0.8,
 };
 
@@ -126,11 +130,22 @@ pub fn entries_in(stats: &dyn Statistics, sorted: Sorted<'_>, predicate: &Predic
     if stored < entries_min {
         return guess;
     }
-    let probed = stats.probe(keyspace, &found.ranges, COST.probe_entries);
-    if probed < COST.probe_entries {
-        return probed as f64;
+    let mut probed = 0;
+    for most in [COST.probe_entries, long_probe(collected, guess)] {
+        if most > probed {
+            probed = stats.probe(keyspace, &found.ranges, most);
+            if probed < most {
+                return probed as f64;
+            }
+        }
     }
     guess.clamp(probed as f64, all.max(probed as f64))
+}
+
+/// Entries to look at before a guess is believed.
+fn long_probe(collected: Option<&TableStatistics>, guess: f64) -> u64 {
+    let (share, most) = COST.long_probe;
+    if collected.is_some() { 0 } else { ((guess * share) as u64).min(most) }
 }
 
 /// Entries inside `ranges` of a keyspace that has fewer than the model takes it to have; they are counted.
