@@ -240,8 +240,10 @@ impl Scratch {
     /// Begins with a row: decodes the rowkey's columns, if any is wanted.
     #[inline]
     pub fn decode_rowkey(&mut self, spec: &ScanSpec, sources: &Sources, rowkey: &[u8]) -> Result<()> {
-        self.computed.clear();
-        self.computed.resize_with(sources.formulas.len(), OnceCell::new);
+        if !sources.formulas.is_empty() {
+            self.computed.clear();
+            self.computed.resize_with(sources.formulas.len(), OnceCell::new);
+        }
         if sources.decode_pointer {
             let decoded = spec.table.key.decode(rowkey, &mut |id, value| self.set(id, value));
             decoded.map_err(|e| bad_rowkey(&spec.table, rowkey, &e.to_string()))?;

@@ -52,7 +52,7 @@ pub(super) const SEALED: u8 = 0b1000_0000;
 /// Ids below this, and so also counts of such ids, fit one byte.
 const NARROW_IDS: u16 = 255;
 
-/// Among so many numbers (count), one is found fastest by looking at each.
+/// Among so many ids (count), one is found fastest by looking at each.
 const FEW: usize = 16;
 
 /// What a row says about itself besides its columns.
@@ -132,8 +132,101 @@ fn end_width(head: u8) -> usize {
 }
 
 /// The columns of one row and family, read where they lie.
+// No more than the bytes: what is in their head is read again, which takes less than to hand it on.
 #[derive(Clone, Copy, Debug)]
-pub struct PackedRow<'a> {
+pub struct PackedRow<'a>(&'a [u8]);
+
+impl<'a> PackedRow<'a> {
+    /// Checks the frame of a row made by [`pack`]: version, lengths, order of ids and ends. The data
+    /// of a column is checked when it is asked for.
+    ///
+    /// Errors: `Corrupt`; the caller knows the key and adds it.
+    #[inline(always)]
+    pub fn new(bytes: &'a [u8]) -> Result<PackedRow<'a>> {
+        let is_sound = Narrow::of(bytes).is_some_and(|row| row.is_sound());
+        if is_sound { Ok(PackedRow(bytes)) } else { PackedRow::any(bytes) }
+    }
+
+    #[inline(never)]
+    fn any(bytes: &'a [u8]) -> Result<PackedRow<'a>> {
+        Frame::of(bytes)?.check_order()?;
+        Ok(PackedRow(bytes))
+    }
+
+    /// Sound, as of [`PackedRow::new`].
+    fn frame(&self) -> Frame<'a> {
+        Frame::of(self.0).unwrap_or_default()
+    }
+
+    /// Write time and tombstone.
+    pub fn stamp(&self) -> Stamp {
+        let Frame { head, write_time_us, .. } = self.frame();
+        Stamp {
+            write_time_us: (head & HAS_TIME != 0).then_some(write_time_us),
+            tombstone: head & TOMBSTONE != 0,
+        }
+    }
+
+    /// Ids of the columns that are not NULL, ascending.
+    pub fn columns(&self) -> impl Iterator<Item = ColumnId> + 'a {
+        let ids = self.frame().ids();
+        (0..ids.len()).map(move |at| ColumnId(ids.at(at) as u16))
+    }
+
+    /// The value of `column`, which is of type `ty`; `None` when it is NULL or was never written.
+    ///
+    /// Errors: `Corrupt` when the bytes are no value of `ty`.
+    pub fn get(&self, column: ColumnId, ty: ColumnType) -> Result<Option<ValueRef<'a>>> {
+        self.bytes(column).map(|bytes| unpack(column, ty, bytes)).transpose()
+    }
+
+    /// The bytes of `column`, for [`unpack`]; `None` when it is NULL or was never written.
+    #[inline]
+    pub fn bytes(&self, column: ColumnId) -> Option<&'a [u8]> {
+        match Narrow::of(self.0) {
+            Some(row) => row.bytes(column),
+            None => self.frame().bytes(column),
+        }
+    }
+}
+
+/// What nearly every row is, read with few instructions: few columns, short data, nothing besides.
+struct Narrow<'a> {
+    ids: &'a [u8],
+    ends: &'a [u8],
+    data: &'a [u8],
+}
+
+impl<'a> Narrow<'a> {
+    #[inline(always)]
+    fn of(bytes: &'a [u8]) -> Option<Narrow<'a>> {
+        let (&[head, count], rest) = bytes.split_first_chunk::<2>()?;
+        let (ids, rest) = rest.split_at_checked(count.into())?;
+        let (ends, data) = rest.split_at_checked(count.into())?;
+        (head == VERSION && ids.len() <= FEW).then_some(Narrow { ids, ends, data })
+    }
+
+    #[inline(always)]
+    fn is_sound(&self) -> bool {
+        let (mut last_end, mut least_id, mut is_sound) = (0, 0, true);
+        for (id, end) in self.ids.iter().zip(self.ends) {
+            is_sound &= u32::from(*id) >= least_id && *end >= last_end;
+            (least_id, last_end) = (u32::from(*id) + 1, *end);
+        }
+        is_sound && usize::from(last_end) == self.data.len()
+    }
+
+    #[inline(always)]
+    fn bytes(&self, column: ColumnId) -> Option<&'a [u8]> {
+        let at = self.ids.iter().position(|id| u16::from(*id) == column.0)?;
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        Some(&self.data[start.into()..self.ends[at].into()])
+    }
+}
+
+/// Any row, taken apart.
+#[derive(Default)]
+struct Frame<'a> {
     head: u8,
     write_time_us: i64,
     ids: &'a [u8],
@@ -141,35 +234,8 @@ pub struct PackedRow<'a> {
     data: &'a [u8],
 }
 
-impl<'a> PackedRow<'a> {
-    /// Checks the frame of a row made by [`pack`]: version, lengths, order of ids and ends. The data
-    /// of a column is checked when it is asked for.
-    ///
-    /// Errors: `Corrupt`; the caller knows the key and adds it.
-    // Inlined, lest a row is moved about more often than it is read.
-    #[inline(always)]
-    pub fn new(bytes: &'a [u8]) -> Result<PackedRow<'a>> {
-        match PackedRow::narrow(bytes) {
-            Some(row) => Ok(row),
-            None => PackedRow::any(bytes),
-        }
-    }
-
-    /// What nearly every row is, found out with few instructions: few columns, short data, nothing besides.
-    #[inline(always)]
-    fn narrow(bytes: &'a [u8]) -> Option<PackedRow<'a>> {
-        let (&[head, count], rest) = bytes.split_first_chunk::<2>()?;
-        let (ids, rest) = rest.split_at_checked(count.into())?;
-        let (ends, data) = rest.split_at_checked(count.into())?;
-        let is_sound = head == VERSION
-            && ids.is_sorted_by(|a, b| a < b)
-            && ends.is_sorted()
-            && ends.last().map_or(0, |end| usize::from(*end)) == data.len();
-        is_sound.then_some(PackedRow { head, write_time_us: 0, ids, ends, data })
-    }
-
-    #[inline(never)]
-    fn any(bytes: &'a [u8]) -> Result<PackedRow<'a>> {
+impl<'a> Frame<'a> {
+    fn of(bytes: &'a [u8]) -> Result<Frame<'a>> {
         let mut rest = bytes;
         let head = take(&mut rest, 1)?[0];
         if head & VERSION_MASK != VERSION {
@@ -185,9 +251,7 @@ impl<'a> PackedRow<'a> {
         let count = load(take(&mut rest, id_width(head))?) as usize;
         let ids = take(&mut rest, count * id_width(head))?;
         let ends = take(&mut rest, count * end_width(head))?;
-        let row = PackedRow { head, write_time_us, ids, ends, data: rest };
-        row.check_order()?;
-        Ok(row)
+        Ok(Frame { head, write_time_us, ids, ends, data: rest })
     }
 
     fn ids(&self) -> Numbers<'a> {
@@ -214,30 +278,7 @@ impl<'a> PackedRow<'a> {
         Ok(())
     }
 
-    /// Write time and tombstone.
-    pub fn stamp(&self) -> Stamp {
-        Stamp {
-            write_time_us: (self.head & HAS_TIME != 0).then_some(self.write_time_us),
-            tombstone: self.head & TOMBSTONE != 0,
-        }
-    }
-
-    /// Ids of the columns that are not NULL, ascending.
-    pub fn columns(&self) -> impl Iterator<Item = ColumnId> + 'a {
-        let ids = self.ids();
-        (0..ids.len()).map(move |at| ColumnId(ids.at(at) as u16))
-    }
-
-    /// The value of `column`, which is of type `ty`; `None` when it is NULL or was never written.
-    ///
-    /// Errors: `Corrupt` when the bytes are no value of `ty`.
-    pub fn get(&self, column: ColumnId, ty: ColumnType) -> Result<Option<ValueRef<'a>>> {
-        self.bytes(column).map(|bytes| unpack(column, ty, bytes)).transpose()
-    }
-
-    /// The bytes of `column`, for [`unpack`]; `None` when it is NULL or was never written.
-    #[inline]
-    pub fn bytes(&self, column: ColumnId) -> Option<&'a [u8]> {
+    fn bytes(&self, column: ColumnId) -> Option<&'a [u8]> {
         let at = self.ids().position(column.0.into())?;
         let ends = self.ends();
         let start = if at == 0 { 0 } else { ends.at(at - 1) };
@@ -287,12 +328,7 @@ struct Numbers<'a> {
     width: usize,
 }
 
-impl<'a> Numbers<'a> {
-    /// The numbers, if each is a byte.
-    fn narrow(&self) -> Option<&'a [u8]> {
-        (self.width == 1).then_some(self.bytes)
-    }
-
+impl Numbers<'_> {
     fn len(&self) -> usize {
         self.bytes.len() / self.width
     }
@@ -310,9 +346,6 @@ impl<'a> Numbers<'a> {
     /// Where `number` is, in ascending numbers.
     #[inline]
     fn position(&self, number: usize) -> Option<usize> {
-        if let Some(few) = self.narrow().filter(|numbers| numbers.len() <= FEW) {
-            return few.iter().position(|n| usize::from(*n) == number);
-        }
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = (low + high) / 2;
