@@ -1,8 +1,9 @@
 //! The same questions to RowkeyDB and to SQLite, over the same marketplace, in the same run.
 //!
 //! `cargo bench` asks all of them; `cargo bench -- point_get` only those of one section;
-//! `ORDERS=1000000 cargo bench` changes the size, `ENGINE=lsm cargo bench` the engine of ours. Ours and theirs take turns, so that whatever else the
-//! machine does hits both; every answer is compared.
+//! `QUESTION='last ten' cargo bench -- range_scan` only those with such words; `ORDERS=1000000 cargo bench` changes the
+//! size, `ENGINE=lsm cargo bench` the engine of ours. Ours and theirs take turns, so that whatever else the machine does
+//! hits both; every answer is compared.
 
 mod lifecycle;
 mod market;
@@ -41,7 +42,7 @@ fn main() {
     let wanted: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
     let engine = std::env::var("ENGINE").ok().map(|name| name.parse().expect("ENGINE is lmdb or lsm"));
     let market = Market::new(orders, engine);
-    let race = Race::new(orders);
+    let race = Race::new(orders, std::env::var("QUESTION").unwrap_or_default());
     for (name, section) in SECTIONS {
         if wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str())) {
             section(&market, &race);

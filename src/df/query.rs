@@ -1,13 +1,13 @@
 //! A query → DataFusion's plan over our tables → batches.
 //!
-//! [`Planner`] is built once per database: it owns the function registry and the optimizer. What
+//! [`Planner`] is built once, when the first query comes: it owns the function registry and the optimizer. What
 //! changes from statement to statement (catalog, snapshot, whether the rowkey is a column) is a
 //! [`Scope`], so plans of one statement see one catalog and one snapshot.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -45,6 +45,7 @@ use super::or_null::value_or_null;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::resolver::{Resolver, Types};
 use super::rewrite::{ExpressionRule, NodeRule, below, idle_orders, lazy_functions, rounded_decimals};
+use super::scan::threads;
 use super::table::{Binding, TableSource};
 use super::text::{byte_casts, text_casts, text_operands};
 use super::three_valued::ThreeValued;
@@ -130,10 +131,17 @@ pub struct Planner {
     context: Arc<TaskContext>,
 }
 
-impl Default for Planner {
+impl Planner {
+    /// The one of this process.
+    pub fn shared() -> &'static Planner {
+        static SHARED: LazyLock<Planner> = LazyLock::new(Planner::new);
+        &SHARED
+    }
+
     /// A planner with every function registered.
-    fn default() -> Planner {
-        let mut config = SessionConfig::new().with_information_schema(false).with_target_partitions(2);
+    fn new() -> Planner {
+        let mut config =
+            SessionConfig::new().with_information_schema(false).with_target_partitions(threads());
         let options = config.options_mut();
         options.sql_parser.parse_float_as_decimal = true;
         options.sql_parser.map_string_types_to_utf8view = false;

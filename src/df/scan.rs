@@ -226,7 +226,7 @@ impl ScanExec {
 }
 
 /// Scans that share one long walk.
-fn threads() -> usize {
+pub(super) fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from).clamp(2, PIECES)
 }
 

@@ -1,6 +1,6 @@
 //! The embedded API: open a database, run statements, read rows.
 //!
-//! A [`Database`] is the store, the catalog in memory and the planner, shared by every clone. A
+//! A [`Database`] is the store and the catalog in memory, shared by every clone. A
 //! [`Session`] is one connection: it parses a statement ([`crate::sql`]), routes it (queries to
 //! [`view`], rows to [`write`](mod@write), definitions to [`ddl`]) and gives an [`Outcome`].
 
@@ -77,7 +77,6 @@ struct Shared {
     store: Box<dyn Store>,
     /// Held for writing while a definition changes, so that a reader's catalog fits its snapshot.
     catalog: RwLock<Arc<Catalog>>,
-    planner: Planner,
     plans: Plans,
     runtime: Runtime,
     turns: Arc<Turns>,
@@ -163,7 +162,6 @@ impl Database {
         let shared = Arc::new(Shared {
             store,
             catalog: RwLock::new(Arc::new(catalog)),
-            planner: Planner::default(),
             plans: Plans::default(),
             runtime: Runtime::start()?,
             turns: Arc::default(),
@@ -230,8 +228,8 @@ impl Database {
         }
     }
 
-    fn planner(&self) -> &Planner {
-        &self.shared.planner
+    fn planner(&self) -> &'static Planner {
+        Planner::shared()
     }
 
     fn plans(&self) -> &Plans {
