@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::scan::{Counters, Pull, ScanSpec, Sink, dangling, passes};
+use super::pull::{Pull, dangling, passes};
+use super::scan::{Counters, ScanSpec};
+use super::sink::Sink;
 use super::view::{Scratch, Sources, View, see_entry};
 use super::walk::{Visited, Walk};
 use crate::access::{Access, Method, SetOp};

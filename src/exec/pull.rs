@@ -1,0 +1,240 @@
+//! One pull of a scan: GETs, walks, fetches for index entries, each into a [`Sink`].
+
+use std::borrow::Cow;
+
+use super::scan::{Counters, ScanSpec};
+use super::sink::Sink;
+use super::view::{Scratch, Sources, View, see_entry};
+use super::walk::{Side, Visited, Walk};
+use crate::error::{Error, Result};
+use crate::index::open_entry;
+use crate::key::{Rowkey, hex};
+use crate::plan::Predicate;
+use crate::row::{self, PackedRow};
+use crate::schema::{self, FamilyId, IndexDef};
+use crate::store::{KeyspaceId, Reader};
+use crate::value::name_sql;
+
+/// What a GET gave: the default family's value, and those of the other families.
+type Fetched<'a> = (&'a [u8], Vec<Option<&'a [u8]>>);
+
+/// Rowkeys, one behind the other in one piece of memory.
+#[derive(Default)]
+struct Pointers {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl Pointers {
+    fn push(&mut self, pointer: &[u8]) {
+        self.bytes.extend_from_slice(pointer);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn at(&self, i: usize) -> &[u8] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.bytes[start..self.ends[i]]
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+}
+
+/// What one pull works with.
+pub(super) struct Pull<'a> {
+    pub spec: &'a ScanSpec,
+    pub reader: &'a dyn Reader,
+    pub counters: &'a Counters,
+    pub entry_sources: Option<&'a Sources>,
+    pub row_sources: &'a Sources,
+}
+
+impl<'a> Pull<'a> {
+    pub fn get_rows(&self, keys: &[Rowkey], next: &mut usize, out: &mut impl Sink) -> Result<bool> {
+        let mut scratch = Scratch::new(&self.spec.table);
+        while *next < keys.len() && !out.is_full() {
+            let key = &keys[*next];
+            *next += 1;
+            Counters::add(&self.counters.gets, 1);
+            if let Some(value) = self.get(self.spec.table.rows(), key)? {
+                let families = self.families(key)?;
+                self.row_out(key, value, families.into_iter(), &mut scratch, out)?;
+            }
+        }
+        Ok(*next < keys.len())
+    }
+
+    pub fn walk_rows(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
+        let mut scratch = Scratch::new(&self.spec.table);
+        if !walk.is_ordered() {
+            return walk.go(self.reader, self.counters, &mut |key, value| {
+                let before = out.rows();
+                self.row_out(key, value, self.families(key)?.into_iter(), &mut scratch, out)?;
+                Ok(visited(before, out))
+            });
+        }
+        let mut sides = Side::for_families(self.spec, &self.row_sources.families, walk.direction());
+        walk.go(self.reader, self.counters, &mut |key, value| {
+            for side in &mut sides {
+                side.advance(self.reader, key, self.counters)?;
+            }
+            let before = out.rows();
+            self.row_out(key, value, sides.iter().map(Side::value), &mut scratch, out)?;
+            Ok(visited(before, out))
+        })
+    }
+
+    pub fn walk_entries(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
+        let (index, sources) = self.index()?;
+        let mut scratch = Scratch::new(&self.spec.table);
+        let access = &self.spec.access;
+        walk.go(self.reader, self.counters, &mut |key, value| {
+            let parts = open_entry(index, key, value)?;
+            let before = out.rows();
+            see_entry(self.spec, sources, index, &parts, &mut scratch, |view| {
+                match passes(&access.entry_filter, view)? && passes(&access.filter, view)? {
+                    true => out.append(self.spec, view),
+                    false => Ok(()),
+                }
+            })?;
+            Ok(visited(before, out))
+        })
+    }
+
+    /// Collects the pointers of a batch of entries, gets their rows in key order, and gives them out
+    /// in index order, unless any will do.
+    pub fn walk_and_fetch(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
+        let (index, sources) = self.index()?;
+        let mut scratch = Scratch::new(&self.spec.table);
+        let filter = &self.spec.access.entry_filter;
+        loop {
+            let wanted = out.rows_max() - out.rows();
+            let mut pointers = Pointers::default();
+            let more = walk.go(self.reader, self.counters, &mut |key, value| {
+                let parts = open_entry(index, key, value)?;
+                let taken = filter.is_true()
+                    || see_entry(self.spec, sources, index, &parts, &mut scratch, |view| {
+                        passes(filter, view)
+                    })?;
+                if taken {
+                    pointers.push(parts.pointer);
+                }
+                Ok(Visited { taken, go_on: pointers.len() < wanted })
+            })?;
+            self.fetch(index, &pointers, &mut scratch, out)?;
+            if !more || out.is_full() || pointers.len() < wanted {
+                return Ok(more);
+            }
+        }
+    }
+
+    fn fetch(
+        &self,
+        index: &IndexDef,
+        pointers: &Pointers,
+        scratch: &mut Scratch,
+        out: &mut impl Sink,
+    ) -> Result<()> {
+        let mut order: Vec<usize> = (0..pointers.len()).collect();
+        order.sort_unstable_by(|a, b| pointers.at(*a).cmp(pointers.at(*b)));
+        let mut rows: Vec<Fetched<'_>> = Vec::new();
+        if !self.spec.any_order {
+            rows.resize(pointers.len(), (&[], Vec::new()));
+        }
+        Counters::add(&self.counters.fetched, pointers.len() as u64);
+        for i in order {
+            let key = pointers.at(i);
+            let Some(value) = self.get(self.spec.table.rows(), key)? else {
+                return Err(dangling(self.spec, index, key));
+            };
+            let families = self.families(key)?;
+            match rows.get_mut(i) {
+                Some(row) => *row = (value, families),
+                // While it is in the processor's cache.
+                None => self.row_out(key, value, families.into_iter(), scratch, out)?,
+            }
+        }
+        for (i, (value, families)) in rows.into_iter().enumerate() {
+            self.row_out(pointers.at(i), value, families.into_iter(), scratch, out)?;
+        }
+        Ok(())
+    }
+
+    /// The value under a key; its bytes and the key's count as read, if it is there.
+    pub fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&'a [u8]>> {
+        let value = self.reader.get(keyspace, key)?;
+        if let Some(value) = value {
+            Counters::add(&self.counters.bytes, (key.len() + value.len()) as u64);
+        }
+        Ok(value)
+    }
+
+    /// Sealed values of the families other than the default one.
+    pub fn families(&self, key: &[u8]) -> Result<Vec<Option<&'a [u8]>>> {
+        let mut rows = Vec::new();
+        for &family in self.row_sources.families.iter().filter(|f| **f != FamilyId::DEFAULT) {
+            Counters::add(&self.counters.gets, 1);
+            rows.push(self.get(self.spec.table.family(family).keyspace, key)?);
+        }
+        Ok(rows)
+    }
+
+    fn index(&self) -> Result<(&'a IndexDef, &'a Sources)> {
+        let found = self.spec.index().zip(self.entry_sources);
+        found.ok_or_else(|| Error::internal("an index path without its index"))
+    }
+
+    /// Decides the filter on one row and appends it if it passes. `others`: the sealed values of the
+    /// families other than the default one.
+    pub fn row_out<'b>(
+        &self,
+        key: &[u8],
+        default: &[u8],
+        others: impl Iterator<Item = Option<&'b [u8]>>,
+        scratch: &mut Scratch,
+        out: &mut impl Sink,
+    ) -> Result<()> {
+        let sources = self.row_sources;
+        self.spec.table.touched(schema::Access::Read, key);
+        scratch.decode_rowkey(self.spec, sources, key)?;
+        let default = if sources.families.first() == Some(&FamilyId::DEFAULT) {
+            Some(row::open(default)?)
+        } else {
+            None
+        };
+        let mut opened: Vec<Option<Cow<'_, [u8]>>> = Vec::new();
+        for sealed in others {
+            opened.push(sealed.map(row::open).transpose()?);
+        }
+        let packed = opened.iter().map(|bytes| bytes.as_deref().map(PackedRow::new).transpose());
+        let others: Vec<Option<PackedRow<'_>>> = packed.collect::<Result<_>>()?;
+        let mut view = View::of_row(self.spec, sources, key, scratch);
+        view.packed = default.as_deref().map(PackedRow::new).transpose()?;
+        view.others = &others;
+        if passes(&self.spec.access.filter, &view)? {
+            out.append(self.spec, &view)?;
+        }
+        Ok(())
+    }
+}
+
+/// What became of an entry, of which `out` had so many rows before.
+fn visited(before: usize, out: &impl Sink) -> Visited {
+    Visited { taken: out.rows() > before, go_on: !out.is_full() }
+}
+
+pub(super) fn passes(filter: &Predicate, view: &View<'_>) -> Result<bool> {
+    Ok(filter.is_true() || filter.eval(view)? == Some(true))
+}
+
+pub(super) fn dangling(spec: &ScanSpec, index: &IndexDef, pointer: &[u8]) -> Error {
+    let table = &spec.table;
+    Error::corrupt(format!("an entry of index \"{}\" points at a row that is not there", index.name))
+        .why(format!("table \"{}\" has no rowkey {} ({})", table.name, table.key.show(pointer), hex(pointer)))
+        .hint(format!(
+            "CHECK INDEX {0} lists what is wrong, REPAIR INDEX {0} mends it",
+            name_sql(&index.name)
+        ))
+}

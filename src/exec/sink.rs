@@ -1,0 +1,109 @@
+//! Where the rows of a scan go: into Arrow columns, or values one by one.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+
+use super::scan::ScanSpec;
+use super::view::{Found, View, field_type};
+use crate::error::{Error, Result};
+use crate::plan::RowView;
+use crate::row::ColumnBuilder;
+use crate::value::Value;
+
+/// Takes the rows of one pull.
+pub(super) trait Sink {
+    /// Adds the wanted fields of a row.
+    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()>;
+
+    /// Adds so many rows without fields.
+    fn append_empty(&mut self, rows: usize);
+
+    /// Rows so far.
+    fn rows(&self) -> usize;
+
+    /// Rows it takes.
+    fn rows_max(&self) -> usize;
+
+    fn is_full(&self) -> bool {
+        self.rows() >= self.rows_max()
+    }
+}
+
+/// Rows as values.
+pub(super) struct Rows {
+    pub rows: Vec<Vec<Value>>,
+    pub rows_max: usize,
+}
+
+impl Sink for Rows {
+    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
+        let mut row = Vec::with_capacity(spec.output.len());
+        for field in &spec.output {
+            row.push(view.field(*field)?.to_value());
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn append_empty(&mut self, rows: usize) {
+        self.rows.resize(self.rows.len() + rows, Vec::new());
+    }
+
+    fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn rows_max(&self) -> usize {
+        self.rows_max
+    }
+}
+
+/// Rows as Arrow columns.
+pub(super) struct Columns {
+    builders: Vec<ColumnBuilder>,
+    pub rows: usize,
+    rows_max: usize,
+}
+
+impl Columns {
+    pub fn new(spec: &ScanSpec, rows_max: usize, rows_expected: usize) -> Columns {
+        let index = spec.index().filter(|_| spec.as_table);
+        let types = spec.output.iter().map(|f| field_type(&spec.table, index, *f));
+        let capacity = rows_max.min(rows_expected);
+        Columns { builders: types.map(|ty| ColumnBuilder::new(ty, capacity)).collect(), rows: 0, rows_max }
+    }
+
+    pub fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch> {
+        let arrays = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
+            .map_err(|e| Error::internal("a batch does not fit its schema").caused_by(e))
+    }
+}
+
+impl Sink for Columns {
+    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
+        for (builder, field) in self.builders.iter_mut().zip(&spec.output) {
+            match view.find(*field)? {
+                Found::Value(value) => builder.append(value)?,
+                Found::Packed(column, bytes) => builder.append_packed(column, bytes)?,
+            }
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn append_empty(&mut self, rows: usize) {
+        self.rows += rows;
+    }
+
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn rows_max(&self) -> usize {
+        self.rows_max
+    }
+}
