@@ -1,10 +1,12 @@
 //! The same questions to RowkeyDB and to SQLite, over the same marketplace, in the same run.
 //!
 //! `cargo bench` asks all of them; `cargo bench -- point_get` only those of one section;
+//! `cargo bench -- growth` asks some of them of 10,000 orders, ten times as many, and so on up to `ORDERS`;
 //! `QUESTION='last ten' cargo bench -- range_scan` only those with such words; `ORDERS=1000000 cargo bench` changes the
 //! size, `ENGINE=lsm cargo bench` the engine of ours. Ours and theirs take turns, so that whatever else the machine does
 //! hits both; every answer is compared.
 
+mod growth;
 mod lifecycle;
 mod market;
 mod point_get;
@@ -23,13 +25,17 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 type Section = fn(&Market, &Race);
 
 /// The sections, in order.
-const SECTIONS: [(&str, Section); 5] = [
+const SECTIONS: [(&str, Section); 6] = [
     ("write_indexed", write_indexed::run),
     ("point_get", point_get::run),
     ("range_scan", range_scan::run),
     ("changes", write_indexed::changes),
     ("lifecycle", lifecycle::run),
+    (GROWTH, growth::run),
 ];
+
+/// Asked only by name: it makes markets of its own.
+const GROWTH: &str = "growth";
 
 fn main() {
     if lifecycle::answer_as_peer() {
@@ -44,7 +50,7 @@ fn main() {
     let market = Market::new(orders, engine);
     let race = Race::new(orders, std::env::var("QUESTION").unwrap_or_default());
     for (name, section) in SECTIONS {
-        if wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str())) {
+        if wanted.is_empty() && name != GROWTH || wanted.iter().any(|w| name.contains(w.as_str())) {
             section(&market, &race);
         }
     }

@@ -74,7 +74,7 @@ impl Order {
 pub struct Market {
     pub orders: usize,
     pub buyers: usize,
-    engine: Option<Engine>,
+    pub engine: Option<Engine>,
     directory: TempDir,
     full: OnceCell<(Database, Connection)>,
 }
@@ -195,8 +195,12 @@ impl Market {
 
     /// Loads the file in one step; gives the number of orders.
     pub fn our_load(&self, db: &Database) -> rowkeydb::Result<f64> {
-        let rows = db.execute(&format!("COPY orders FROM '{}'", self.csv().display()))?;
-        Ok(rows as f64)
+        Ok(db.execute(&self.our_copy())? as f64)
+    }
+
+    /// The statement that loads the file.
+    pub fn our_copy(&self) -> String {
+        format!("COPY orders FROM '{}'", self.csv().display())
     }
 
     /// Loads the file in one transaction; gives the number of orders.

@@ -11,24 +11,10 @@ const GETS: usize = 20;
 
 pub fn run(market: &Market, race: &Race) {
     let (ours, theirs) = market.full();
-    let mut query = ours.prepare("SELECT * FROM orders WHERE order_id = $1").expect("our statement");
-    let mut their_query = theirs.prepare("SELECT * FROM orders WHERE order_id = ?").expect("their statement");
+    let mut their_query = theirs.prepare(THEIR_QUERY).expect("their statement");
     let there = |n| ids(n, |n| market.some_order(n));
-    let missing = |n| ids(n, |n| FIRST_ORDER - 1 - n as i64);
-    let mut prepared = |id| buyer(query.query(&[Value::Int(id)])?.next().transpose()?);
-
-    race.run(
-        "one order by number, prepared SQL",
-        Unit::Each(GETS),
-        |n| turn(|| sum(there(n), &mut prepared)),
-        |n| their_turn(|| sum(there(n), |id| their_buyer(&mut their_query, [id]))),
-    );
-    race.run(
-        "one order that is not there, prepared SQL",
-        Unit::Each(GETS),
-        |n| turn(|| sum(missing(n), &mut prepared)),
-        |n| their_turn(|| sum(missing(n), |id| their_buyer(&mut their_query, [id]))),
-    );
+    prepared(market, race, "one order by number, prepared SQL", &|n| market.some_order(n));
+    prepared(market, race, "one order that is not there, prepared SQL", &|n| FIRST_ORDER - 1 - n as i64);
 
     race.run(
         "one order by number, SQL text with the number in it",
@@ -47,6 +33,22 @@ pub fn run(market: &Market, race: &Race) {
         Unit::Each(GETS),
         |n| turn(|| sum(there(n), native)),
         |n| their_turn(|| sum(there(n), |id| their_buyer(&mut their_query, [id]))),
+    );
+}
+
+const THEIR_QUERY: &str = "SELECT * FROM orders WHERE order_id = ?";
+
+/// Asks for the orders with these numbers.
+pub fn prepared(market: &Market, race: &Race, what: &str, id: &dyn Fn(usize) -> i64) {
+    let (ours, theirs) = market.full();
+    let mut query = ours.prepare("SELECT * FROM orders WHERE order_id = $1").expect("our statement");
+    let mut their_query = theirs.prepare(THEIR_QUERY).expect("their statement");
+    let mut get = |id| buyer(query.query(&[Value::Int(id)])?.next().transpose()?);
+    race.run(
+        what,
+        Unit::Each(GETS),
+        |n| turn(|| sum(ids(n, id), &mut get)),
+        |n| their_turn(|| sum(ids(n, id), |id| their_buyer(&mut their_query, [id]))),
     );
 }
 

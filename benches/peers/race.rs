@@ -113,6 +113,11 @@ impl Race {
         self.line(question, &unit.show(ours), &unit.show(theirs), share);
     }
 
+    /// Prints a line of ours alone.
+    pub fn note(&self, question: &str, ours: &str) {
+        println!("| {question} | {ours} | | |");
+    }
+
     /// Prints a line that is no race; `share`: ours divided by theirs.
     pub fn line(&self, question: &str, ours: &str, theirs: &str, share: f64) {
         println!("| {question} | {ours} | {theirs} | {share:.2} |");
@@ -125,7 +130,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 /// `1234567` as `1,234,567`.
-fn grouped(n: u64) -> String {
+pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {

@@ -13,13 +13,13 @@ enum Param {
 }
 
 /// What is asked in turn `n`. Answers are compared by the sum of their column `amount`.
-struct Question {
-    what: &'static str,
+pub struct Question {
+    pub what: &'static str,
     sql: &'static str,
     params: fn(&Market, usize) -> Vec<Param>,
 }
 
-const QUESTIONS: [Question; 9] = [
+pub const QUESTIONS: [Question; 9] = [
     Question {
         what: "last ten orders of a buyer",
         sql: "SELECT * FROM orders WHERE buyer = $1 ORDER BY order_time DESC LIMIT 10",
@@ -81,12 +81,20 @@ fn month(n: usize) -> Vec<Param> {
 }
 
 pub fn run(market: &Market, race: &Race) {
-    let (ours, theirs) = market.full();
-    for Question { what, sql, params } in QUESTIONS {
+    for question in QUESTIONS {
+        question.ask(market, race, "");
+    }
+}
+
+impl Question {
+    /// `of`: what is said behind it.
+    pub fn ask(&self, market: &Market, race: &Race, of: &str) {
+        let Question { what, sql, params } = *self;
+        let (ours, theirs) = market.full();
         let mut query = ours.prepare(sql).expect("our statement");
         let mut their_query = theirs.prepare(sql).expect("their statement");
         race.run(
-            what,
+            &format!("{what}{of}"),
             Unit::Time,
             |n| {
                 let params = params(market, n).into_iter().map(|param| match param {
