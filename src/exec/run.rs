@@ -1,6 +1,10 @@
 //! Entries gathered in memory, to be sorted and written in order.
 
 use std::cmp::Ordering;
+use std::sync::LazyLock;
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::key::Rowkey;
 
@@ -47,14 +51,17 @@ impl Run {
         self.bytes.len() + self.places.len() * size_of::<Place>()
     }
 
-    /// Puts the entries in the order of their keys.
-    pub fn sort(&mut self) {
+    /// Puts the entries in the order of their keys, by several threads if there are some.
+    fn sort(&mut self, threads: Option<&ThreadPool>) {
         let bytes = &self.bytes;
         let compare = |a: &Place, b: &Place| match a.head.cmp(&b.head) {
             Ordering::Equal => a.key(bytes).cmp(b.key(bytes)),
             order => order,
         };
-        self.places.sort_unstable_by(compare);
+        match threads {
+            Some(threads) => threads.install(|| self.places.par_sort_unstable_by(compare)),
+            None => self.places.sort_unstable_by(compare),
+        }
     }
 
     /// Keys and values, in order.
@@ -85,24 +92,13 @@ fn head(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Sorts runs, several at a time.
+/// Puts the entries of each run in the order of their keys.
 pub fn sort_all<'r>(runs: impl Iterator<Item = &'r mut Run>) {
-    let mut runs: Vec<&mut Run> = runs.collect();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = runs.len().div_ceil(threads).max(1);
-    std::thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for share in runs.chunks_mut(share) {
-            let sort = || share.iter_mut().for_each(|run| run.sort());
-            // Without another thread it is done below.
-            threads.extend(std::thread::Builder::new().spawn_scoped(scope, sort));
-        }
-        // Not just let go: glibc 2.36 looks into a thread that it detaches, and one that ends just then is gone. Seen
-        // once in 13,000 small loads.
-        threads.into_iter().for_each(|thread| drop(thread.join()));
+    // Where the system gives none, the calling thread does the work.
+    static THREADS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+        ThreadPoolBuilder::new().thread_name(|n| format!("rowkeydb-sort-{n}")).build().ok()
     });
-    // Nothing to do for what is sorted.
-    runs.iter_mut().for_each(|run| run.sort());
+    runs.for_each(|run| run.sort(THREADS.as_ref()));
 }
 
 #[cfg(test)]
