@@ -32,6 +32,7 @@ mod membership;
 mod min_max;
 mod multisets;
 mod one_row;
+mod open;
 mod or_null;
 mod order;
 mod parallel;

@@ -57,7 +57,7 @@ use super::text::{byte_casts, text_casts, text_operands};
 use super::three_valued::ThreeValued;
 use super::time_zone::at_time_zone;
 use super::yielding::Yielding;
-use super::{explain, extremes, functions, lookup, order, parallel, tpch};
+use super::{explain, extremes, functions, lookup, open, order, parallel, tpch};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
@@ -349,6 +349,7 @@ async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep) -> Result<
     state.mark_start_execution();
     let plan = state.optimize(&plan).map_err(df_error)?;
     let plan = extremes::from_one_end(plan).and_then(order::advise).and_then(parallel::advise);
+    let plan = if keep == Keep::Yes { plan.and_then(open::open) } else { plan };
     let plan = plan.map_err(df_error)?;
     let planner = Arc::clone(state.query_planner());
     // To share little work out to threads costs more than the work.
