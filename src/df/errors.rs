@@ -127,7 +127,9 @@ fn schema_error(error: &SchemaError) -> Error {
             let name = output_name(&field.name);
             let error = Error::invalid(format!("there is no column \"{name}\"{place}"))
                 .state(sqlstate::UNDEFINED_COLUMN);
-            let names: Vec<&str> = valid_fields.iter().map(|c| output_name(&c.name)).collect();
+            let names = valid_fields.iter().map(|c| output_name(&c.name));
+            // Those of our own are nobody else's business.
+            let names: Vec<&str> = names.filter(|name| !name.starts_with("__")).collect();
             let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
             let otherwise = if shown.is_empty() {
                 "no column can be used here".to_owned()

@@ -48,13 +48,16 @@ use super::join_condition::subqueries_in_on;
 use super::like::own_patterns;
 use super::multisets::numbered;
 use super::or_null::value_or_null;
+use super::order_subquery::subqueries_in_order;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::rewrite::{
     ExpressionRule, NodeRule, below, check_calls, idle_orders, lazy_functions, plain_calls, rounded_decimals,
 };
+use super::short_circuit::short_circuits;
 use super::table::{Advice, Binding, TableSource};
 use super::text::{byte_casts, text_casts, text_operands};
 use super::three_valued::ThreeValued;
+use super::time_parts::time_parts;
 use super::time_zone::at_time_zone;
 use super::yielding::Yielding;
 use super::{explain, extremes, functions, lookup, open, order, parallel, tpch};
@@ -169,9 +172,11 @@ impl Default for Planner {
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(NodeRule("numbered", numbered)),
                 Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
+                Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
                 Arc::new(ExpressionRule("value_or_null", value_or_null)),
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
                 Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
+                Arc::new(ExpressionRule("time_parts", time_parts)),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
                 Arc::new(ExpressionRule("at_midnight", at_midnight)),
                 Arc::new(ExpressionRule("interval_lengths", interval_lengths)),
@@ -349,6 +354,7 @@ async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep) -> Result<
     state.mark_start_execution();
     let plan = state.optimize(&plan).map_err(df_error)?;
     let plan = extremes::from_one_end(plan).and_then(order::advise).and_then(parallel::advise);
+    let plan = plan.and_then(short_circuits);
     let plan = if keep == Keep::Yes { plan.and_then(open::open) } else { plan };
     let plan = plan.map_err(df_error)?;
     let planner = Arc::clone(state.query_planner());
@@ -433,6 +439,9 @@ struct Names<'a> {
 impl Names<'_> {
     fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
         plain_calls(&mut query);
+        let catalog = self.scope.catalog;
+        let has_column = |name: &str| catalog.tables().any(|table| table.column_id(name).is_some());
+        crate::sql::name_outer_tables(&mut query, &has_column);
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();
         check_calls(&query, &is_scalar).map_err(to_df)?;
         self.hints.take(&mut query).map_err(to_df)?;
