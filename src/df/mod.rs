@@ -52,4 +52,5 @@ mod time_parts;
 mod time_zone;
 mod totals;
 mod tpch;
+mod wording;
 mod yielding;
