@@ -1,7 +1,7 @@
 //! Which index would serve a query that reads a whole table.
 
 use super::path::Need;
-use crate::key::ColumnId;
+use crate::key::{ColumnId, KeyLayout};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::schema::TableDef;
 use crate::value::name_sql;
@@ -61,12 +61,15 @@ pub fn key_for(table: &TableDef, need: &Need) -> Option<Vec<IndexPart>> {
     Some(parts)
 }
 
-/// An index leads with these columns already: that it was not chosen has other reasons.
+/// An index leads with these columns already, or the table itself, sorted by them: that it was not chosen has other
+/// reasons.
 fn is_there(table: &TableDef, parts: &[IndexPart]) -> bool {
-    table.indexes.iter().any(|index| {
-        let leading = index.layout.parts().iter().take(parts.len());
+    let leads = |layout: &KeyLayout| {
+        let leading = layout.parts().iter().take(parts.len());
         leading.map(|part| part.columns()).eq(parts.iter().map(|(id, _)| std::slice::from_ref(id)))
-    })
+    };
+    let is_sorted = table.key.parts().iter().take(parts.len()).all(|part| part.facts().order.is_some());
+    is_sorted && leads(&table.key) || table.indexes.iter().any(|index| leads(&index.layout))
 }
 
 fn column_of(predicate: &Predicate) -> Option<ColumnId> {

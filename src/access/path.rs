@@ -84,7 +84,7 @@ pub enum Method {
         /// Jumps over keys inside the ranges that cannot match.
         skip: Option<Arc<Skipping>>,
     },
-    /// The rowkeys of several accesses are put together in key order; one GET for each.
+    /// The rowkeys of several accesses are put together in key order; one GET for each, unless their entries do.
     Gather {
         /// How.
         set: SetOp,
@@ -93,7 +93,8 @@ pub enum Method {
         branches: Vec<Access>,
         /// Greatest rowkey first, or last.
         direction: Direction,
-        /// The rowkey tells all that is wanted, so that no row is fetched of which an index says that it is there.
+        /// The entries tell all that is wanted, those of a union each, those of an intersection together: no row
+        /// is fetched of which an index says that it is there.
         covering: bool,
     },
 }

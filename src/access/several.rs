@@ -7,7 +7,7 @@ use super::choose::{fields_of, held_fields, index_walk};
 use super::cost::{COST, Sorted, Statistics, residual_share, share};
 use super::path::{Access, Method, Need, Path, SetOp};
 use crate::plan::{Field, Limits, Predicate, Ranges, Target, ranges};
-use crate::schema::TableDef;
+use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::Direction;
 
 /// Accesses put together at the most.
@@ -30,10 +30,17 @@ pub(super) fn several(
     if need.hints.full || table.indexes.is_empty() {
         return None;
     }
-    let gather = Gather { table, need, found, stats };
-    let intersection = if bounded > 1 { gather.intersection() } else { None };
-    let ways = gather.unions().into_iter().chain(intersection);
-    ways.min_by(|a, b| a.cost.total_cmp(&b.cost))
+    let gather = Gather { table, need, found, stats, telling: None };
+    let mut ways = gather.unions();
+    // The cheapest walks may leave all rows to be fetched where dearer ones need none.
+    let told: Vec<IndexId> = gather.telling_all().collect();
+    if told.len() > 1 && told.len() < table.indexes.len() {
+        ways.extend(Gather { telling: Some(told), ..gather }.unions());
+    }
+    if bounded > 1 {
+        ways.extend(gather.intersections());
+    }
+    ways.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost))
 }
 
 struct Gather<'a> {
@@ -41,9 +48,20 @@ struct Gather<'a> {
     need: &'a Need,
     found: &'a Ranges,
     stats: &'a dyn Statistics,
+    /// Only these indexes may be walked.
+    telling: Option<Vec<IndexId>>,
 }
 
 impl Gather<'_> {
+    /// The indexes whose entries tell all that is wanted of a row.
+    fn telling_all(&self) -> impl Iterator<Item = IndexId> {
+        let tells = |index: &&IndexDef| {
+            let held = held_fields(self.table, index);
+            self.need.output.iter().all(|field| held.contains(field))
+        };
+        self.table.indexes.iter().filter(tells).map(|index| index.id)
+    }
+
     /// For each OR, the union of what its alternatives give.
     fn unions(&self) -> Vec<Access> {
         let conjuncts = self.need.predicate.clone().conjuncts();
@@ -105,7 +123,8 @@ impl Gather<'_> {
     }
 
     fn cheapest(&self, predicate: &Predicate) -> Option<Access> {
-        let indexes = self.table.indexes.iter().map(|index| Path::IndexOnly(index.id));
+        let may_be = |id: &IndexId| self.telling.as_ref().is_none_or(|telling| telling.contains(id));
+        let indexes = self.table.indexes.iter().map(|index| index.id).filter(may_be).map(Path::IndexOnly);
         let ways = [Path::Primary].into_iter().chain(indexes);
         ways.filter_map(|path| self.along(path, predicate)).min_by(|a, b| a.cost.total_cmp(&b.cost))
     }
@@ -138,33 +157,54 @@ impl Gather<'_> {
         Some(access)
     }
 
-    /// The rowkeys that each of a few indexes gives, as long as one more costs less than the fetches it saves.
-    fn intersection(&self) -> Option<Access> {
-        let index = |access: &Access| access.indexes().next().and_then(|id| self.table.index_by_id(id));
-        let decided = |access: &Access| -> BTreeSet<Field> {
-            let held = index(access).map(|index| held_fields(self.table, index)).unwrap_or_default();
-            self.need.predicate.fields().into_iter().filter(|field| held.contains(field)).collect()
-        };
+    /// The rowkeys that each of a few indexes gives, as long as one more costs less than the fetches it saves; and
+    /// with those indexes besides whose entries tell what would be fetched.
+    fn intersections(&self) -> Vec<Access> {
         let paths = self.table.indexes.iter().map(|index| Path::IndexOnly(index.id));
         let walks = paths.filter_map(|path| self.along(path, &self.need.predicate));
         let mut walks: Vec<Access> = walks.filter(|walk| walk.method != Method::Empty).collect();
         walks.sort_by(|a, b| a.entries.total_cmp(&b.entries));
-        let mut walks = walks.into_iter();
-        let first = walks.next()?;
-        let mut known = decided(&first);
-        let mut left = first.entries * residual_share(self.stats, &first.entry_filter);
-        let mut branches = vec![first];
-        for walk in walks {
-            let new: BTreeSet<Field> = decided(&walk).difference(&known).copied().collect();
-            let share = share(self.stats.collected(), &self.need.predicate, self.found, &new);
-            let saved = left * (1.0 - share) * COST.get;
-            if !new.is_empty() && walk.cost + sorting(walk.entries) < saved {
-                left *= share;
-                known.extend(new);
-                branches.push(walk);
+        let Some((first, others)) = walks.split_first() else { return Vec::new() };
+        let first = Common::of(self, first.clone());
+        let mut all = first.clone();
+        for walk in others {
+            let more = all.with(self, walk);
+            let saved = (all.rows - more.rows) * COST.get;
+            if more.known.len() > all.known.len() && walk.cost + sorting(walk.entries) < saved {
+                all = more;
             }
         }
-        (branches.len() > 1).then(|| self.access(SetOp::Intersection, branches, left, false))
+        let told = [&first, &all].map(|common| self.telling_rest(common, others));
+        let mut ways: Vec<Common> = told.into_iter().flatten().chain([all]).collect();
+        ways.retain(|common| common.branches.len() > 1);
+        ways.into_iter()
+            .map(|common| self.access(SetOp::Intersection, common.branches, common.rows, false))
+            .collect()
+    }
+
+    /// With walks that tell what is wanted and not yet told; `None` if some of it none tells.
+    fn telling_rest(&self, common: &Common, walks: &[Access]) -> Option<Common> {
+        let wanted: BTreeSet<Field> =
+            self.need.output.iter().copied().chain(common.filter().fields()).collect();
+        let missing = |common: &Common| {
+            let told = self.told_by(&common.branches);
+            wanted.iter().filter(|field| !told.contains(field)).count()
+        };
+        let mut common = common.clone();
+        for walk in walks {
+            let more = common.with(self, walk);
+            if missing(&more) < missing(&common) {
+                common = more;
+            }
+        }
+        (missing(&common) == 0).then_some(common)
+    }
+
+    /// What the entries of several walks tell of a row, all together.
+    fn told_by(&self, branches: &[Access]) -> BTreeSet<Field> {
+        let indexes = branches.iter().flat_map(Access::indexes).filter_map(|id| self.table.index_by_id(id));
+        let columns = indexes.flat_map(IndexDef::columns).chain(self.table.key.undoable().iter().copied());
+        fields_of(self.table, columns.collect())
     }
 
     /// The branches as one access that fetches `rows` rows; `open`: they leave out some of the conditions.
@@ -181,11 +221,22 @@ impl Gather<'_> {
             Some(direction) if self.found.fan_out.is_none() => (direction, true),
             _ => (Direction::Forward, self.need.order.is_empty()),
         };
-        let from_key = fields_of(self.table, self.table.key.undoable().iter().copied().collect());
-        let covering = self.need.output.iter().chain(&filter.fields()).all(|field| from_key.contains(field));
+        let tell = |branches: &[Access]| {
+            let told = self.told_by(branches);
+            self.need.output.iter().chain(&filter.fields()).all(|field| told.contains(field))
+        };
+        let covering = match set {
+            SetOp::Union => branches
+                .iter()
+                .filter(|b| b.indexes().next().is_some())
+                .all(|b| tell(std::slice::from_ref(b))),
+            SetOp::Intersection => tell(&branches),
+        };
         let entries: f64 = branches.iter().map(|branch| branch.entries).sum();
         let walked: f64 = branches.iter().map(|branch| branch.cost).sum();
-        let fetched = if covering { 0.0 } else { rows };
+        // What no index says is there has to be looked for.
+        let keys = branches.iter().filter(|b| b.indexes().next().is_none()).map(|b| b.entries).sum::<f64>();
+        let fetched = if covering { keys.min(rows) } else { rows };
         let fetched = self.need.limit.filter(|_| ordered).map_or(fetched, |limit| fetched.min(limit as f64));
         let sorted = if ordered { 0.0 } else { sorting(rows) };
         Access {
@@ -197,6 +248,47 @@ impl Gather<'_> {
             entries,
             cost: walked + sorting(entries) + fetched * COST.get + sorted,
         }
+    }
+}
+
+/// Rowkeys that all of some walks give.
+#[derive(Clone)]
+struct Common {
+    branches: Vec<Access>,
+    /// Fields by which one of the walks decides.
+    known: BTreeSet<Field>,
+    /// How many are expected.
+    rows: f64,
+}
+
+impl Common {
+    fn of(gather: &Gather<'_>, walk: Access) -> Common {
+        let rows = walk.entries * residual_share(gather.stats, &walk.entry_filter);
+        Common { known: Common::decided(gather, &walk), branches: vec![walk], rows }
+    }
+
+    /// The same with one more walk, unless it is there already.
+    fn with(&self, gather: &Gather<'_>, walk: &Access) -> Common {
+        let mut common = self.clone();
+        if self.branches.iter().all(|branch| branch.path != walk.path) {
+            let new: BTreeSet<Field> =
+                Common::decided(gather, walk).difference(&self.known).copied().collect();
+            common.rows *= share(gather.stats.collected(), &gather.need.predicate, gather.found, &new);
+            common.known.extend(new);
+            common.branches.push(walk.clone());
+        }
+        common
+    }
+
+    /// What is not sure of a row whose rowkey the first walk gives, is not sure of any.
+    fn filter(&self) -> &Predicate {
+        self.branches.first().map_or(&Predicate::True, |first| &first.filter)
+    }
+
+    fn decided(gather: &Gather<'_>, walk: &Access) -> BTreeSet<Field> {
+        let index = walk.indexes().next().and_then(|id| gather.table.index_by_id(id));
+        let held = index.map(|index| held_fields(gather.table, index)).unwrap_or_default();
+        gather.need.predicate.fields().into_iter().filter(|field| held.contains(field)).collect()
     }
 }
 

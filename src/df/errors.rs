@@ -3,6 +3,7 @@
 use datafusion::common::{Column, DataFusionError, SchemaError};
 
 use super::cast_error::{cast_error, sql_words};
+use super::wording::reworded;
 use crate::error::{Error, Kind, Span, sqlstate};
 use crate::sql::{LOOKED_UP, output_name};
 
@@ -16,7 +17,7 @@ pub fn df_error(error: DataFusionError) -> Error {
     match error {
         DataFusionError::External(source) => match source.downcast::<Error>() {
             Ok(ours) => *ours,
-            Err(other) => Error::internal(other.to_string()).caused_by(other),
+            Err(other) => in_our_words(&other.to_string(), Error::internal).caused_by(other),
         },
         other => translated(&other),
     }
@@ -32,7 +33,7 @@ fn translated(error: &DataFusionError) -> Error {
     match error {
         DataFusionError::External(source) => match source.downcast_ref::<Error>() {
             Some(ours) => ours.copied(),
-            None => Error::internal(source.to_string()),
+            None => in_our_words(&source.to_string(), Error::internal),
         },
         DataFusionError::Context(_, inner) => translated(inner),
         DataFusionError::Shared(inner) => translated(inner),
@@ -49,18 +50,24 @@ fn translated(error: &DataFusionError) -> Error {
         DataFusionError::ArrowError(error, _) => arrow_error(error),
         DataFusionError::SQL(error, _) => Error::invalid(error.to_string()).state(sqlstate::SYNTAX),
         DataFusionError::NotImplemented(what) if what.contains("<subquery>") => not_a_join(),
-        DataFusionError::NotImplemented(what) => Error::unsupported(message(what)),
+        DataFusionError::NotImplemented(what) => in_our_words(&message(what), Error::unsupported),
         DataFusionError::ResourcesExhausted(what) => out_of_memory(what),
-        DataFusionError::Internal(what) => Error::internal(message(what)),
+        DataFusionError::Internal(what) => in_our_words(&message(what), Error::internal),
         DataFusionError::Plan(what) if what.starts_with("Projections require unique") => {
             same_names("two columns of a SELECT have the same name".to_owned())
         }
         DataFusionError::Execution(what) if what.starts_with("Scalar subquery returned more") => {
             too_many_rows()
         }
-        DataFusionError::Plan(what) | DataFusionError::Execution(what) => Error::invalid(message(what)),
-        other => Error::invalid(message(&other.to_string())),
+        DataFusionError::Plan(what) | DataFusionError::Execution(what) => {
+            in_our_words(&message(what), Error::invalid)
+        }
+        other => in_our_words(&message(&other.to_string()), Error::invalid),
     }
+}
+
+fn in_our_words(text: &str, otherwise: fn(String) -> Error) -> Error {
+    reworded(text).unwrap_or_else(|| otherwise(text.to_owned()))
 }
 
 /// What cannot be computed where it stands; DataFusion prints its tree.
@@ -127,7 +134,9 @@ fn schema_error(error: &SchemaError) -> Error {
             let name = output_name(&field.name);
             let error = Error::invalid(format!("there is no column \"{name}\"{place}"))
                 .state(sqlstate::UNDEFINED_COLUMN);
-            let names: Vec<&str> = valid_fields.iter().map(|c| output_name(&c.name)).collect();
+            let names = valid_fields.iter().map(|c| output_name(&c.name));
+            // Those of our own are nobody else's business.
+            let names: Vec<&str> = names.filter(|name| !name.starts_with("__")).collect();
             let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
             let otherwise = if shown.is_empty() {
                 "no column can be used here".to_owned()
@@ -177,7 +186,9 @@ fn arrow_error(error: &arrow::error::ArrowError) -> Error {
             .why("the result does not fit its type")
             .hint("cast to a wider type")
             .state(sqlstate::OUT_OF_RANGE),
-        ArrowError::CastError(what) | ArrowError::ParseError(what) => cast_error(what),
+        ArrowError::CastError(what) | ArrowError::ParseError(what) => {
+            reworded(what).unwrap_or_else(|| cast_error(what))
+        }
         ArrowError::InvalidArgumentError(what) if what.starts_with("Encountered non UTF-8") => {
             Error::invalid("these bytes are no text")
                 .why("they are not UTF-8")
@@ -189,6 +200,6 @@ fn arrow_error(error: &arrow::error::ArrowError) -> Error {
             Some(inner) => translated(inner),
             None => Error::invalid(source.to_string()),
         },
-        other => Error::invalid(other.to_string()),
+        other => in_our_words(&other.to_string(), Error::invalid),
     }
 }

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
     AggregateUDF, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::age::Age;
 use super::date_trunc::DateTrunc;
 use super::errors::to_df;
 use super::integers::ExactSum;
@@ -44,6 +45,7 @@ pub fn register(state: &mut SessionState) {
         let _ = state.register_udaf(Arc::new(aggregate));
     }
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateTrunc::default())));
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Age::default())));
     for (alias, name) in [("sign", "signum"), ("gen_random_uuid", "uuid")] {
         if let Ok(function) = state.udf(name) {
             let _ = state.register_udf(Arc::new((*function).clone().with_aliases([alias])));
@@ -55,7 +57,7 @@ pub fn register(state: &mut SessionState) {
         }
     }
     let _ = state.register_expr_planner(Arc::new(IntervalProducts));
-    let functions: [(&'static str, Plain, DataType); 9] = [
+    let functions: [(&'static str, Plain, DataType); 10] = [
         ("to_char", to_char, DataType::Utf8),
         ("md5_bucket", bucket, DataType::Utf8),
         ("code", code, DataType::Utf8),
@@ -65,11 +67,31 @@ pub fn register(state: &mut SessionState) {
         ("lpad", lpad, DataType::Utf8),
         ("rpad", rpad, DataType::Utf8),
         ("repeat", repeat, DataType::Utf8),
+        ("typeof", type_of, DataType::Utf8),
     ];
     for (name, body, output) in functions {
         // The registry refuses nothing: a function of that name is replaced.
         let _ = state.register_udf(Arc::new(row_function(name, body, output)));
     }
+}
+
+/// `typeof(x)`, in SQLite's words as far as it has the type.
+fn type_of(args: &[Value]) -> Result<Value> {
+    let [value] = args else { return Err(Error::invalid("typeof takes one value")) };
+    let name = match value {
+        Value::Null => "null",
+        Value::Boolean(_) => "boolean",
+        Value::Int(_) => "integer",
+        Value::Double(_) => "real",
+        Value::Decimal(..) => "decimal",
+        Value::Text(_) => "text",
+        Value::Bytes(_) => "blob",
+        Value::Date(_) => "date",
+        Value::Timestamp(_) => "timestamp",
+        Value::TimestampTz(_) => "timestamptz",
+        Value::Uuid(_) => "uuid",
+    };
+    Ok(name.into())
 }
 
 /// A function of the values of one row.

@@ -5,6 +5,7 @@
 //! source which order and limit the statement wants ([`order`]), or that any will do ([`parallel`]); the source
 //! converts the pushed-down filters ([`expr`]), chooses an access path and becomes a [`scan::ScanExec`].
 
+mod age;
 mod apart;
 mod cast_error;
 mod computed;
@@ -32,8 +33,10 @@ mod membership;
 mod min_max;
 mod multisets;
 mod one_row;
+mod open;
 mod or_null;
 mod order;
+mod order_subquery;
 mod parallel;
 pub mod plan;
 mod point;
@@ -41,12 +44,15 @@ pub mod query;
 mod resolver;
 mod rewrite;
 mod scan;
+mod short_circuit;
 pub mod table;
 mod template;
 mod text;
 mod three_valued;
+mod time_parts;
 mod time_zone;
 mod totals;
 mod tpch;
 mod ways;
+mod wording;
 mod yielding;

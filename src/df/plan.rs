@@ -29,7 +29,7 @@ use super::errors::df_error;
 use super::scan::ScanExec;
 use super::table::Binding;
 use super::totals::{Adding, Totals};
-use super::{lookup, parallel};
+use super::{lookup, open, parallel};
 use crate::access::Need;
 use crate::error::Result;
 use crate::exec::scan::{Scan, ScanSpec};
@@ -112,6 +112,9 @@ impl Plan {
         };
         let Some(root) = unbound(root)? else { return Ok(None) };
         let shared = shared.map(unbound).transpose()?.flatten();
+        if ![Some(&root), shared.as_ref()].into_iter().flatten().all(open::can_be_filled) {
+            return Ok(None);
+        }
         if holds(&root, &|node| node.is::<ScalarSubqueryExec>()) {
             // All runs of such a plan would share one place for what the subquery gives.
             return Ok(None);
@@ -179,10 +182,11 @@ impl Plan {
         root: &Arc<dyn ExecutionPlan>,
         binding: &Binding,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        each_leaf(root, &mut |leaf| match leaf.downcast_ref::<ScanExec>() {
+        let mut bind = |leaf: &dyn Any| match leaf.downcast_ref::<ScanExec>() {
             None => Ok(Leaf::Same),
             Some(scan) => Ok(scan.bind(binding)?.map_or(Leaf::Unfit, |scan| Leaf::New(Arc::new(scan)))),
-        })
+        };
+        each_node(root, &mut bind, &|node| open::fill(node, &binding.params))
     }
 }
 
@@ -202,6 +206,15 @@ fn each_leaf(
     plan: &Arc<dyn ExecutionPlan>,
     change: &mut dyn FnMut(&dyn Any) -> Result<Leaf>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    each_node(plan, change, &|node| Ok(Some(node)))
+}
+
+/// [`each_leaf`], with each of its operators changed, too.
+fn each_node(
+    plan: &Arc<dyn ExecutionPlan>,
+    change: &mut dyn FnMut(&dyn Any) -> Result<Leaf>,
+    operator: &dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let children = plan.children();
     if children.is_empty() {
         return Ok(match change(&**plan)? {
@@ -212,14 +225,14 @@ fn each_leaf(
     }
     let mut changed = Vec::with_capacity(children.len());
     for child in children {
-        match each_leaf(child, change)? {
+        match each_node(child, change, operator)? {
             Some(child) => changed.push(child),
             None => return Ok(None),
         }
     }
     let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
     let plan = Arc::clone(plan).replace_children(changed, keep).and_then(ExecutionPlan::reset_state);
-    plan.map(Some).map_err(df_error)
+    operator(plan.map_err(df_error)?)
 }
 
 /// The plan as one scan with these columns, if it is one but for columns that are picked and renamed, or as the

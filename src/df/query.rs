@@ -42,6 +42,7 @@ use super::join_condition::subqueries_in_on;
 use super::like::own_patterns;
 use super::multisets::numbered;
 use super::or_null::value_or_null;
+use super::order_subquery::subqueries_in_order;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::resolver::{Resolver, Types};
 use super::rewrite::{ExpressionRule, NodeRule, below, idle_orders, lazy_functions, rounded_decimals};
@@ -49,6 +50,7 @@ use super::scan::threads;
 use super::table::{Binding, TableSource};
 use super::text::{byte_casts, text_casts, text_operands};
 use super::three_valued::ThreeValued;
+use super::time_parts::time_parts;
 use super::time_zone::at_time_zone;
 use super::ways::{Keep, Ways, ways};
 use super::yielding::Yielding;
@@ -166,9 +168,11 @@ impl Planner {
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(NodeRule("numbered", numbered)),
                 Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
+                Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
                 Arc::new(ExpressionRule("value_or_null", value_or_null)),
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
                 Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
+                Arc::new(ExpressionRule("time_parts", time_parts)),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
                 Arc::new(ExpressionRule("at_midnight", at_midnight)),
                 Arc::new(ExpressionRule("interval_lengths", interval_lengths)),

@@ -254,6 +254,17 @@ impl VisitorMut for PlainCalls {
                     ("sum" | "avg", [arg]) if is_null(arg) => {
                         **arg = cast_as(take(arg), ast::DataType::BigInt(None));
                     }
+                    // SQLite's: a DOUBLE, and zero of no rows.
+                    ("total", [arg]) => {
+                        **arg = cast_as(take(arg), ast::DataType::DoublePrecision);
+                        call.name = vec![ast::Ident::new("sum")].into();
+                        let zero = ast::Expr::value(ast::Value::Number("0".to_owned(), false));
+                        let args = [take(expr), cast_as(zero, ast::DataType::DoublePrecision)];
+                        *expr = crate::sql::call("coalesce", args);
+                    }
+                    ("age", [from]) if is_plain => {
+                        *expr = crate::sql::call("age", [crate::sql::call("current_date", []), take(from)]);
+                    }
                     _ => {}
                 }
             }

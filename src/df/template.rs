@@ -1,5 +1,7 @@
 //! A filter whose parameters get their values when the plan runs.
 
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{BinaryExpr, Expr};
@@ -87,7 +89,7 @@ fn compare(column: &Expr, op: CmpOp, param: &Expr, names: &FieldNames) -> Option
 }
 
 /// Where a parameter's value is, and the type it is compared as.
-fn place(placeholder: &Placeholder) -> Option<(usize, ColumnType)> {
+pub(super) fn place(placeholder: &Placeholder) -> Option<(usize, ColumnType)> {
     let n: usize = placeholder.id.strip_prefix('$')?.parse().ok()?;
     Some((n.checked_sub(1)?, column_type_of(placeholder.field.as_ref()?)?))
 }
@@ -117,7 +119,17 @@ fn with_params(expr: &Expr, params: &[Value]) -> Option<Expr> {
 
 fn param(placeholder: &Placeholder, params: &[Value]) -> Option<Expr> {
     let (at, ty) = place(placeholder)?;
+    let value = value_of(at, ty, placeholder.field.as_ref()?.data_type(), params)?;
+    Some(Expr::Literal(value, None))
+}
+
+/// The value of the parameter at this place, compared as one of a type, which DataFusion calls `data_type`.
+pub(super) fn value_of(
+    at: usize,
+    ty: ColumnType,
+    data_type: &DataType,
+    params: &[Value],
+) -> Option<ScalarValue> {
     let scalar = super::query::scalar_of(&suited(params.get(at)?, ty)?).ok()?;
-    let scalar = scalar.cast_to(placeholder.field.as_ref()?.data_type()).ok()?;
-    Some(Expr::Literal(scalar, None))
+    scalar.cast_to(data_type).ok()
 }

@@ -17,6 +17,7 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, finali
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::errors::df_error;
+use super::open;
 use super::parallel::OF_A_SET;
 use super::plan::{picked, renamed};
 use super::scan::ScanExec;
@@ -46,8 +47,11 @@ impl Totals {
         let any: &dyn Any = &**root;
         if let Some(projection) = any.downcast_ref::<ProjectionExec>() {
             let mut totals = Totals::of(projection.input(), schema)?;
-            let exprs = projection.expr().iter().map(|output| Arc::clone(&output.expr));
-            totals.above.push((exprs.collect(), root.schema()));
+            let exprs: Vec<_> = projection.expr().iter().map(|output| Arc::clone(&output.expr)).collect();
+            if exprs.iter().any(open::is_open) {
+                return None;
+            }
+            totals.above.push((exprs, root.schema()));
             return Some(totals);
         }
         let aggregate = any.downcast_ref::<AggregateExec>()?;

@@ -8,7 +8,8 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::errors::df_error;
 use super::plan::is_scan;
-use super::{extremes, lookup, order, parallel};
+use super::short_circuit::short_circuits;
+use super::{extremes, lookup, open, order, parallel};
 use crate::error::Result;
 
 /// A plan made executable for one thread, and for all of them.
@@ -32,6 +33,8 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     state.mark_start_execution();
     let plan = state.optimize(&plan).map_err(df_error)?;
     let plan = extremes::from_one_end(plan).and_then(order::advise).and_then(parallel::advise);
+    let plan = plan.and_then(short_circuits);
+    let plan = if keep == Keep::Yes { plan.and_then(open::open) } else { plan };
     let plan = plan.map_err(df_error)?;
     let planner = Arc::clone(state.query_planner());
     // To share little work out to threads costs more than the work.

@@ -124,3 +124,31 @@ impl Plans {
         plans.insert(query.key.clone(), (catalog, known));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Database;
+
+    #[test]
+    fn parameters_above_the_scans_do_not_keep_a_plan_from_being_kept() {
+        let db = Database::in_memory().unwrap();
+        db.execute("CREATE TABLE t (k INT PRIMARY KEY, a INT, d DOUBLE, note TEXT)").unwrap();
+        db.execute("INSERT INTO t SELECT v, v % 7, v / 2.0, 'n' || v FROM generate_series(1, 100) t(v)")
+            .unwrap();
+        let queries = [
+            "SELECT a, count(*) FROM t GROUP BY a HAVING count(*) > 14",
+            "SELECT a, sum(d) FROM t WHERE k > 3 GROUP BY a HAVING max(note) <> 'n9' AND avg(d) < 30",
+            "SELECT k, CASE WHEN a = 3 THEN 'three' END FROM t",
+            "SELECT sum(a) > 5 FROM t",
+            "SELECT k FROM t WHERE a + d > 30",
+        ];
+        for query in queries {
+            for _ in 0..3 {
+                let rows = db.query(query).unwrap().map(Result::unwrap).count();
+                assert!(rows > 0, "{query}");
+            }
+        }
+        let (catalog, _) = db.view().unwrap();
+        assert_eq!(db.plans().kept(catalog.version()).len(), queries.len());
+    }
+}

@@ -194,6 +194,7 @@ impl View {
     /// Makes the rowkey a column if the query mentions it, hidden from its wildcards; gives its names.
     pub fn prepare<'n>(&self, mut query: Query) -> Result<(Query, Vec<&'n str>)> {
         sql::name_outputs(&mut query);
+        sql::name_natural_columns(&mut query, &|name| self.columns_of(name));
         let wanted = sql::mentions_rowkey(&query);
         sql::resolve_joins(&mut query, &|name| match self.find(name) {
             Some(Relation::Table(table)) => wanted && !table.names_rowkey(),
@@ -201,6 +202,18 @@ impl View {
             Some(Relation::View(_)) | None => false,
         })?;
         Ok((query, if wanted { vec!["rowkey"] } else { Vec::new() }))
+    }
+
+    /// Columns of the table or view that a name in a query stands for, if they can be told.
+    fn columns_of(&self, name: &ObjectName) -> Option<Vec<String>> {
+        match self.find(name)? {
+            Relation::Table(table) => Some(table.live_columns().map(|(_, c)| c.name.clone()).collect()),
+            Relation::View(view) => {
+                let schema = self.view_schema(&view).ok()?;
+                Some(schema.fields().iter().map(|field| field.name().clone()).collect())
+            }
+            Relation::Index(..) => None,
+        }
     }
 
     /// What a name in a query stands for.

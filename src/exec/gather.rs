@@ -1,4 +1,5 @@
-//! Rows by way of several indexes: first the rowkeys, put together in key order, then a GET for each.
+//! Rows by way of several indexes: first the rowkeys, put together in key order, then a GET for each, unless
+//! the entries have told all that is wanted.
 
 use std::collections::VecDeque;
 
@@ -10,17 +11,19 @@ use super::walk::{Visited, Walk};
 use crate::access::{Access, Method, SetOp};
 use crate::error::Result;
 use crate::index::open_entry;
-use crate::key::Rowkey;
-use crate::plan::Predicate;
-use crate::schema::{IndexDef, IndexId};
+use crate::key::{ColumnId, Rowkey};
+use crate::plan::{Field, Predicate, RowView};
+use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::Direction;
+use crate::value::Value;
 
 /// Rowkeys that are being found, then asked for.
 pub struct Gather {
     set: SetOp,
     direction: Direction,
-    /// Rows that an index says are there need not be read.
-    covering: bool,
+    /// What rows are made of that need not be read: of a union, for each branch; of an intersection, once. Empty, if
+    /// all must be.
+    told: Vec<Told>,
     /// Still to be walked; the first may be under way.
     branches: VecDeque<Branch>,
     /// Those of the first branch that are found so far.
@@ -31,8 +34,23 @@ pub struct Gather {
     next: usize,
 }
 
-/// A rowkey, and the index that says its row is there.
-type Pointer = (Rowkey, Option<IndexId>);
+/// A row that was found.
+struct Pointer {
+    key: Rowkey,
+    /// The index that says it is there.
+    index: Option<IndexId>,
+    /// The place in [`Gather::told`] of what is known of it.
+    told: usize,
+    /// The values of those columns.
+    values: Vec<Value>,
+}
+
+/// What entries tell of a row, besides its rowkey.
+struct Told {
+    columns: Vec<ColumnId>,
+    /// All that is wanted, seen from that.
+    sources: Sources,
+}
 
 /// One access under way.
 enum Branch {
@@ -44,6 +62,9 @@ enum Branch {
         index: Box<IndexDef>,
         filter: Predicate,
         sources: Sources,
+        /// Columns whose values are kept.
+        kept: Vec<ColumnId>,
+        told: usize,
     },
 }
 
@@ -56,8 +77,34 @@ impl Gather {
         direction: Direction,
         covering: bool,
     ) -> Gather {
-        let branches = branches.iter().map(|access| Branch::new(spec, access)).collect();
-        Gather { set, direction, covering, branches, walked: Vec::new(), found: None, next: 0 }
+        let held: Vec<Vec<ColumnId>> = branches.iter().map(|access| held_by(spec, access)).collect();
+        let mut fields = spec.access.filter.fields();
+        fields.extend(&spec.output);
+        let told = |held: &[ColumnId]| {
+            let mut columns = Vec::new();
+            fields.iter().for_each(|field| wanted_of(&spec.table, *field, held, &mut columns));
+            Told { sources: Sources::of_known(&spec.table, &columns, &fields), columns }
+        };
+        let mut told: Vec<Told> = match set {
+            _ if !covering => Vec::new(),
+            SetOp::Union => held.iter().map(|held| told(held)).collect(),
+            SetOp::Intersection => vec![told(&held.concat())],
+        };
+        let mut kept: Vec<Vec<ColumnId>> = match set {
+            SetOp::Union => told.iter().map(|told| told.columns.clone()).collect(),
+            // Each column by the first branch that has it.
+            SetOp::Intersection => {
+                let mut left = told.first().map(|told| told.columns.clone()).unwrap_or_default();
+                held.iter().map(|held| left.extract_if(.., |id| held.contains(id)).collect()).collect()
+            }
+        };
+        if let (SetOp::Intersection, [all]) = (set, &mut told[..]) {
+            all.columns = kept.concat();
+        }
+        kept.resize(branches.len(), Vec::new());
+        let branches = branches.iter().zip(kept).enumerate();
+        let branches = branches.map(|(at, (access, kept))| Branch::new(spec, access, kept, at)).collect();
+        Gather { set, direction, told, branches, walked: Vec::new(), found: None, next: 0 }
     }
 
     /// Looks for rowkeys, or fills `out` with their rows when all are found; false if nothing follows.
@@ -80,16 +127,21 @@ impl Gather {
                 before
             }
             (SetOp::Intersection, Some(mut before)) => {
-                walked.sort_unstable();
-                let is_there = |key: &Rowkey| walked.binary_search_by(|(other, _)| other.cmp(key)).is_ok();
-                before.retain(|(key, _)| is_there(key));
+                walked.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+                before.retain_mut(|row| match walked.binary_search_by(|other| other.key.cmp(&row.key)) {
+                    Ok(at) => {
+                        row.values.append(&mut walked[at].values);
+                        true
+                    }
+                    Err(_) => false,
+                });
                 before
             }
             (_, None) => walked,
         };
         // Of two with one key, the one that an index answers for stays.
-        found.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
-        found.dedup_by(|a, b| a.0 == b.0);
+        found.sort_unstable_by(|a, b| a.key.cmp(&b.key).then(b.index.cmp(&a.index)));
+        found.dedup_by(|a, b| a.key == b.key);
         if self.set == SetOp::Intersection && found.is_empty() {
             self.branches.clear();
         }
@@ -100,19 +152,27 @@ impl Gather {
     }
 
     fn rows(&mut self, pull: &Pull<'_>, out: &mut impl Sink) -> Result<bool> {
-        let found = self.found.as_deref().unwrap_or_default();
-        let mut scratch = Scratch::new(&pull.spec.table);
+        let found = self.found.as_deref_mut().unwrap_or_default();
+        let spec = pull.spec;
+        let mut scratch = Scratch::new(&spec.table);
         while self.next < found.len() && !out.is_full() {
-            let (key, index) = &found[self.next];
+            let Pointer { key, index, told, values } = &mut found[self.next];
             self.next += 1;
-            if self.covering && index.is_some() {
-                pull.row_out(key, &[], std::iter::empty(), &mut scratch, out)?;
+            if index.is_some()
+                && let Some(Told { columns, sources }) = self.told.get(*told)
+            {
+                let values = columns.iter().copied().zip(std::mem::take(values));
+                scratch.decode_known(spec, sources, key, values)?;
+                let view = View::of_row(spec, sources, key, &scratch);
+                if passes(&spec.access.filter, &view)? {
+                    out.append(spec, &view)?;
+                }
                 continue;
             }
             Counters::add(&pull.counters.fetched, 1);
-            let Some(value) = pull.get(pull.spec.table.rows(), key)? else {
-                match index.and_then(|id| pull.spec.table.index_by_id(id)) {
-                    Some(index) => return Err(dangling(pull.spec, index, key)),
+            let Some(value) = pull.get(spec.table.rows(), key)? else {
+                match index.and_then(|id| spec.table.index_by_id(id)) {
+                    Some(index) => return Err(dangling(spec, index, key)),
                     None => continue,
                 }
             };
@@ -123,16 +183,49 @@ impl Gather {
     }
 }
 
+/// Columns that the entries of a branch tell.
+fn held_by(spec: &ScanSpec, access: &Access) -> Vec<ColumnId> {
+    access.index(spec.source()).map(|index| index.columns().collect()).unwrap_or_default()
+}
+
+/// Adds the columns that a field is, or is computed from, and that entries must tell, for the rowkey does not.
+fn wanted_of(table: &TableDef, field: Field, held: &[ColumnId], columns: &mut Vec<ColumnId>) {
+    let Field::Column(id) = field else { return };
+    if columns.contains(&id) || table.key.undoable().contains(&id) {
+        return;
+    }
+    if held.contains(&id) {
+        columns.push(id);
+    } else if let Some(formula) = &table.column(id).formula {
+        for input in formula.columns() {
+            wanted_of(table, Field::Column(input), held, columns);
+        }
+    }
+}
+
+impl Pointer {
+    /// Of a row of which nothing but the rowkey is known.
+    fn to(key: Rowkey) -> Pointer {
+        Pointer { key, index: None, told: 0, values: Vec::new() }
+    }
+}
+
 impl Branch {
-    fn new(spec: &ScanSpec, access: &Access) -> Branch {
+    fn new(spec: &ScanSpec, access: &Access, kept: Vec<ColumnId>, told: usize) -> Branch {
         let index = access.index(spec.source());
         match (&access.method, index) {
-            (Method::Scan { .. }, Some(index)) => Branch::Entries {
-                walk: Walk::new(&access.method, index.keyspace),
-                sources: Sources::new(&spec.table, Some(index), &access.entry_filter.fields()),
-                index: Box::new(index.clone()),
-                filter: access.entry_filter.clone(),
-            },
+            (Method::Scan { .. }, Some(index)) => {
+                let mut fields = access.entry_filter.fields();
+                fields.extend(kept.iter().map(|id| Field::Column(*id)));
+                Branch::Entries {
+                    walk: Walk::new(&access.method, index.keyspace),
+                    sources: Sources::new(&spec.table, Some(index), &fields),
+                    index: Box::new(index.clone()),
+                    filter: access.entry_filter.clone(),
+                    kept,
+                    told,
+                }
+            }
             (Method::Scan { .. }, None) => Branch::Rows(Walk::new(&access.method, spec.table.rows())),
             (Method::Get(keys), _) => Branch::Keys(keys.clone()),
             (Method::Empty | Method::Gather { .. }, _) => Branch::Keys(Vec::new()),
@@ -143,20 +236,28 @@ impl Branch {
     fn walk(&mut self, pull: &Pull<'_>, found: &mut Vec<Pointer>) -> Result<bool> {
         match self {
             Branch::Keys(keys) => {
-                found.extend(keys.drain(..).map(|key| (key, None)));
+                found.extend(keys.drain(..).map(Pointer::to));
                 Ok(false)
             }
             Branch::Rows(walk) => walk.go(pull.reader, pull.counters, &mut |key, _| {
-                found.push((key.into(), None));
+                found.push(Pointer::to(key.into()));
                 Ok(Visited { taken: false, go_on: true })
             }),
-            Branch::Entries { walk, index, filter, sources } => {
+            Branch::Entries { walk, index, filter, sources, kept, told } => {
                 let mut scratch = Scratch::new(&pull.spec.table);
                 walk.go(pull.reader, pull.counters, &mut |key, value| {
                     let parts = open_entry(index, key, value)?;
-                    let see = |view: &View<'_>| passes(filter, view);
-                    if see_entry(pull.spec, sources, index, &parts, &mut scratch, see)? {
-                        found.push((parts.pointer.into(), Some(index.id)));
+                    let see = |view: &View<'_>| {
+                        if !passes(filter, view)? {
+                            return Ok(None);
+                        }
+                        let value =
+                            |id: &ColumnId| view.field(Field::Column(*id)).map(|value| value.to_value());
+                        kept.iter().map(value).collect::<Result<Vec<Value>>>().map(Some)
+                    };
+                    if let Some(values) = see_entry(pull.spec, sources, index, &parts, &mut scratch, see)? {
+                        let (key, index) = (parts.pointer.into(), Some(index.id));
+                        found.push(Pointer { key, index, told: *told, values });
                     }
                     Ok(Visited { taken: false, go_on: true })
                 })

@@ -95,9 +95,8 @@ fn head(bytes: &[u8]) -> u64 {
 /// Puts the entries of each run in the order of their keys.
 pub fn sort_all<'r>(runs: impl Iterator<Item = &'r mut Run>) {
     // Where the system gives none, the calling thread does the work.
-    static THREADS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
-        ThreadPoolBuilder::new().thread_name(|n| format!("rowkeydb-sort-{n}")).build().ok()
-    });
+    static THREADS: LazyLock<Option<ThreadPool>> =
+        LazyLock::new(|| ThreadPoolBuilder::new().thread_name(|n| format!("rowkeydb-sort-{n}")).build().ok());
     runs.for_each(|run| run.sort(THREADS.as_ref()));
 }
 

@@ -29,6 +29,17 @@ enum Slot {
     Formula(usize),
 }
 
+/// What a row is seen from.
+#[derive(Clone, Copy)]
+enum Origin<'a> {
+    /// What is stored of it.
+    Row,
+    /// An entry of an index.
+    Entry(&'a IndexDef),
+    /// The values of some columns, and its rowkey.
+    Known(&'a [ColumnId]),
+}
+
 /// Which families and keys must be read, and where each column is found.
 pub struct Sources {
     slots: Box<[Slot]>,
@@ -43,6 +54,16 @@ pub struct Sources {
 impl Sources {
     /// Where `fields` are found, which may be named twice: in the row, or in the entry of an index.
     pub fn new(table: &TableDef, entry: Option<&IndexDef>, fields: &[Field]) -> Sources {
+        Sources::from(table, entry.map_or(Origin::Row, Origin::Entry), fields)
+    }
+
+    /// Where `fields` are found of a row of which these columns are known, and its rowkey: see
+    /// [`Scratch::decode_known`].
+    pub fn of_known(table: &TableDef, known: &[ColumnId], fields: &[Field]) -> Sources {
+        Sources::from(table, Origin::Known(known), fields)
+    }
+
+    fn from(table: &TableDef, origin: Origin<'_>, fields: &[Field]) -> Sources {
         let mut sources = Sources {
             slots: vec![Slot::Packed; table.columns.len()].into(),
             families: Box::default(),
@@ -53,7 +74,7 @@ impl Sources {
         let (mut families, mut formulas) = (Vec::new(), Vec::new());
         for field in fields {
             if let Field::Column(id) = field {
-                sources.add(table, entry, *id, (&mut families, &mut formulas));
+                sources.add(table, origin, *id, (&mut families, &mut formulas));
             }
         }
         families.sort_unstable();
@@ -71,14 +92,15 @@ impl Sources {
     fn add(
         &mut self,
         table: &TableDef,
-        entry: Option<&IndexDef>,
+        origin: Origin<'_>,
         id: ColumnId,
         (families, formulas): (&mut Vec<FamilyId>, &mut Vec<ColumnId>),
     ) {
         let slot = &mut self.slots[usize::from(id.0)];
-        match entry {
-            Some(index) if index.include.contains(&id) => {}
-            Some(index) if index.layout.undoable().contains(&id) => {
+        match origin {
+            Origin::Entry(index) if index.include.contains(&id) => {}
+            Origin::Known(known) if known.contains(&id) => *slot = Slot::Key,
+            Origin::Entry(index) if index.layout.undoable().contains(&id) => {
                 *slot = Slot::Key;
                 self.decode_layout = true;
             }
@@ -91,12 +113,12 @@ impl Sources {
                     *slot = Slot::Formula(formulas.len());
                     formulas.push(id);
                     for input in formula.columns() {
-                        self.add(table, entry, input, (families, formulas));
+                        self.add(table, origin, input, (families, formulas));
                     }
                 }
             }
-            Some(_) => {}
-            None => {
+            Origin::Entry(_) | Origin::Known(_) => {}
+            Origin::Row => {
                 let family = table.column(id).family;
                 if family != FamilyId::DEFAULT {
                     *slot = Slot::Other(0);
@@ -268,6 +290,21 @@ impl Scratch {
                     .why(format!("{e}; key {}", hex(parts.layout)))
                     .hint(format!("CHECK INDEX {} lists what is wrong", name_sql(&index.name)))
             })?;
+        }
+        Ok(())
+    }
+
+    /// Begins with a row that is not read: `known` are the values of the columns that its sources were made for.
+    pub fn decode_known(
+        &mut self,
+        spec: &ScanSpec,
+        sources: &Sources,
+        rowkey: &[u8],
+        known: impl Iterator<Item = (ColumnId, Value)>,
+    ) -> Result<()> {
+        self.decode_rowkey(spec, sources, rowkey)?;
+        for (id, value) in known {
+            self.key_values[usize::from(id.0)] = value;
         }
         Ok(())
     }

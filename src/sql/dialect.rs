@@ -4,7 +4,7 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::Expr;
+use sqlparser::ast::{Expr, Value};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -82,6 +82,7 @@ impl Dialect for RowkeyDialect {
             Token::Word(word) if is_name(word, &second.token) => {
                 Some(parser.parse_identifier().map(Expr::Identifier))
             }
+            Token::Word(word) if word.keyword == Keyword::TRIM => trim_of_blanks(parser),
             _ => None,
         }
     }
@@ -94,6 +95,22 @@ impl Dialect for RowkeyDialect {
         }
         if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
             return Some(right(parser).map(|right| Expr::IsNotDistinctFrom(left(), right)));
+        }
+        for (words, negated) in [
+            (&[Keyword::BETWEEN, Keyword::SYMMETRIC][..], false),
+            (&[Keyword::NOT, Keyword::BETWEEN, Keyword::SYMMETRIC], true),
+        ] {
+            if parser.parse_keywords(words) {
+                return Some(parser.parse_between(*left(), negated).map(symmetric));
+            }
+        }
+        for words in [
+            &[Keyword::BETWEEN, Keyword::ASYMMETRIC][..],
+            &[Keyword::NOT, Keyword::BETWEEN, Keyword::ASYMMETRIC],
+        ] {
+            if parser.parse_keywords(words) {
+                return Some(parser.parse_between(*left(), words.len() == 3));
+            }
         }
         match parser.peek_token_ref() {
             next if is_isnull(&next.token) => {
@@ -224,6 +241,37 @@ impl Dialect for RowkeyDialect {
     fn supports_table_versioning(&self) -> bool {
         self.as_of
     }
+}
+
+/// Marks a BETWEEN whose bounds may stand the other way round, as sqlparser cannot say it:
+/// [`normalise`](super::rewrite::normalise) writes it out.
+fn symmetric(mut between: Expr) -> Expr {
+    if let Expr::Between { low, .. } = &mut between {
+        let bound = std::mem::replace(&mut **low, Expr::value(Value::Null));
+        **low = Expr::Prior(Box::new(bound));
+    }
+    between
+}
+
+/// `TRIM(LEADING FROM s)`, where sqlparser wants to know what is trimmed.
+fn trim_of_blanks(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let [_, _, third, fourth] = parser.peek_tokens_ref::<4>();
+    let is = |token: &Token, keywords: &[Keyword]| matches!(token, Token::Word(word) if keywords.contains(&word.keyword));
+    let sides = [Keyword::BOTH, Keyword::LEADING, Keyword::TRAILING];
+    let has_side = is(&third.token, &sides) && is(&fourth.token, &[Keyword::FROM]);
+    if !has_side && !is(&third.token, &[Keyword::FROM]) {
+        return None;
+    }
+    parser.advance_token();
+    parser.advance_token();
+    let trim_where = has_side.then(|| parser.parse_trim_where()).transpose();
+    parser.advance_token();
+    let trimmed = trim_where.and_then(|trim_where| {
+        let expr = Box::new(parser.parse_expr()?);
+        parser.expect_token(&Token::RParen)?;
+        Ok(Expr::Trim { expr, trim_where, trim_what: None, trim_characters: None })
+    });
+    Some(trimmed)
 }
 
 /// `ISNULL`, for which sqlparser has no keyword.

@@ -179,6 +179,20 @@ pub(super) fn constraint_of(operator: &JoinOperator) -> Option<&JoinConstraint> 
     }
 }
 
+/// The constraint of a join that gives rows of both sides.
+pub(super) fn constraint_mut(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
+    match operator {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint) => Some(constraint),
+        _ => None,
+    }
+}
+
 struct Normaliser {
     copies: Copies,
 }
@@ -251,6 +265,12 @@ impl VisitorMut for Normaliser {
             && is_comparison(left)
         {
             return unchain(expr, &mut self.copies).map_or_else(ControlFlow::Break, ControlFlow::Continue);
+        }
+        if let Expr::Between { low, .. } = expr
+            && matches!(**low, Expr::Prior(_))
+        {
+            return either_way_round(expr, &mut self.copies)
+                .map_or_else(ControlFlow::Break, ControlFlow::Continue);
         }
         let spread = refused::check_expr(expr).and_then(|()| row_values::spread(expr, &mut self.copies));
         if let Err(error) = spread {
@@ -334,6 +354,11 @@ fn plain_cast(cast: &mut Expr) -> Result<()> {
     Ok(())
 }
 
+/// A call of a function with these arguments.
+pub fn call_of<const N: usize>(name: &str, args: [Expr; N]) -> Expr {
+    call(name, args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).to_vec())
+}
+
 /// A call of a function.
 pub(super) fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
     Expr::Function(Function {
@@ -395,6 +420,22 @@ fn unchain(chain: &mut Expr, copies: &mut Copies) -> Result<()> {
         // In parentheses, so that it stays one operand of whatever is around it.
         *chain = Expr::Nested(Box::new(all));
     }
+    Ok(())
+}
+
+/// `a BETWEEN SYMMETRIC x AND y`, as [the dialect](super::dialect) reads it, becomes `(a BETWEEN x AND y OR a BETWEEN y
+/// AND x)`, and so does its opposite. Errors: too many copies.
+fn either_way_round(between: &mut Expr, copies: &mut Copies) -> Result<()> {
+    copies.count(between, 1)?;
+    let Expr::Between { expr, negated, low, high } = take(between) else { return Ok(()) };
+    let low = match *low {
+        Expr::Prior(bound) => bound,
+        other => Box::new(other),
+    };
+    let swapped = Expr::Between { expr: expr.clone(), negated, low: high.clone(), high: low.clone() };
+    let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
+    let left = Box::new(Expr::Between { expr, negated, low, high });
+    *between = Expr::Nested(Box::new(Expr::BinaryOp { left, op, right: Box::new(swapped) }));
     Ok(())
 }
 

@@ -8,8 +8,8 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Distinct, Expr, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, ObjectName, Query,
-    Select, SelectItem, VisitMut, VisitorMut,
+    BinaryOperator, Distinct, Expr, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator,
+    ObjectName, Query, Select, SelectItem, VisitMut, VisitorMut,
 };
 
 use super::name_of;
@@ -42,6 +42,8 @@ pub(super) struct Relations {
 pub(super) struct Merged {
     pub name: Ident,
     value: Expr,
+    /// It is not always what the leftmost table has.
+    mixed: bool,
 }
 
 impl Merged {
@@ -95,6 +97,30 @@ impl Relations {
         Ok(())
     }
 
+    /// The condition of a join USING a column that is mixed, which DataFusion would take from the leftmost table.
+    /// Errors: it cannot be told what the others of its columns are.
+    pub fn mixed_condition(&self, right: &Relations, operator: &JoinOperator) -> Result<Option<Expr>> {
+        let Some(JoinConstraint::Using(columns)) = constraint_of(operator) else { return Ok(None) };
+        let columns: Vec<Ident> = columns.iter().filter_map(last_ident).collect();
+        let is_mixed = |side: &Relations, name: &Ident| {
+            side.merged.iter().any(|merged| merged.mixed && name_of(&merged.name) == name_of(name))
+        };
+        if !columns.iter().any(|name| is_mixed(self, name) || is_mixed(right, name)) {
+            return Ok(None);
+        }
+        let equal = |name: &Ident| {
+            let sides = self.value(name).zip(right.value(name));
+            let (left, right) = sides.ok_or_else(|| untold(name))?;
+            let (left, right) = (Box::new(left), Box::new(right));
+            Ok(Expr::BinaryOp { left, op: BinaryOperator::Eq, right })
+        };
+        let terms: Vec<Expr> = columns.iter().map(equal).collect::<Result<_>>()?;
+        Ok(terms.into_iter().reduce(|all, term| {
+            let (left, right) = (Box::new(all), Box::new(term));
+            Expr::BinaryOp { left, op: BinaryOperator::And, right }
+        }))
+    }
+
     /// Makes one column of two. Which relation of several on the left has it is not known here: then `*` shows it
     /// there, and DataFusion finds it by its name.
     fn merge(&mut self, right: &mut Relations, operator: &JoinOperator, column: Ident) -> Result<()> {
@@ -104,9 +130,7 @@ impl Relations {
             (JoinOperator::Right(_) | JoinOperator::RightOuter(_), Some(_), Some(right)) => right,
             (JoinOperator::FullOuter(_), Some(left), Some(right)) => coalesce(left, right),
             (JoinOperator::Right(_) | JoinOperator::RightOuter(_) | JoinOperator::FullOuter(_), ..) => {
-                return Err(Error::unsupported(format!("this USING ({column})"))
-                    .why("it cannot be told which of several tables has the column")
-                    .hint("write ON a.column = b.column, or give subqueries an alias"));
+                return Err(untold(&column));
             }
             _ => {
                 right.share(&column);
@@ -116,10 +140,14 @@ impl Relations {
         self.share(&column);
         right.share(&column);
         let same = |merged: &Merged| name_of(&merged.name) == name_of(&column);
+        let is_of_right = matches!(
+            operator,
+            JoinOperator::Right(_) | JoinOperator::RightOuter(_) | JoinOperator::FullOuter(_)
+        );
         right.merged.retain(|merged| !same(merged));
         match self.merged.iter_mut().find(|merged| same(merged)) {
-            Some(merged) => merged.value = value,
-            None => self.merged.push(Merged { name: column, value }),
+            Some(merged) => (merged.value, merged.mixed) = (value, merged.mixed || is_of_right),
+            None => self.merged.push(Merged { name: column, value, mixed: is_of_right }),
         }
         Ok(())
     }
@@ -175,6 +203,12 @@ impl Relations {
             replace_names(keys, &merged);
         }
     }
+}
+
+fn untold(column: &Ident) -> Error {
+    Error::unsupported(format!("this USING ({column})"))
+        .why("it cannot be told which of several tables has the column")
+        .hint("write ON a.column = b.column, or give subqueries an alias")
 }
 
 /// Does an item of a select list show a merged column of this name?

@@ -8,11 +8,12 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    ExcludeSelectItem, Ident, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    SetExpr, TableAlias, TableFactor, TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    ExcludeSelectItem, Ident, JoinConstraint, ObjectName, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
 };
 
-use super::rewrite::{ROWKEY, excludes_rowkey, is_rowkey};
+use super::rewrite::{ROWKEY, constraint_mut, excludes_rowkey, is_rowkey};
 use super::using::{Relation, Relations, replace_names, shows};
 use super::{name_of, span_of};
 use crate::error::{Error, Result};
@@ -104,8 +105,31 @@ impl Hider<'_> {
         Ok(all)
     }
 
+    /// Writes out what DataFusion would take from the wrong side.
+    fn spell(&self, table: &mut TableWithJoins) -> Result<()> {
+        let mut all = self.relation(&table.relation)?;
+        if let TableFactor::NestedJoin { table_with_joins, .. } = &mut table.relation {
+            self.spell(table_with_joins)?;
+        }
+        for join in &mut table.joins {
+            let right = self.relation(&join.relation)?;
+            if let TableFactor::NestedJoin { table_with_joins, .. } = &mut join.relation {
+                self.spell(table_with_joins)?;
+            }
+            let at = |e: Error| e.at(span_of(&join.relation));
+            let condition = all.mixed_condition(&right, &join.join_operator).map_err(at)?;
+            all.join(right, &join.join_operator).map_err(at)?;
+            if let (Some(condition), Some(constraint)) = (condition, constraint_mut(&mut join.join_operator))
+            {
+                *constraint = JoinConstraint::On(condition);
+            }
+        }
+        Ok(())
+    }
+
     fn hide(&self, select: &mut Select) -> Result<()> {
         let relations = self.joined(select)?;
+        select.from.iter_mut().try_for_each(|table| self.spell(table))?;
         if relations.natural && relations.list.iter().filter(|r| r.pseudo).count() > 1 {
             return Err(Error::unsupported("a NATURAL join in a query that names rowkey")
                 .why("both tables have a rowkey, and it would be joined on, too")
@@ -351,8 +375,8 @@ mod tests {
             ),
             (
                 "SELECT id FROM v FULL JOIN w USING (id) JOIN x USING (id) GROUP BY id ORDER BY id",
-                "SELECT coalesce(v.id, w.id) AS id FROM v FULL JOIN w USING(id) JOIN x USING(id) \
-                 GROUP BY coalesce(v.id, w.id) ORDER BY id",
+                "SELECT coalesce(v.id, w.id) AS id FROM v FULL JOIN w USING(id) \
+                 JOIN x ON coalesce(v.id, w.id) = x.id GROUP BY coalesce(v.id, w.id) ORDER BY id",
             ),
             (
                 "SELECT * FROM v JOIN w ON true JOIN x USING (id) WHERE EXISTS (SELECT id FROM y)",

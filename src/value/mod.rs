@@ -17,7 +17,7 @@ mod time;
 pub use cast::{CastError, CastFault, canonical_double, decimal_to_double, rescale};
 pub use name::{is_reserved, name_sql};
 pub use parse::from_hex;
-pub use time::{US_PER_DAY, unit_around};
+pub use time::{US_PER_DAY, months_between, unit_around};
 
 /// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

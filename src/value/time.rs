@@ -103,6 +103,31 @@ fn months_around(unit: &str, us: i64) -> Option<(i64, i64)> {
     Some((first(start)?, first(start + months)?))
 }
 
+/// Months, days and microseconds from one time to another, all negative if that one is earlier: whole months first, then
+/// days, where a month that is not over counts as long as the one it began in. PostgreSQL's `age`. `None` outside the
+/// years that times can have.
+pub fn months_between(to: i64, from: i64) -> Option<(i32, i32, i64)> {
+    if to < from {
+        let (months, days, us) = months_between(from, to)?;
+        return Some((-months, -days, -us));
+    }
+    let (to, from) = (DateTime::from_timestamp_micros(to)?, DateTime::from_timestamp_micros(from)?);
+    let (last, first) = (to.date_naive(), from.date_naive());
+    let of_day = |us: i64| us.rem_euclid(US_PER_DAY);
+    let mut us = of_day(to.timestamp_micros()) - of_day(from.timestamp_micros());
+    let mut days = last.day() as i32 - first.day() as i32;
+    let mut months = 12 * (last.year() - first.year()) + last.month() as i32 - first.month() as i32;
+    if us < 0 {
+        us += US_PER_DAY;
+        days -= 1;
+    }
+    if days < 0 {
+        days += i32::from(first.num_days_in_month());
+        months -= 1;
+    }
+    Some((months, days, us))
+}
+
 fn in_range(us: i64) -> Result<i64, CastFault> {
     if timestamp_in_range(us) { Ok(us) } else { Err(CastFault::OutOfRange) }
 }
@@ -200,5 +225,26 @@ impl Scan<'_> {
         let minutes = if colon || !self.0.is_empty() { self.digits(2, 2).filter(|&m| m < 60)? } else { 0 };
         let offset = (hours * 60 + minutes) * 60;
         Some(Some(if west { -offset } else { offset }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_are_whole_and_days_as_long_as_the_month_they_began_in() {
+        let at = |text: &str| Moment::parse(text).unwrap().local().unwrap();
+        let hours = |n: i64| n * 3_600_000_000;
+        for (to, from, months, days, us) in [
+            ("2024-03-01", "2024-01-15 12:00", 1, 16, hours(12)),
+            ("2001-04-10", "1957-06-13", 525, 27, 0),
+            ("2024-03-30", "2024-02-29", 1, 1, 0),
+            ("2024-02-29", "2024-01-31", 0, 29, 0),
+            ("2024-01-01 01:00", "2024-01-01", 0, 0, hours(1)),
+        ] {
+            assert_eq!(months_between(at(to), at(from)), Some((months, days, us)), "{to} {from}");
+            assert_eq!(months_between(at(from), at(to)), Some((-months, -days, -us)), "{from} {to}");
+        }
     }
 }

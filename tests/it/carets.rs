@@ -45,3 +45,81 @@ fn a_literal_that_is_there_twice_is_not_guessed_at() {
     let error = db.query("SELECT * FROM t WHERE s = 'x' AND n = 'x'").unwrap_err();
     assert_eq!(error.span(), None);
 }
+
+#[test]
+fn a_call_that_means_nothing_is_pointed_at() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, s TEXT)").unwrap();
+    for (sql, place) in [
+        ("SELECT uper(s) FROM t", "uper"),
+        ("SELECT id, sum(s) FROM t GROUP BY id", "sum"),
+        ("SELECT upper(s, 2) FROM t", "upper"),
+        ("SELECT bit_and(1.5) FROM t", "bit_and"),
+    ] {
+        assert_eq!(pointed_at(&db, sql), place, "{sql}");
+    }
+}
+
+#[test]
+fn what_means_nothing_is_told_with_a_way_out() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (k INT PRIMARY KEY, a INT, s TEXT, b BOOLEAN, day DATE, at TIMESTAMP)")
+        .unwrap();
+    db.execute("INSERT INTO t VALUES (1, 2, 'x', true, '2024-01-01', '2024-01-01')").unwrap();
+    for (sql, state) in [
+        ("SELECT nosuch(1)", "42883"),
+        ("SELECT row_number() FROM t", "42P20"),
+        ("SELECT a + s FROM t", "42883"),
+        ("SELECT a || b FROM t", "42883"),
+        ("SELECT at + at FROM t", "42883"),
+        ("SELECT NOT a FROM t", "42804"),
+        ("SELECT a AND b FROM t", "42804"),
+        ("SELECT a IS TRUE FROM t", "42804"),
+        ("SELECT -s FROM t", "42883"),
+        ("SELECT a LIKE 'x' FROM t", "42883"),
+        ("SELECT s LIKE 'x' ESCAPE 'xy' FROM t", "22019"),
+        ("SELECT s ~ '(' FROM t", "2201B"),
+        ("SELECT regexp_replace(s, '(', 'x') FROM t", "2201B"),
+        ("SELECT regexp_match(s, '[') FROM t", "2201B"),
+        ("SELECT a, count(*) FROM t", "42803"),
+        ("SELECT a FROM t HAVING a > 1", "42803"),
+        ("SELECT count(*) FROM t WHERE count(*) > 1", "42803"),
+        ("SELECT sum(sum(a)) FROM t", "42803"),
+        ("SELECT sum(a) OVER w FROM t", "42704"),
+        ("SELECT * FROM t LIMIT -1", "2201W"),
+        ("SELECT * FROM t LIMIT 'x'", "2201W"),
+        ("SELECT * FROM t OFFSET -1", "2201W"),
+        ("SELECT * FROM t ORDER BY 99", "42P10"),
+        ("SELECT * FROM t ORDER BY 0", "42P10"),
+        ("SELECT a FROM t GROUP BY 99", "42P10"),
+        ("SELECT 1 UNION SELECT 1, 2", "42601"),
+        ("SELECT k FROM t UNION SELECT b FROM t", "42804"),
+        ("SELECT (SELECT 1, 2)", "42601"),
+        ("SELECT coalesce(day, true) FROM t", "42883"),
+        ("SELECT CAST(b AS DATE) FROM t", "42846"),
+        ("SELECT CAST(1 AS nosuch)", "42704"),
+        ("SELECT ARRAY[1]", "0A000"),
+        ("SELECT s[1] FROM t", "0A000"),
+        ("SELECT t.s.x FROM t", "42703"),
+        ("SELECT x.* FROM t", "42P01"),
+        ("VALUES (1, 2), (3)", "42601"),
+        ("SELECT extract(nosuch FROM at) FROM t", "22023"),
+        ("SELECT substr('a')", "42883"),
+        ("SELECT INTERVAL '1 nosuch'", "22P02"),
+        ("SELECT at AT TIME ZONE 'nosuch' FROM t", "22023"),
+        ("SELECT count(DISTINCT a, s) FROM t", "0A000"),
+        ("SELECT string_agg(s) FROM t", "42883"),
+        ("SELECT * FROM t SEMI JOIN t u ON t.k = u.k", "0A000"),
+        ("WITH x AS (SELECT 1), x AS (SELECT 2) SELECT * FROM x", "42712"),
+        ("WITH x(a, b) AS (SELECT 1) SELECT * FROM x", "42P10"),
+        ("SELECT $1", "42P02"),
+    ] {
+        let error = db.query(sql).and_then(|mut rows| rows.try_for_each(|row| row.map(drop)));
+        let error = error.expect_err(sql);
+        assert_eq!(error.sqlstate(), state, "{sql}: {error}");
+        assert!(error.fix().is_some(), "{sql}: {error}");
+        for raw in ["DataFusion", "Expr", "Ident", "Utf8", "Int64", "arrow"] {
+            assert!(!error.to_string().contains(raw), "{sql}: {error}");
+        }
+    }
+}

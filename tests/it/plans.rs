@@ -104,6 +104,44 @@ fn other_literals_of_any_kind() {
 }
 
 #[test]
+fn other_literals_above_the_scans() {
+    let db = market();
+    let numbers = ["7", "28", "28.5", "1e1", "99999999999", "'28'", "NULL", "'x'"];
+    for having in
+        ["count(*) > {}", "sum(price) > {}", "avg(weight) < {}", "max(note) > {}", "sum(id) / 5 <> {}"]
+    {
+        same(
+            &db,
+            &format!("SELECT buyer FROM orders GROUP BY buyer HAVING {having} ORDER BY buyer"),
+            &numbers,
+        );
+    }
+    same(
+        &db,
+        "SELECT buyer, max(at) AS a FROM orders GROUP BY buyer HAVING max(at) > {} ORDER BY buyer",
+        &["'2024-01-09 06:00'", "DATE '2024-01-09'", "TIMESTAMP '2024-01-09 07:00:00'", "'x'"],
+    );
+    same(
+        &db,
+        "SELECT id, CASE WHEN price > {} THEN 'dear' END AS a FROM orders ORDER BY id LIMIT 30",
+        &numbers,
+    );
+    same(&db, "SELECT sum(price) > {} AS a, count(*) AS n FROM orders WHERE buyer = 3", &numbers);
+    same(&db, "SELECT count(*) AS n FROM orders WHERE weight + id > {}", &numbers);
+    same(
+        &db,
+        "SELECT count(*) AS n FROM orders WHERE upper(note) LIKE {}",
+        &["'%9'", "'NOTE 1%'", "'note%'"],
+    );
+    same(&db, "SELECT sum(CASE WHEN buyer = {} THEN 1 ELSE 0 END) AS n FROM orders", &numbers);
+    same(
+        &db,
+        "SELECT a.id FROM orders a LEFT JOIN orders b ON a.id = b.id + 1 AND b.weight + a.id > {} ORDER BY a.id, b.id",
+        &["2", "50"],
+    );
+}
+
+#[test]
 fn parameters_of_other_kinds() {
     let db = market();
     let mut get = db.prepare("SELECT id FROM orders WHERE id = $1").unwrap();

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use sqlparser::ast::{Ident, LimitClause, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableWithJoins};
 
+use super::returned::{Others, Returned};
 use super::{
     Changed, ROWKEY, Target, Written, assigned_columns, key_update, name_in, new_values, select,
     with_assigned,
@@ -25,17 +26,19 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
     if let Some(at) = targets.iter().position(|id| table.is_key_column(*id)) {
         return Err(key_update(&table, &stmt.assignments[at].column, move_rows(&table, stmt)));
     }
-    let query = update_query(&table, stmt, &targets)?;
+    let returned =
+        Returned::new(&table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, stmt.from.is_empty());
+    let query = update_query(&table, stmt, &targets, &returned)?;
     let found = view.select_rowkeys(query, ROWKEY, params).await?;
+    let (found, taken) = returned.split(found)?;
     let mut updates: Vec<(Rowkey, Vec<Value>)> = Vec::new();
-    let mut seen = HashSet::new();
     for mut row in values_of(&found)? {
         let values = row.split_off(1);
-        let rowkey = rowkey_of(row.pop())?;
-        if seen.insert(rowkey.clone()) {
-            updates.push((rowkey, values));
-        }
+        updates.push((rowkey_of(row.pop())?, values));
     }
+    let others = Others::new(taken, updates.iter().map(|(rowkey, _)| rowkey));
+    let mut seen = HashSet::new();
+    updates.retain(|(rowkey, _)| seen.insert(rowkey.clone()));
     let changed = stage_updates(view, &table, &targets, updates)?;
     let rows: Vec<Vec<Value>> = if table.checks.is_empty() {
         Vec::new()
@@ -43,45 +46,52 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
         changed.changes.values().filter_map(|change| change.new.clone()).collect()
     };
     check_constraints(view, &table, &rows).await?;
-    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, params);
-    target.finish(changed, WriteBatch::default()).await
+    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
+    Target { others, ..target }.finish(changed, WriteBatch::default()).await
 }
 
 /// DELETE.
 pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Written> {
     let table = view.table(&stmt.table)?;
-    let found = view.select_rowkeys(delete_query(stmt)?, ROWKEY, params).await?;
+    let returned =
+        Returned::new(&table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, stmt.using.is_empty());
+    let found = view.select_rowkeys(delete_query(stmt, &returned)?, ROWKEY, params).await?;
+    let (found, taken) = returned.split(found)?;
     let rowkeys: Vec<Rowkey> =
         values_of(&found)?.into_iter().map(|mut row| rowkey_of(row.pop())).collect::<Result<_>>()?;
+    let others = Others::new(taken, rowkeys.iter());
     let changed = stage_deletes(view, &table, rowkeys)?;
-    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, params);
-    target.finish(changed, WriteBatch::default()).await
+    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
+    Target { others, ..target }.finish(changed, WriteBatch::default()).await
 }
 
 /// The query that finds the rows of an UPDATE.
 pub(super) fn updated_rows(view: &View, stmt: &Update) -> Result<Query> {
     let table = view.table(&stmt.table)?;
     let targets = assigned_columns(view, &table, &stmt.assignments)?;
-    update_query(&table, stmt, &targets)
+    let name = name_in(&stmt.table, &stmt.alias);
+    update_query(&table, stmt, &targets, &Returned::new(&table, &name, &stmt.returning, stmt.from.is_empty()))
 }
 
 /// The query that finds the rows of a DELETE.
 pub(super) fn deleted_rows(view: &View, stmt: &Delete) -> Result<Query> {
-    view.table(&stmt.table)?;
-    delete_query(stmt)
+    let (table, name) = (view.table(&stmt.table)?, name_in(&stmt.table, &stmt.alias));
+    delete_query(stmt, &Returned::new(&table, &name, &stmt.returning, stmt.using.is_empty()))
 }
 
-/// The rowkeys and new values of an UPDATE.
-fn update_query(table: &TableDef, stmt: &Update, targets: &[ColumnId]) -> Result<Query> {
+/// The rowkeys and new values of an UPDATE, and what RETURNING takes from other tables.
+fn update_query(table: &TableDef, stmt: &Update, targets: &[ColumnId], returned: &Returned) -> Result<Query> {
     let mut list = vec![rowkey_item(&stmt.table, &stmt.alias)?];
     list.extend(new_values(table, &stmt.assignments, targets)?);
+    list.extend(returned.selected());
     let from = relations(&stmt.table, &stmt.alias, &stmt.from)?;
     select(&stmt.hints, list, from, stmt.filter.clone())
 }
 
-/// The rowkeys of a DELETE.
-fn delete_query(stmt: &Delete) -> Result<Query> {
-    let list = vec![rowkey_item(&stmt.table, &stmt.alias)?];
+/// The rowkeys of a DELETE, and what RETURNING takes from other tables.
+fn delete_query(stmt: &Delete, returned: &Returned) -> Result<Query> {
+    let mut list = vec![rowkey_item(&stmt.table, &stmt.alias)?];
+    list.extend(returned.selected());
     let from = relations(&stmt.table, &stmt.alias, &stmt.using)?;
     let mut query = select(&stmt.hints, list, from, stmt.filter.clone())?;
     if !stmt.order_by.is_empty() {

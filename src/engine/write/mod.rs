@@ -9,6 +9,7 @@
 
 mod change;
 mod insert;
+mod returned;
 
 use arrow::array::RecordBatch;
 use sqlparser::ast::{Expr, Ident, OptimizerHint, Query, SelectItem, SetExpr, TableWithJoins};
@@ -24,6 +25,8 @@ use crate::sql::{
 };
 use crate::store::WriteBatch;
 use crate::value::Value;
+
+use returned::Others;
 
 pub use change::{delete, update};
 pub use insert::insert;
@@ -56,6 +59,8 @@ struct Target<'a> {
     name: String,
     returning: Option<&'a [SelectItem]>,
     params: &'a [Value],
+    /// What RETURNING takes from other tables.
+    others: Option<Others>,
 }
 
 impl<'a> Target<'a> {
@@ -66,7 +71,14 @@ impl<'a> Target<'a> {
         returning: &'a Option<Vec<SelectItem>>,
         params: &'a [Value],
     ) -> Self {
-        Target { view, table, name: name_in(name, alias), returning: returning.as_deref(), params }
+        Target {
+            view,
+            table,
+            name: name_in(name, alias),
+            returning: returning.as_deref(),
+            params,
+            others: None,
+        }
     }
 
     /// Writes the changes into `batch`, index entries included, and answers RETURNING.
@@ -90,7 +102,10 @@ impl<'a> Target<'a> {
             let row = change.and_then(|c| c.new.as_deref().or(c.old.as_ref().map(|old| &old.values[..])));
             rows.push(row.ok_or_else(|| Error::internal("a written row is not among the changes"))?);
         }
-        let batch = batch_of(table, rows.into_iter(), Some(touched))?;
+        let mut batch = batch_of(table, rows.into_iter(), Some(touched))?;
+        if let Some(others) = &self.others {
+            batch = others.beside(&batch, touched)?;
+        }
         let all = || table.live_columns().map(|(_, c)| quote(&c.name)).collect::<Vec<_>>().join(", ");
         let list: Vec<String> = items
             .iter()

@@ -17,7 +17,8 @@ mod pieces;
 mod tests;
 mod types;
 
-use sqlparser::ast::{Expr, Ident, Query};
+use sqlparser::ast::helpers::attached_token::AttachedToken;
+use sqlparser::ast::{Expr, Ident, Query, With};
 use sqlparser::parser::Parser as SqlParser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
@@ -71,7 +72,8 @@ impl Parser<'_> {
         }
         let word = self.peek_word().map(|word| word.value.to_ascii_uppercase());
         match word.as_deref().unwrap_or_default() {
-            "SELECT" | "WITH" | "VALUES" => Ok(Statement::Query(self.query()?)),
+            "SELECT" | "VALUES" => Ok(Statement::Query(self.query()?)),
+            "WITH" => self.with(),
             "INSERT" | "UPSERT" => self.insert(),
             "UPDATE" => self.update(),
             "DELETE" => self.delete(),
@@ -102,6 +104,26 @@ impl Parser<'_> {
             "RESET" => self.reset(),
             other => Err(self.not_a_statement(other)),
         }
+    }
+
+    /// A query, or a statement that writes, behind WITH.
+    fn with(&mut self) -> Result<Statement> {
+        self.expect_word("WITH")?;
+        let with_token = AttachedToken(self.inner.get_current_token().clone());
+        let recursive = self.word("RECURSIVE");
+        let cte_tables = self.inner.parse_comma_separated(SqlParser::parse_cte);
+        let with = With { with_token, recursive, cte_tables: self.lift(cte_tables)? };
+        if ["INSERT", "UPSERT", "UPDATE", "DELETE"].iter().any(|word| self.peek_words(&[word])) {
+            let mut statement = self.statement()?;
+            crate::sql::with::define(&with, &mut statement)?;
+            return Ok(statement);
+        }
+        if self.peek_words(&["WITH"]) {
+            return Err(self.expected("SELECT"));
+        }
+        let mut query = self.query()?;
+        query.with = Some(with);
+        Ok(Statement::Query(query))
     }
 
     /// Nothing may follow but semicolons.

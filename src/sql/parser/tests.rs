@@ -353,9 +353,8 @@ const ERRORS: &[(&str, &str)] = &[
          statements in BEGIN ... COMMIT\nLINE 1: WITH x AS (DELETE FROM t RETURNING a) SELECT * FROM x\n                   ^^^^^^^^^^^^^^^^^^^^^^^^^",
     ),
     (
-        "WITH x AS (SELECT 1) DELETE FROM t",
-        "error: DELETE cannot stand behind WITH\n hint: write DELETE FROM t WHERE id IN (WITH ... SELECT ...)\n\
-         LINE 1: WITH x AS (SELECT 1) DELETE FROM t\n        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+        "WITH x AS (SELECT 1) WITH y AS (SELECT 1) SELECT 1",
+        "error: expected SELECT, found \"WITH\"\nLINE 1: WITH x AS (SELECT 1) WITH y AS (SELECT 1) SELECT 1\n                             ^^^^",
     ),
     (
         "UPDATE a SET v = 'y' ORDER BY id",

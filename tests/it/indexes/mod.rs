@@ -564,9 +564,13 @@ impl Run {
             return Ok(());
         }
         self.asked += 1;
-        let hint = match self.model.indexes.get(self.asked % (self.model.indexes.len() + 1)) {
-            Some(index) => format!("INDEX({})", index.name),
-            None => "FULL".to_owned(),
+        let named = |at: usize| self.model.indexes.get(at).map(|index| &index.name);
+        let at = self.asked % (self.model.indexes.len() + 1);
+        let hint = match (named(at), named(at + 1)) {
+            // Two at once, perhaps put together.
+            (Some(one), Some(other)) if self.asked % 2 == 0 => format!("INDEX({one} {other})"),
+            (Some(index), _) => format!("INDEX({index})"),
+            (None, _) => "FULL".to_owned(),
         };
         let text = sql.text.replacen("SELECT", &format!("SELECT /*+ {hint} */"), 1);
         let hinted = Sql { text, ..sql };

@@ -1,0 +1,144 @@
+//! Parameters above the scans of a plan that is kept: `HAVING count(*) > $1`.
+//!
+//! A scan keeps its filters as templates. In operators a parameter stands as a call of [`Open`] from planning to
+//! running; [`fill`] puts the value of a run in its place. It can do so in filters and projections: a plan with a
+//! parameter anywhere else is not kept.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::physical_expr::expressions::Literal;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+
+use super::errors::{df_error, to_df};
+use super::template::{place, value_of};
+use crate::error::{Error, Result};
+use crate::value::{ColumnType, Value};
+
+/// A parameter by its place, as a value of this type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Open {
+    at: usize,
+    ty: ColumnType,
+    to: DataType,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Open {
+    fn name(&self) -> &str {
+        "parameter"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(self.to.clone())
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        Err(to_df(Error::internal("a parameter was left open")))
+    }
+}
+
+/// Makes the parameters of filters and projections physical; what was not optimised yet would not know them again.
+pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let opened = plan.transform_up(|node| {
+        if !matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Projection(_)) {
+            return Ok(Transformed::no(node));
+        }
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            Ok(expr.transform_up(|e| Ok(opened(e)))?.update_data(|expr| name.restore(expr)))
+        })
+    });
+    opened.map(|opened| opened.data)
+}
+
+fn opened(expr: Expr) -> Transformed<Expr> {
+    let Expr::Placeholder(placeholder) = &expr else { return Transformed::no(expr) };
+    let Some(((at, ty), field)) = place(placeholder).zip(placeholder.field.as_ref()) else {
+        return Transformed::no(expr);
+    };
+    // Called volatile, so that nobody asks for its value before there is one.
+    let signature = Signature::exact(Vec::new(), Volatility::Volatile);
+    let open = Open { at, ty, to: field.data_type().clone(), signature };
+    Transformed::yes(ScalarUDF::new_from_impl(open).call(Vec::new()))
+}
+
+/// Holds an open parameter.
+pub fn is_open(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    expr.exists(|e| Ok(as_open(e).is_some())).unwrap_or(true)
+}
+
+fn as_open(expr: &Arc<dyn PhysicalExpr>) -> Option<&Open> {
+    let any: &dyn Any = &**expr;
+    let any: &dyn Any = &**any.downcast_ref::<ScalarFunctionExpr>()?.fun().inner();
+    any.downcast_ref()
+}
+
+/// Every open parameter of a plan stands where [`fill`] finds it.
+pub fn can_be_filled(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let any: &dyn Any = &**plan;
+    let can = any.is::<FilterExec>() || any.is::<ProjectionExec>() || !has_open(&**plan);
+    can && plan.children().into_iter().all(can_be_filled)
+}
+
+fn has_open(node: &dyn ExecutionPlan) -> bool {
+    let mut found = false;
+    let looked = node.apply_expressions(&mut |expr| {
+        found |= is_open(expr);
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found || looked.is_err()
+}
+
+/// The operator, which may have open parameters, with these values. `None` if one has no value that suits: then the
+/// query is to be planned with the value in it.
+pub fn fill(node: Arc<dyn ExecutionPlan>, params: &[Value]) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let any: &dyn Any = &*node;
+    if let Some(filter) = any.downcast_ref::<FilterExec>().filter(|filter| is_open(filter.predicate())) {
+        let Some(predicate) = filled(filter.predicate(), params) else { return Ok(None) };
+        let filter = FilterExecBuilder::from(filter).with_predicate(predicate).build().map_err(df_error)?;
+        return Ok(Some(Arc::new(filter)));
+    }
+    if let Some(projection) = any.downcast_ref::<ProjectionExec>()
+        && projection.expr().iter().any(|output| is_open(&output.expr))
+    {
+        let outputs = projection.expr().iter().map(|output| {
+            Some(ProjectionExpr { expr: filled(&output.expr, params)?, alias: output.alias.clone() })
+        });
+        let Some(outputs) = outputs.collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let input = Arc::clone(projection.input());
+        let projection = ProjectionExec::try_new(outputs, input).map_err(df_error)?;
+        return Ok(Some(Arc::new(projection)));
+    }
+    Ok(Some(node))
+}
+
+fn filled(expr: &Arc<dyn PhysicalExpr>, params: &[Value]) -> Option<Arc<dyn PhysicalExpr>> {
+    let mut suits = true;
+    let replaced = Arc::clone(expr).transform_up(|e| {
+        let Some(open) = as_open(&e) else { return Ok(Transformed::no(e)) };
+        let value: Option<ScalarValue> = value_of(open.at, open.ty, &open.to, params);
+        suits &= value.is_some();
+        Ok(match value {
+            Some(value) => Transformed::yes(Arc::new(Literal::new(value)) as Arc<dyn PhysicalExpr>),
+            None => Transformed::no(e),
+        })
+    });
+    replaced.ok().filter(|_| suits).map(|e| e.data)
+}

@@ -1,0 +1,40 @@
+//! `ORDER BY (SELECT ...)` that takes columns which are not selected.
+//!
+//! DataFusion 55.2 carries columns up to a sort that names them itself, but does not look for them in subqueries.
+
+use std::sync::Arc;
+
+use datafusion::common::Column;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SortExpr};
+
+use super::correlated::{outer_columns, subquery_in};
+
+/// Lets a sort name the columns that its subqueries take, behind all that it is sorted by: so they are there, and rows
+/// that are equal otherwise come in their order, which is as good as any.
+pub fn subqueries_in_order(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Sort(sort) = &plan else { return Ok(Transformed::no(plan)) };
+    let mut missing: Vec<Column> = Vec::new();
+    for by in &sort.expr {
+        by.expr.apply(|expr| {
+            for (_, column) in subquery_in(expr).map(|s| outer_columns(&s.subquery)).unwrap_or_default() {
+                if !sort.input.schema().has_column(&column) && !missing.contains(&column) {
+                    missing.push(column);
+                }
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    if missing.is_empty() {
+        return Ok(Transformed::no(plan));
+    }
+    let more = missing.into_iter().map(|column| SortExpr::new(Expr::Column(column), true, true));
+    let by: Vec<SortExpr> = sort.expr.iter().cloned().chain(more).collect();
+    let sorted = LogicalPlanBuilder::from(Arc::clone(&sort.input)).sort_with_limit(by, sort.fetch);
+    // What cannot be carried up is told of by whoever looks for it in vain.
+    Ok(match sorted.and_then(LogicalPlanBuilder::build) {
+        Ok(sorted) => Transformed::yes(sorted),
+        Err(_) => Transformed::no(plan),
+    })
+}

@@ -1,0 +1,92 @@
+//! `a = 0 OR 10 / a > 3` where `a` is 0.
+//!
+//! DataFusion computes both sides of an AND or an OR for all rows of a batch, so that a division fails for rows that
+//! the other side has decided. [`short_circuits`] makes a CASE of it, whose branches are computed for their own rows
+//! only. It comes after the optimizer, which would find no ranges of keys in a CASE.
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::split_binary_owned;
+use datafusion::logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, Operator, binary_expr, lit};
+
+/// Rewrites every AND and OR of which a term may fail, but for the filters of scans.
+pub fn short_circuits(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let mut risky = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            risky |= may_fail(expr)?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    if !risky {
+        return Ok(plan);
+    }
+    let rewritten = plan.transform_up_with_subqueries(|node| {
+        if matches!(node, LogicalPlan::TableScan(_)) {
+            return Ok(Transformed::no(node));
+        }
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            Ok(expr.transform_down(decided_first)?.update_data(|expr| name.restore(expr)))
+        })
+    });
+    rewritten.map(|rewritten| rewritten.data)
+}
+
+/// `a OR b` → `CASE WHEN a THEN true ELSE a OR b END`, `a AND b` → `CASE WHEN NOT a THEN false ELSE a AND b END`, where `a`
+/// is all that cannot fail, for the optimizer puts terms in an order of its own; what is unknown stays so.
+fn decided_first(expr: Expr) -> DfResult<Transformed<Expr>> {
+    let op = match &expr {
+        Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) if may_fail(&expr)? => {
+            *op
+        }
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let (mut sure, mut risky) = (None, None);
+    for term in split_binary_owned(expr, op) {
+        let side = if may_fail(&term)? { &mut risky } else { &mut sure };
+        let term = term.transform_down(decided_first)?.data;
+        *side = Some(match side.take() {
+            Some(terms) => binary_expr(terms, op, term),
+            None => term,
+        });
+    }
+    let decided = match (sure, risky) {
+        (Some(sure), Some(risky)) => {
+            let (when, then) = if op == Operator::Or { (sure.clone(), true) } else { (!sure.clone(), false) };
+            let branch = (Box::new(when), Box::new(lit(then)));
+            Expr::Case(Case::new(None, vec![branch], Some(Box::new(binary_expr(sure, op, risky)))))
+        }
+        (Some(all), None) | (None, Some(all)) => all,
+        (None, None) => lit(op == Operator::And),
+    };
+    Ok(Transformed::new(decided, true, TreeNodeRecursion::Jump))
+}
+
+/// Divides by what may be 0, or casts text.
+fn may_fail(expr: &Expr) -> DfResult<bool> {
+    expr.exists(|e| {
+        Ok(match e {
+            Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => {
+                !is_not_zero(right)
+            }
+            Expr::ScalarFunction(call) => match call.func.name() {
+                "divide" | "modulo" => !call.args.get(1).is_some_and(is_not_zero),
+                "cast" => true,
+                _ => false,
+            },
+            _ => false,
+        })
+    })
+}
+
+fn is_not_zero(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value, _) => {
+            datafusion::common::ScalarValue::new_zero(&value.data_type()).is_ok_and(|zero| zero != *value)
+        }
+        _ => false,
+    }
+}

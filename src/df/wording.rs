@@ -1,0 +1,385 @@
+//! What DataFusion says of a query that means nothing, in our words: what is wrong, why, and what to write instead.
+
+use crate::error::{Error, Kind, sqlstate};
+use crate::suggest::with_suggestion;
+
+const NO_FUNCTION: &str = "42883";
+const GROUPING: &str = "42803";
+const WINDOWING: &str = "42P20";
+const NO_REGEX: &str = "2201B";
+const POSITION: &str = "42P10";
+const CANNOT_CAST: &str = "42846";
+
+/// Functions that look around, and need to be told where.
+const WINDOW_FUNCTIONS: &[&str] =
+    &["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"];
+
+/// The error that a message, its types in SQL's words, stands for; `None` for one that says it well enough.
+pub fn reworded(text: &str) -> Option<Error> {
+    functions(text)
+        .or_else(|| operators(text))
+        .or_else(|| groups(text))
+        .or_else(|| clauses(text))
+        .or_else(|| subqueries(text))
+        .or_else(|| values(text))
+}
+
+fn functions(text: &str) -> Option<Error> {
+    if let Some(name) = between(text, "Invalid function '", "'") {
+        if WINDOW_FUNCTIONS.contains(&name) {
+            let error = error(format!("{name} looks at the rows around its own"), WINDOWING);
+            return Some(error.hint(format!("write {name}(...) OVER (ORDER BY ...)")));
+        }
+        let near = between(text, "Did you mean '", "'");
+        let unknown = error(format!("there is no function \"{name}\""), NO_FUNCTION);
+        return Some(with_suggestion(
+            unknown,
+            name,
+            near.into_iter(),
+            "look for its name in this database: other databases call it otherwise",
+        ));
+    }
+    let arguments = |name: &str, given: &str| {
+        error(format!("{name} does not take {given}"), NO_FUNCTION).hint("CAST what has another type")
+    };
+    if let Some(name) = text.strip_suffix(" does not take values of these types") {
+        return Some(arguments(name, "values of these types"));
+    }
+    if let Some(name) = between(text, "Failed to coerce arguments to satisfy a call to '", "'") {
+        let given = between(text, "coercion from ", " to the signature")?;
+        return Some(arguments(name, &format!("({given})")));
+    }
+    if let Some(name) = between(text, "Function '", "' user-defined coercion failed") {
+        return Some(arguments(name, "values of these types"));
+    }
+    if let Some(name) = between(text, "'", "' does not support zero arguments") {
+        return Some(error(format!("{name} takes arguments"), NO_FUNCTION).hint(format!("write {name}(x)")));
+    }
+    let name = between(text, "Function '", "' ").or_else(|| between(text, "The function '", "' "))?;
+    if let Some(given) = text.split(" but received ").nth(1) {
+        if let Some(wanted) =
+            between(text, " expects ", " arguments but").or_else(|| between(text, " expected ", " argument"))
+        {
+            let wanted = if wanted == "zero" { "no" } else { wanted };
+            return Some(
+                error(format!("{name} takes {wanted} arguments, not {given}"), NO_FUNCTION)
+                    .hint("leave out what is too much, or add what is missing"),
+            );
+        }
+        let wanted = between(text, " expects ", " but received")
+            .or_else(|| between(text, " requires ", ", but received"))?;
+        let given = between(given, "(DataType: ", ")").unwrap_or(given);
+        let error = error(format!("{name} does not take {given}"), NO_FUNCTION);
+        return Some(
+            error.why(format!("it takes {}", wanted.to_lowercase())).hint("CAST what has another type"),
+        );
+    }
+    None
+}
+
+fn operators(text: &str) -> Option<Error> {
+    let rest = |before: &str| text.strip_prefix(before);
+    let undefined = |operation: &str| {
+        error(format!("there is no operator for {operation}"), NO_FUNCTION)
+            .why("the operator is not defined for values of these types")
+            .hint("CAST one of them")
+    };
+    if let Some(operation) = rest("Cannot coerce arithmetic expression ") {
+        return Some(undefined(operation.strip_suffix(" to valid types").unwrap_or(operation)));
+    }
+    if let Some(operation) = rest("Cannot get result type for temporal operation ") {
+        return Some(undefined(operation.split(": ").next().unwrap_or(operation)));
+    }
+    if text.starts_with("Cannot infer common ")
+        && let Some((_, operation)) = text.split_once(" operation ")
+    {
+        if let Some(ty) = operation.strip_suffix(" IS DISTINCT FROM BOOLEAN") {
+            let error = error(format!("{ty} is neither true nor false"), sqlstate::DATATYPE_MISMATCH);
+            return Some(error.hint("compare it with something, as in x <> 0"));
+        }
+        let is_logical = text.starts_with("Cannot infer common argument type for logical");
+        return Some(match is_logical {
+            true => error(format!("there is no {operation}"), sqlstate::DATATYPE_MISMATCH)
+                .why("AND and OR are of what is true or false")
+                .hint("compare it with something, as in x <> 0"),
+            false => undefined(operation),
+        });
+    }
+    if let Some(ty) = rest("Unary operator 'NOT' requires a boolean expression, got ") {
+        let error = error(format!("there is no NOT {ty}"), sqlstate::DATATYPE_MISMATCH);
+        return Some(
+            error.why("NOT is of what is true or false").hint("compare it with something, as in x = 0"),
+        );
+    }
+    if rest("Unary operator '-' only supports").is_some() {
+        let error = error("there is no minus of this", NO_FUNCTION);
+        return Some(error.why("it is neither a number nor an interval").hint("CAST it to a number"));
+    }
+    if let Some(types) = between(text, "There isn't a common type to coerce ", " in LIKE expression") {
+        let error = error(format!("LIKE compares texts, not {types}"), NO_FUNCTION);
+        return Some(error.hint("write CAST(x AS TEXT) LIKE '...'"));
+    }
+    if let Some(given) = between(text, "Expected a single character wrapped with single quotes, got ", "\n")
+        .or_else(|| text.split_once("wrapped with single quotes, got ").map(|(_, given)| given))
+    {
+        return Some(
+            error(format!("ESCAPE takes one character, not {given}"), "22019").hint("write ESCAPE '\\'"),
+        );
+    }
+    let (left, right) =
+        text.strip_suffix(" in SetComparison")?.strip_prefix("expr type ")?.split_once(" can't cast to ")?;
+    Some(undefined(&format!("{left} = {right}")))
+}
+
+fn groups(text: &str) -> Option<Error> {
+    if text.contains("must be in GROUP BY or an aggregate function") {
+        let column = between(text, "column \"", "\"")?;
+        return Some(
+            error(format!("{column} is neither in GROUP BY nor inside an aggregate"), GROUPING)
+                .why("its rows become one, and may have different values of it")
+                .hint(format!("GROUP BY it, too, or take min({column})")),
+        );
+    }
+    if let Some(condition) = between(text, "HAVING clause references: ", " must appear") {
+        return Some(
+            error(format!("HAVING {condition} is of single rows"), GROUPING)
+                .why("HAVING chooses among groups")
+                .hint("write WHERE, or GROUP BY what it names"),
+        );
+    }
+    if text.starts_with("Aggregate functions are not allowed in the WHERE") {
+        return Some(
+            error("an aggregate cannot stand in WHERE", GROUPING)
+                .why("WHERE chooses the rows that are added up")
+                .hint("write HAVING behind GROUP BY"),
+        );
+    }
+    if text.starts_with("Aggregate function calls cannot be nested") {
+        return Some(
+            error("an aggregate stands inside another", GROUPING)
+                .hint("take the inner one AS a column of a query in FROM"),
+        );
+    }
+    if let Some(name) = between(text, "The window ", " is not defined") {
+        let error = error(format!("there is no window \"{name}\""), sqlstate::UNDEFINED_OBJECT);
+        return Some(error.hint(format!("write WINDOW {name} AS (ORDER BY ...) behind HAVING")));
+    }
+    if text == "COUNT DISTINCT with multiple arguments" {
+        return Some(
+            Error::unsupported("count(DISTINCT ...) takes one value")
+                .hint("count the rows of (SELECT DISTINCT a, b FROM ...)"),
+        );
+    }
+    None
+}
+
+fn clauses(text: &str) -> Option<Error> {
+    let rows = |clause: &str, given: &str| {
+        Some(
+            error(format!("{clause} takes a number of rows, not {given}"), "2201W")
+                .hint(format!("write {clause} 10")),
+        )
+    };
+    for clause in ["LIMIT", "OFFSET"] {
+        if let Some(given) =
+            text.strip_prefix(clause).and_then(|rest| between(rest, "0, '", "' was provided"))
+        {
+            return rows(clause, given);
+        }
+        if let Some(given) =
+            text.strip_prefix(&format!("Expected {clause} to be an integer or null, but got "))
+        {
+            return rows(clause, given);
+        }
+    }
+    if let Some((at, most)) = text
+        .strip_prefix("Order by column out of bounds, specified: ")
+        .and_then(|rest| rest.split_once(", max: "))
+    {
+        return Some(
+            error(format!("ORDER BY {at}: only {most} columns are selected"), POSITION)
+                .hint("name the column, or count from 1"),
+        );
+    }
+    if text.starts_with("Order by index starts at 1") {
+        return Some(
+            error("ORDER BY 0: columns are counted from 1", POSITION)
+                .hint("name the column, or count from 1"),
+        );
+    }
+    if let Some(at) = between(text, "Cannot find column with position ", " in SELECT clause") {
+        return Some(
+            error(format!("GROUP BY {at}: so many columns are not selected"), POSITION)
+                .hint("name the column, or count from 1"),
+        );
+    }
+    if let Some(set) = text.strip_suffix(" queries have different number of columns") {
+        return Some(
+            error(format!("the two sides of {set} have different numbers of columns"), sqlstate::SYNTAX)
+                .hint("select as many on both sides; NULL AS x fills up"),
+        );
+    }
+    if let Some(rest) = text.strip_prefix("Incompatible inputs for Union: Previous inputs were of type ") {
+        let (one, rest) = rest.split_once(", but got incompatible type ")?;
+        let (other, column) = rest.split_once(" on column ")?;
+        return Some(
+            error(
+                format!("column {column} is {one} in one query and {other} in the next"),
+                sqlstate::DATATYPE_MISMATCH,
+            )
+            .hint(format!("CAST one of them, as in CAST(x AS {one})")),
+        );
+    }
+    if let Some(rest) = text.strip_prefix("Inconsistent data length across values list: got ") {
+        let (got, rest) = rest.split_once(" values in row ")?;
+        let (row, wanted) = rest.split_once(" but expected ")?;
+        return Some(
+            error("the rows of VALUES have different lengths", sqlstate::SYNTAX)
+                .why(format!(
+                    "row {} has {got} values, those before it {wanted}",
+                    row.parse::<u64>().map_or(0, |n| n + 1)
+                ))
+                .hint("write NULL for what is missing"),
+        );
+    }
+    if let Some(name) = text.strip_prefix("Invalid qualifier ") {
+        return Some(
+            error(format!("there is no table \"{name}\" in this FROM"), sqlstate::UNDEFINED_TABLE)
+                .hint("an alias hides the name of its table"),
+        );
+    }
+    if let Some(name) = between(text, "WITH query name \"", "\" specified more than once") {
+        return Some(
+            error(format!("WITH defines \"{name}\" twice"), "42712").hint("give one of them another name"),
+        );
+    }
+    if let Some(rest) = text.strip_prefix("Source table contains ") {
+        let (columns, rest) = rest.split_once(" columns but only ")?;
+        let names = rest.split(' ').next()?;
+        return Some(
+            error(format!("{names} names for {columns} columns"), POSITION).hint("name every column once"),
+        );
+    }
+    if let Some(n) = text.strip_prefix("No value found for placeholder with id ") {
+        return Some(
+            error(format!("parameter {n} has no value"), "42P02")
+                .hint("give as many values as the statement has parameters"),
+        );
+    }
+    if text.starts_with("Unsupported JOIN operator") {
+        return Some(
+            Error::unsupported("this kind of join is not supported")
+                .hint("write WHERE EXISTS (SELECT 1 FROM ... WHERE ...), or NOT EXISTS"),
+        );
+    }
+    None
+}
+
+fn subqueries(text: &str) -> Option<Error> {
+    text.strip_prefix("Too many columns! The subquery should only return one column").map(|_| {
+        error("a subquery that stands for a value gives one column, not several", sqlstate::SYNTAX)
+            .hint("select one; EXISTS (SELECT ... WHERE a = x AND b = y) compares more")
+    })
+}
+
+fn values(text: &str) -> Option<Error> {
+    if let Some(at) = text.find("regex parse error") {
+        let why = text[at..].lines().find_map(|line| line.trim().strip_prefix("error: "));
+        return Some(
+            error("this is no regular expression", NO_REGEX)
+                .why(why.unwrap_or("it cannot be read").to_owned())
+                .hint("write \\( for a parenthesis itself, and so for any other sign"),
+        );
+    }
+    if let Some((from, to)) =
+        text.strip_prefix("Unsupported CAST from ").and_then(|rest| rest.split_once(" to "))
+    {
+        return Some(
+            error(format!("{from} cannot be cast to {to}"), CANNOT_CAST)
+                .hint("CAST it to TEXT first, if that says it"),
+        );
+    }
+    if let Some(ty) = text.strip_prefix("Unsupported SQL type ") {
+        return Some(error(format!("there is no type {ty}"), sqlstate::UNDEFINED_OBJECT)
+            .hint("types are BOOLEAN, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), TEXT, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, UUID and JSON"));
+    }
+    if text.starts_with("Could not plan array literal") || text.starts_with("GetFieldAccess not supported") {
+        return Some(
+            Error::unsupported("arrays are not supported")
+                .hint("keep the values in rows of a table, or as JSON text"),
+        );
+    }
+    if let Some(ty) = between(text, "Cannot access field at argument 1: type ", " is not Struct") {
+        return Some(
+            error(format!("a value of type {ty} has no fields"), sqlstate::UNDEFINED_COLUMN)
+                .why("what stands before the point names a column, and no table of this FROM")
+                .hint("write table.column"),
+        );
+    }
+    if let Some(part) = between(text, "Date part '", "' not supported") {
+        return Some(error(format!("a time has no part '{part}'"), "22023")
+            .hint("parts are millennium, century, decade, year, quarter, month, week, day, dow, isodow, doy, hour, minute, second, milliseconds, microseconds and epoch"));
+    }
+    if text.starts_with("Substring without for/from") {
+        return Some(
+            error("substr takes a text and where to begin", NO_FUNCTION).hint("substr(s, from [, count])"),
+        );
+    }
+    if text.starts_with("Invalid input syntax for type interval: ") {
+        let given = text.rsplit(": ").next()?.trim_matches('"');
+        return Some(
+            error(format!("'{given}' is not an INTERVAL"), sqlstate::INVALID_TEXT)
+                .hint("write INTERVAL '1 day 2 hours'"),
+        );
+    }
+    if let Some(zone) = between(text, "Invalid timezone \"", "\"") {
+        return Some(
+            error(format!("there is no time zone '{zone}'"), "22023").hint("write 'Europe/Oslo' or '+01:00'"),
+        );
+    }
+    let plain = text.strip_prefix("Compute error: ")?;
+    let plain = plain.strip_prefix("Execution error: ").unwrap_or(plain);
+    Some(error(plain, "22023"))
+}
+
+fn error(what: impl Into<String>, state: &'static str) -> Error {
+    Error::new(Kind::Invalid, what).state(state)
+}
+
+/// What stands between these, the first of them at the beginning or anywhere.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(before)?;
+    rest.split_once(after).map(|(inner, _)| inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_say_what_why_and_how() {
+        for (theirs, ours) in [
+            ("Invalid function 'uper'.\nDid you mean 'upper'?", "there is no function \"uper\""),
+            ("Invalid function 'rank'.\nDid you mean 'x'?", "rank looks at the rows around its own"),
+            (
+                "Cannot coerce arithmetic expression INTEGER + VARCHAR to valid types",
+                "there is no operator for INTEGER + VARCHAR",
+            ),
+            ("Function 'upper' expects 1 arguments but received 2", "upper takes 1 arguments, not 2"),
+            (
+                "Function 'bit_and' requires Integer, but received DOUBLE (DataType: DOUBLE).",
+                "bit_and does not take DOUBLE",
+            ),
+            ("The function 'uuid' expected zero argument but received 1", "uuid takes no arguments, not 1"),
+            ("LIMIT must be >= 0, '-1' was provided", "LIMIT takes a number of rows, not -1"),
+            ("OFFSET must be >=0, '-1' was provided", "OFFSET takes a number of rows, not -1"),
+            ("regex parse error:\n    (\n    ^\nerror: unclosed group", "this is no regular expression"),
+            ("Date part 'X' not supported", "a time has no part 'X'"),
+        ] {
+            let error = reworded(theirs).unwrap();
+            assert_eq!(error.what(), ours);
+            assert!(error.fix().is_some(), "{ours}");
+        }
+        assert!(reworded("Step cannot be zero").is_none());
+    }
+}

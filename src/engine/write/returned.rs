@@ -1,0 +1,153 @@
+//! RETURNING of columns that are not the table's: those of FROM and USING.
+//!
+//! They are known when the rows are found, and RETURNING is answered when these are written. So the query that finds
+//! rows gives them, too, and RETURNING finds them as more columns of the table.
+
+use std::collections::HashMap;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, UInt64Array};
+use arrow::compute::take;
+use arrow::datatypes::{Field, Schema};
+use sqlparser::ast::{Expr, Ident, Query, SelectItem, VisitMut, VisitorMut};
+
+use super::named;
+use crate::error::{Error, Result};
+use crate::key::Rowkey;
+use crate::schema::TableDef;
+use crate::sql::name_of;
+
+/// What RETURNING asks for, and what the query that finds rows must give for it.
+pub struct Returned {
+    /// Of the table and the columns taken.
+    pub items: Option<Vec<SelectItem>>,
+    /// Of the other tables, called by [`column`].
+    taken: Vec<Expr>,
+}
+
+/// Columns taken from other tables, for each row found.
+pub struct Others {
+    columns: RecordBatch,
+    /// Where each row is in them.
+    rows: HashMap<Rowkey, u64>,
+}
+
+impl Returned {
+    /// Of a statement that calls its table `name`; `alone`: there are no others.
+    pub fn new(table: &TableDef, name: &str, returning: &Option<Vec<SelectItem>>, alone: bool) -> Returned {
+        let mut items = returning.clone();
+        let mut take = Take { table, name, taken: Vec::new(), depth: 0 };
+        for item in items.iter_mut().flatten().filter(|_| !alone) {
+            let SelectItem::UnnamedExpr(expr) = item else {
+                let _ = VisitMut::visit(item, &mut take);
+                continue;
+            };
+            let called = match &*expr {
+                Expr::CompoundIdentifier(parts) => parts.last().cloned(),
+                Expr::Identifier(name) => Some(name.clone()),
+                _ => None,
+            };
+            let called = called.unwrap_or_else(|| Ident::with_quote('"', expr.to_string()));
+            let written = expr.clone();
+            let _ = VisitMut::visit(expr, &mut take);
+            if *expr != written {
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: called };
+            }
+        }
+        Returned { items, taken: take.taken }
+    }
+
+    /// What the query that finds rows gives for it.
+    pub fn selected(&self) -> impl Iterator<Item = SelectItem> {
+        self.taken.iter().enumerate().map(|(n, expr)| named(expr.clone(), &column(n)))
+    }
+
+    /// The found rows without what was taken, and that, if anything was.
+    pub fn split(&self, found: RecordBatch) -> Result<(RecordBatch, RecordBatch)> {
+        let own = found.num_columns() - self.taken.len();
+        let part = |columns: Range<usize>| found.project(&columns.collect::<Vec<_>>());
+        Ok((part(0..own)?, part(own..found.num_columns())?))
+    }
+}
+
+impl Others {
+    /// `rowkeys`: of the rows as they were found; of one that was found twice, the first counts.
+    pub fn new<'k>(columns: RecordBatch, rowkeys: impl Iterator<Item = &'k Rowkey>) -> Option<Others> {
+        if columns.num_columns() == 0 {
+            return None;
+        }
+        let mut rows = HashMap::new();
+        for (n, rowkey) in rowkeys.enumerate() {
+            rows.entry(rowkey.clone()).or_insert(n as u64);
+        }
+        Some(Others { columns, rows })
+    }
+
+    /// Adds the columns to rows of the table with these keys.
+    pub fn beside(&self, batch: &RecordBatch, touched: &[Rowkey]) -> Result<RecordBatch> {
+        let places: UInt64Array = touched.iter().map(|rowkey| self.rows.get(rowkey).copied()).collect();
+        let mut fields: Vec<Arc<Field>> = batch.schema().fields().iter().cloned().collect();
+        let mut columns = batch.columns().to_vec();
+        for (n, values) in self.columns.columns().iter().enumerate() {
+            fields.push(Arc::new(Field::new(column(n), values.data_type().clone(), true)));
+            columns.push(take(values, &places, None)?);
+        }
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+            .map_err(|e| Error::internal("columns of other tables do not fit the rows").caused_by(e))
+    }
+}
+
+/// What a column taken from another table is called; no column can be called so by accident.
+fn column(n: usize) -> String {
+    format!("__other_{n}")
+}
+
+/// Puts names of columns taken in the place of those of other tables, but not inside subqueries.
+struct Take<'a> {
+    table: &'a TableDef,
+    name: &'a str,
+    taken: Vec<Expr>,
+    depth: usize,
+}
+
+impl Take<'_> {
+    fn is_other(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Identifier(column) => {
+                let column = name_of(column);
+                self.table.column_id(&column).is_none() && column != "rowkey"
+            }
+            Expr::CompoundIdentifier(parts) => {
+                matches!(&parts[..], [table, _] if name_of(table) != self.name)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl VisitorMut for Take<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if self.depth == 0 && self.is_other(expr) {
+            let known = self.taken.iter().position(|taken| taken == expr);
+            let n = known.unwrap_or(self.taken.len());
+            let taken = std::mem::replace(expr, Expr::Identifier(Ident::with_quote('"', column(n))));
+            if known.is_none() {
+                self.taken.push(taken);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,156 @@
+//! NATURAL joins, written out: USING the columns that both sides have.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, TableAlias,
+    TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
+};
+
+use super::name_of;
+use super::rewrite::{constraint_mut, constraint_of};
+use super::wildcard::last_ident;
+
+/// Names the columns of every NATURAL join whose sides have known columns; `columns_of` tells those of a table or a
+/// view. The others stay as they are.
+pub fn name_natural_columns(query: &mut Query, columns_of: &dyn Fn(&ObjectName) -> Option<Vec<String>>) {
+    let _ = VisitMut::visit(query, &mut Natural { columns_of, with: Vec::new() });
+}
+
+/// Columns by name, in order; `None` if they are not known.
+type Columns = Option<Vec<String>>;
+
+struct Natural<'a> {
+    columns_of: &'a dyn Fn(&ObjectName) -> Columns,
+    /// What each WITH around the place defines.
+    with: Vec<Vec<(String, Columns)>>,
+}
+
+impl VisitorMut for Natural<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let defined = query.with.iter().flat_map(|with| &with.cte_tables);
+        let named = defined.map(|cte| (name_of(&cte.alias.name), called(&cte.alias, outputs_of(&cte.query))));
+        self.with.push(named.collect());
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.with.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for table in select.from.iter_mut().filter(|table| is_natural(table)) {
+            self.name(table);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Natural<'_> {
+    /// Names the columns of the joins, and gives those of all of it.
+    fn name(&self, table: &mut TableWithJoins) -> Columns {
+        let mut left = self.columns(&mut table.relation);
+        for join in &mut table.joins {
+            let right = self.columns(&mut join.relation);
+            if matches!(constraint_of(&join.join_operator), Some(JoinConstraint::Natural))
+                && let (Some(left), Some(right)) = (&left, &right)
+            {
+                let common: Vec<&String> = left.iter().filter(|name| right.contains(name)).collect();
+                set(&mut join.join_operator, &common);
+            }
+            let shared: Vec<String> = match constraint_of(&join.join_operator) {
+                Some(JoinConstraint::Using(names)) => {
+                    names.iter().filter_map(last_ident).map(|name| name_of(&name)).collect()
+                }
+                Some(JoinConstraint::Natural) => return None,
+                _ => Vec::new(),
+            };
+            left = left.zip(right).map(|(left, right)| {
+                let own = |columns: Vec<String>| columns.into_iter().filter(|name| !shared.contains(name));
+                shared.iter().cloned().chain(own(left)).chain(own(right)).collect()
+            });
+        }
+        left
+    }
+
+    fn columns(&self, factor: &mut TableFactor) -> Columns {
+        match factor {
+            TableFactor::Table { name, alias, args: None, .. } => {
+                let defined = || {
+                    let [part] = &name.0[..] else { return None };
+                    let name = name_of(part.as_ident()?);
+                    let mut defined = self.with.iter().rev().flatten();
+                    defined.find(|(known, _)| *known == name).map(|(_, columns)| columns.clone())
+                };
+                let columns = defined().unwrap_or_else(|| (self.columns_of)(name));
+                alias.as_ref().map_or(columns.clone(), |alias| called(alias, columns))
+            }
+            TableFactor::Derived { subquery, alias: Some(alias), .. } => called(alias, outputs_of(subquery)),
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                let columns = self.name(table_with_joins);
+                alias.as_ref().map_or(columns.clone(), |alias| called(alias, columns))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_natural(table: &TableWithJoins) -> bool {
+    let nested = |factor: &TableFactor| match factor {
+        TableFactor::NestedJoin { table_with_joins, .. } => is_natural(table_with_joins),
+        _ => false,
+    };
+    let natural = |operator| matches!(constraint_of(operator), Some(JoinConstraint::Natural));
+    nested(&table.relation)
+        || table.joins.iter().any(|join| natural(&join.join_operator) || nested(&join.relation))
+}
+
+/// The first columns as the alias calls them.
+fn called(alias: &TableAlias, columns: Columns) -> Columns {
+    let mut columns = columns?;
+    if alias.columns.len() > columns.len() {
+        return None;
+    }
+    for (column, name) in columns.iter_mut().zip(&alias.columns) {
+        *column = name_of(&name.name);
+    }
+    Some(columns)
+}
+
+/// What a query calls its columns, if it says so.
+fn outputs_of(query: &Query) -> Columns {
+    let mut body = &*query.body;
+    while let SetExpr::SetOperation { left, .. } = body {
+        body = left;
+    }
+    match body {
+        SetExpr::Select(select) => select.projection.iter().map(output_of).collect(),
+        SetExpr::Query(query) => outputs_of(query),
+        _ => None,
+    }
+}
+
+fn output_of(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(name_of(alias)),
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name_of(name)),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(name_of),
+        _ => None,
+    }
+}
+
+/// Joins on these columns; without any, every row matches.
+fn set(operator: &mut JoinOperator, common: &[&String]) {
+    let using: Vec<ObjectName> =
+        common.iter().map(|name| ObjectName::from(vec![Ident::with_quote('"', name.as_str())])).collect();
+    let named = match using.is_empty() {
+        true => JoinConstraint::On(Expr::value(Value::Boolean(true))),
+        false => JoinConstraint::Using(using),
+    };
+    if let Some(constraint) = constraint_mut(operator) {
+        *constraint = named;
+    }
+}

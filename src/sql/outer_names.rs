@@ -1,0 +1,151 @@
+//! `t.k` in a subquery, where `t` is a table around it.
+//!
+//! DataFusion reads `t.k` as the field `k` of a column `t`, if the subquery has one, before it looks at the tables
+//! around it. A name of three parts leaves it no choice: `public.t.k`.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Expr, Ident, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, Visit, VisitMut,
+};
+use sqlparser::ast::{Visitor, VisitorMut};
+
+use super::name_of;
+
+/// The schema of every table.
+const SCHEMA: &str = "public";
+
+/// Names the schema of tables around a subquery, where a column might be meant. `is_column`: some table has a column
+/// of this name; those that the query itself names are known.
+pub fn name_outer_tables(query: &mut Query, is_column: &dyn Fn(&str) -> bool) {
+    let mut named = Named::default();
+    let _ = Visit::visit(query, &mut named);
+    let is_column = |name: &str| named.0.iter().any(|n| n == name) || is_column(name);
+    let _ = VisitMut::visit(query, &mut NameTables { is_column: &is_column, levels: Vec::new() });
+}
+
+/// Columns that a query names.
+#[derive(Default)]
+struct Named(Vec<String>);
+
+impl Visitor for Named {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        let with = query.with.iter().flat_map(|with| &with.cte_tables);
+        with.for_each(|cte| self.add(&cte.alias));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        for item in &select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.0.push(name_of(alias));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        if let Some(alias) = alias_of(factor) {
+            self.add(alias);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Named {
+    fn add(&mut self, alias: &TableAlias) {
+        self.0.extend(alias.columns.iter().map(|column| name_of(&column.name)));
+    }
+}
+
+struct NameTables<'a> {
+    is_column: &'a dyn Fn(&str) -> bool,
+    /// Names of the tables of each query, and of each SELECT in it, around the place that is looked at.
+    levels: Vec<(usize, Vec<String>)>,
+}
+
+impl NameTables<'_> {
+    /// Queries around the place.
+    fn depth(&self) -> usize {
+        self.levels.last().map_or(0, |(depth, _)| *depth)
+    }
+}
+
+impl VisitorMut for NameTables<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        // ORDER BY stands outside of the SELECT whose tables it names.
+        let tables = match &*query.body {
+            SetExpr::Select(select) => tables_of(select),
+            _ => Vec::new(),
+        };
+        self.levels.push((self.depth() + 1, tables));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.levels.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        self.levels.push((self.depth(), tables_of(select)));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<()> {
+        self.levels.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let Expr::CompoundIdentifier(parts) = expr else { return ControlFlow::Continue(()) };
+        let [table, _] = &parts[..] else { return ControlFlow::Continue(()) };
+        let name = name_of(table);
+        let nearest = self.levels.iter().rev().find(|(_, tables)| tables.contains(&name));
+        if nearest.is_some_and(|(depth, _)| *depth < self.depth()) && (self.is_column)(&name) {
+            parts.insert(0, Ident::with_span(table.span, SCHEMA));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// What the tables of a FROM are called.
+fn tables_of(select: &Select) -> Vec<String> {
+    let mut tables = Vec::new();
+    for from in &select.from {
+        let joined = from.joins.iter().map(|join| &join.relation);
+        std::iter::once(&from.relation).chain(joined).for_each(|factor| add_tables(factor, &mut tables));
+    }
+    tables
+}
+
+fn add_tables(factor: &TableFactor, tables: &mut Vec<String>) {
+    match factor {
+        _ if let Some(alias) = alias_of(factor) => tables.push(name_of(&alias.name)),
+        TableFactor::Table { name, .. } => {
+            tables.extend(name.0.last().and_then(|part| part.as_ident()).map(name_of));
+        }
+        TableFactor::NestedJoin { table_with_joins, .. } => {
+            let joined = table_with_joins.joins.iter().map(|join| &join.relation);
+            let all = std::iter::once(&table_with_joins.relation).chain(joined);
+            all.for_each(|factor| add_tables(factor, tables));
+        }
+        _ => {}
+    }
+}
+
+fn alias_of(factor: &TableFactor) -> Option<&TableAlias> {
+    match factor {
+        TableFactor::Table { alias, .. }
+        | TableFactor::Derived { alias, .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::TableFunction { alias, .. }
+        | TableFactor::UNNEST { alias, .. }
+        | TableFactor::NestedJoin { alias, .. } => alias.as_ref(),
+        _ => None,
+    }
+}

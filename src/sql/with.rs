@@ -1,0 +1,72 @@
+//! `WITH n AS (...) UPDATE ...`: what stands before a statement that writes, put where it is read.
+//!
+//! Every outermost query of the statement gets the definitions, and a table of its FROM or USING that one of them
+//! defines becomes a query.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{Ident, ObjectName, Query, TableAlias, TableFactor, VisitMut, VisitorMut, With};
+
+use super::ast::Statement;
+use super::{name_of, parse_query};
+use crate::error::{Error, Result};
+
+/// Gives the queries of a statement what its WITH defines.
+pub(super) fn define(with: &With, statement: &mut Statement) -> Result<()> {
+    match VisitMut::visit(statement, &mut Define { with, depth: 0 }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Define<'a> {
+    with: &'a With,
+    /// Queries around the place.
+    depth: usize,
+}
+
+impl Define<'_> {
+    fn defines(&self, name: &ObjectName) -> Option<Ident> {
+        let [part] = &name.0[..] else { return None };
+        let name = part.as_ident()?;
+        let mut defined = self.with.cte_tables.iter().map(|cte| name_of(&cte.alias.name));
+        defined.any(|defined| defined == name_of(name)).then(|| name.clone())
+    }
+}
+
+impl VisitorMut for Define<'_> {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        if self.depth == 0 {
+            let mut with = self.with.clone();
+            if let Some(own) = query.with.take() {
+                with.recursive |= own.recursive;
+                with.cte_tables.extend(own.cte_tables);
+            }
+            query.with = Some(with);
+        }
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        let TableFactor::Table { name, alias, .. } = factor else { return ControlFlow::Continue(()) };
+        let Some(defined) = self.defines(name).filter(|_| self.depth == 0) else {
+            return ControlFlow::Continue(());
+        };
+        let subquery = match parse_query(&format!("SELECT * FROM {defined}")) {
+            Ok(query) => Box::new(query),
+            Err(error) => return ControlFlow::Break(error),
+        };
+        let own = || TableAlias { explicit: true, name: defined.clone(), columns: Vec::new(), at: None };
+        let alias = Some(alias.take().unwrap_or_else(own));
+        *factor = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
+        ControlFlow::Continue(())
+    }
+}
