@@ -70,8 +70,10 @@ pub(super) fn check_table(factor: &TableFactor) -> Result<()> {
 pub(super) fn check_expr(expr: &Expr) -> Result<()> {
     match expr {
         Expr::Collate { .. } => Err(no_collation(span_of(expr))),
-        Expr::CompoundFieldAccess { access_chain, .. } if access_chain.iter().any(is_no_name) => {
-            refuse("this kind of access", "behind the period stands a name", span_of(expr))
+        Expr::CompoundFieldAccess { root, access_chain }
+            if matches!(**root, Expr::Value(_)) || access_chain.iter().any(is_no_name) =>
+        {
+            refuse("this kind of access", "on both sides of the period stand names", span_of(expr))
         }
         Expr::UnaryOp { op, .. }
             if !matches!(op, UnaryOperator::Plus | UnaryOperator::Minus | UnaryOperator::Not) =>

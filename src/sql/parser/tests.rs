@@ -446,8 +446,13 @@ const ERRORS: &[(&str, &str)] = &[
     ),
     (
         "SELECT a FROM t WHERE x. 5 = 1",
-        "error: this kind of access is not supported\n hint: behind the period stands a name\n\
+        "error: this kind of access is not supported\n hint: on both sides of the period stand names\n\
          LINE 1: SELECT a FROM t WHERE x. 5 = 1\n                              ^^^^",
+    ),
+    (
+        "SELECT 0 .a FROM t",
+        "error: this kind of access is not supported\n hint: on both sides of the period stand names\n\
+         LINE 1: SELECT 0 .a FROM t\n               ^^^^",
     ),
     (
         "SELECT \"a\"\"\"\"\" FROM t",
