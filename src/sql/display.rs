@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use sqlparser::ast::{Ident, OptimizerHint, SelectItem};
 
 use super::ast::*;
-use crate::value::{Literal, Value, ValueRef};
+use crate::value::{Literal, Value, ValueRef, name_sql};
 
 /// Items between commas.
 struct List<'a, T>(&'a [T]);
@@ -122,7 +122,9 @@ impl Display for Statement {
             Statement::Repair { index, dry_run } => {
                 write!(f, "REPAIR INDEX {index}{}", when(*dry_run, " DRY RUN"))
             }
-            Statement::Set { name, value } => write!(f, "SET {name} = {}", Literal(value.as_ref())),
+            Statement::Set { name, value } => {
+                write!(f, "SET {} = {}", setting(name), Literal(value.as_ref()))
+            }
             Statement::Commit | Statement::Analyze { table: None } => f.write_str(self.kind_name()),
         }
     }
@@ -327,6 +329,11 @@ impl Display for CopyFile {
     }
 }
 
+/// The name of a setting, part by part.
+fn setting(name: &str) -> String {
+    name.split('.').map(name_sql).collect::<Vec<_>>().join(".")
+}
+
 impl Display for Show {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -340,7 +347,7 @@ impl Display for Show {
             Show::Columns { name } => write!(f, "SHOW COLUMNS FROM {name}"),
             Show::Statistics { name } => write!(f, "SHOW STATISTICS FROM {name}"),
             Show::Settings => f.write_str("SHOW SETTINGS"),
-            Show::Setting { name } => write!(f, "SHOW {name}"),
+            Show::Setting { name } => write!(f, "SHOW {}", setting(name)),
         }
     }
 }

@@ -4,11 +4,11 @@
 //! `?` parameters are numbered here, and [nesting](nesting::too_deep) that no stack should follow is refused here.
 
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::sql::dialect::RowkeyDialect;
-use crate::sql::{hints, nesting, shape};
+use crate::sql::{hints, nesting, refused, shape};
 
 /// The text of one statement and the way from places to it.
 #[derive(Debug)]
@@ -46,6 +46,18 @@ impl<'a> Source<'a> {
                 .why(format!("the most is {WORD_BYTES_MAX} bytes"))
                 .state(sqlstate::LIMIT)
                 .at(Span { line: line as u32, column: column as u32, len: 1 }));
+        }
+        // Statements are printed and read again, by sqlparser, which would make another name of it.
+        let is_odd = |t: &&TokenWithSpan| {
+            matches!(&t.token, Token::Word(Word { value, quote_style: Some(quote), .. })
+                if refused::prints_otherwise(value, *quote))
+        };
+        if let Some(word) = tokens.iter().find(is_odd) {
+            return Err(Error::unsupported(
+                "a name cannot have two quotes side by side, nor one behind a backslash",
+            )
+            .state(sqlstate::SYNTAX)
+            .at(self.span(word.span.start, word.span.end)));
         }
         if let Some(token) = nesting::too_deep(&tokens) {
             return Err(shape::too_deep().at(self.span(token.span.start, token.span.end)));

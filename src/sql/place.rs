@@ -65,7 +65,8 @@ impl Visitor for Literals<'_> {
     type Break = ();
 
     fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-        if matches!(&value.value, Value::SingleQuotedString(text) if text == self.text) {
+        if matches!(&value.value, Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) if text == self.text)
+        {
             self.found.push(to_span(value.span));
         }
         ControlFlow::Continue(())

@@ -3,8 +3,8 @@
 //! Each is refused with its place: a clause that changes nothing is worse than an error.
 
 use sqlparser::ast::{
-    ConnectByKind, Expr, ForClause, Query, Select, TableFactor, TableWithJoins, UnaryOperator, Value,
-    ValueWithSpan,
+    AccessExpr, ConnectByKind, Expr, ForClause, Query, Select, TableFactor, TableWithJoins, UnaryOperator,
+    Value, ValueWithSpan,
 };
 
 use super::span_of;
@@ -70,6 +70,11 @@ pub(super) fn check_table(factor: &TableFactor) -> Result<()> {
 pub(super) fn check_expr(expr: &Expr) -> Result<()> {
     match expr {
         Expr::Collate { .. } => Err(no_collation(span_of(expr))),
+        Expr::CompoundFieldAccess { root, access_chain }
+            if matches!(**root, Expr::Value(_)) || access_chain.iter().any(is_no_name) =>
+        {
+            refuse("this kind of access", "on both sides of the period stand names", span_of(expr))
+        }
         Expr::UnaryOp { op, .. }
             if !matches!(op, UnaryOperator::Plus | UnaryOperator::Minus | UnaryOperator::Not) =>
         {
@@ -79,9 +84,23 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
     }
 }
 
+/// `x.5`
+fn is_no_name(access: &AccessExpr) -> bool {
+    matches!(access, AccessExpr::Dot(part) if !matches!(part, Expr::Identifier(_)))
+}
+
 /// `N'x'` and `U&'\0041'` become plain texts, as which their escapes are read already. Errors: `B'01'`.
 pub(super) fn plain_text(value: &mut ValueWithSpan) -> Result<()> {
     match &mut value.value {
+        // As it is, it would print with one quote less: sqlparser takes these for escaped already.
+        Value::SingleQuotedString(text)
+        | Value::NationalStringLiteral(text)
+        | Value::UnicodeStringLiteral(text)
+            if prints_otherwise(text, '\'') =>
+        {
+            value.value = Value::EscapedStringLiteral(std::mem::take(text));
+            Ok(())
+        }
         Value::NationalStringLiteral(text) | Value::UnicodeStringLiteral(text) => {
             value.value = Value::SingleQuotedString(std::mem::take(text));
             Ok(())
@@ -91,6 +110,12 @@ pub(super) fn plain_text(value: &mut ValueWithSpan) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// sqlparser takes two quotes, or one behind a backslash, for escaped already, and prints them as they are.
+pub(super) fn prints_otherwise(text: &str, quote: char) -> bool {
+    text.split(quote).rev().skip(1).any(|before| before.ends_with('\\'))
+        || text.as_bytes().windows(2).any(|pair| pair.iter().all(|b| char::from(*b) == quote))
 }
 
 /// The error for a COLLATE.

@@ -165,6 +165,11 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("SHOW ALL", "SHOW SETTINGS"),
     ("SHOW STATISTICS FOR t", "SHOW STATISTICS FROM t"),
     ("RESET max_gets", "SET max_gets = NULL"),
+    ("RESET ALL", "SET \"all\" = NULL"),
+    ("SET \"a B\".\"all\" = 1", "="),
+    ("SELECT '''''', 'a\\''b', N''''''", "SELECT E'\\'\\'', E'a\\\\\\'b', E'\\'\\''"),
+    ("DELETE FROM t WHERE a = ''''''", "DELETE FROM t WHERE a = E'\\'\\''"),
+    ("SELECT '\\', 'it''s'", "="),
     ("SHOW statement_timeout", "="),
     ("DESC t", "DESCRIBE t"),
     ("DESC KEY t", "DESCRIBE KEY OF t"),
@@ -437,6 +442,21 @@ const ERRORS: &[(&str, &str)] = &[
         "SELECT s COLLATE \"C\" FROM t",
         "error: text has one order, that of its UTF-8 bytes\n hint: leave COLLATE out\n\
          LINE 1: SELECT s COLLATE \"C\" FROM t\n               ^^^^^^^^^^^^^",
+    ),
+    (
+        "SELECT a FROM t WHERE x. 5 = 1",
+        "error: this kind of access is not supported\n hint: on both sides of the period stand names\n\
+         LINE 1: SELECT a FROM t WHERE x. 5 = 1\n                              ^^^^",
+    ),
+    (
+        "SELECT 0 .a FROM t",
+        "error: this kind of access is not supported\n hint: on both sides of the period stand names\n\
+         LINE 1: SELECT 0 .a FROM t\n               ^^^^",
+    ),
+    (
+        "SELECT \"a\"\"\"\"\" FROM t",
+        "error: a name cannot have two quotes side by side, nor one behind a backslash\n\
+         LINE 1: SELECT \"a\"\"\"\"\" FROM t\n               ^^^^^^^",
     ),
     (
         "SELECT * FROM nosuch.t AS OF SNAPSHOT s",
