@@ -50,7 +50,10 @@ pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn Execu
 pub fn instead_of_hashes_either_way(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
         replaced(node, &|join| match LookupJoinExec::of(join)? {
-            None if *join.join_type() == JoinType::Inner => turned(join),
+            // What is above may live by the order of the rows.
+            None if *join.join_type() == JoinType::Inner && join.properties().output_ordering().is_none() => {
+                turned(join)
+            }
             lookup => Ok(lookup.map(executable)),
         })
     })

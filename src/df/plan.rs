@@ -16,7 +16,6 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -28,6 +27,7 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 use super::errors::df_error;
 use super::scan::ScanExec;
 use super::table::Binding;
+use super::tell::Telling;
 use super::totals::{Adding, Totals};
 use super::{lookup, open, parallel};
 use crate::access::Need;
@@ -172,7 +172,7 @@ impl Plan {
             bound = shared;
         }
         if let Some(options) = &self.joins {
-            bound = FilterPushdown::new_post_optimization().optimize(bound, options).map_err(df_error)?;
+            bound = Telling.optimize(bound, options).map_err(df_error)?;
         }
         Ok(Some(Run::Plan(bound)))
     }

@@ -23,6 +23,8 @@ use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt, TryStreamExt};
@@ -41,6 +43,7 @@ use super::intervals::interval_lengths;
 use super::join_condition::subqueries_in_on;
 use super::like::own_patterns;
 use super::multisets::numbered;
+use super::null_equality::KeptApart;
 use super::or_null::value_or_null;
 use super::order_subquery::subqueries_in_order;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
@@ -48,6 +51,7 @@ use super::resolver::{Resolver, Types};
 use super::rewrite::{ExpressionRule, NodeRule, below, idle_orders, lazy_functions, rounded_decimals};
 use super::scan::threads;
 use super::table::{Binding, TableSource};
+use super::tell::Telling;
 use super::text::{byte_casts, text_casts, text_operands};
 use super::three_valued::ThreeValued;
 use super::time_parts::time_parts;
@@ -163,7 +167,7 @@ impl Planner {
             .with_default_features()
             .with_type_planner(Arc::new(Types))
             .with_optimizer_rules(optimizer_rules())
-            .with_physical_optimizer_rule(Arc::new(Yielding))
+            .with_physical_optimizer_rules(physical_optimizer_rules())
             .with_analyzer_rules(vec![
                 Arc::new(ResolveGroupingFunction::new()),
                 Arc::new(NodeRule("numbered", numbered)),
@@ -195,16 +199,32 @@ impl Planner {
     }
 }
 
-/// DataFusion's, but for the one that takes unknown for false, and with one of our own.
+/// DataFusion's, but for those that take NULLs for what they are not, and with one of our own.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
         match rule.name() {
             "simplify_expressions" => rules.push(Arc::new(ThreeValued::default()) as _),
+            "eliminate_cross_join" => rules.push(Arc::new(KeptApart::of_all_joins(rule)) as _),
+            "extract_equijoin_predicate" => rules.push(Arc::new(KeptApart::of_a_join(rule)) as _),
             "push_down_filter" => rules.extend([rule, Arc::new(ComputedColumns) as _]),
             _ => rules.push(rule),
         }
     }
+    rules
+}
+
+/// DataFusion's, but for those that follow columns by their names, and with two of our own.
+fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = Vec::new();
+    for rule in PhysicalOptimizer::new().rules {
+        match rule.name() {
+            "FilterPushdown" => {}
+            "FilterPushdown(Post)" => rules.push(Arc::new(Telling) as _),
+            _ => rules.push(rule),
+        }
+    }
+    rules.push(Arc::new(Yielding));
     rules
 }
 

@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::Statistics;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
@@ -14,9 +13,6 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::filter_pushdown::{
-    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
-};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
@@ -177,6 +173,15 @@ impl ScanExec {
         Ok(scan.with_gets_max(bound.binding.guards.gets).of_parts(part, self.parts))
     }
 
+    /// The same scan, which reads what passes the filter only, if the filter can tell by then. None: it has no news.
+    pub fn knowing(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<ScanExec> {
+        // Rows that are counted here are counted before whoever filters sees them.
+        if !learned::is_late(filter) || self.limit.is_some() {
+            return None;
+        }
+        Some(ScanExec { learned: [&self.learned[..], &[Arc::clone(filter)]].concat(), ..self.clone() })
+    }
+
     /// The path for what was learned, if there is one that does not read everything.
     fn narrow(&self) -> Result<Option<Bound>> {
         let (schema, names) = (&self.request.schema, self.request.names());
@@ -329,23 +334,6 @@ impl ExecutionPlan for ScanExec {
             (a, b) => b.or(a),
         };
         Some(Arc::new(ScanExec { limit, learned: Vec::new(), ..self.clone() }))
-    }
-
-    fn handle_child_pushdown_result(
-        &self,
-        _: FilterPushdownPhase,
-        pushed: ChildPushdownResult,
-        _: &ConfigOptions,
-    ) -> DfResult<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        let filters = pushed.parent_filters.iter().map(|parent| &parent.filter);
-        let late: Vec<_> = filters.filter(|filter| learned::is_late(filter)).cloned().collect();
-        let answer = FilterPushdownPropagation::all_unsupported(pushed);
-        // Rows that are counted here are counted before the join sees them.
-        if late.is_empty() || self.limit.is_some() {
-            return Ok(answer);
-        }
-        let learned = [&self.learned[..], &late].concat();
-        Ok(answer.with_updated_node(Arc::new(ScanExec { learned, ..self.clone() })))
     }
 
     fn fetch(&self) -> Option<usize> {

@@ -1,0 +1,55 @@
+//! `=` and `IS NOT DISTINCT FROM` in one join.
+//!
+//! A join of DataFusion's has one answer to whether two NULLs are equal, for all of its pairs. Where it was made of IS
+//! NOT DISTINCT FROM, two of its rules go on to add pairs of an `=` that a filter had.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{JoinType, NullEquality};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::{Join, LogicalPlan};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+/// A rule that is not let at the plans in which it would mix them.
+#[derive(Debug)]
+pub struct KeptApart {
+    rule: Arc<dyn OptimizerRule + Send + Sync>,
+    mixes: fn(&LogicalPlan) -> bool,
+}
+
+impl KeptApart {
+    /// A rule that adds pairs to the join it is shown.
+    pub fn of_a_join(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
+        KeptApart { rule, mixes: |plan| matches!(plan, LogicalPlan::Join(join) if equals_nulls(join)) }
+    }
+
+    /// A rule that makes other joins of those that it finds in a plan.
+    pub fn of_all_joins(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
+        // What is asked of every node never fails.
+        KeptApart { rule, mixes: |plan| plan.exists(|node| Ok(is_inner(node))).unwrap_or(true) }
+    }
+}
+
+fn is_inner(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Join(join) if join.join_type == JoinType::Inner && equals_nulls(join))
+}
+
+fn equals_nulls(join: &Join) -> bool {
+    join.null_equality == NullEquality::NullEqualsNull && !join.on.is_empty()
+}
+
+impl OptimizerRule for KeptApart {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.rule.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
+        if (self.mixes)(&plan) { Ok(Transformed::no(plan)) } else { self.rule.rewrite(plan, config) }
+    }
+}

@@ -1,0 +1,208 @@
+//! Scans told what is known only when a plan runs: what a hash join learns of its one side, and what a subquery gives.
+//!
+//! DataFusion's own rule (`FilterPushdown`) follows a column down by its name and takes the first that has it, which
+//! above a join of tables with a name in common may be the other one's. This follows its place.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DataFusionError, JoinType};
+use datafusion::error::Result as DfResult;
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+use super::learned::is_late;
+use super::scan::ScanExec;
+
+type Plan = Arc<dyn ExecutionPlan>;
+type Filter = Arc<dyn PhysicalExpr>;
+
+/// Tells the scans of a plan.
+#[derive(Debug)]
+pub struct Telling;
+
+impl PhysicalOptimizerRule for Telling {
+    fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
+        plan.transform_up(|node| {
+            let any: &dyn Any = &*node;
+            let told = if let Some(join) = any.downcast_ref::<HashJoinExec>() {
+                of_join(join, options)?
+            } else if let Some(filter) = any.downcast_ref::<FilterExec>() {
+                of_filter(&node, filter)?
+            } else {
+                None
+            };
+            Ok(told.map_or_else(|| Transformed::no(Arc::clone(&node)), Transformed::yes))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "telling"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// A join whose right side hears what it learns of the left one.
+fn of_join(join: &HashJoinExec, options: &ConfigOptions) -> DfResult<Option<Plan>> {
+    let learns = join.gather_filters_for_pushdown(FilterPushdownPhase::Post, Vec::new(), options)?;
+    let Some(filter) = learns.self_filters().pop().and_then(|mut of_right| of_right.pop()) else {
+        return Ok(None);
+    };
+    let Some(right) = told(join.right(), &filter)? else { return Ok(None) };
+    let Ok(filter) = Arc::downcast::<DynamicFilterPhysicalExpr>(filter) else { return Ok(None) };
+    let join = join.builder().with_new_children(vec![Arc::clone(join.left()), right])?.build()?;
+    Ok(Some(Arc::new(join.with_dynamic_filter_expr(filter)?)))
+}
+
+/// A filter whose input hears what comes of its subqueries; it goes on filtering.
+fn of_filter(node: &Plan, filter: &FilterExec) -> DfResult<Option<Plan>> {
+    let mut input = None;
+    for term in split_conjunction(filter.predicate()).into_iter().filter(|term| is_late(term)) {
+        if let Some(heard) = told(input.as_ref().unwrap_or(filter.input()), term)? {
+            input = Some(heard);
+        }
+    }
+    input.map(|input| over(node, vec![input])).transpose()
+}
+
+fn over(node: &Plan, children: Vec<Plan>) -> DfResult<Plan> {
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    Arc::clone(node).replace_children(children, keep)
+}
+
+/// The plan with scans in it that know of the filter, which is about its columns; `None` if it is news to none.
+/// Rows that do not pass may still come.
+fn told(node: &Plan, filter: &Filter) -> DfResult<Option<Plan>> {
+    let any: &dyn Any = &**node;
+    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+        return Ok(scan.knowing(filter).map(|scan| Arc::new(scan) as Plan));
+    }
+    let of_child = |child: usize, filter: Option<Filter>| -> DfResult<Option<Plan>> {
+        let (Some(filter), mut children) = (filter, node.children().into_iter().cloned().collect::<Vec<_>>())
+        else {
+            return Ok(None);
+        };
+        let Some(heard) = told(&children[child], &filter)? else { return Ok(None) };
+        children[child] = heard;
+        over(node, children).map(Some)
+    };
+    if passes_all(any) {
+        return of_child(0, Some(Arc::clone(filter)));
+    }
+    if let Some(filtering) = any.downcast_ref::<FilterExec>() {
+        let below = match filtering.projection() {
+            None => Some(Arc::clone(filter)),
+            Some(kept) => moved(filter, &|at| column(filtering.input(), *kept.get(at)?))?,
+        };
+        return of_child(0, below);
+    }
+    if let Some(projection) = any.downcast_ref::<ProjectionExec>() {
+        return of_child(0, moved(filter, &|at| Some(Arc::clone(&projection.expr().get(at)?.expr)))?);
+    }
+    if let Some(aggregate) = any.downcast_ref::<AggregateExec>() {
+        // All rows of a group pass, or none.
+        let groups = aggregate.group_expr();
+        let is_plain = groups.is_single() && !groups.is_true_no_grouping();
+        let below = moved(filter, &|at| Some(Arc::clone(&groups.expr().get(at).filter(|_| is_plain)?.0)))?;
+        return of_child(0, below);
+    }
+    if let Some(join) = any.downcast_ref::<HashJoinExec>() {
+        for (child, keeps) in [(0, keeps_left(join)), (1, keeps_right(join))] {
+            let place = |at| output_of(join, at).filter(|(from, _)| *from == child && keeps);
+            let below = moved(filter, &|at| column(node.children()[child], place(at)?.1))?;
+            if below.is_some() {
+                return of_child(child, below);
+            }
+        }
+        return Ok(None);
+    }
+    if any.is::<UnionExec>() {
+        let heard: Vec<Option<Plan>> =
+            node.children().into_iter().map(|child| told(child, filter)).collect::<DfResult<_>>()?;
+        if heard.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let children = heard.into_iter().zip(node.children());
+        let children = children.map(|(heard, child)| heard.unwrap_or_else(|| Arc::clone(child)));
+        return over(node, children.collect()).map(Some);
+    }
+    Ok(None)
+}
+
+/// What comes out is what goes in, in the same columns, and each row by itself.
+fn passes_all(any: &dyn Any) -> bool {
+    any.is::<CooperativeExec>()
+        || any.is::<CoalescePartitionsExec>()
+        || any.is::<RepartitionExec>()
+        || any.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none())
+        || any.downcast_ref::<SortPreservingMergeExec>().is_some_and(|merge| merge.fetch().is_none())
+}
+
+fn column(plan: &Plan, at: usize) -> Option<Filter> {
+    let schema = plan.schema();
+    Some(Arc::new(Column::new(schema.fields().get(at)?.name(), at)))
+}
+
+/// The filter with something else in the place of each column; `None` if one of them is nothing below.
+fn moved(filter: &Filter, below: &dyn Fn(usize) -> Option<Filter>) -> DfResult<Option<Filter>> {
+    let mut is_below = true;
+    let moved = Arc::clone(filter).transform_up(|expr| {
+        let any: &dyn Any = &*expr;
+        let Some(column) = any.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
+        Ok::<_, DataFusionError>(match below(column.index()) {
+            Some(other) => Transformed::yes(other),
+            None => {
+                is_below = false;
+                Transformed::no(expr)
+            }
+        })
+    });
+    Ok(Some(moved.data()?).filter(|_| is_below))
+}
+
+/// A row of the left side comes out as it is, or not at all.
+fn keeps_left(join: &HashJoinExec) -> bool {
+    use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi};
+    matches!(join.join_type(), Inner | Left | LeftSemi | LeftAnti | LeftMark)
+}
+
+fn keeps_right(join: &HashJoinExec) -> bool {
+    use JoinType::{Inner, Right, RightAnti, RightMark, RightSemi};
+    matches!(join.join_type(), Inner | Right | RightSemi | RightAnti | RightMark)
+}
+
+/// The side and its column that a column of a join is.
+fn output_of(join: &HashJoinExec, at: usize) -> Option<(usize, usize)> {
+    use JoinType::{LeftAnti, LeftMark, LeftSemi, RightAnti, RightMark, RightSemi};
+    let at = match &join.projection {
+        Some(output) => *output.get(at)?,
+        None => at,
+    };
+    let left = join.left().schema().fields().len();
+    let right = join.right().schema().fields().len();
+    match join.join_type() {
+        LeftSemi | LeftAnti | LeftMark => (at < left).then_some((0, at)),
+        RightSemi | RightAnti | RightMark => (at < right).then_some((1, at)),
+        _ if at < left => Some((0, at)),
+        _ => (at - left < right).then_some((1, at - left)),
+    }
+}
