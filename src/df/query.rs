@@ -44,6 +44,7 @@ use super::join_condition::subqueries_in_on;
 use super::like::own_patterns;
 use super::multisets::numbered;
 use super::null_equality::KeptApart;
+use super::one_by_one::one_by_one;
 use super::or_null::value_or_null;
 use super::order_subquery::subqueries_in_order;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
@@ -178,6 +179,7 @@ impl Planner {
                 Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
                 Arc::new(ExpressionRule("time_parts", time_parts)),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
+                Arc::new(ExpressionRule("one_by_one", one_by_one)),
                 Arc::new(ExpressionRule("at_midnight", at_midnight)),
                 Arc::new(ExpressionRule("interval_lengths", interval_lengths)),
                 Arc::new(ExpressionRule("doubles_win", doubles_win)),

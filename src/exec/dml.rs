@@ -111,7 +111,8 @@ impl<'a> RowWriter<'a> {
     ) -> Result<Option<Rowkey>> {
         let mut keys = Vec::new();
         for index in self.table.indexes.iter().filter(|i| indexes.contains(&i.id)) {
-            let Some(entry) = entry_of(self.table, index, values, rowkey)? else { continue };
+            let entry = entry_of(self.table, index, values, rowkey)?;
+            let Some(entry) = entry.filter(|entry| entry.claims) else { continue };
             if let Some(value) = self.reader.get(index.keyspace, &entry.key)? {
                 let holder: Rowkey = open_entry(index, &entry.key, value)?.pointer.into();
                 if self.current(&holder)?.is_some() {

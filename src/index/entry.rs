@@ -24,6 +24,8 @@ pub struct IndexEntry {
     pub key: Rowkey,
     /// Pointer if it is not in the key, and the included columns.
     pub value: Vec<u8>,
+    /// No other row may have these values in a UNIQUE index: none of them is NULL.
+    pub claims: bool,
 }
 
 /// A row's values, and those of the formulas that were computed from it.
@@ -103,7 +105,7 @@ pub fn entry_of(
             .why("every part of the key is the empty string")
             .state(sqlstate::KEY_RULE));
     }
-    Ok(Some(IndexEntry { key: key.into(), value }))
+    Ok(Some(IndexEntry { key: key.into(), value, claims: index.unique && !has_null }))
 }
 
 /// The error of a formula.
