@@ -209,11 +209,14 @@ fn each_leaf(
     each_node(plan, change, &|node| Ok(Some(node)))
 }
 
+/// Makes another operator of one; `None`: the plan does not hold.
+type Change<'a> = &'a dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>;
+
 /// [`each_leaf`], with each of its operators changed, too.
 fn each_node(
     plan: &Arc<dyn ExecutionPlan>,
     change: &mut dyn FnMut(&dyn Any) -> Result<Leaf>,
-    operator: &dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>,
+    operator: Change<'_>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let children = plan.children();
     if children.is_empty() {

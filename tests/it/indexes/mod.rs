@@ -568,7 +568,7 @@ impl Run {
         let at = self.asked % (self.model.indexes.len() + 1);
         let hint = match (named(at), named(at + 1)) {
             // Two at once, perhaps put together.
-            (Some(one), Some(other)) if self.asked % 2 == 0 => format!("INDEX({one} {other})"),
+            (Some(one), Some(other)) if self.asked.is_multiple_of(2) => format!("INDEX({one} {other})"),
             (Some(index), _) => format!("INDEX({index})"),
             (None, _) => "FULL".to_owned(),
         };
