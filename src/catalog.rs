@@ -77,7 +77,13 @@ impl Catalog {
         while let Some((key, value)) = cursor.next()? {
             let name = String::from_utf8_lossy(key);
             if let Some(table) = name.strip_prefix("table/") {
-                catalog.tables.insert(table.to_owned(), Arc::new(from_json(&name, value)?));
+                let def: TableDef = from_json(&name, value)?;
+                let flaw =
+                    if def.name == table { def.flaw() } else { Some(format!("it is called {}", def.name)) };
+                if let Some(flaw) = flaw {
+                    return Err(unreadable(&name, flaw));
+                }
+                catalog.tables.insert(table.to_owned(), Arc::new(def));
             } else if let Some(view) = name.strip_prefix("view/") {
                 catalog.views.insert(view.to_owned(), Arc::new(from_json(&name, value)?));
             } else if let Some(id) = name.strip_prefix("statistics/").and_then(|id| id.parse().ok())
@@ -420,9 +426,11 @@ fn to_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
 }
 
 fn from_json<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|e| {
-        Error::corrupt(format!("catalog entry \"{name}\" cannot be read"))
-            .why(e.to_string())
-            .hint("restore the database from a backup")
-    })
+    serde_json::from_slice(bytes).map_err(|e| unreadable(name, e.to_string()))
+}
+
+fn unreadable(name: &str, why: String) -> Error {
+    Error::corrupt(format!("catalog entry \"{name}\" cannot be read"))
+        .why(why)
+        .hint("restore the database from a backup")
 }

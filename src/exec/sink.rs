@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use super::scan::ScanSpec;
@@ -76,7 +77,14 @@ impl Columns {
     }
 
     pub fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch> {
-        let arrays = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        let arrays: Vec<ArrayRef> = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        let is_missing =
+            |(field, array): &(&FieldRef, &ArrayRef)| !field.is_nullable() && array.null_count() > 0;
+        if let Some((field, _)) = schema.fields().iter().zip(&arrays).find(is_missing) {
+            return Err(Error::corrupt("a row is damaged")
+                .why(format!("its column \"{}\" is NOT NULL and has no value", field.name()))
+                .hint("CHECK DATABASE lists what is wrong"));
+        }
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
         RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
             .map_err(|e| Error::internal("a batch does not fit its schema").caused_by(e))

@@ -6,11 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::part::{ColumnInfo, KeyPart, PartSpec};
+use super::part::{ColumnInfo, KeyPart, NullMark, PartSpec};
 use super::problem::{BadKey, KeyError, LayoutError, Warning};
 use super::transform::ColumnId;
 use super::{check, warn};
-use crate::value::{Value, ValueRef};
+use crate::value::{ColumnType, Value, ValueRef};
 
 /// What follows a layout's bytes in the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,6 +213,31 @@ impl KeyLayout {
     /// What its author should know; never a reason to refuse.
     pub fn warnings<'a>(&self, column: &dyn Fn(ColumnId) -> ColumnInfo<'a>) -> Vec<Warning> {
         warn::warnings(&self.parts, column)
+    }
+
+    /// CREATE would have made it, in this place, over columns of these types; of NULLs it says itself what it holds.
+    pub fn is_sound(&self, ty: &dyn Fn(ColumnId) -> Option<ColumnType>, tail: Tail) -> bool {
+        if !self.columns().iter().all(|column| ty(*column).is_some()) {
+            return false;
+        }
+        let specs = self.parts.iter().map(|part| PartSpec {
+            transform: part.form.transform.clone(),
+            descending: part.descending,
+            sql: part.sql.clone(),
+        });
+        let has_null = |c: ColumnId| {
+            self.parts
+                .iter()
+                .filter(|part| part.columns().contains(&c))
+                .all(|part| part.null != NullMark::Never)
+        };
+        let column = |c: ColumnId| ColumnInfo {
+            name: "",
+            ty: ty(c).unwrap_or(ColumnType::BigInt),
+            nullable: has_null(c),
+            identity: false,
+        };
+        KeyLayout::new(specs.collect(), &column, tail).is_ok_and(|made| made == *self)
     }
 
     /// Decoding this layout gives every column that `other` is made of, so that a key of `other` can be

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::index::{IndexDef, IndexId};
 use super::rekey::Rekey;
 use super::traffic::{Access, Traffic};
-use crate::key::{ColumnId, ColumnInfo, KeyLayout, Rowkey};
+use crate::key::{ColumnId, ColumnInfo, KeyLayout, Rowkey, Tail};
 use crate::plan::Formula;
 pub use crate::row::Compression;
 use crate::store::KeyspaceId;
@@ -268,6 +268,51 @@ impl TableDef {
     /// The table as it will be under its next layout, if writes have to go there, too.
     pub fn followed(&self) -> Option<&TableDef> {
         self.rekey.as_deref()?.followed()
+    }
+
+    /// What no definition has that was made by statements, and would lead astray whoever relies on it.
+    pub fn flaw(&self) -> Option<String> {
+        let ty = |id: ColumnId| self.columns.get(usize::from(id.0)).map(|column| column.ty);
+        let mut names: Vec<&str> = self.live_columns().map(|(_, column)| column.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Some(format!("it has two columns \"{}\"", pair[0]));
+        }
+        if !(1..=256).contains(&self.families.len()) {
+            return Some(format!("it has {} families", self.families.len()));
+        }
+        if let Some(column) = self.columns.iter().find(|c| usize::from(c.family.0) >= self.families.len()) {
+            return Some(format!(
+                "column \"{}\" is in family {}, which it has not",
+                column.name, column.family.0
+            ));
+        }
+        let is_stored =
+            |id: &ColumnId| self.columns.get(usize::from(id.0)).is_some_and(|c| c.formula.is_none());
+        let computes =
+            |column: &&Column| column.formula.as_ref().is_some_and(|f| !f.columns().iter().all(is_stored));
+        if let Some(column) = self.columns.iter().find(computes) {
+            return Some(format!("{} is computed from columns that it has not", column.name));
+        }
+        if !self.key.is_sound(&ty, Tail::Nothing) {
+            return Some("its key layout makes no sense".to_owned());
+        }
+        let is_sound = |index: &IndexDef| {
+            let mut columns = index.include.iter().copied().chain(index.filter_inputs());
+            columns.all(|id| ty(id).is_some())
+                && index.include.is_sorted_by(|a, b| a < b)
+                && [Tail::Pointer, Tail::Nothing].iter().any(|tail| index.layout.is_sound(&ty, *tail))
+        };
+        let holds_primary = |index: &IndexDef| index.layout.contains_columns(&self.key);
+        let misled = self.indexes.iter().find(|index| index.holds_primary != holds_primary(index));
+        if let Some(index) = self.kept().find(|index| !is_sound(index)).or(misled) {
+            return Some(format!("its index \"{}\" makes no sense", index.name));
+        }
+        let rekey = self.rekey.as_deref()?;
+        if rekey.next.columns.len() != self.columns.len() || rekey.next.rekey.is_some() {
+            return Some("it is to become another table".to_owned());
+        }
+        rekey.next.flaw()
     }
 
     /// Every keyspace of the table: families, then indexes, then those of the table it will be.

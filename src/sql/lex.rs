@@ -36,6 +36,14 @@ impl<'a> Source<'a> {
             .tokenize_with_location()
             .map_err(|e| self.token_error(&e.message, e.location))?;
         self.plain_numbers(&mut tokens)?;
+        // As it is, it would print with one quote less, as a value and as an alias. E'..' is no alias.
+        for TokenWithSpan { token, .. } in &mut tokens {
+            if let Token::SingleQuotedString(text) = token
+                && refused::prints_otherwise(text, '\'')
+            {
+                *token = Token::EscapedStringLiteral(std::mem::take(text));
+            }
+        }
         self.keep_hints(&mut tokens)?;
         self.number_parameters(&mut tokens)?;
         let is_long =

@@ -93,9 +93,7 @@ fn is_no_name(access: &AccessExpr) -> bool {
 pub(super) fn plain_text(value: &mut ValueWithSpan) -> Result<()> {
     match &mut value.value {
         // As it is, it would print with one quote less: sqlparser takes these for escaped already.
-        Value::SingleQuotedString(text)
-        | Value::NationalStringLiteral(text)
-        | Value::UnicodeStringLiteral(text)
+        Value::NationalStringLiteral(text) | Value::UnicodeStringLiteral(text)
             if prints_otherwise(text, '\'') =>
         {
             value.value = Value::EscapedStringLiteral(std::mem::take(text));

@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use rowkeydb::Database;
 use rowkeydb::key::KeyRange;
 use rowkeydb::store::{Direction, FailingStore, KeyspaceId, MemoryStore, Store, WriteBatch};
+use rowkeydb::{Database, Error, Kind};
 
 /// Keyspaces are given out in order: the table, then its indexes.
 const TABLE: KeyspaceId = KeyspaceId(1);
@@ -177,6 +177,13 @@ fn a_null_where_none_may_be_and_a_family_without_its_row_are_found() {
     for check in ["CHECK TABLE t", "CHECK TABLE t FAST", "CHECK DATABASE"] {
         assert_eq!(findings(&db, check), ["null_in_not_null||2||v|NULL|", "orphan_data||3||||"], "{check}");
     }
+    for sql in
+        ["SELECT v FROM t", "SELECT sum(v) FROM t GROUP BY id", "SELECT * FROM t x JOIN t y ON x.v = y.id"]
+    {
+        let error = db.query(sql).and_then(|rows| rows.collect::<Result<Vec<_>, _>>()).err().unwrap();
+        assert_eq!(error.kind(), Kind::Corrupt, "{sql}: {error}");
+        assert_eq!(error.reason(), Some("its column \"v\" is NOT NULL and has no value"), "{sql}");
+    }
 }
 
 /// A transaction has its own definitions, and CHECK looks at what is committed.
@@ -248,4 +255,53 @@ fn the_exit_status_tells_whether_something_was_found() {
     assert_eq!(run("CREATE UNIQUE INDEX once ON t (v)"), Some(1));
     assert_eq!(run("CHECK DATABASE FAST"), Some(1));
     assert_eq!(run("DROP INDEX once; CHECK DATABASE"), Some(0));
+}
+
+/// The catalog of a database with one table, that table's entry changed.
+fn opened_with(from: &str, to: &str) -> Result<Database, Error> {
+    let store = Arc::new(MemoryStore::new());
+    let open = || Database::over_store(Box::new(FailingStore::new(Arc::clone(&store)).0));
+    let db = open()?;
+    db.execute("CREATE TABLE t (a INT, b TEXT, FAMILY f (b), PRIMARY KEY (left(md5(a), 4), a % 16, a))")?;
+    db.execute("CREATE INDEX i ON t (upper(b), b) INCLUDE (a) WHERE a > 2")?;
+    let snapshot = store.snapshot()?;
+    let reader = snapshot.reader()?;
+    let stored = reader.get(KeyspaceId(0), b"table/t")?.unwrap().to_vec();
+    let changed = String::from_utf8(stored).unwrap().replacen(from, to, 1);
+    assert!(from == to || changed.contains(to), "{from} is not in {changed}");
+    let mut batch = WriteBatch::default();
+    batch.put(KeyspaceId(0), &b"table/t"[..], changed.into_bytes());
+    store.commit(batch)?;
+    open()
+}
+
+#[test]
+fn a_definition_that_no_statement_makes_is_refused_when_the_database_is_opened() {
+    opened_with("", "").unwrap();
+    for (from, to) in [
+        (r#""name":"t""#, r#""name":"u""#),
+        (r#""name":"b""#, r#""name":"a""#),
+        (r#""family":1"#, r#""family":2"#),
+        (r#"[{"Column":1}]"#, r#"[{"Column":3}]"#),
+        (r#"[{"Column":1}]"#, r#"[{"Column":2}]"#),
+        // Of the key.
+        (r#"{"Column":0}"#, r#"{"Column":7}"#),
+        (r#"{"Column":0}"#, r#"{"Column":1}"#),
+        (r#""types":["Integer"]"#, r#""types":["Varchar"]"#),
+        (r#""len":4"#, r#""len":33"#),
+        (r#""buckets":16"#, r#""buckets":0"#),
+        (r#"{"Bytes":2}"#, r#"{"Bytes":3}"#),
+        (r#""givers":[2]"#, r#""givers":[9]"#),
+        (r#""undoable":[0]"#, r#""undoable":[256]"#),
+        (r#""undoable":[0]"#, r#""undoable":[]"#),
+        // Of the index.
+        (r#""undoable":[2,1]"#, r#""undoable":[2,9]"#),
+        (r#""include":[]"#, r#""include":[5]"#),
+        (r#"{"field":{"Column":0}"#, r#"{"field":{"Column":9}"#),
+        (r#""holds_primary":false"#, r#""holds_primary":true"#),
+    ] {
+        let error = opened_with(from, to).err().unwrap_or_else(|| panic!("{from} became {to}"));
+        assert_eq!(error.kind(), Kind::Corrupt, "{error}");
+        assert_eq!(error.what(), "catalog entry \"table/t\" cannot be read", "{error}");
+    }
 }

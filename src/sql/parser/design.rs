@@ -23,7 +23,9 @@ impl Parser<'_> {
                 let bytes = Value::parse(&format!("\\x{digits}"), ColumnType::Varbinary);
                 Some(bytes.map_err(|e| crate::error::Error::from(e).at(place))?)
             }
-            Token::SingleQuotedString(_) => Some(Value::Text(self.text("a key")?)),
+            Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) => {
+                Some(Value::Text(self.text("a key")?))
+            }
             _ => None,
         };
         if key.is_some() {

@@ -175,6 +175,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("DESC KEY t", "DESCRIBE KEY OF t"),
     ("DESCRIBE KEY '00''7' OF t", "="),
     ("DESCRIBE KEY x'0aFF' OF t", "DESCRIBE KEY X'0aff' OF t"),
+    ("DESCRIBE KEY '''''' OF t", "="),
     ("DESCRIBE key", "="),
     ("LINT", "="),
     ("SIMULATE WRITES ON t", "="),
@@ -447,6 +448,11 @@ const ERRORS: &[(&str, &str)] = &[
         "SELECT a FROM t WHERE x. 5 = 1",
         "error: this kind of access is not supported\n hint: on both sides of the period stand names\n\
          LINE 1: SELECT a FROM t WHERE x. 5 = 1\n                              ^^^^",
+    ),
+    (
+        "SELECT 1 FROM t ''''''",
+        "error: expected the end of the statement, found \"''''''\"\n\
+         LINE 1: SELECT 1 FROM t ''''''\n                        ^^^^^^",
     ),
     (
         "SELECT 0 .a FROM t",
