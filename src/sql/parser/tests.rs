@@ -456,6 +456,10 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: SELECT 1 FROM t ''''''\n                        ^^^^^^",
     ),
     (
+        "SELECT 1 FROM @t WHERE a = 0",
+        "error: FROM @ is not supported\n hint: FROM takes tables, views, functions and subqueries",
+    ),
+    (
         "SELECT 0 .a FROM t",
         "error: this kind of access is not supported\n hint: on both sides of the period stand names\n\
          LINE 1: SELECT 0 .a FROM t\n               ^^^^",
