@@ -3,8 +3,8 @@
 //! Each is refused with its place: a clause that changes nothing is worse than an error.
 
 use sqlparser::ast::{
-    AccessExpr, ConnectByKind, Expr, ForClause, Query, Select, TableFactor, TableWithJoins, UnaryOperator,
-    Value, ValueWithSpan,
+    AccessExpr, ConnectByKind, Expr, ForClause, ObjectNamePart, Query, Select, TableFactor, TableWithJoins,
+    UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::span_of;
@@ -49,6 +49,13 @@ pub(super) fn check_table(factor: &TableFactor) -> Result<()> {
         }
         TableFactor::Table { with_hints, .. } if !with_hints.is_empty() => {
             refuse("a table WITH (...)", "hints are comments: SELECT /*+ INDEX(i) */ ...", place())
+        }
+        // Whatever follows is read as its name, which has no place.
+        TableFactor::Table { name, .. }
+            if matches!(name.0.first(), Some(ObjectNamePart::Identifier(first))
+                if first.quote_style.is_none() && first.value.starts_with('@')) =>
+        {
+            refuse("FROM @", "FROM takes tables, views, functions and subqueries", place())
         }
         TableFactor::Table { with_ordinality: true, .. }
         | TableFactor::Function { with_ordinality: true, .. }

@@ -338,12 +338,17 @@ fn keep_apart(negated: &mut Expr) {
     }
 }
 
-/// Makes FLOAT a DOUBLE, and `CAST(x AS VARCHAR(n))` the first `n` characters of `x`. Errors: TIMESTAMP(n).
+/// Makes FLOAT a DOUBLE, and `CAST(x AS VARCHAR(n))` the first `n` characters of `x`. Errors: TIMESTAMP(n),
+/// types that are unknown and have something in parentheses.
 fn plain_cast(cast: &mut Expr) -> Result<()> {
     let place = span_of(&*cast);
     let Expr::Cast { data_type, .. } = cast else { return Ok(()) };
     widen_float(data_type);
-    if matches!(data_type, DataType::Timestamp(..) | DataType::Datetime(_) | DataType::TimestampNtz(_)) {
+    // What stands behind the name of an unknown type prints without its quotes.
+    let is_unknown = matches!(data_type, DataType::Custom(_, modifiers) if !modifiers.is_empty());
+    let is_time =
+        matches!(data_type, DataType::Timestamp(..) | DataType::Datetime(_) | DataType::TimestampNtz(_));
+    if is_unknown || is_time {
         column_type(data_type).map_err(|e| e.at(place))?;
     }
     let Some(limit) = text_limit(data_type) else { return Ok(()) };

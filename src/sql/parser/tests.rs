@@ -455,6 +455,16 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: SELECT 1 FROM t ''''''\n                        ^^^^^^",
     ),
     (
+        "SELECT 1 FROM @t WHERE a = 0",
+        "error: FROM @ is not supported\n hint: FROM takes tables, views, functions and subqueries",
+    ),
+    (
+        "SELECT a::nosuch('x/y') FROM t",
+        "error: unknown type nosuch(x/y)\n hint: types are BOOLEAN, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, \
+         DECIMAL(p,s), VARCHAR, VARBINARY, DATE, TIMESTAMP, TIMESTAMPTZ, UUID and JSON\n\
+         LINE 1: SELECT a::nosuch('x/y') FROM t\n               ^",
+    ),
+    (
         "SELECT 0 .a FROM t",
         "error: this kind of access is not supported\n hint: on both sides of the period stand names\n\
          LINE 1: SELECT 0 .a FROM t\n               ^^^^",
