@@ -47,6 +47,7 @@ pub(super) struct Resolver<'a> {
 impl Resolver<'_> {
     pub(super) fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
         plain_calls(&mut query);
+        crate::sql::name_with_queries(&mut query);
         let catalog = self.scope.catalog;
         let has_column = |name: &str| catalog.tables().any(|table| table.column_id(name).is_some());
         crate::sql::name_outer_tables(&mut query, &has_column);

@@ -34,6 +34,7 @@ mod using;
 mod walk;
 pub mod wildcard;
 mod with;
+mod with_names;
 
 pub use ast::*;
 pub use hints::{Hint, HintKind, take_hints, text_of};
@@ -48,6 +49,7 @@ pub use rewrite::{call_of as call, mentions_rowkey, parameter_count};
 pub use row_values::LOOKED_UP;
 pub use split::{Splitter, SqlText};
 pub use wildcard::resolve_joins;
+pub use with_names::name_with_queries;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
