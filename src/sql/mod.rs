@@ -20,6 +20,7 @@ pub mod layout;
 mod lex;
 mod lift;
 mod natural;
+mod nested_join;
 mod nesting;
 mod outer_names;
 mod outputs;

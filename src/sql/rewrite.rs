@@ -16,7 +16,7 @@ use super::ast::Statement;
 use super::hints::parse_hints;
 use super::parser::{column_type, text_limit};
 use super::shape::{Copies, balance};
-use super::{as_of, name_of, refused, row_values, span_of};
+use super::{as_of, name_of, nested_join, refused, row_values, span_of};
 use crate::error::{Error, Result, sqlstate};
 
 /// The pseudo-column of every table and index table.
@@ -255,7 +255,9 @@ impl VisitorMut for Normaliser {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        let plain = refused::check_table(factor).and_then(|()| as_of::resolve(factor));
+        let plain = refused::check_table(factor)
+            .and_then(|()| as_of::resolve(factor))
+            .and_then(|()| nested_join::as_subquery(factor));
         plain.map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
