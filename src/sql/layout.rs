@@ -264,10 +264,20 @@ impl Binder<'_> {
             Error::invalid(format!("column \"{name}\" does not exist")).state(sqlstate::UNDEFINED_COLUMN);
         Err(match did_you_mean(&name, self.columns.iter().map(|(known, _)| *known)) {
             Some(meant) => error.hint(format!("did you mean {meant}?")),
-            None => error,
+            None => error.hint(format!("columns here are {}", self.shown())),
         })
     }
+
+    /// The first of the columns.
+    fn shown(&self) -> String {
+        let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).take(COLUMNS_SHOWN).collect();
+        let more = if self.columns.len() > COLUMNS_SHOWN { ", ..." } else { "" };
+        names.join(", ") + more
+    }
 }
+
+/// Columns that a message lists at the most.
+const COLUMNS_SHOWN: usize = 10;
 
 fn wrong(what: impl Into<String>) -> Error {
     Error::invalid(what).state(sqlstate::INVALID_TABLE_DEFINITION)
