@@ -15,8 +15,8 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{JoinType, NullEquality, Statistics};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -142,7 +142,8 @@ impl LookupJoinExec {
             None => (0..columns).collect(),
         };
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(join.schema()),
+            // What is above may live by them: that two columns are equal, for one, so that either sorts both.
+            join.properties().equivalence_properties().clone(),
             Partitioning::UnknownPartitioning(1),
             EmissionType::Incremental,
             Boundedness::Bounded,
