@@ -173,13 +173,9 @@ impl ScanExec {
         Ok(scan.with_gets_max(bound.binding.guards.gets).of_parts(part, self.parts))
     }
 
-    /// The same scan, which reads what passes the filter only, if the filter can tell by then. None: it has no news.
-    pub fn knowing(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<ScanExec> {
-        // Rows that are counted here are counted before whoever filters sees them.
-        if !learned::is_late(filter) || self.limit.is_some() {
-            return None;
-        }
-        Some(ScanExec { learned: [&self.learned[..], &[Arc::clone(filter)]].concat(), ..self.clone() })
+    /// The same scan, which reads what passes the filter only, by what the filter says when it starts.
+    pub fn knowing(&self, filter: &Arc<dyn PhysicalExpr>) -> ScanExec {
+        ScanExec { learned: [&self.learned[..], &[Arc::clone(filter)]].concat(), ..self.clone() }
     }
 
     /// The path for what was learned, if there is one that does not read everything.

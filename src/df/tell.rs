@@ -92,9 +92,13 @@ fn over(node: &Plan, children: Vec<Plan>) -> DfResult<Plan> {
 /// The plan with scans in it that know of the filter, which is about its columns; `None` if it is news to none.
 /// Rows that do not pass may still come.
 fn told(node: &Plan, filter: &Filter) -> DfResult<Option<Plan>> {
+    // Of fewer rows a limit would let others through.
+    if node.fetch().is_some() {
+        return Ok(None);
+    }
     let any: &dyn Any = &**node;
     if let Some(scan) = any.downcast_ref::<ScanExec>() {
-        return Ok(scan.knowing(filter).map(|scan| Arc::new(scan) as Plan));
+        return Ok(Some(Arc::new(scan.knowing(filter))));
     }
     let of_child = |child: usize, filter: Option<Filter>| -> DfResult<Option<Plan>> {
         let (Some(filter), mut children) = (filter, node.children().into_iter().cloned().collect::<Vec<_>>())
@@ -153,8 +157,8 @@ fn passes_all(any: &dyn Any) -> bool {
     any.is::<CooperativeExec>()
         || any.is::<CoalescePartitionsExec>()
         || any.is::<RepartitionExec>()
-        || any.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none())
-        || any.downcast_ref::<SortPreservingMergeExec>().is_some_and(|merge| merge.fetch().is_none())
+        || any.is::<SortExec>()
+        || any.is::<SortPreservingMergeExec>()
 }
 
 fn column(plan: &Plan, at: usize) -> Option<Filter> {
