@@ -1,7 +1,7 @@
 //! The tree below the log: LMDB, in `data.mdb`.
 //!
 //! Every write goes through a [`Writer`], which also notes up to which version the tree has everything. Every read goes
-//! through a [`View`]. Values carry checksums ([`seal`]), and the file is looked at before it is mapped ([`header`]).
+//! through a [`View`], which searches LMDB's pages itself ([`btree`]). Values carry checksums ([`seal`]), and the file is looked at before it is mapped ([`header`]).
 //!
 //! # Why one huge map
 //!
@@ -10,7 +10,11 @@
 //! 1 TiB at once, and half of that again and again where the system refuses. The file itself grows
 //! as it is written, by plain writes: a full disk is an error of the commit, never a fault on access.
 
+mod btree;
 pub(super) mod header;
+mod map;
+mod meta;
+mod page;
 mod seal;
 mod view;
 mod writer;
@@ -18,16 +22,16 @@ mod writer;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use heed::types::{Bytes, DecodeIgnore};
+use heed::types::Bytes;
 use heed::{CommitOrAbort, CommitToken, Env, EnvFlags, EnvOpenOptions, MdbError, OnCommit, WithoutTls};
 
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::store::directory::Directory;
 use crate::store::trust::{self, Trust};
 use crate::store::{Durability, KeyspaceId};
+use map::Map;
 pub(super) use view::{TreeReader, View};
 pub(super) use writer::{At, Writer};
 
@@ -47,6 +51,8 @@ pub(super) const READERS_BYTES: u64 = 64 * READERS_MAX as u64 + 1024;
 /// Holds one entry: up to which version the tree has everything.
 const STATE: KeyspaceId = KeyspaceId(u32::MAX);
 const VERSION_KEY: &[u8] = b"version";
+/// What errors call LMDB's own tree of keyspaces.
+const KEYSPACES: KeyspaceId = KeyspaceId(u32::MAX - 1);
 
 /// One keyspace, as LMDB knows it.
 type Keyspace = heed::Database<'static, Bytes, Bytes>;
@@ -57,8 +63,10 @@ type Keyspaces = HashMap<KeyspaceId, Keyspace>;
 /// Fields drop in order: the map is closed before the lock is let go.
 pub(super) struct Tree {
     pub(super) env: Env<WithoutTls>,
-    /// Every keyspace that a committed transaction has created. Write-locked while a commit creates
-    /// one, so that a view knows a keyspace if and only if its transaction can see it.
+    /// The file, for reading.
+    map: Map,
+    /// To write, every keyspace that a committed transaction has created. Write-locked while a commit creates
+    /// one, so that the next writer knows it.
     keyspaces: RwLock<Arc<Keyspaces>>,
     trust: Arc<Trust>,
     /// A second descriptor of the data file: the system tells it of every flush that failed since it was opened.
@@ -70,13 +78,15 @@ pub(super) struct Tree {
 impl Tree {
     /// Opens the tree in `directory`, creating it if that is new.
     pub(super) fn open(directory: Directory, durability: Durability, trust: Arc<Trust>) -> Result<Tree> {
-        let existing = if directory.is_new() { 0 } else { header::check(&directory.data_file())? };
+        let file = directory.data_file();
+        let existing = if directory.is_new() { 0 } else { header::check(&file)?.keyspaces.entries };
         directory.reserve_readers(READERS_BYTES)?;
-        let env = open_env(directory.path(), existing, durability)?;
+        let (env, map, witness) = map_file(&directory, existing, durability)?;
         env.clear_stale_readers()?;
-        let keyspaces = RwLock::new(Arc::new(open_keyspaces(&env)?));
-        let witness = File::open(directory.data_file()).map_err(heed::Error::Io)?;
-        let tree = Tree { env, keyspaces, trust, witness, durability, directory };
+        let mut tree = Tree { env, map, keyspaces: RwLock::default(), trust, witness, durability, directory };
+        // Before LMDB reads what may be damaged.
+        let known = view::roots(&tree, tree.env.read_txn()?.id() as u64)?.0;
+        tree.keyspaces = RwLock::new(Arc::new(open_keyspaces(&tree.env, known.keys().copied())?));
         if tree.directory.is_new() {
             tree.begin()?.commit(0)?;
             tree.env.force_sync()?;
@@ -122,8 +132,12 @@ impl Drop for Tree {
     }
 }
 
-/// Maps the data file, which has `existing` keyspaces, reserving as much as the system grants.
-fn open_env(path: &Path, existing: u64, durability: Durability) -> Result<Env<WithoutTls>> {
+/// Maps the data file, which has `existing` keyspaces, for LMDB and for us, reserving as much as the system grants.
+fn map_file(
+    directory: &Directory,
+    existing: u64,
+    durability: Durability,
+) -> Result<(Env<WithoutTls>, Map, File)> {
     let keyspaces_max = u32::try_from(existing).ok().and_then(|n| n.checked_add(1 + KEYSPACES_SPARE));
     let keyspaces_max = keyspaces_max.filter(|n| *n < 1 << 20).ok_or_else(|| {
         Error::corrupt("the data file is damaged").why(format!("it claims to hold {existing} keyspaces"))
@@ -140,22 +154,22 @@ fn open_env(path: &Path, existing: u64, durability: Durability) -> Result<Env<Wi
         // SAFETY: the file must not change under the map except through this environment. `LOCK` is
         // held, so no other process of ours has it, nor this one a second time; `header::check` has
         // seen that every page in use is there; and the path names a local directory that we own.
-        match unsafe { options.map_size(bytes).open(path) } {
+        let mapped = unsafe { options.map_size(bytes).open(directory.path()) }.and_then(|env| {
+            let file = File::open(directory.data_file())?;
+            Ok((env, Map::new(&file, bytes)?, file))
+        });
+        match mapped {
             Err(heed::Error::Io(e)) if e.kind() == io::ErrorKind::OutOfMemory && bytes > least => bytes /= 2,
             result => return Ok(result?),
         }
     }
 }
 
-/// Handles of every keyspace in the file. They are all opened at once: a handle serves only the
+/// Handles of the keyspaces in the file, to write them. They are all opened at once: a handle serves only the
 /// transactions that begin after it was opened, and a keyspace may be asked for at any time.
-fn open_keyspaces(env: &Env<WithoutTls>) -> Result<Keyspaces> {
+fn open_keyspaces(env: &Env<WithoutTls>, ids: impl Iterator<Item = KeyspaceId>) -> Result<Keyspaces> {
     let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| -> Result<_> {
         let mut opened = Opened(Vec::new());
-        let Some(names) = opener.open_database::<Bytes, DecodeIgnore>(txn, None)? else {
-            return Ok(CommitOrAbort::Commit(opened));
-        };
-        let ids = names.iter(txn)?.map(|entry| keyspace_of(entry?.0)).collect::<Result<Vec<_>>>()?;
         for id in ids {
             let database = opener.open_database(txn, Some(&id.0.to_string()))?;
             opened.0.extend(database.map(|database| (id, database)));

@@ -1,19 +1,6 @@
 //! Is the data file as long as it says? Asked before LMDB maps it, since reading a mapped page that
 //! the file does not have kills the process.
 //!
-//! The first two pages are meta pages; the one with the greater transaction number counts. All
-//! numbers are in the machine's byte order; we look at these:
-//!
-//! | at | bytes | holds |
-//! |---|---|---|
-//! | 16 | 4 | magic, BEEFC0DE |
-//! | 20 | 4 | version of the file format, 1 |
-//! | 40 | 4 | page size |
-//! | 80 | 8 | root page of the free list |
-//! | 120 | 8 | number of named databases |
-//! | 136 | 8 | last page in use |
-//! | 144 | 8 | transaction number |
-//!
 //! Example: with page size 4096 and last page 5, the file is at least 24576 bytes long.
 //!
 //! One exception: pages at the end that are on the free list may never have been written. So if the
@@ -25,29 +12,17 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use super::meta::{META_BYTES, Meta};
+use super::page::{HEADER_BYTES, Page, Stored, u64_at};
 use crate::error::{Error, Kind, Result, sqlstate};
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("the embedded store needs 64-bit addresses: it maps the whole database");
 
-const MAGIC: u32 = 0xBEEF_C0DE;
-const VERSION: u32 = 1;
-const META_BYTES: usize = 152;
-const PAGE_HEADER_BYTES: usize = 16;
-const NODE_HEADER_BYTES: usize = 8;
-const BRANCH_PAGE: u16 = 0x01;
-const LEAF_PAGE: u16 = 0x02;
-/// The value of the node is elsewhere, on pages of its own.
-const BIG_DATA: u16 = 0x01;
-/// Root of a tree without entries.
-const NO_PAGE: u64 = u64::MAX;
-/// LMDB's own limit.
-const DEPTH_MAX: u32 = 32;
-
-/// Refuses a data file that LMDB could not map and read safely. Gives the number of named databases.
+/// Refuses a data file that LMDB could not map and read safely. Gives what its newest meta page says.
 ///
 /// Errors: `Corrupt`, naming the file, when it is missing, no LMDB file, or truncated.
-pub(in crate::store::embedded) fn check(path: &Path) -> Result<u64> {
+pub(in crate::store::embedded) fn check(path: &Path) -> Result<Meta> {
     let mut file = DataFile::open(path).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => damaged(path, "it is missing"),
         _ => Error::new(Kind::Unavailable, format!("{} cannot be read", path.display()))
@@ -58,7 +33,7 @@ pub(in crate::store::embedded) fn check(path: &Path) -> Result<u64> {
     let meta = file.newest_meta().map_err(|why| damaged(path, why))?;
     let present = file.bytes / meta.page_bytes;
     if present > meta.last_page || file.are_free(&meta, present..=meta.last_page) {
-        return Ok(meta.databases);
+        return Ok(meta);
     }
     let promised = (meta.last_page.saturating_add(1)).saturating_mul(meta.page_bytes);
     Err(damaged(path, &format!("it is truncated: {} bytes of {promised}", file.bytes)))
@@ -68,36 +43,6 @@ fn damaged(path: &Path, why: &str) -> Error {
     Error::corrupt(format!("{} is damaged", path.display()))
         .why(why)
         .hint("restore the database from a backup")
-}
-
-/// What one meta page says.
-struct Meta {
-    page_bytes: u64,
-    free_root: u64,
-    databases: u64,
-    last_page: u64,
-    txn: u64,
-}
-
-impl Meta {
-    fn parse(page: &[u8]) -> Result<Self, &'static str> {
-        if page.len() < META_BYTES {
-            return Err("it is shorter than its header");
-        }
-        let [magic, version, page_bytes] = [16, 20, 40].map(|at| u32_at(page, at).unwrap_or(0));
-        let [free_root, databases, last_page, txn] =
-            [80, 120, 136, 144].map(|at| u64_at(page, at).unwrap_or(0));
-        if magic != MAGIC {
-            return Err("its first pages are not those of an LMDB file");
-        }
-        if version != VERSION {
-            return Err("it has another version of LMDB's format");
-        }
-        if !page_bytes.is_power_of_two() || !(512..=65536).contains(&page_bytes) {
-            return Err("its page size is impossible");
-        }
-        Ok(Meta { page_bytes: page_bytes.into(), free_root, databases, last_page, txn })
-    }
 }
 
 struct DataFile {
@@ -132,65 +77,31 @@ impl DataFile {
     /// Every page of `pages` is on the free list. A list that cannot be read holds nothing.
     fn are_free(&mut self, meta: &Meta, pages: std::ops::RangeInclusive<u64>) -> bool {
         let mut free = HashSet::new();
-        let read = meta.free_root == NO_PAGE || self.free_pages(meta, meta.free_root, 0, &mut free).is_some();
+        let read = meta.free.page.is_none_or(|page| self.free_pages(meta, page, 1, &mut free).is_some());
         read && pages.into_iter().all(|page| free.contains(&page))
     }
 
-    /// Collects the page numbers in the tree under `page`; `None` when it makes no sense.
-    fn free_pages(&mut self, meta: &Meta, page: u64, depth: u32, out: &mut HashSet<u64>) -> Option<()> {
-        let bytes = self.read(page.checked_mul(meta.page_bytes)?, meta.page_bytes as usize)?;
-        let flags = u16_at(&bytes, 10)?;
-        for node in nodes(&bytes)? {
-            let node = Node::parse(&bytes, node)?;
-            match flags & (BRANCH_PAGE | LEAF_PAGE) {
-                BRANCH_PAGE if depth < DEPTH_MAX => self.free_pages(meta, node.child(), depth + 1, out)?,
-                LEAF_PAGE => out.extend(page_list(&self.value(meta, &bytes, &node)?)?),
-                _ => return None,
+    /// Collects the page numbers in the tree under page `number`; `None` when it makes no sense.
+    fn free_pages(&mut self, meta: &Meta, number: u64, depth: u16, out: &mut HashSet<u64>) -> Option<()> {
+        let bytes = self.read(number.checked_mul(meta.page_bytes)?, meta.page_bytes as usize)?;
+        let page = Page::of(&bytes, number).filter(|page| page.is_leaf() == (depth == meta.free.depth))?;
+        for at in 0..page.len() {
+            match page.is_leaf() {
+                false => self.free_pages(meta, page.child(at)?, depth + 1, out)?,
+                true => out.extend(page_list(&self.value(meta, page.value(at)?)?)?),
             }
         }
         Some(())
     }
 
-    fn value(&mut self, meta: &Meta, page: &[u8], node: &Node) -> Option<Vec<u8>> {
-        if node.flags & BIG_DATA == 0 {
-            return page.get(node.data..node.data.checked_add(node.value_bytes())?).map(<[u8]>::to_vec);
+    fn value(&mut self, meta: &Meta, stored: Stored<'_>) -> Option<Vec<u8>> {
+        match stored {
+            Stored::Here(value) => Some(value.to_vec()),
+            Stored::Long { page, bytes } => {
+                self.read(page.checked_mul(meta.page_bytes)?.checked_add(HEADER_BYTES as u64)?, bytes)
+            }
         }
-        let overflow = u64_at(page, node.data)?.checked_mul(meta.page_bytes)?;
-        self.read(overflow.checked_add(PAGE_HEADER_BYTES as u64)?, node.value_bytes())
     }
-}
-
-/// Header of an entry within a page: three 16-bit numbers (low and high half of a size or page number,
-/// flags or the page number's top), the length of the key, then key and value.
-struct Node {
-    low: u32,
-    flags: u16,
-    /// Where the value starts within the page.
-    data: usize,
-}
-
-impl Node {
-    fn parse(page: &[u8], at: usize) -> Option<Self> {
-        let low = u32::from(u16_at(page, at)?) | u32::from(u16_at(page, at + 2)?) << 16;
-        let flags = u16_at(page, at + 4)?;
-        let key_bytes = usize::from(u16_at(page, at + 6)?);
-        Some(Node { low, flags, data: at + NODE_HEADER_BYTES + key_bytes })
-    }
-
-    fn child(&self) -> u64 {
-        u64::from(self.low) | u64::from(self.flags) << 32
-    }
-
-    fn value_bytes(&self) -> usize {
-        self.low as usize
-    }
-}
-
-/// Offsets of the nodes of a page.
-fn nodes(page: &[u8]) -> Option<Vec<usize>> {
-    let lower = usize::from(u16_at(page, 12)?);
-    let offsets = page.get(PAGE_HEADER_BYTES..lower)?;
-    (0..offsets.len() / 2).map(|i| u16_at(offsets, 2 * i).map(usize::from)).collect()
 }
 
 /// A list of page numbers: their count, then each, 8 bytes apiece.
@@ -202,33 +113,18 @@ fn page_list(value: &[u8]) -> Option<Vec<u64>> {
     (1..=count).map(|i| u64_at(value, 8 * i)).collect()
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::meta::Root;
     use super::*;
 
     /// A file of a newer meta page with these numbers, an older one, and `bytes` in all.
     fn file(page_bytes: u32, last_page: u64, bytes: u64) -> tempfile::NamedTempFile {
         let mut data = vec![0u8; page_bytes as usize + META_BYTES];
-        for (page, txn) in [(0, 8u64), (1, 7)] {
-            let at = page * page_bytes as usize;
-            data[at + 16..][..4].copy_from_slice(&MAGIC.to_ne_bytes());
-            data[at + 20..][..4].copy_from_slice(&VERSION.to_ne_bytes());
-            data[at + 40..][..4].copy_from_slice(&page_bytes.to_ne_bytes());
-            data[at + 80..][..8].copy_from_slice(&NO_PAGE.to_ne_bytes());
-            data[at + 136..][..8].copy_from_slice(&last_page.to_ne_bytes());
-            data[at + 144..][..8].copy_from_slice(&txn.to_ne_bytes());
+        for (page, txn) in [(0, 8), (1, 7)] {
+            let (free, keyspaces) = (Root::EMPTY, Root::EMPTY);
+            let meta = Meta { page_bytes: page_bytes.into(), free, keyspaces, last_page, txn };
+            meta.write(&mut data[page * page_bytes as usize..]);
         }
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), data).unwrap();

@@ -1,0 +1,77 @@
+//! The data file in memory, page by page.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::slice;
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use super::meta::{META_BYTES, Meta};
+use super::page::{HEADER_BYTES, Page, pages_of_long};
+
+/// The file, and room for it to grow, mapped a second time: LMDB keeps its own map to itself.
+pub(super) struct Map {
+    memory: MmapRaw,
+    page_bytes: usize,
+}
+
+/// The pages of one moment.
+///
+/// Whoever makes one holds a read transaction of that moment for as long as it lives: LMDB writes no page anew that
+/// somebody may read.
+#[derive(Clone, Copy)]
+pub(super) struct Pages<'m> {
+    map: &'m Map,
+    /// So many are in the file.
+    present: u64,
+}
+
+impl Map {
+    /// Reserves `bytes` of addresses for `file`.
+    pub(super) fn new(mut file: &File, bytes: usize) -> io::Result<Map> {
+        let mut meta = [0; META_BYTES];
+        file.read_exact(&mut meta)?;
+        let meta = Meta::parse(&meta).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
+        let memory = MmapOptions::new().len(bytes).map_raw_read_only(file)?;
+        Ok(Map { memory, page_bytes: meta.page_bytes as usize })
+    }
+
+    /// Its pages while the file is `bytes` long.
+    pub(super) fn pages(&self, bytes: u64) -> Pages<'_> {
+        let present = bytes.min(self.memory.len() as u64) / self.page_bytes as u64;
+        Pages { map: self, present }
+    }
+}
+
+impl<'m> Pages<'m> {
+    /// A branch or a leaf; `None`: there is none of this number.
+    #[inline]
+    pub(super) fn page(self, number: u64) -> Option<Page<'m>> {
+        Page::of(self.bytes(number, 1)?, number)
+    }
+
+    /// What the meta page of a transaction says, of the last two.
+    pub(super) fn meta(self, txn: u64) -> Option<&'m [u8]> {
+        self.bytes(txn % 2, 1)
+    }
+
+    /// The long value that begins on page `number`.
+    pub(super) fn long(self, number: u64, bytes: usize) -> Option<&'m [u8]> {
+        let pages = pages_of_long(self.bytes(number, 1)?, number)?;
+        self.bytes(number, pages)?.get(HEADER_BYTES..HEADER_BYTES.checked_add(bytes)?)
+    }
+
+    #[inline]
+    fn bytes(self, number: u64, pages: u64) -> Option<&'m [u8]> {
+        if number.checked_add(pages)? > self.present {
+            return None;
+        }
+        let page_bytes = self.map.page_bytes;
+        let (at, len) = (number as usize * page_bytes, pages as usize * page_bytes);
+        // SAFETY: the file has all of `present` pages and is never cut, so `at + len` is inside of what is mapped and
+        // there; bytes have no other demands. LMDB writes to the file, but to no page that a transaction which is open
+        // may read, and one of this moment is open (see `Pages`). Were a page's number read from a damaged one, the
+        // bytes may change while they are looked at, as those of any damaged disk: all that is read of them is checked.
+        Some(unsafe { slice::from_raw_parts(self.map.memory.as_ptr().add(at), len) })
+    }
+}

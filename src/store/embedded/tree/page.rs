@@ -1,0 +1,249 @@
+//! One page of LMDB's file.
+//!
+//! | at | bytes | holds |
+//! |---|---|---|
+//! | 0 | 8 | the page's own number |
+//! | 10 | 2 | flags: 1 a branch, 2 a leaf, 4 the first page of a long value |
+//! | 12 | 2 | where the offsets of the nodes end (of a long value 12, 4: its pages) |
+//! | 14 | 2 | where the nodes begin |
+//! | 16 | 2 each | the offset of each node, in order of their keys |
+//!
+//! A node has an even length, and there is nothing between nodes:
+//!
+//! | at | bytes | holds |
+//! |---|---|---|
+//! | 0 | 4 | the length of its value, two halves, the lower first; of a branch the lower part of its child's page number |
+//! | 4 | 2 | 1: the value is long, and 8 bytes tell the first of its pages; of a branch the upper part of that number |
+//! | 6 | 2 | the length of its key |
+//! | 8 | | its key, and behind it its value |
+//!
+//! Numbers are in the machine's byte order. The first key of a branch page does not count: it stands for all that are
+//! less than the second. After LMDB 0.9.70, `mdb.c`.
+//!
+//! Example: `05 00 00 00 00 00 01 00 6b 68 65 6c 6c 6f` is the node of `hello` under `k`.
+//!
+//! No number read from a page is trusted: what leads out of the page gives `None`.
+
+/// Length of what precedes the offsets of nodes, or a long value.
+pub(super) const HEADER_BYTES: usize = 16;
+const NODE_HEADER_BYTES: usize = 8;
+const KINDS: u16 = 0x6F;
+const BRANCH: u16 = 0x01;
+const LEAF: u16 = 0x02;
+const LONG: u16 = 0x04;
+const IS_LONG: u16 = 0x01;
+
+/// A branch or a leaf of a tree.
+#[derive(Clone, Copy)]
+pub(super) struct Page<'m> {
+    bytes: &'m [u8],
+    is_leaf: bool,
+    nodes: usize,
+}
+
+/// Where the value of a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stored<'m> {
+    /// In the node.
+    Here(&'m [u8]),
+    /// On pages of its own, from this one on.
+    Long {
+        /// Number of the first page.
+        page: u64,
+        /// Length of the value.
+        bytes: usize,
+    },
+}
+
+impl<'m> Page<'m> {
+    /// `bytes` as page `number`.
+    #[inline]
+    pub(super) fn of(bytes: &'m [u8], number: u64) -> Option<Page<'m>> {
+        let header: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
+        let kind = u16_at(header, 10)? & KINDS;
+        let (lower, upper) = (usize::from(u16_at(header, 12)?), usize::from(u16_at(header, 14)?));
+        let fits = HEADER_BYTES < lower && lower <= upper && upper <= bytes.len() && lower % 2 == 0;
+        let page = Page { bytes, is_leaf: kind == LEAF, nodes: (lower.checked_sub(HEADER_BYTES)?) / 2 };
+        (fits && u64_at(header, 0)? == number && (page.is_leaf || kind == BRANCH)).then_some(page)
+    }
+
+    pub(super) fn is_leaf(&self) -> bool {
+        self.is_leaf
+    }
+
+    /// Number of nodes, at least one.
+    pub(super) fn len(&self) -> usize {
+        self.nodes
+    }
+
+    /// Offset of a node.
+    #[inline]
+    fn offset(&self, at: usize) -> Option<usize> {
+        if at >= self.nodes {
+            return None;
+        }
+        u16_at(self.bytes, HEADER_BYTES + 2 * at).map(usize::from)
+    }
+
+    /// Where a node's key begins and ends.
+    #[inline]
+    fn key_place(&self, at: usize) -> Option<(usize, usize)> {
+        let offset = self.offset(at)?;
+        let start = offset + NODE_HEADER_BYTES;
+        Some((start, start + usize::from(u16_at(self.bytes, offset + 6)?)))
+    }
+
+    #[inline]
+    pub(super) fn key(&self, at: usize) -> Option<&'m [u8]> {
+        let (start, end) = self.key_place(at)?;
+        self.bytes.get(start..end)
+    }
+
+    /// Of a leaf.
+    #[inline]
+    pub(super) fn value(&self, at: usize) -> Option<Stored<'m>> {
+        let offset = self.offset(at)?;
+        let (_, start) = self.key_place(at)?;
+        let bytes = u32_at(self.bytes, offset)? as usize;
+        if u16_at(self.bytes, offset + 4)? & IS_LONG != 0 {
+            return Some(Stored::Long { page: u64_at(self.bytes, start)?, bytes });
+        }
+        self.bytes.get(start..start.checked_add(bytes)?).map(Stored::Here)
+    }
+
+    /// Of a branch: the page of a child.
+    #[inline]
+    pub(super) fn child(&self, at: usize) -> Option<u64> {
+        let offset = self.offset(at)?;
+        Some(u64::from(u32_at(self.bytes, offset)?) | u64::from(u16_at(self.bytes, offset + 4)?) << 32)
+    }
+
+    /// The first node whose key is not less than `key`, and whether it is that.
+    #[inline]
+    pub(super) fn search(&self, key: &[u8]) -> Option<(usize, bool)> {
+        let (mut low, mut high) = (usize::from(!self.is_leaf), self.nodes);
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.key(middle)?.cmp(key) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Some((middle, true)),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Some((low, false))
+    }
+
+    /// Of a branch: the child that would have `key`.
+    #[inline]
+    pub(super) fn way_to(&self, key: &[u8]) -> Option<usize> {
+        let (at, found) = self.search(key)?;
+        Some(if found { at } else { at - 1 })
+    }
+
+    /// Whether the nodes lie one behind the other up to the end of the page: a number of nodes that is not theirs shows.
+    /// Those of a branch must be in order, too.
+    pub(super) fn is_whole(&self) -> bool {
+        let upper = u16_at(self.bytes, 14).map_or(0, usize::from);
+        let lengths = (0..self.nodes).map(|at| self.node_len(at, upper));
+        let fills = lengths.sum::<Option<usize>>() == self.bytes.len().checked_sub(upper);
+        fills && (self.is_leaf || (1..self.nodes).map(|at| self.key(at)).is_sorted_by(|a, b| a < b))
+    }
+
+    fn node_len(&self, at: usize, upper: usize) -> Option<usize> {
+        let offset = self.offset(at).filter(|offset| *offset >= upper)?;
+        let (_, key_end) = self.key_place(at)?;
+        let end = match self.is_leaf {
+            false => key_end,
+            true => match self.value(at)? {
+                Stored::Here(value) => key_end + value.len(),
+                Stored::Long { .. } => key_end + 8,
+            },
+        };
+        Some((end - offset).next_multiple_of(2))
+    }
+}
+
+/// Number of pages of the long value whose first page is `number` and begins with `header`.
+pub(super) fn pages_of_long(header: &[u8], number: u64) -> Option<u64> {
+    let is_long = u16_at(header, 10)? & KINDS == LONG && u64_at(header, 0)? == number;
+    is_long.then_some(u32_at(header, 12)?.into())
+}
+
+#[inline]
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[inline]
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[inline]
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Leaf 9 with these entries, in a page of 256 bytes, the first entry last.
+    fn leaf(entries: &[(&[u8], &[u8])]) -> Vec<u8> {
+        let mut page = vec![0; 256];
+        let mut upper = page.len();
+        for (n, (key, value)) in entries.iter().enumerate() {
+            let mut node = (value.len() as u32).to_ne_bytes().to_vec();
+            node.extend([0, 0]);
+            node.extend((key.len() as u16).to_ne_bytes());
+            node.extend(*key);
+            node.extend(*value);
+            node.resize(node.len().next_multiple_of(2), 0);
+            upper -= node.len();
+            page[upper..][..node.len()].copy_from_slice(&node);
+            page[HEADER_BYTES + 2 * n..][..2].copy_from_slice(&(upper as u16).to_ne_bytes());
+        }
+        let lower = (HEADER_BYTES + 2 * entries.len()) as u16;
+        page[..8].copy_from_slice(&9u64.to_ne_bytes());
+        page[10..12].copy_from_slice(&LEAF.to_ne_bytes());
+        page[12..14].copy_from_slice(&lower.to_ne_bytes());
+        page[14..16].copy_from_slice(&(upper as u16).to_ne_bytes());
+        page
+    }
+
+    #[test]
+    fn the_example_of_the_table() {
+        let bytes = leaf(&[(b"k", b"hello"), (b"l", b"")]);
+        let page = Page::of(&bytes, 9).unwrap();
+        assert_eq!((page.key(0).unwrap(), page.value(0).unwrap()), (&b"k"[..], Stored::Here(b"hello")));
+        assert_eq!(bytes[242..], *b"\x05\0\0\0\0\0\x01\0khello");
+        assert_eq!(page.search(b"ka"), Some((1, false)));
+        assert_eq!(page.search(b"l"), Some((1, true)));
+        assert!(page.is_whole() && page.is_leaf() && page.len() == 2);
+        assert!(Page::of(&bytes, 8).is_none(), "another page's number");
+    }
+
+    #[test]
+    fn a_page_that_forgot_a_node_is_not_whole() {
+        let mut bytes = leaf(&[(b"a", b"1"), (b"b", b"2"), (b"c", b"3")]);
+        bytes[12] -= 2;
+        assert!(!Page::of(&bytes, 9).unwrap().is_whole());
+    }
+
+    proptest! {
+        #[test]
+        fn noise_leads_nowhere(noise in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..100, leaf in any::<bool>()) {
+            let mut noise = noise;
+            if noise.len() > 16 {
+                noise[..8].copy_from_slice(&9u64.to_ne_bytes());
+                noise[10..16].copy_from_slice(&[if leaf { 2 } else { 1 }, 0, 40, 0, 60, 0]);
+            }
+            if let Some(page) = Page::of(&noise, 9) {
+                let _ = (page.key(at), page.value(at), page.child(at), page.is_whole(), page.search(b"key"));
+                let _ = page.way_to(b"key");
+            }
+        }
+    }
+}
