@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::pull::{Pull, dangling, passes};
+use super::pull::{Pull, TOGETHER, dangling, passes};
 use super::scan::{Counters, ScanSpec};
 use super::sink::Sink;
 use super::view::{Scratch, Sources, View, see_entry};
@@ -157,10 +157,10 @@ impl Gather {
         let mut scratch = Scratch::new(&spec.table);
         while self.next < found.len() && !out.is_full() {
             let Pointer { key, index, told, values } = &mut found[self.next];
-            self.next += 1;
             if index.is_some()
                 && let Some(Told { columns, sources }) = self.told.get(*told)
             {
+                self.next += 1;
                 let values = columns.iter().copied().zip(std::mem::take(values));
                 scratch.decode_known(spec, sources, key, values)?;
                 let view = View::of_row(spec, sources, key, &scratch);
@@ -169,15 +169,22 @@ impl Gather {
                 }
                 continue;
             }
-            Counters::add(&pull.counters.fetched, 1);
-            let Some(value) = pull.get(spec.table.rows(), key)? else {
-                match index.and_then(|id| spec.table.index_by_id(id)) {
-                    Some(index) => return Err(dangling(spec, index, key)),
-                    None => continue,
-                }
-            };
-            let families = pull.families(key)?;
-            pull.row_out(key, value, families.into_iter(), &mut scratch, out)?;
+            let some = found[self.next..].iter().take(TOGETHER.min(out.rows_max() - out.rows()));
+            let is_told = |row: &Pointer| row.index.is_some() && row.told < self.told.len();
+            let some: Vec<&Pointer> = some.take_while(|row| !is_told(row)).collect();
+            self.next += some.len();
+            let keys: Vec<&[u8]> = some.iter().map(|row| &row.key[..]).collect();
+            Counters::add(&pull.counters.fetched, keys.len() as u64);
+            for (row, value) in some.iter().zip(pull.get_many(spec.table.rows(), &keys)?) {
+                let Some(value) = value else {
+                    match row.index.and_then(|id| spec.table.index_by_id(id)) {
+                        Some(index) => return Err(dangling(spec, index, &row.key)),
+                        None => continue,
+                    }
+                };
+                let families = pull.families(&row.key)?;
+                pull.row_out(&row.key, value, families.into_iter(), &mut scratch, out)?;
+            }
         }
         Ok(self.next < found.len())
     }

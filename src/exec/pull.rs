@@ -15,6 +15,9 @@ use crate::schema::{self, FamilyId, IndexDef};
 use crate::store::{KeyspaceId, Reader};
 use crate::value::name_sql;
 
+/// So many rows are asked for at once.
+pub(super) const TOGETHER: usize = 64;
+
 /// What a GET gave: the default family's value, and those of the other families.
 type Fetched<'a> = (&'a [u8], Vec<Option<&'a [u8]>>);
 
@@ -55,10 +58,12 @@ impl<'a> Pull<'a> {
     pub fn get_rows(&self, keys: &[Rowkey], next: &mut usize, out: &mut impl Sink) -> Result<bool> {
         let mut scratch = Scratch::new(&self.spec.table);
         while *next < keys.len() && !out.is_full() {
-            let key = &keys[*next];
-            *next += 1;
-            Counters::add(&self.counters.gets, 1);
-            if let Some(value) = self.get(self.spec.table.rows(), key)? {
+            let some = &keys[*next..keys.len().min(*next + TOGETHER.min(out.rows_max() - out.rows()))];
+            let some: Vec<&[u8]> = some.iter().map(|key| &key[..]).collect();
+            *next += some.len();
+            Counters::add(&self.counters.gets, some.len() as u64);
+            for (key, value) in some.iter().zip(self.get_many(self.spec.table.rows(), &some)?) {
+                let Some(value) = value else { continue };
                 let families = self.families(key)?;
                 self.row_out(key, value, families.into_iter(), &mut scratch, out)?;
             }
@@ -144,16 +149,18 @@ impl<'a> Pull<'a> {
             rows.resize(pointers.len(), (&[], Vec::new()));
         }
         Counters::add(&self.counters.fetched, pointers.len() as u64);
-        for i in order {
-            let key = pointers.at(i);
-            let Some(value) = self.get(self.spec.table.rows(), key)? else {
-                return Err(dangling(self.spec, index, key));
-            };
-            let families = self.families(key)?;
-            match rows.get_mut(i) {
-                Some(row) => *row = (value, families),
-                // While it is in the processor's cache.
-                None => self.row_out(key, value, families.into_iter(), scratch, out)?,
+        // So many that what was read is still in the processor's cache.
+        for order in order.chunks(TOGETHER) {
+            let keys: Vec<&[u8]> = order.iter().map(|i| pointers.at(*i)).collect();
+            for ((i, key), value) in
+                order.iter().zip(&keys).zip(self.get_many(self.spec.table.rows(), &keys)?)
+            {
+                let value = value.ok_or_else(|| dangling(self.spec, index, key))?;
+                let families = self.families(key)?;
+                match rows.get_mut(*i) {
+                    Some(row) => *row = (value, families),
+                    None => self.row_out(key, value, families.into_iter(), scratch, out)?,
+                }
             }
         }
         for (i, (value, families)) in rows.into_iter().enumerate() {
@@ -169,6 +176,15 @@ impl<'a> Pull<'a> {
             Counters::add(&self.counters.bytes, (key.len() + value.len()) as u64);
         }
         Ok(value)
+    }
+
+    /// [`Pull::get`] of each.
+    pub fn get_many(&self, keyspace: KeyspaceId, keys: &[&[u8]]) -> Result<Vec<Option<&'a [u8]>>> {
+        let values = self.reader.get_many(keyspace, keys)?;
+        let bytes =
+            values.iter().zip(keys).filter_map(|(value, key)| Some(value.as_ref()?.len() + key.len()));
+        Counters::add(&self.counters.bytes, bytes.sum::<usize>() as u64);
+        Ok(values)
     }
 
     /// Sealed values of the families other than the default one.

@@ -208,6 +208,11 @@ pub trait Reader {
     /// Errors: `Corrupt`, naming keyspace and key, when the bytes are not what was written.
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>>;
 
+    /// The values under many keys, in their order, as [`Reader::get`] gives them one by one.
+    fn get_many(&self, keyspace: KeyspaceId, keys: &[&[u8]]) -> Result<Vec<Option<&[u8]>>> {
+        keys.iter().map(|key| self.get(keyspace, key)).collect()
+    }
+
     /// Walks `range`.
     fn cursor<'a>(
         &'a self,

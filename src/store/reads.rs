@@ -147,6 +147,11 @@ impl Reader for RecordingReader<'_> {
         self.base.get(keyspace, key)
     }
 
+    fn get_many(&self, keyspace: KeyspaceId, keys: &[&[u8]]) -> Result<Vec<Option<&[u8]>>> {
+        keys.iter().for_each(|key| lock(self.reads).add(keyspace, KeyRange::point(*key)));
+        self.base.get_many(keyspace, keys)
+    }
+
     fn cursor<'a>(
         &'a self,
         keyspace: KeyspaceId,

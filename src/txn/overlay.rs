@@ -51,6 +51,13 @@ impl Reader for OverlayReader<'_> {
         }
     }
 
+    fn get_many(&self, keyspace: KeyspaceId, keys: &[&[u8]]) -> Result<Vec<Option<&[u8]>>> {
+        match self.buffer.get(&keyspace) {
+            Some(_) => keys.iter().map(|key| self.get(keyspace, key)).collect(),
+            None => self.base.get_many(keyspace, keys),
+        }
+    }
+
     fn cursor<'a>(
         &'a self,
         keyspace: KeyspaceId,

@@ -73,6 +73,13 @@ impl Reader for EmbeddedReader<'_> {
         }
     }
 
+    fn get_many(&self, keyspace: KeyspaceId, keys: &[&[u8]]) -> Result<Vec<Option<&[u8]>>> {
+        match self.moment.memtables_of(keyspace).next() {
+            Some(_) => keys.iter().map(|key| self.get(keyspace, key)).collect(),
+            None => self.tree.get_many(keyspace, keys),
+        }
+    }
+
     fn cursor<'a>(
         &'a self,
         keyspace: KeyspaceId,

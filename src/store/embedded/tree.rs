@@ -16,6 +16,7 @@ mod map;
 mod meta;
 mod page;
 mod seal;
+mod vet;
 mod view;
 mod writer;
 
@@ -101,7 +102,7 @@ impl Tree {
 
     /// Waits for its turn and begins to write.
     pub(super) fn begin(&self) -> Result<Writer<'_>> {
-        Ok(Writer::begin(self)?)
+        Writer::begin(self)
     }
 
     /// Those that can be written without creating them.

@@ -11,7 +11,11 @@
 //! neighbours enclose ends a leaf; then the leaf must be whole, the branches above it must be, and all keys of the next
 //! leaf must lie between the separators that led there. An entry is given once its order to the one behind it is seen.
 
-use std::cmp::Ordering;
+mod many;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
 
 use super::map::Pages;
 use super::meta::Root;
@@ -41,18 +45,59 @@ impl<'m> Btree<'m> {
         let leaf = self.page(number, true)?;
         let (at, found) = leaf.search(key).ok_or_else(|| self.damaged(number))?;
         if !found {
-            return self.absent(key).map(|()| None);
+            return self.absent(key, leaf, number, at).map(|()| None);
         }
         let stored =
-            leaf.value(at).and_then(|stored| self.value(stored)).ok_or_else(|| self.damaged(number))?;
+            leaf.entry(at).and_then(|(_, stored)| self.value(stored)).ok_or_else(|| self.damaged(number))?;
         unseal(self.keyspace, key, stored).map(Some)
     }
 
-    /// Proves that there is no `key`.
-    fn absent(self, key: &[u8]) -> Result<()> {
+    /// Proves that there is no `key`, which belongs before entry `at` of a leaf.
+    fn absent(self, key: &[u8], leaf: Page<'m>, number: u64, at: usize) -> Result<()> {
+        let leaf = Level { page: leaf, number, at, is_whole: false };
+        let is_proved = self.prove_near(&leaf, Direction::Reverse, |below| below < key)?
+            && self.prove_near(&leaf, Direction::Forward, |above| above > key)?;
+        if is_proved {
+            return Ok(());
+        }
         let place = self.seek(key)?;
         place.prove(Direction::Reverse, |below| below < key)?;
         place.prove(Direction::Forward, |above| above > key)
+    }
+
+    /// Proves that no entry lies between a place in a leaf and the next one there, whose key `suits`; false if there is
+    /// none.
+    fn prove_near(
+        self,
+        leaf: &Level<'m>,
+        direction: Direction,
+        suits: impl Fn(&[u8]) -> bool,
+    ) -> Result<bool> {
+        let Some(at) = leaf.near(direction, 0) else { return Ok(false) };
+        let (key, stored) = self.entry(leaf, at)?;
+        unseal(self.keyspace, key, stored)?;
+        if !suits(key) {
+            return Err(self.misplaced(key));
+        }
+        self.prove_order(leaf, direction, 1, key).map(|()| true)
+    }
+
+    /// Proves that the `n`th entry of a leaf from a place follows `key`, if there is one.
+    #[inline]
+    fn prove_order(self, leaf: &Level<'m>, direction: Direction, n: usize, key: &[u8]) -> Result<()> {
+        let Some(at) = leaf.near(direction, n) else { return Ok(()) };
+        let next = leaf.page.key(at).ok_or_else(|| self.damaged(leaf.number))?;
+        let follows = match direction {
+            Direction::Forward => next > key,
+            Direction::Reverse => next < key,
+        };
+        if follows { Ok(()) } else { Err(self.misplaced(next)) }
+    }
+
+    #[inline]
+    fn entry(self, leaf: &Level<'m>, at: usize) -> Result<Entry<'m>> {
+        let entry = leaf.page.entry(at).and_then(|(key, stored)| Some((key, self.value(stored)?)));
+        entry.ok_or_else(|| self.damaged(leaf.number))
     }
 
     /// A page that is a leaf, or a branch.
@@ -128,71 +173,57 @@ struct Level<'m> {
     is_whole: bool,
 }
 
+impl Level<'_> {
+    /// Which entry of a leaf is the `n`th from here.
+    #[inline]
+    fn near(&self, direction: Direction, n: usize) -> Option<usize> {
+        match direction {
+            Direction::Forward => Some(self.at + n).filter(|at| *at < self.page.len()),
+            Direction::Reverse => self.at.checked_sub(n + 1),
+        }
+    }
+}
+
 impl<'m> Place<'m> {
     /// The next entry, which then lies behind the place; its value is sealed.
     #[inline]
     pub(super) fn step(&mut self, direction: Direction) -> Result<Option<Entry<'m>>> {
-        let mut next = self.near(direction, 0);
+        let mut next = self.levels.last().and_then(|leaf| leaf.near(direction, 0));
         if next.is_none() && self.cross(direction)? {
-            next = self.near(direction, 0);
+            next = self.levels.last().and_then(|leaf| leaf.near(direction, 0));
         }
         let (Some(at), Some(leaf)) = (next, self.levels.last_mut()) else { return Ok(None) };
         leaf.at = match direction {
             Direction::Forward => at + 1,
             Direction::Reverse => at,
         };
-        let leaf = *leaf;
-        self.entry(&leaf, at).map(Some)
+        self.tree.entry(leaf, at).map(Some)
     }
 
-    /// Which entry of the leaf is the `n`th from here.
-    #[inline]
-    fn near(&self, direction: Direction, n: usize) -> Option<usize> {
-        let leaf = self.levels.last()?;
-        match direction {
-            Direction::Forward => Some(leaf.at + n).filter(|at| *at < leaf.page.len()),
-            Direction::Reverse => leaf.at.checked_sub(n + 1),
+    /// Proves that no entry lies between the place and the next one in `direction`, whose key `suits`.
+    pub(super) fn prove(&self, direction: Direction, suits: impl Fn(&[u8]) -> bool) -> Result<()> {
+        let Some(leaf) = self.levels.last() else { return Ok(()) };
+        if self.tree.prove_near(leaf, direction, &suits)? {
+            return Ok(());
         }
+        let mut beyond = self.clone();
+        if beyond.cross(direction)?
+            && let Some(leaf) = beyond.levels.last()
+        {
+            self.tree.prove_near(leaf, direction, &suits)?;
+        }
+        Ok(())
+    }
+
+    /// Proves that the entry after the last one that was given follows its `key`, if there is one in this leaf.
+    #[inline]
+    pub(super) fn prove_order(&self, direction: Direction, key: &[u8]) -> Result<()> {
+        self.levels.last().map_or(Ok(()), |leaf| self.tree.prove_order(leaf, direction, 0, key))
     }
 
     /// That `key` is no neighbour of the one before.
     pub(super) fn misplaced(&self, key: &[u8]) -> Error {
         self.tree.misplaced(key)
-    }
-
-    #[inline]
-    fn entry(&self, leaf: &Level<'m>, at: usize) -> Result<Entry<'m>> {
-        let entry = || Some((leaf.page.key(at)?, self.tree.value(leaf.page.value(at)?)?));
-        entry().ok_or_else(|| self.tree.damaged(leaf.number))
-    }
-
-    /// Proves that no entry lies between the place and the next one in `direction`, whose key `suits`.
-    pub(super) fn prove(&self, direction: Direction, suits: impl Fn(&[u8]) -> bool) -> Result<()> {
-        let (Some(at), Some(leaf)) = (self.near(direction, 0), self.levels.last()) else {
-            let mut beyond = self.clone();
-            return if beyond.cross(direction)? {
-                beyond.prove(direction, &suits as &dyn Fn(&[u8]) -> bool)
-            } else {
-                Ok(())
-            };
-        };
-        let (key, stored) = self.entry(leaf, at)?;
-        unseal(self.tree.keyspace, key, stored)?;
-        if !suits(key) {
-            return Err(self.tree.misplaced(key));
-        }
-        self.prove_order(direction, 1, key)
-    }
-
-    /// Proves that the `n`th entry of this leaf from here follows `key`, if there is one.
-    pub(super) fn prove_order(&self, direction: Direction, n: usize, key: &[u8]) -> Result<()> {
-        let (Some(at), Some(leaf)) = (self.near(direction, n), self.levels.last()) else { return Ok(()) };
-        let next = leaf.page.key(at).ok_or_else(|| self.tree.damaged(leaf.number))?;
-        let expected = match direction {
-            Direction::Forward => Ordering::Greater,
-            Direction::Reverse => Ordering::Less,
-        };
-        if next.cmp(key) == expected { Ok(()) } else { Err(self.tree.misplaced(next)) }
     }
 
     /// Goes to the near end of the next leaf in `direction`; false, and nothing changes, if this is the last one.
@@ -246,25 +277,86 @@ impl<'m> Place<'m> {
 
     /// The keys of the leaf lie between the separators that led to it.
     fn check_separators(&self) -> Result<()> {
-        let Some((leaf, branches)) = self.levels.split_last() else { return Ok(()) };
-        let branches = || branches.iter().rev();
+        let Some(leaf) = self.levels.last() else { return Ok(()) };
+        let (from, to) = self.separators()?;
+        self.tree.check_keys(leaf.page, leaf.number, from, to)
+    }
+
+    /// From where and up to where keys belong into this leaf.
+    fn separators(&self) -> Result<Separators<'m>> {
+        let branches = || self.levels.iter().rev().filter(|level| !level.page.is_leaf());
         let key_of =
             |level: &Level<'m>, at| level.page.key(at).ok_or_else(|| self.tree.damaged(level.number));
-        if let Some(level) = branches().find(|level| level.at > 0) {
-            let first = key_of(leaf, 0)?;
-            if first < key_of(level, level.at)? {
-                return Err(self.tree.misplaced(first));
+        let from = branches().find(|level| level.at > 0).map(|level| key_of(level, level.at));
+        let to =
+            branches().find(|level| level.at + 1 < level.page.len()).map(|level| key_of(level, level.at + 1));
+        Ok((from.transpose()?, to.transpose()?))
+    }
+
+    /// Looks at the pages from the root to here, and at those beside them, as far as they are not in `seen`.
+    pub(super) fn vet(&mut self, seen: &mut HashSet<u64>, and_beside: bool) -> Result<Separators<'m>> {
+        let tree = self.tree;
+        for at in 0..self.levels.len() {
+            let level = self.levels[at];
+            if seen.insert(level.number) {
+                self.check_whole(at)?;
+                if level.page.is_leaf() {
+                    tree.check_long(&level)?;
+                }
+            }
+            let beside = [level.at.checked_sub(1), Some(level.at + 1).filter(|at| *at < level.page.len())];
+            let beside = beside.into_iter().flatten().filter(|_| and_beside && !level.page.is_leaf());
+            for sibling in beside {
+                let number = level.page.child(sibling).ok_or_else(|| tree.damaged(level.number))?;
+                if seen.contains(&number) {
+                    continue;
+                }
+                let page = tree.page(number, at + 2 == self.levels.len())?;
+                if !page.is_whole() {
+                    return Err(tree.damaged(number));
+                }
+                let from = level.page.key(sibling).filter(|_| sibling > 0);
+                let to = level.page.key(sibling + 1);
+                tree.check_keys(page, number, from, to)?;
+                seen.insert(number);
             }
         }
-        if let Some(level) = branches().find(|level| level.at + 1 < level.page.len()) {
-            let last = key_of(leaf, leaf.page.len() - 1)?;
-            if last >= key_of(level, level.at + 1)? {
-                return Err(self.tree.misplaced(last));
-            }
+        self.check_separators()?;
+        self.separators()
+    }
+}
+
+/// Where the keys of a page begin, and where those of the next one do.
+pub(super) type Separators<'m> = (Option<&'m [u8]>, Option<&'m [u8]>);
+
+impl<'m> Btree<'m> {
+    /// The keys of a page lie between separators.
+    fn check_keys(self, page: Page<'m>, number: u64, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+        let ends = [page.first_to_compare(), page.len() - 1].map(|at| page.key(at));
+        let [Some(first), Some(last)] = ends else { return Err(self.damaged(number)) };
+        if from.is_some_and(|from| first < from) {
+            return Err(self.misplaced(first));
+        }
+        if to.is_some_and(|to| last >= to) {
+            return Err(self.misplaced(last));
+        }
+        Ok(())
+    }
+
+    /// Long values are where a leaf says.
+    fn check_long(self, leaf: &Level<'m>) -> Result<()> {
+        let is_there = |at| leaf.page.entry(at).and_then(|(_, stored)| self.value(stored)).is_some();
+        if (0..leaf.page.len()).all(is_there) { Ok(()) } else { Err(self.damaged(leaf.number)) }
+    }
+
+    /// Every page is whole, and where it belongs.
+    pub(super) fn check_pages(self) -> Result<()> {
+        let mut place = self.start()?;
+        let mut seen = HashSet::new();
+        place.vet(&mut seen, false)?;
+        while place.cross(Direction::Forward)? {
+            place.levels.last().map_or(Ok(()), |leaf| self.check_long(leaf))?;
         }
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests;

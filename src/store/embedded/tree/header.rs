@@ -3,11 +3,10 @@
 //!
 //! Example: with page size 4096 and last page 5, the file is at least 24576 bytes long.
 //!
-//! One exception: pages at the end that are on the free list may never have been written. So if the
-//! file is shorter, we read the free list, a B-tree whose values are lists of page numbers, and
-//! refuse the file unless every missing page is on it. After LMDB 0.9.70, `mdb.c`.
+//! One exception: pages at the end that are on the free list may never have been written. So we read the free list, a
+//! B-tree whose values are lists of page numbers in falling order, and refuse the file unless every missing page is on
+//! it, and if it makes no sense: LMDB would write over what is in use. After LMDB 0.9.70, `mdb.c`.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -31,9 +30,11 @@ pub(in crate::store::embedded) fn check(path: &Path) -> Result<Meta> {
             .caused_by(e),
     })?;
     let meta = file.newest_meta().map_err(|why| damaged(path, why))?;
-    let present = file.bytes / meta.page_bytes;
-    if present > meta.last_page || file.are_free(&meta, present..=meta.last_page) {
-        return Ok(meta);
+    let mut missing = file.bytes / meta.page_bytes..=meta.last_page;
+    match file.free_pages(&meta) {
+        Some(free) if missing.all(|page| free.binary_search(&page).is_ok()) => return Ok(meta),
+        None if missing.is_empty() => return Err(damaged(path, "its list of free pages makes no sense")),
+        _ => {}
     }
     let promised = (meta.last_page.saturating_add(1)).saturating_mul(meta.page_bytes);
     Err(damaged(path, &format!("it is truncated: {} bytes of {promised}", file.bytes)))
@@ -74,24 +75,32 @@ impl DataFile {
         Ok(if second.txn > first.txn { second } else { first })
     }
 
-    /// Every page of `pages` is on the free list. A list that cannot be read holds nothing.
-    fn are_free(&mut self, meta: &Meta, pages: std::ops::RangeInclusive<u64>) -> bool {
-        let mut free = HashSet::new();
-        let read = meta.free.page.is_none_or(|page| self.free_pages(meta, page, 1, &mut free).is_some());
-        read && pages.into_iter().all(|page| free.contains(&page))
+    /// The pages on the free list, in order; `None` when it makes no sense.
+    fn free_pages(&mut self, meta: &Meta) -> Option<Vec<u64>> {
+        let mut free = Vec::new();
+        if let Some(root) = meta.free.page {
+            self.add_free(meta, root, 1, &mut free)?;
+        }
+        free.sort_unstable();
+        let is_list =
+            free.is_sorted_by(|a, b| a < b) && free.iter().all(|page| (2..=meta.last_page).contains(page));
+        is_list.then_some(free)
     }
 
-    /// Collects the page numbers in the tree under page `number`; `None` when it makes no sense.
-    fn free_pages(&mut self, meta: &Meta, number: u64, depth: u16, out: &mut HashSet<u64>) -> Option<()> {
+    /// Adds those in the tree under page `number`.
+    fn add_free(&mut self, meta: &Meta, number: u64, depth: u16, free: &mut Vec<u64>) -> Option<()> {
         let bytes = self.read(number.checked_mul(meta.page_bytes)?, meta.page_bytes as usize)?;
         let page = Page::of(&bytes, number).filter(|page| page.is_leaf() == (depth == meta.free.depth))?;
-        for at in 0..page.len() {
-            match page.is_leaf() {
-                false => self.free_pages(meta, page.child(at)?, depth + 1, out)?,
-                true => out.extend(page_list(&self.value(meta, page.value(at)?)?)?),
-            }
+        if !page.is_leaf() {
+            return (0..page.len()).try_for_each(|at| self.add_free(meta, page.child(at)?, depth + 1, free));
         }
-        Some(())
+        (0..page.len()).try_for_each(|at| {
+            let list = page_list(&self.value(meta, page.entry(at)?.1)?)?;
+            // LMDB relies on it.
+            let is_sorted = list.is_sorted_by(|a, b| a > b);
+            free.extend(list);
+            is_sorted.then_some(())
+        })
     }
 
     fn value(&mut self, meta: &Meta, stored: Stored<'_>) -> Option<Vec<u8>> {

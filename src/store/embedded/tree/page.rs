@@ -24,6 +24,8 @@
 //!
 //! No number read from a page is trusted: what leads out of the page gives `None`.
 
+use std::ops::Range;
+
 /// Length of what precedes the offsets of nodes, or a long value.
 pub(super) const HEADER_BYTES: usize = 16;
 const NODE_HEADER_BYTES: usize = 8;
@@ -76,39 +78,43 @@ impl<'m> Page<'m> {
         self.nodes
     }
 
-    /// Offset of a node.
+    /// Where a node is.
     #[inline]
-    fn offset(&self, at: usize) -> Option<usize> {
+    pub(super) fn offset(&self, at: usize) -> Option<usize> {
         if at >= self.nodes {
             return None;
         }
         u16_at(self.bytes, HEADER_BYTES + 2 * at).map(usize::from)
     }
 
-    /// Where a node's key begins and ends.
+    /// Where the key of the node at `offset` is.
     #[inline]
-    fn key_place(&self, at: usize) -> Option<(usize, usize)> {
-        let offset = self.offset(at)?;
+    pub(super) fn key_place(&self, offset: usize) -> Option<Range<usize>> {
         let start = offset + NODE_HEADER_BYTES;
-        Some((start, start + usize::from(u16_at(self.bytes, offset + 6)?)))
+        Some(start..start + usize::from(u16_at(self.bytes, offset + 6)?))
+    }
+
+    #[inline]
+    pub(super) fn slice(&self, place: Range<usize>) -> Option<&'m [u8]> {
+        self.bytes.get(place)
     }
 
     #[inline]
     pub(super) fn key(&self, at: usize) -> Option<&'m [u8]> {
-        let (start, end) = self.key_place(at)?;
-        self.bytes.get(start..end)
+        self.slice(self.key_place(self.offset(at)?)?)
     }
 
-    /// Of a leaf.
+    /// Of a leaf: key and value.
     #[inline]
-    pub(super) fn value(&self, at: usize) -> Option<Stored<'m>> {
-        let offset = self.offset(at)?;
-        let (_, start) = self.key_place(at)?;
-        let bytes = u32_at(self.bytes, offset)? as usize;
-        if u16_at(self.bytes, offset + 4)? & IS_LONG != 0 {
-            return Some(Stored::Long { page: u64_at(self.bytes, start)?, bytes });
-        }
-        self.bytes.get(start..start.checked_add(bytes)?).map(Stored::Here)
+    pub(super) fn entry(&self, at: usize) -> Option<(&'m [u8], Stored<'m>)> {
+        let (header, rest) = self.bytes.get(self.offset(at)?..)?.split_first_chunk()?;
+        let header = Header::of(header);
+        let (key, rest) = rest.split_at_checked(header.key_bytes)?;
+        let stored = match header.is_long {
+            true => Stored::Long { page: u64_at(rest, 0)?, bytes: header.value_bytes },
+            false => Stored::Here(rest.get(..header.value_bytes)?),
+        };
+        Some((key, stored))
     }
 
     /// Of a branch: the page of a child.
@@ -121,7 +127,7 @@ impl<'m> Page<'m> {
     /// The first node whose key is not less than `key`, and whether it is that.
     #[inline]
     pub(super) fn search(&self, key: &[u8]) -> Option<(usize, bool)> {
-        let (mut low, mut high) = (usize::from(!self.is_leaf), self.nodes);
+        let (mut low, mut high) = (self.first_to_compare(), self.nodes);
         while low < high {
             let middle = (low + high) / 2;
             match self.key(middle)?.cmp(key) {
@@ -131,6 +137,12 @@ impl<'m> Page<'m> {
             }
         }
         Some((low, false))
+    }
+
+    /// The first node whose key counts.
+    #[inline]
+    pub(super) fn first_to_compare(&self) -> usize {
+        usize::from(!self.is_leaf)
     }
 
     /// Of a branch: the child that would have `key`.
@@ -144,26 +156,49 @@ impl<'m> Page<'m> {
     /// Those of a branch must be in order, too.
     pub(super) fn is_whole(&self) -> bool {
         let upper = u16_at(self.bytes, 14).map_or(0, usize::from);
-        let lengths = (0..self.nodes).map(|at| self.node_len(at, upper));
-        let fills = lengths.sum::<Option<usize>>() == self.bytes.len().checked_sub(upper);
+        let mut filled = 0;
+        for at in 0..self.nodes {
+            let Some(offset) = self.offset(at).filter(|offset| *offset >= upper) else { return false };
+            let Some(header) = self.bytes.get(offset..).and_then(<[u8]>::first_chunk) else { return false };
+            let header = Header::of(header);
+            let value_bytes = match (self.is_leaf, header.is_long) {
+                (false, _) => 0,
+                (true, true) => size_of::<u64>(),
+                (true, false) => header.value_bytes,
+            };
+            let len = NODE_HEADER_BYTES + header.key_bytes + value_bytes;
+            if offset + len > self.bytes.len() {
+                return false;
+            }
+            filled += len.next_multiple_of(2);
+        }
+        let fills = upper + filled == self.bytes.len();
         fills && (self.is_leaf || (1..self.nodes).map(|at| self.key(at)).is_sorted_by(|a, b| a < b))
-    }
-
-    fn node_len(&self, at: usize, upper: usize) -> Option<usize> {
-        let offset = self.offset(at).filter(|offset| *offset >= upper)?;
-        let (_, key_end) = self.key_place(at)?;
-        let end = match self.is_leaf {
-            false => key_end,
-            true => match self.value(at)? {
-                Stored::Here(value) => key_end + value.len(),
-                Stored::Long { .. } => key_end + 8,
-            },
-        };
-        Some((end - offset).next_multiple_of(2))
     }
 }
 
-/// Number of pages of the long value whose first page is `number` and begins with `header`.
+/// What precedes the key of a node.
+struct Header {
+    /// Nothing of a branch.
+    value_bytes: usize,
+    is_long: bool,
+    key_bytes: usize,
+}
+
+impl Header {
+    #[inline]
+    fn of(bytes: &[u8; NODE_HEADER_BYTES]) -> Header {
+        let [a, b, c, d, e, f, g, h] = *bytes;
+        Header {
+            value_bytes: u32::from_ne_bytes([a, b, c, d]) as usize,
+            is_long: u16::from_ne_bytes([e, f]) & IS_LONG != 0,
+            key_bytes: u16::from_ne_bytes([g, h]).into(),
+        }
+    }
+}
+
+/// Number of pages of the long value whose first page is `number` and begins with `header`: as many as it needs, or
+/// more where a longer one was before.
 pub(super) fn pages_of_long(header: &[u8], number: u64) -> Option<u64> {
     let is_long = u16_at(header, 10)? & KINDS == LONG && u64_at(header, 0)? == number;
     is_long.then_some(u32_at(header, 12)?.into())
@@ -217,7 +252,7 @@ mod tests {
     fn the_example_of_the_table() {
         let bytes = leaf(&[(b"k", b"hello"), (b"l", b"")]);
         let page = Page::of(&bytes, 9).unwrap();
-        assert_eq!((page.key(0).unwrap(), page.value(0).unwrap()), (&b"k"[..], Stored::Here(b"hello")));
+        assert_eq!(page.entry(0).unwrap(), (&b"k"[..], Stored::Here(b"hello")));
         assert_eq!(bytes[242..], *b"\x05\0\0\0\0\0\x01\0khello");
         assert_eq!(page.search(b"ka"), Some((1, false)));
         assert_eq!(page.search(b"l"), Some((1, true)));
@@ -241,7 +276,7 @@ mod tests {
                 noise[10..16].copy_from_slice(&[if leaf { 2 } else { 1 }, 0, 40, 0, 60, 0]);
             }
             if let Some(page) = Page::of(&noise, 9) {
-                let _ = (page.key(at), page.value(at), page.child(at), page.is_whole(), page.search(b"key"));
+                let _ = (page.key(at), page.entry(at), page.child(at), page.is_whole(), page.search(b"key"));
                 let _ = page.way_to(b"key");
             }
         }

@@ -104,6 +104,14 @@ impl<'v> TreeReader<'v> {
         self.tree(keyspace).map_or(Ok(None), |tree| tree.get(key))
     }
 
+    pub(in crate::store::embedded) fn get_many(
+        &self,
+        keyspace: KeyspaceId,
+        keys: &[&[u8]],
+    ) -> Result<Vec<Option<&'v [u8]>>> {
+        self.tree(keyspace).map_or_else(|| Ok(vec![None; keys.len()]), |tree| tree.get_many(keys))
+    }
+
     pub(in crate::store::embedded) fn cursor<'a>(
         &'a self,
         keyspace: KeyspaceId,
@@ -137,6 +145,8 @@ pub(super) struct TreeCursor<'a> {
     keyspace: KeyspaceId,
     range: KeyRange,
     direction: Direction,
+    /// Nothing was given yet.
+    is_first: bool,
     /// `None` at the end of the range.
     place: Option<Place<'a>>,
 }
@@ -152,7 +162,13 @@ impl<'a> TreeCursor<'a> {
             Direction::Forward => *key < *range.start,
             Direction::Reverse => range.is_past(key),
         })?;
-        Ok(TreeCursor { keyspace: tree.keyspace, range: range.clone(), direction, place: Some(place) })
+        Ok(TreeCursor {
+            keyspace: tree.keyspace,
+            range: range.clone(),
+            direction,
+            is_first: true,
+            place: Some(place),
+        })
     }
 }
 
@@ -166,12 +182,14 @@ impl Cursor for TreeCursor<'_> {
             return Ok(None);
         };
         let value = unseal(self.keyspace, key, stored)?;
-        place.prove_order(self.direction, 0, key)?;
-        let (is_past, is_before) = (self.range.is_past(key), *key < *self.range.start);
-        let (too_early, ended) = match self.direction {
-            Direction::Forward => (is_before, is_past),
-            Direction::Reverse => (is_past, is_before),
+        place.prove_order(self.direction, key)?;
+        // To compare with nothing takes longer than to compare with something.
+        let is_before = || !self.range.start.is_empty() && *key < *self.range.start;
+        let (ended, too_early) = match self.direction {
+            Direction::Forward => (self.range.is_past(key), self.is_first && is_before()),
+            Direction::Reverse => (is_before(), self.is_first && self.range.is_past(key)),
         };
+        self.is_first = false;
         if too_early {
             return Err(place.misplaced(key));
         }

@@ -2,12 +2,14 @@
 //!
 //! LMDB admits one at a time: whoever begins a [`Writer`] waits until the one before is committed or dropped.
 
+use std::cell::RefCell;
 use std::sync::{Arc, PoisonError};
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, PutFlags, RwTxn};
 
 use super::seal::{seal, unseal};
+use super::vet::{Deed, Vet};
 use super::{Keyspace, Keyspaces, STATE, Tree, VERSION_KEY};
 use crate::error::Result;
 use crate::store::{KeyspaceId, Mutation};
@@ -19,6 +21,7 @@ pub(in crate::store::embedded) struct Writer<'t> {
     /// The committed keyspaces, and those this transaction has created.
     keyspaces: Arc<Keyspaces>,
     has_created: bool,
+    vet: RefCell<Vet<'t>>,
     /// The last value written, sealed; kept for its capacity.
     sealed: Vec<u8>,
 }
@@ -33,11 +36,12 @@ pub(in crate::store::embedded) enum At {
 }
 
 impl<'t> Writer<'t> {
-    pub(super) fn begin(tree: &'t Tree) -> Result<Self, heed::Error> {
+    pub(super) fn begin(tree: &'t Tree) -> Result<Self> {
         let txn = tree.env.write_txn()?;
+        let vet = RefCell::new(Vet::new(tree, txn.id() as u64 - 1)?);
         // Read after the lock is ours: only writers add keyspaces.
         let keyspaces = tree.keyspaces();
-        Ok(Writer { tree, txn, keyspaces, has_created: false, sealed: Vec::new() })
+        Ok(Writer { tree, txn, keyspaces, has_created: false, vet, sealed: Vec::new() })
     }
 
     pub(in crate::store::embedded) fn apply(&mut self, mutations: &[Mutation]) -> Result<()> {
@@ -53,12 +57,14 @@ impl<'t> Writer<'t> {
         let Some(database) = self.keyspaces.get(&keyspace).filter(|_| !key.is_empty()) else {
             return Ok(None);
         };
+        self.vet.borrow_mut().key(keyspace, key, Deed::Put)?;
         let stored = database.get(&self.txn, key)?;
         stored.map(|stored| unseal(keyspace, key, stored)).transpose()
     }
 
     pub(in crate::store::embedded) fn last_key(&self, keyspace: KeyspaceId) -> Result<Option<&[u8]>> {
         let Some(database) = self.keyspaces.get(&keyspace) else { return Ok(None) };
+        self.vet.borrow_mut().end(keyspace)?;
         Ok(database.last(&self.txn)?.map(|(key, _)| key))
     }
 
@@ -73,6 +79,10 @@ impl<'t> Writer<'t> {
             Some(database) => *database,
             None => self.create(keyspace)?,
         };
+        match at {
+            At::Anywhere => self.vet.get_mut().key(keyspace, key, Deed::Put)?,
+            At::End => self.vet.get_mut().end(keyspace)?,
+        }
         seal(&mut self.sealed, keyspace, key, value);
         let flags = if at == At::End { PutFlags::APPEND } else { PutFlags::empty() };
         Ok(database.put_with_flags(&mut self.txn, flags, key, &self.sealed)?)
@@ -80,12 +90,14 @@ impl<'t> Writer<'t> {
 
     pub(in crate::store::embedded) fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         if let Some(database) = self.keyspaces.get(&keyspace).filter(|_| !key.is_empty()) {
+            self.vet.get_mut().key(keyspace, key, Deed::Delete)?;
             database.delete(&mut self.txn, key)?;
         }
         Ok(())
     }
 
     fn clear(&mut self, keyspace: KeyspaceId) -> Result<()> {
+        self.vet.get_mut().all(keyspace)?;
         match self.keyspaces.get(&keyspace) {
             Some(database) => Ok(database.clear(&mut self.txn)?),
             None => Ok(()),

@@ -1,0 +1,97 @@
+//! What LMDB will read in order to write is looked at first, for it trusts its pages.
+//!
+//! A put reads the pages from the root to a leaf, and a delete their neighbours, too, which may take over what is left
+//! of them. Pages that the transaction has written itself are no damage of a disk's.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Tree;
+use super::btree::Btree;
+use super::map::Pages;
+use super::meta::Root;
+use super::view::roots;
+use crate::error::Result;
+use crate::store::KeyspaceId;
+
+/// The tree as it was when a write transaction began.
+pub(super) struct Vet<'t> {
+    pages: Pages<'t>,
+    roots: HashMap<KeyspaceId, Root>,
+    /// Pages that were looked at.
+    seen: HashSet<u64>,
+    last: Option<Seen<'t>>,
+    /// Keyspaces whose end was looked at.
+    ends: HashSet<KeyspaceId>,
+}
+
+/// What LMDB is about to do with a key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Deed {
+    /// It reads the leaf.
+    Put,
+    /// It reads the neighbours as well.
+    Delete,
+}
+
+/// A leaf that was looked at, by the keys that belong there.
+struct Seen<'t> {
+    keyspace: KeyspaceId,
+    from: Option<&'t [u8]>,
+    to: Option<&'t [u8]>,
+    deed: Deed,
+}
+
+impl<'t> Vet<'t> {
+    /// `number`: of the last transaction that was committed.
+    pub(super) fn new(tree: &'t Tree, number: u64) -> Result<Vet<'t>> {
+        let (roots, bytes) = roots(tree, number)?;
+        Ok(Vet {
+            pages: tree.map.pages(bytes),
+            roots,
+            seen: HashSet::new(),
+            last: None,
+            ends: HashSet::new(),
+        })
+    }
+
+    /// Errors: `Corrupt`, naming page and keyspace, when LMDB had better leave this alone.
+    pub(super) fn key(&mut self, keyspace: KeyspaceId, key: &[u8], deed: Deed) -> Result<()> {
+        let is_seen = |seen: &Seen<'_>| {
+            seen.keyspace == keyspace
+                && seen.deed >= deed
+                && seen.from.is_none_or(|from| key >= from)
+                && seen.to.is_none_or(|to| key < to)
+        };
+        if self.last.as_ref().is_some_and(is_seen) {
+            return Ok(());
+        }
+        let Some(tree) = self.tree(keyspace) else { return Ok(()) };
+        let mut place = tree.seek(key)?;
+        let (from, to) = place.vet(&mut self.seen, deed == Deed::Delete)?;
+        self.last = Some(Seen { keyspace, from, to, deed });
+        Ok(())
+    }
+
+    /// The same before something is put behind all other keys.
+    pub(super) fn end(&mut self, keyspace: KeyspaceId) -> Result<()> {
+        if self.ends.contains(&keyspace) {
+            return Ok(());
+        }
+        if let Some(tree) = self.tree(keyspace) {
+            tree.end()?.vet(&mut self.seen, false)?;
+        }
+        self.ends.insert(keyspace);
+        Ok(())
+    }
+
+    /// The same before a whole keyspace is given up.
+    pub(super) fn all(&mut self, keyspace: KeyspaceId) -> Result<()> {
+        self.tree(keyspace).map_or(Ok(()), Btree::check_pages)
+    }
+
+    /// What is created later has no pages of before.
+    fn tree(&self, keyspace: KeyspaceId) -> Option<Btree<'t>> {
+        let root = *self.roots.get(&keyspace)?;
+        root.page.map(|_| Btree { pages: self.pages, keyspace, root })
+    }
+}
