@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `FORMAT` | `rowkeydb format 3`; written last, so a directory that has it is a whole database |
 //! | `LOCK` | empty; locked by the process that has the database open |
-//! | `data.mdb` | LMDB: one named database per keyspace, its name the keyspace's number in decimal; 4294967295 holds, under `version`, the last version that is in the tree, 8 bytes, little-endian |
+//! | `data.mdb` | LMDB: one named database per keyspace, its name the keyspace's number in decimal; 4294967295 holds, under `version`, the last version that is in the tree, and under `entries ` and a keyspace's number, 4 bytes, big-endian, how many entries that has, all 8 bytes, little-endian; these count if `counted` says the same as `version` |
 //! | `lock.mdb` | LMDB's table of readers; worthless when nobody has the database open |
 //! | `log/log-N` | commits that may be missing from the tree, in segments |
 //! | `log/acknowledged` | which segments count, and the last record that was acknowledged |

@@ -114,7 +114,7 @@ impl Reader for EmbeddedReader<'_> {
 
     /// LMDB counts as it writes; what is in memtables is looked up.
     fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
-        let mut count = self.tree.entries(keyspace);
+        let mut count = self.tree.count(keyspace)?;
         let memtables: Vec<&Memtable> = self.moment.memtables_of(keyspace).collect();
         let version = self.moment.version;
         for (n, memtable) in memtables.iter().enumerate() {

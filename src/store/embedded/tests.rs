@@ -524,3 +524,41 @@ fn a_tree_of_an_earlier_time_is_refused() {
     assert_eq!((error.kind(), error.what()), (Kind::Corrupt, "the log does not go on where data.mdb ends"));
     assert_eq!(error.reason(), Some("that has version 1, and the log goes on with 3"));
 }
+
+#[test]
+fn a_damaged_number_of_entries_is_refused_and_one_that_nobody_noted_is_believed() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    fill(&store, A, 54321);
+    fill(&store, B, 10);
+    drop(store);
+    let count = |store: &EmbeddedStore, keyspace| store.snapshot().unwrap().reader().unwrap().count(keyspace);
+    let whole = fs::read(place.file("data.mdb")).unwrap();
+    // LMDB's own notes, the checksummed ones aside.
+    let needle = 54321u64.to_ne_bytes();
+    let is_own =
+        |at: &usize| whole[*at..].starts_with(&needle) && !whole[..*at].ends_with(&A.0.to_be_bytes());
+    let mut hurt = whole.clone();
+    (0..whole.len()).filter(is_own).for_each(|at| hurt[at] ^= 1);
+    fs::write(place.file("data.mdb"), hurt).unwrap();
+    let store = place.open().unwrap();
+    let error = count(&store, A).unwrap_err();
+    assert_eq!(error.what(), "the number of entries of keyspace 1 is damaged");
+    assert_eq!(count(&store, B).unwrap(), Some(10));
+    drop(store);
+    fs::write(place.file("data.mdb"), whole).unwrap();
+
+    // As a program before this one left it.
+    let store = place.open().unwrap();
+    let mut writer = store.shared.tree.begin().unwrap();
+    writer.put(KeyspaceId(u32::MAX), b"counted", &[0; 8], tree::At::Anywhere).unwrap();
+    writer.put(KeyspaceId(u32::MAX), b"entries \0\0\0\x01", &[0; 8], tree::At::Anywhere).unwrap();
+    writer.commit_uncounted();
+    drop(store);
+    let store = place.open().unwrap();
+    assert_eq!(count(&store, A).unwrap(), Some(54321));
+    put_into_tree(&store, B, "one", b"more");
+    assert_eq!((count(&store, A).unwrap(), count(&store, B).unwrap()), (Some(54321), Some(11)));
+    put_into_tree(&store, A, "one", b"more");
+    assert_eq!(count(&store, A).unwrap(), Some(54322));
+}

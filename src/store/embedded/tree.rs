@@ -49,9 +49,11 @@ const READERS_MAX: u32 = 1024;
 /// Length of `lock.mdb`: a slot for each of them, and LMDB's header, which takes less than 1 KiB.
 pub(super) const READERS_BYTES: u64 = 64 * READERS_MAX as u64 + 1024;
 
-/// Holds one entry: up to which version the tree has everything.
+/// Holds up to which version the tree has everything, and how many entries its keyspaces have.
 const STATE: KeyspaceId = KeyspaceId(u32::MAX);
 const VERSION_KEY: &[u8] = b"version";
+/// The version up to which the numbers of entries are kept; if it is another one, they are not.
+const COUNTED_KEY: &[u8] = b"counted";
 /// What errors call LMDB's own tree of keyspaces.
 const KEYSPACES: KeyspaceId = KeyspaceId(u32::MAX - 1);
 
@@ -178,6 +180,11 @@ fn open_keyspaces(env: &Env<WithoutTls>, ids: impl Iterator<Item = KeyspaceId>) 
         Ok(CommitOrAbort::<_, ()>::Commit(opened))
     })?;
     Ok(opened.commit().unwrap_or_default())
+}
+
+/// Under which the number of entries of a keyspace is.
+fn entries_key(keyspace: KeyspaceId) -> Vec<u8> {
+    [b"entries ", &keyspace.0.to_be_bytes()[..]].concat()
 }
 
 fn keyspace_of(name: &[u8]) -> Result<KeyspaceId> {

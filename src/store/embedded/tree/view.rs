@@ -12,7 +12,7 @@ use super::btree::{Btree, Place};
 use super::map::Pages;
 use super::meta::{Meta, Root};
 use super::seal::unseal;
-use super::{KEYSPACES, STATE, Tree, VERSION_KEY, keyspace_of};
+use super::{COUNTED_KEY, KEYSPACES, STATE, Tree, VERSION_KEY, entries_key, keyspace_of};
 use crate::error::{Error, Result};
 use crate::key::{End, KeyRange};
 use crate::store::{Cursor, Direction, Entry, KeyspaceId};
@@ -122,6 +122,21 @@ impl<'v> TreeReader<'v> {
         match tree {
             Some(tree) => Ok(Box::new(TreeCursor::new(tree, range, direction)?)),
             None => Ok(Box::new(Nothing)),
+        }
+    }
+
+    /// The same, verified.
+    pub(in crate::store::embedded) fn count(&self, keyspace: KeyspaceId) -> Result<u64> {
+        let entries = self.entries(keyspace);
+        let is_counted = self.get(STATE, COUNTED_KEY)? == self.get(STATE, VERSION_KEY)?;
+        let noted = if is_counted { self.get(STATE, &entries_key(keyspace))? } else { None };
+        match noted {
+            Some(noted) if *noted != entries.to_le_bytes() => {
+                Err(Error::corrupt(format!("the number of entries of keyspace {} is damaged", keyspace.0))
+                    .why(format!("its tree says {entries}, and something else was noted when it was written"))
+                    .hint("restore the database from a backup; check the disk"))
+            }
+            _ => Ok(entries),
         }
     }
 

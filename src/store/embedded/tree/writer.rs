@@ -3,6 +3,7 @@
 //! LMDB admits one at a time: whoever begins a [`Writer`] waits until the one before is committed or dropped.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
 use heed::types::Bytes;
@@ -10,7 +11,7 @@ use heed::{CommitOrAbort, PutFlags, RwTxn};
 
 use super::seal::{seal, unseal};
 use super::vet::{Deed, Vet};
-use super::{Keyspace, Keyspaces, STATE, Tree, VERSION_KEY};
+use super::{COUNTED_KEY, Keyspace, Keyspaces, STATE, Tree, VERSION_KEY, entries_key};
 use crate::error::Result;
 use crate::store::{KeyspaceId, Mutation};
 
@@ -21,6 +22,8 @@ pub(in crate::store::embedded) struct Writer<'t> {
     /// The committed keyspaces, and those this transaction has created.
     keyspaces: Arc<Keyspaces>,
     has_created: bool,
+    /// Those whose number of entries may be another one now.
+    touched: BTreeSet<KeyspaceId>,
     vet: RefCell<Vet<'t>>,
     /// The last value written, sealed; kept for its capacity.
     sealed: Vec<u8>,
@@ -41,7 +44,15 @@ impl<'t> Writer<'t> {
         let vet = RefCell::new(Vet::new(tree, txn.id() as u64 - 1)?);
         // Read after the lock is ours: only writers add keyspaces.
         let keyspaces = tree.keyspaces();
-        Ok(Writer { tree, txn, keyspaces, has_created: false, vet, sealed: Vec::new() })
+        Ok(Writer {
+            tree,
+            txn,
+            keyspaces,
+            has_created: false,
+            touched: BTreeSet::new(),
+            vet,
+            sealed: Vec::new(),
+        })
     }
 
     pub(in crate::store::embedded) fn apply(&mut self, mutations: &[Mutation]) -> Result<()> {
@@ -83,6 +94,7 @@ impl<'t> Writer<'t> {
             At::Anywhere => self.vet.get_mut().key(keyspace, key, Deed::Put)?,
             At::End => self.vet.get_mut().end(keyspace)?,
         }
+        self.touched.insert(keyspace);
         seal(&mut self.sealed, keyspace, key, value);
         let flags = if at == At::End { PutFlags::APPEND } else { PutFlags::empty() };
         Ok(database.put_with_flags(&mut self.txn, flags, key, &self.sealed)?)
@@ -91,6 +103,7 @@ impl<'t> Writer<'t> {
     pub(in crate::store::embedded) fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         if let Some(database) = self.keyspaces.get(&keyspace).filter(|_| !key.is_empty()) {
             self.vet.get_mut().key(keyspace, key, Deed::Delete)?;
+            self.touched.insert(keyspace);
             database.delete(&mut self.txn, key)?;
         }
         Ok(())
@@ -98,6 +111,7 @@ impl<'t> Writer<'t> {
 
     fn clear(&mut self, keyspace: KeyspaceId) -> Result<()> {
         self.vet.get_mut().all(keyspace)?;
+        self.touched.insert(keyspace);
         match self.keyspaces.get(&keyspace) {
             Some(database) => Ok(database.clear(&mut self.txn)?),
             None => Ok(()),
@@ -119,9 +133,33 @@ impl<'t> Writer<'t> {
         Ok(database)
     }
 
+    /// Notes how many entries there are: what LMDB notes of that has no checksum.
+    fn count(&mut self) -> Result<()> {
+        let is_counted = self.get(STATE, COUNTED_KEY)? == self.get(STATE, VERSION_KEY)?;
+        let touched = match is_counted {
+            true => std::mem::take(&mut self.touched),
+            false => self.keyspaces.keys().copied().collect(),
+        };
+        for keyspace in touched.into_iter().filter(|keyspace| *keyspace != STATE) {
+            if let Some(database) = self.keyspaces.get(&keyspace) {
+                let entries = database.len(&self.txn)?;
+                self.put(STATE, &entries_key(keyspace), &entries.to_le_bytes(), At::Anywhere)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the notes as they are.
+    #[cfg(test)]
+    pub(in crate::store::embedded) fn commit_uncounted(self) {
+        self.txn.commit().unwrap();
+    }
+
     /// Makes it all visible and durable; the tree has everything up to `version` then.
     pub(in crate::store::embedded) fn commit(mut self, version: u64) -> Result<()> {
+        self.count()?;
         self.put(STATE, VERSION_KEY, &version.to_le_bytes(), At::Anywhere)?;
+        self.put(STATE, COUNTED_KEY, &version.to_le_bytes(), At::Anywhere)?;
         let Writer { tree, txn, keyspaces, has_created, .. } = self;
         if has_created {
             let mut known = tree.keyspaces.write().unwrap_or_else(PoisonError::into_inner);
