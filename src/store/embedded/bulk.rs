@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::path::Path;
 use std::sync::MutexGuard;
 
 use super::Shared;
@@ -72,6 +73,10 @@ impl BulkWriter for Bulk<'_> {
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         self.touched.add(keyspace, key);
         self.writer.delete(keyspace, key)
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        Some(self.shared.tree.directory().path())
     }
 
     fn check(&self, reads: &Reads) -> Result<()> {
