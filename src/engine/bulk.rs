@@ -2,7 +2,7 @@
 //!
 //! The query reads the snapshot the statement began with, so `INSERT INTO t SELECT ... FROM t` ends: what
 //! the loader writes meanwhile is not in it. However many rows there are, memory holds one batch of
-//! them and one run of the loader's entries.
+//! them and as many of the loader's entries as it may keep.
 
 use arrow::array::RecordBatch;
 use futures::StreamExt;

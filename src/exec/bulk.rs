@@ -1,11 +1,15 @@
 //! Loads too large for one write batch: entries are gathered, sorted by key, and written in order
 //! through the store's bulk door, as one atomic step.
+//!
+//! However many there are, they are written once, each keyspace from its first key to its last ([`Sorter`]): a store
+//! that is appended to fills its pages, and one that makes tables makes them side by side.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::path::Path;
 
 use super::dml::{duplicate_index_key, duplicate_rowkey, rowkey_of};
 use super::rekey;
-use super::run::{Run, sort_all};
+use super::sorter::{Pile, Sorter};
 use super::stored;
 use super::watch::Watch;
 use crate::error::{Error, Result};
@@ -15,31 +19,66 @@ use crate::schema::{Access, IndexDef, TableDef};
 use crate::store::{BulkWriter, KeyspaceId};
 use crate::value::Value;
 
-/// Bytes of entries gathered before they are sorted and written.
-const RUN_BYTES: usize = 256 << 20;
+/// Bytes of entries in memory; beyond them sorted runs go to the disk.
+const GATHERED_BYTES: usize = 128 * UNIT;
 
-/// Sorted runs of entries on their way to a bulk writer.
+/// Bytes of keys in memory that are looked up; beyond them all is written that was gathered, and looked up there.
+const TAKEN_BYTES: usize = 64 * UNIT;
+
+/// Tests want to see more than one run.
+const UNIT: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+
+/// Entries written between two reports.
+const TOLD_EVERY: u64 = 8192;
+
+/// Rows on their way to a bulk writer.
 pub struct Loader<'a> {
     table: &'a TableDef,
     writer: Box<dyn BulkWriter + 'a>,
     watch: &'a Watch,
-    gathered: BTreeMap<KeyspaceId, Run>,
+    sorter: Sorter,
     rows: u64,
-    /// Keyspaces that were empty when the load began: only this load's own entries can collide.
+    /// Nothing was in the keyspaces before what is in the sorter: only that can collide.
     fresh: bool,
-    /// Keys of the rows gathered that no other row may have, where they are asked for.
-    taken: HashMap<(KeyspaceId, Rowkey), Rowkey>,
+    taken: Taken,
+}
+
+/// Keys of the rows in the sorter that no other row may have, where they are asked for.
+#[derive(Default)]
+struct Taken {
+    /// With the row that has it, if that is not the key itself.
+    keys: HashMap<(KeyspaceId, Rowkey), Option<Rowkey>>,
+    /// Memory it fills, in bytes, or nearly so.
+    bytes: usize,
+}
+
+impl Taken {
+    /// The row that has the key.
+    fn holder(&self, keyspace: KeyspaceId, key: &Rowkey) -> Option<Rowkey> {
+        let holder = self.keys.get(&(keyspace, key.clone()))?;
+        Some(holder.as_ref().unwrap_or(key).clone())
+    }
+
+    /// A row has the key.
+    fn add(&mut self, keyspace: KeyspaceId, key: Rowkey, holder: Option<Rowkey>) {
+        self.bytes += size_of::<((KeyspaceId, Rowkey), Option<Rowkey>)>();
+        self.bytes += key.len() + holder.as_ref().map_or(0, |holder| holder.len());
+        self.keys.insert((keyspace, key), holder);
+    }
 }
 
 impl<'a> Loader<'a> {
     /// A load of new rows into `table`. `fresh`: the table has no rows yet.
     pub fn new(table: &'a TableDef, writer: Box<dyn BulkWriter + 'a>, fresh: bool, watch: &'a Watch) -> Self {
-        let (gathered, taken) = (BTreeMap::new(), HashMap::new());
-        Loader { table, writer, watch, gathered, rows: 0, fresh, taken }
+        let sorter = Sorter::new(writer.folder().map(Path::to_owned), GATHERED_BYTES);
+        Loader { table, writer, watch, sorter, rows: 0, fresh, taken: Taken::default() }
     }
 
     /// [`Loader::add`] of a row whose keys are looked up first. Errors: one of them is taken; the load can go on.
     pub fn add_if_free(&mut self, row: &[Value]) -> Result<()> {
+        if self.taken.bytes >= TAKEN_BYTES {
+            self.write()?;
+        }
         let table = self.table;
         let rowkey = rowkey_of(table, row)?;
         let mut keys = vec![(None, rowkey.clone())];
@@ -48,8 +87,8 @@ impl<'a> Loader<'a> {
         }
         for (index, key) in &keys {
             let keyspace = index.map_or(table.rows(), |index| index.keyspace);
-            let holder = match self.taken.get(&(keyspace, key.clone())) {
-                Some(holder) => Some(holder.clone()),
+            let holder = match self.taken.holder(keyspace, key) {
+                Some(holder) => Some(holder),
                 None if self.fresh => None,
                 None => match (self.writer.get(keyspace, key)?, index) {
                     (Some(entry), Some(index)) => Some(open_entry(index, key, &entry)?.pointer.into()),
@@ -65,8 +104,10 @@ impl<'a> Loader<'a> {
             }
         }
         for (index, key) in keys {
-            let keyspace = index.map_or(table.rows(), |index| index.keyspace);
-            self.taken.insert((keyspace, key), rowkey.clone());
+            match index {
+                Some(index) => self.taken.add(index.keyspace, key, Some(rowkey.clone())),
+                None => self.taken.add(table.rows(), key, None),
+            }
         }
         self.add(row)
     }
@@ -75,52 +116,59 @@ impl<'a> Loader<'a> {
     pub fn add(&mut self, row: &[Value]) -> Result<()> {
         let rowkey = rowkey_of(self.table, row)?;
         self.table.touched(Access::Write, &rowkey);
-        let gathered = &mut self.gathered;
-        let mut gather = |keyspace, key: &Rowkey, value: &[u8]| {
-            gathered.entry(keyspace).or_default().push(key, value);
-        };
+        let sorter = &mut self.sorter;
+        let mut gather = |keyspace, key: &Rowkey, value: &[u8]| sorter.push(keyspace, key, value);
         stored::entries_of(self.table, row, &rowkey, &mut gather)?;
         if let Some(next) = self.table.followed() {
             rekey::entries_of(next, row, &rowkey, &mut gather)?;
         }
         self.rows += 1;
-        let size: usize = self.gathered.values().map(Run::size).sum();
-        if size >= RUN_BYTES { self.write_run() } else { Ok(()) }
+        self.sorter.make_room(&self.watch.cancel)
     }
 
-    /// Sorts what was gathered and writes it, refusing keys that are taken.
-    fn write_run(&mut self) -> Result<()> {
-        let table = self.table;
-        let mut runs = std::mem::take(&mut self.gathered);
-        sort_all(runs.values_mut());
-        for (keyspace, run) in runs {
-            let index = table.kept().find(|i| i.keyspace == keyspace);
-            let unique = keyspace == table.rows() || index.is_some_and(|i| i.unique);
-            let label = format!("writing {}", index.map_or(&table.name, |i| &i.name));
-            let total = run.len() as u64;
-            let mut last: Option<(&[u8], &[u8])> = None;
-            for (n, (key, value)) in run.iter().enumerate() {
-                if unique {
-                    let existing = match last {
-                        Some((k, v)) if k == key => Some(v.to_vec()),
-                        _ if self.fresh => None,
-                        _ => self.writer.get(keyspace, key)?,
-                    };
-                    if let Some(existing) = existing {
-                        return Err(self.collision(index, key, value, &existing));
-                    }
-                    last = Some((key, value));
-                }
-                self.writer.put(keyspace, key, value)?;
-                if n % 8192 == 0 {
-                    self.watch.step(&label, n as u64, Some(total), "entries")?;
-                }
-            }
-            self.watch.finish(&label, total, "entries");
+    /// Writes what was gathered, refusing keys that are taken.
+    fn write(&mut self) -> Result<()> {
+        for (keyspace, pile) in self.sorter.take() {
+            self.write_pile(keyspace, pile)?;
         }
-        // A second run may meet what the first one wrote.
+        // What comes now may meet what was written.
         self.fresh = false;
-        self.taken.clear();
+        self.taken = Taken::default();
+        Ok(())
+    }
+
+    /// Writes the entries of a keyspace.
+    fn write_pile(&mut self, keyspace: KeyspaceId, mut pile: Pile) -> Result<()> {
+        let table = self.table;
+        let index = table.kept().find(|i| i.keyspace == keyspace);
+        let unique = keyspace == table.rows() || index.is_some_and(|i| i.unique);
+        let label = format!("writing {}", index.map_or(&table.name, |i| &i.name));
+        let total = pile.len();
+        let (mut last_key, mut last_value) = (Vec::new(), Vec::new());
+        let mut entries = pile.merge()?;
+        let mut written = 0;
+        while let Some((key, value)) = entries.next()? {
+            if unique {
+                let existing = match written > 0 && last_key == key {
+                    true => Some(std::mem::take(&mut last_value)),
+                    false if self.fresh => None,
+                    false => self.writer.get(keyspace, key)?,
+                };
+                if let Some(existing) = existing {
+                    return Err(self.collision(index, key, value, &existing));
+                }
+                last_key.clear();
+                last_key.extend_from_slice(key);
+                last_value.clear();
+                last_value.extend_from_slice(value);
+            }
+            self.writer.put(keyspace, key, value)?;
+            if written % TOLD_EVERY == 0 {
+                self.watch.step(&label, written, Some(total), "entries")?;
+            }
+            written += 1;
+        }
+        self.watch.finish(&label, total, "entries");
         Ok(())
     }
 
@@ -143,11 +191,14 @@ impl<'a> Loader<'a> {
         self.writer.put(keyspace, key, value)
     }
 
-    /// Writes the last run and makes everything durable, if `check` agrees; gives the number of rows.
+    /// Writes all entries and makes everything durable, if `check` agrees; gives the number of rows.
     pub fn commit(mut self, check: impl FnOnce(&dyn BulkWriter) -> Result<()>) -> Result<u64> {
-        self.write_run()?;
+        self.write()?;
         check(&*self.writer)?;
         self.writer.commit()?;
         Ok(self.rows)
     }
 }
+
+#[cfg(test)]
+mod tests;

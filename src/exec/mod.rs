@@ -2,7 +2,7 @@
 //!
 //! [`scan`] turns an [`Access`](crate::access::Access) into record batches; [`dml`] collects a statement's
 //! changes of rows and turns them into one write batch, index tables included; [`bulk`] does the same
-//! for loads too large for that; [`stored`] is how one row lies in the store.
+//! for loads too large for that, sorted on the disk if need be; [`stored`] is how one row lies in the store.
 
 pub mod build;
 pub mod bulk;
@@ -16,6 +16,8 @@ pub mod rekey;
 mod run;
 pub mod scan;
 mod sink;
+mod sorter;
+mod spill;
 pub mod stored;
 pub mod trace;
 pub mod transfer;

@@ -20,8 +20,7 @@ pub struct Run {
 
 #[derive(Clone, Copy)]
 struct Place {
-    /// The key's first bytes as a number, zeros behind a shorter key.
-    head: [u64; 2],
+    head: Head,
     start: usize,
     key_len: u32,
     value_len: u32,
@@ -31,7 +30,7 @@ impl Run {
     /// Adds an entry. Keys and values are shorter than 4 GiB.
     pub fn push(&mut self, key: &Rowkey, value: &[u8]) {
         let place = Place {
-            head: [head(key), head(key.get(8..).unwrap_or_default())],
+            head: Head::of(key),
             start: self.bytes.len(),
             key_len: key.len() as u32,
             value_len: value.len() as u32,
@@ -51,6 +50,12 @@ impl Run {
         self.bytes.len() + self.places.len() * size_of::<Place>()
     }
 
+    /// Forgets the entries, and keeps the memory for others.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.places.clear();
+    }
+
     /// Puts the entries in the order of their keys, by several threads if there are some.
     fn sort(&mut self, threads: Option<&ThreadPool>) {
         let bytes = &self.bytes;
@@ -62,6 +67,11 @@ impl Run {
             Some(threads) => threads.install(|| self.places.par_sort_unstable_by(compare)),
             None => self.places.sort_unstable_by(compare),
         }
+    }
+
+    /// Key and value of the entry at this place, if there are so many.
+    pub fn get(&self, at: usize) -> Option<(&[u8], &[u8])> {
+        self.places.get(at).map(|place| (place.key(&self.bytes), place.value(&self.bytes)))
     }
 
     /// Keys and values, in order.
@@ -80,8 +90,18 @@ impl Place {
     }
 }
 
+/// A key's first 16 bytes as numbers, zeros behind a shorter key: they sort as keys do, but for keys with one head.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Head([u64; 2]);
+
+impl Head {
+    pub fn of(key: &[u8]) -> Head {
+        Head([number(key), number(key.get(8..).unwrap_or_default())])
+    }
+}
+
 /// The first eight bytes as a number that sorts as they do.
-fn head(bytes: &[u8]) -> u64 {
+fn number(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(chunk) => u64::from_be_bytes(*chunk),
         None => {

@@ -1,5 +1,6 @@
 //! A store that stops at a chosen step: for tests of what a crash leaves behind.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -99,6 +100,10 @@ impl BulkWriter for FailingBulk<'_> {
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         self.fuse.step()?;
         self.inner.delete(keyspace, key)
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        self.inner.folder()
     }
 
     fn check(&self, reads: &Reads) -> Result<()> {

@@ -3,6 +3,7 @@
 //! A writer copies the current [`State`] (a few references), changes the copy along the paths it
 //! touches, and installs it; readers keep whatever state they took. Nothing waits for readers.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use imbl::OrdMap;
@@ -193,6 +194,10 @@ impl BulkWriter for MemoryBulk<'_> {
         self.touched.add(keyspace, key);
         self.state.delete(keyspace, key);
         Ok(())
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        None
     }
 
     fn check(&self, reads: &Reads) -> Result<()> {

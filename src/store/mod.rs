@@ -179,6 +179,10 @@ pub trait BulkWriter {
     /// Removes a key; no error if it is not there.
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()>;
 
+    /// Where files may lie that are gone with the process: beside the data, where room is needed anyway, and not
+    /// where the system has it in memory. `None` if the data is in memory, too.
+    fn folder(&self) -> Option<&Path>;
+
     /// Errors: `Conflict` when a commit later than `reads` wrote into them. Until this writer ends, there
     /// will be no other one.
     fn check(&self, reads: &Reads) -> Result<()>;

@@ -1,5 +1,6 @@
 //! A store that remembers what is written to it: for tests of what a statement writes.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{BulkWriter, Capabilities, KeyspaceId, Mutation, Reads, Snapshot, Store, WriteBatch};
@@ -77,6 +78,10 @@ impl BulkWriter for TracedBulk<'_> {
         self.inner.delete(keyspace, key)?;
         self.mutations.push(Mutation::Delete(keyspace, key.into()));
         Ok(())
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        self.inner.folder()
     }
 
     fn check(&self, reads: &Reads) -> Result<()> {

@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::path::Path;
 use std::sync::MutexGuard;
 
 use super::Shared;
 use super::tree::{At, Writer};
-use crate::error::Result;
+use crate::error::{Error, Result, sqlstate};
 use crate::store::log::Log;
 use crate::store::recent::{Recorder, Touched};
 use crate::store::rules::check_entry;
+use crate::store::trust;
 use crate::store::{BulkWriter, KeyspaceId, Reads};
 
 /// Fields drop in order: the locks are held to the end.
@@ -55,6 +57,15 @@ impl<'s> Bulk<'s> {
         tail.extend_from_slice(key);
         Ok(At::End)
     }
+
+    /// What a change failed for in truth: pages that do not fit into memory are written before the commit, and LMDB
+    /// reports a write cut short by a full disk as an I/O error. Nothing that was committed is among these pages.
+    fn explain(&self, e: Error) -> Error {
+        if e.sqlstate() == sqlstate::IO && self.shared.tree.directory().is_out_of_room() {
+            return trust::full().caused_by(e);
+        }
+        e
+    }
 }
 
 impl BulkWriter for Bulk<'_> {
@@ -66,12 +77,16 @@ impl BulkWriter for Bulk<'_> {
         check_entry(keyspace, key, value)?;
         self.touched.add(keyspace, key);
         let at = self.place(keyspace, key)?;
-        self.writer.put(keyspace, key, value, at)
+        self.writer.put(keyspace, key, value, at).map_err(|e| self.explain(e))
     }
 
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         self.touched.add(keyspace, key);
-        self.writer.delete(keyspace, key)
+        self.writer.delete(keyspace, key).map_err(|e| self.explain(e))
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        Some(self.shared.tree.directory().path())
     }
 
     fn check(&self, reads: &Reads) -> Result<()> {

@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::iter::Peekable;
+use std::path::Path;
 use std::sync::MutexGuard;
 
 use lsm_tree::{AbstractTree, Guard, UserValue};
@@ -254,6 +255,10 @@ impl BulkWriter for Bulk<'_> {
             self.gathered.put(keyspace, key, None);
         }
         Ok(())
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        Some(self.shared.directory.path())
     }
 
     fn check(&self, reads: &Reads) -> Result<()> {
