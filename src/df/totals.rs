@@ -166,10 +166,7 @@ impl Adding {
             return Ok(None);
         }
         let results = match way {
-            Way::Numbers(adding) => match adding.step()? {
-                None => None,
-                Some(sums) => Some(totals.finish_numbers(&sums)),
-            },
+            Way::Numbers(adding) => adding.step()?.map(|sums| totals.finish_numbers(&sums)),
             Way::Batches(rows, sums) => match rows.next_batch()? {
                 Some(batch) => {
                     totals.add(&batch, sums).map_err(df_error)?;

@@ -60,7 +60,7 @@ struct Sum {
     column: Option<Column>,
     total: Total,
     /// Doubles of this batch: they are added by the kernel that would add an Arrow column, in the same order.
-    doubles: Float64Builder,
+    doubles: Option<Float64Builder>,
 }
 
 struct Column {
@@ -85,7 +85,7 @@ impl Sums {
             function: term.function,
             column: term.column.map(column),
             total: Total { values: 0, number: 0, double: 0.0 },
-            doubles: Float64Builder::with_capacity(0),
+            doubles: (term.function == Function::SumOfDoubles).then(|| Float64Builder::with_capacity(0)),
         };
         Sums { sums: terms.map(sum).collect(), rows: 0, rows_max: 0 }
     }
@@ -104,8 +104,8 @@ impl Sums {
             if sum.column.is_none() {
                 sum.total.values += self.rows as u64;
             }
-            if sum.function == Function::SumOfDoubles
-                && let Some(of_batch) = compute::sum(&sum.doubles.finish())
+            if let Some(doubles) = &mut sum.doubles
+                && let Some(of_batch) = compute::sum(&doubles.finish())
             {
                 sum.total.double += of_batch;
             }
@@ -149,35 +149,40 @@ impl Sum {
     #[inline]
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
         let Some(column) = &self.column else { return Ok(()) };
-        let number = match view.find(column.field)? {
-            Found::Value(ValueRef::Null) if column.nullable => {
-                if self.function == Function::SumOfDoubles {
-                    self.doubles.append_null();
-                }
-                return Ok(());
+        let found = view.find(column.field)?;
+        if matches!(found, Found::Value(ValueRef::Null)) {
+            self.doubles.iter_mut().for_each(Float64Builder::append_null);
+            return if column.nullable { Ok(()) } else { Err(no_value_in(spec.schema.field(column.place))) };
+        }
+        if self.function != Function::Count {
+            if let Some(doubles) = &mut self.doubles {
+                doubles.append_value(double(found, column.ty)?);
+            } else {
+                self.total.add(self.function, number(found, column.ty)?);
             }
-            Found::Value(ValueRef::Null) => return Err(no_value_in(spec.schema.field(column.place))),
-            _ if self.function == Function::Count => 0,
-            Found::Packed(id, bytes) if self.function != Function::SumOfDoubles => {
-                row::unpack_number(id, column.ty, bytes)?
-            }
-            Found::Packed(id, bytes) => self.doubles(row::unpack(id, column.ty, bytes)?)?,
-            Found::Value(value) if self.function == Function::SumOfDoubles => self.doubles(value)?,
-            Found::Value(value) => value.number().ok_or_else(|| no_number(value))?,
-        };
-        self.total.add(self.function, number);
+        }
         self.total.values += 1;
         Ok(())
     }
+}
 
-    /// Puts a double aside; there is no number to be added then.
-    fn doubles(&mut self, value: ValueRef<'_>) -> Result<i128> {
-        match value {
-            ValueRef::Double(double) => self.doubles.append_value(double),
-            ValueRef::Int(number) => self.doubles.append_value(number as f64),
-            _ => return Err(no_number(value)),
-        }
-        Ok(0)
+#[inline]
+fn number(found: Found<'_>, ty: ColumnType) -> Result<i128> {
+    match found {
+        Found::Packed(id, bytes) => row::unpack_number(id, ty, bytes),
+        Found::Value(value) => value.number().ok_or_else(|| no_number(value)),
+    }
+}
+
+fn double(found: Found<'_>, ty: ColumnType) -> Result<f64> {
+    let value = match found {
+        Found::Packed(id, bytes) => row::unpack(id, ty, bytes)?,
+        Found::Value(value) => value,
+    };
+    match value {
+        ValueRef::Double(double) => Ok(double),
+        ValueRef::Int(number) => Ok(number as f64),
+        _ => Err(no_number(value)),
     }
 }
 
