@@ -35,9 +35,6 @@ const ROWS_EXPECTED: usize = 1024;
 /// Entries (count) that are worth a thread of their own.
 pub const PARALLEL_ENTRIES: f64 = 5_000.0;
 
-/// Entries (count) that are worth handing a part of them to a thread that waits.
-const SHARED_ENTRIES: f64 = 2_000.0;
-
 /// What a scan did, in entries, keys and bytes; shared by everyone who watches it.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -272,9 +269,9 @@ impl Scan {
     }
 
     /// The scan in pieces, which give out every row once, all together, in the order of their keys; one piece where
-    /// it is not worth the work of more than one thread, or nobody else can do any of it.
-    pub fn pieces(mut self) -> Result<Vec<Scan>> {
-        let is_shared = self.spec.any_order && self.left == u64::MAX && self.expected() >= SHARED_ENTRIES;
+    /// it reads fewer than `entries_min`, or nobody else can do any of it.
+    pub fn pieces(mut self, entries_min: f64) -> Result<Vec<Scan>> {
+        let is_shared = self.spec.any_order && self.left == u64::MAX && self.expected() >= entries_min;
         if !is_shared {
             return Ok(vec![self]);
         }

@@ -10,13 +10,16 @@ use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::scan::{Scan, ScanSpec};
-use super::sums::{Sums, Term, Total};
+use super::scan::{PARALLEL_ENTRIES, Scan, ScanSpec};
+use super::sums::{Function, Sums, Term, Total};
 use super::watch::PlanText;
 use crate::error::{Error, Result};
 
 /// How long one waits for others before it looks whether it was stopped.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Entries (count) that are worth asking for help with.
+const SHARED_ENTRIES: f64 = 2_000.0;
 
 /// A piece, and what it has come to.
 struct Piece {
@@ -45,7 +48,10 @@ impl Adding {
     /// Begins with a scan.
     pub fn new(scan: Scan, terms: impl Iterator<Item = Term> + Clone) -> Result<Adding> {
         let spec = Arc::clone(scan.spec());
-        let pieces = scan.pieces()?.into_iter().enumerate().map(|(at, scan)| {
+        // A plan of operators adds few doubles in the order of the rows, and what it gives is what we give.
+        let has_doubles = terms.clone().any(|term| term.function == Function::SumOfDoubles);
+        let entries_min = if has_doubles { PARALLEL_ENTRIES } else { SHARED_ENTRIES };
+        let pieces = scan.pieces(entries_min)?.into_iter().enumerate().map(|(at, scan)| {
             let sums = Sums::new(terms.clone(), scan.spec());
             Piece { at, scan, sums }
         });
