@@ -316,7 +316,8 @@ fn wide(values: &[ArrayRef]) -> DfResult<Vec<ArrayRef>> {
         .collect()
 }
 
-fn narrow(sum: i128) -> Result<i64, ArrowError> {
+/// A sum as BIGINT.
+pub(super) fn narrow(sum: i128) -> Result<i64, ArrowError> {
     i64::try_from(sum)
         .map_err(|_| ArrowError::ArithmeticOverflow(format!("the sum {sum} is out of range for BIGINT")))
 }

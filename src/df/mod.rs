@@ -33,6 +33,7 @@ mod membership;
 mod min_max;
 mod multisets;
 mod null_equality;
+mod numbers;
 mod one_by_one;
 mod one_row;
 mod open;

@@ -70,11 +70,9 @@ impl ScanExec {
         } else {
             EquivalenceProperties::new(Arc::clone(&request.schema))
         };
-        let is_long = bound.spec.access.entries >= PARALLEL_ENTRIES;
-        let parts = if request.any_order && limit.is_none() && is_long { threads() } else { 1 };
         let properties = Arc::new(PlanProperties::new(
             equivalence,
-            Partitioning::UnknownPartitioning(parts),
+            Partitioning::UnknownPartitioning(1),
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
@@ -86,10 +84,22 @@ impl ScanExec {
             learned: Vec::new(),
             narrowed: Arc::default(),
             ordered,
-            parts,
+            parts: 1,
             by_rows: None,
             properties,
         }
+    }
+
+    /// The same scan for several threads, if it is long and its rows may come in any order.
+    pub fn shared(self) -> ScanExec {
+        let is_long = self.bound().is_ok_and(|bound| bound.spec.access.entries >= PARALLEL_ENTRIES);
+        if !(is_long && self.request.any_order && self.limit.is_none()) {
+            return self;
+        }
+        let parts = threads();
+        let properties =
+            (*self.properties).clone().with_partitioning(Partitioning::UnknownPartitioning(parts));
+        ScanExec { parts, properties: Arc::new(properties), ..self }
     }
 
     /// The same rows, each got by its key for a row of a join. `None`, if a parameter does not suit its filter.

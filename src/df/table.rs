@@ -505,12 +505,14 @@ impl TableProvider for TableSource {
 
     async fn scan(
         &self,
-        _: &dyn Session,
+        session: &dyn Session,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(self.plan(projection, filters, limit).map_err(to_df)?))
+        let scan = self.plan(projection, filters, limit).map_err(to_df)?;
+        let is_alone = session.config().target_partitions() == 1;
+        Ok(Arc::new(if is_alone { scan } else { scan.shared() }))
     }
 }
 

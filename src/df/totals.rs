@@ -1,13 +1,15 @@
 //! Totals of one scan: `SELECT count(*), sum(amount) FROM orders WHERE buyer = $1`, run without streams.
 //!
-//! The functions and the expressions over them stay DataFusion's. What is left out is what its plans bring along for
-//! the sake of long ones, and costs more than a short range of keys takes to read.
+//! The common functions are added up where the rows are found (`exec::sums`), by several threads if there are many
+//! (`exec::shared`). All others stay DataFusion's, as do the expressions over them; what is left out there is what its
+//! plans bring along for the sake of long ones, and costs more than a short range of keys takes to read.
 
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
+use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::Accumulator;
 use datafusion::physical_expr::PhysicalExpr;
@@ -17,6 +19,7 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, finali
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::errors::df_error;
+use super::numbers::{Columns, Known};
 use super::open;
 use super::parallel::OF_A_SET;
 use super::plan::{picked, renamed};
@@ -24,6 +27,8 @@ use super::scan::ScanExec;
 use super::table::Binding;
 use crate::error::Result;
 use crate::exec::scan::{PARALLEL_ENTRIES, Scan};
+use crate::exec::shared;
+use crate::exec::sums::Total;
 use crate::exec::watch::PlanText;
 
 /// An aggregate without groups over one scan, and what is made of its results.
@@ -37,6 +42,10 @@ pub struct Totals {
     results: SchemaRef,
     /// Expressions over the results, and over those, with their columns.
     above: Vec<(Vec<Arc<dyn PhysicalExpr>>, SchemaRef)>,
+    /// The functions, if a scan knows them all.
+    known: Option<Vec<Known>>,
+    /// All that comes out, if it is made of numbers.
+    columns: Option<Columns>,
     /// Columns that come out.
     schema: SchemaRef,
 }
@@ -51,6 +60,7 @@ impl Totals {
             if exprs.iter().any(open::is_open) {
                 return None;
             }
+            totals.columns = totals.columns.and_then(|columns| columns.above(&exprs));
             totals.above.push((exprs, root.schema()));
             return Some(totals);
         }
@@ -63,8 +73,12 @@ impl Totals {
             && aggregate.filter_expr().iter().all(Option::is_none)
             && functions.iter().all(is_small);
         let (scan, columns) = picked(aggregate.input()).filter(|_| is_simple)?;
+        let schema_below = aggregate.input_schema();
+        let known: Option<Vec<Known>> = functions.iter().map(|f| Known::of(f, &schema_below)).collect();
         Some(Totals {
-            scan: scan.pick(&columns, &aggregate.input_schema()),
+            columns: known.as_deref().and_then(Columns::of),
+            known,
+            scan: scan.pick(&columns, &schema_below),
             functions: functions.to_vec(),
             inputs: functions.iter().map(|f| f.expressions()).collect(),
             results: aggregate.schema(),
@@ -75,10 +89,15 @@ impl Totals {
 
     /// Ready to be added up; `None`: as of [`ScanExec::bind`].
     pub fn run(self: &Arc<Self>, binding: &Binding) -> Result<Option<Adding>> {
-        let Some(scan) = self.scan.run(binding)? else { return Ok(None) };
-        let functions = self.functions.iter().map(|f| f.create_accumulator());
-        let sums = functions.collect::<DfResult<Vec<_>>>().map_err(df_error)?;
-        Ok(Some(Adding { totals: Arc::clone(self), rows: scan, sums, done: false }))
+        let Some(rows) = self.scan.run(binding)? else { return Ok(None) };
+        let way = match &self.known {
+            Some(known) => Way::Numbers(shared::Adding::new(rows, known.iter().map(|known| known.term))?),
+            None => {
+                let functions = self.functions.iter().map(|f| f.create_accumulator());
+                Way::Batches(rows, functions.collect::<DfResult<Vec<_>>>().map_err(df_error)?)
+            }
+        };
+        Ok(Some(Adding { totals: Arc::clone(self), way, done: false }))
     }
 
     fn add(&self, batch: &RecordBatch, sums: &mut [Box<dyn Accumulator>]) -> DfResult<()> {
@@ -89,22 +108,39 @@ impl Totals {
         Ok(())
     }
 
-    fn finish(&self, sums: &mut [Box<dyn Accumulator>]) -> DfResult<RecordBatch> {
-        let results = finalize_aggregation(sums, &AggregateMode::Single)?;
+    /// What comes out, of what the functions have come to.
+    fn finish_numbers(&self, totals: &[Total]) -> DfResult<Vec<ArrayRef>> {
+        let known = || self.known.iter().flatten().zip(totals);
+        if let Some(columns) = &self.columns {
+            let numbers: Vec<Option<i128>> = known().map(|(known, total)| known.number(total)).collect();
+            if let Some(values) = columns.values(&numbers) {
+                return values.iter().map(ScalarValue::to_array).collect();
+            }
+        }
+        let results = known().map(|(known, total)| known.result(total)?.to_array());
+        self.finish(results.collect::<DfResult<Vec<_>>>()?)
+    }
+
+    fn finish(&self, results: Vec<ArrayRef>) -> DfResult<Vec<ArrayRef>> {
         let mut row = RecordBatch::try_new(Arc::clone(&self.results), results)?;
         for (exprs, schema) in &self.above {
             let values = exprs.iter().map(|expr| expr.evaluate(&row)?.into_array(1));
             row = RecordBatch::try_new(Arc::clone(schema), values.collect::<DfResult<Vec<_>>>()?)?;
         }
-        Ok(row)
+        Ok(row.columns().to_vec())
     }
+}
+
+/// How totals are come by.
+enum Way {
+    Numbers(shared::Adding),
+    Batches(Scan, Vec<Box<dyn Accumulator>>),
 }
 
 /// Totals under way.
 pub struct Adding {
     totals: Arc<Totals>,
-    rows: Scan,
-    sums: Vec<Box<dyn Accumulator>>,
+    way: Way,
     /// The totals are out.
     done: bool,
 }
@@ -112,26 +148,40 @@ pub struct Adding {
 impl Adding {
     /// Its line of EXPLAIN, when it is asked for.
     pub fn plan_text(&self) -> PlanText {
-        self.rows.plan_text()
+        match &self.way {
+            Way::Numbers(adding) => adding.plan_text(),
+            Way::Batches(rows, _) => rows.plan_text(),
+        }
     }
 
-    /// Worth the work of more than one thread.
+    /// Worth the work of more than one thread, which only operators would share.
     pub fn is_long(&self) -> bool {
-        self.rows.expected() >= PARALLEL_ENTRIES
+        matches!(&self.way, Way::Batches(rows, _) if rows.expected() >= PARALLEL_ENTRIES)
     }
 
     /// Adds some rows, which gives a batch without rows; after the last ones, the totals; then `None`.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let Adding { totals, rows, sums, done } = self;
+        let Adding { totals, way, done, .. } = self;
         if *done {
             return Ok(None);
         }
-        if let Some(batch) = rows.next_batch()? {
-            totals.add(&batch, sums).map_err(df_error)?;
-            return Ok(Some(RecordBatch::new_empty(Arc::clone(&totals.schema))));
+        let results = match way {
+            Way::Numbers(adding) => adding.step()?.map(|sums| totals.finish_numbers(&sums)),
+            Way::Batches(rows, sums) => match rows.next_batch()? {
+                Some(batch) => {
+                    totals.add(&batch, sums).map_err(df_error)?;
+                    None
+                }
+                None => {
+                    let results = finalize_aggregation(sums, &AggregateMode::Single);
+                    Some(results.and_then(|results| totals.finish(results)))
+                }
+            },
+        };
+        *done = results.is_some();
+        match results.transpose().map_err(df_error)? {
+            None => Ok(Some(RecordBatch::new_empty(Arc::clone(&totals.schema)))),
+            Some(columns) => renamed(columns, 1, &totals.schema).map(Some),
         }
-        *done = true;
-        let row = totals.finish(sums).map_err(df_error)?;
-        renamed(row.columns().to_vec(), 1, &totals.schema).map(Some)
     }
 }

@@ -14,6 +14,7 @@ use super::gather::Gather;
 pub use super::pieces::PIECES;
 use super::pull::Pull;
 use super::sink::{Columns, Rows, Sink};
+use super::sums::Sums;
 use super::view::Sources;
 pub use super::view::field_type;
 use super::walk::Walk;
@@ -81,6 +82,12 @@ impl ScanSpec {
     /// Its definition.
     pub fn index(&self) -> Option<&IndexDef> {
         self.index.and_then(|id| self.table.index_by_id(id))
+    }
+
+    /// Its line of EXPLAIN, when it is asked for.
+    pub fn plan_text(self: &Arc<Self>) -> PlanText {
+        let spec = Arc::clone(self);
+        Arc::new(move || (describe(spec.source(), &spec.access, None, false).to_string(), None))
     }
 
     /// What is read.
@@ -181,6 +188,11 @@ impl Scan {
         self.spec.access.entries
     }
 
+    /// What it reads, and how.
+    pub fn spec(&self) -> &Arc<ScanSpec> {
+        &self.spec
+    }
+
     /// Columns of its batches.
     pub fn schema(&self) -> &SchemaRef {
         &self.spec.schema
@@ -208,8 +220,7 @@ impl Scan {
 
     /// Its line of EXPLAIN, when it is asked for.
     pub fn plan_text(&self) -> PlanText {
-        let spec = Arc::clone(&self.spec);
-        Arc::new(move || (describe(spec.source(), &spec.access, None, false).to_string(), None))
+        self.spec.plan_text()
     }
 
     fn check_gets(&self) -> Result<()> {
@@ -244,6 +255,40 @@ impl Scan {
         let mut out = Rows { rows: Vec::new(), rows_max: self.rows_max(rows_max) };
         let more = self.pull(&mut out)?;
         Ok((more || !out.rows.is_empty()).then_some(out.rows))
+    }
+
+    /// Adds up the next rows; false when the scan is over.
+    pub fn add_up(&mut self, sums: &mut Sums) -> Result<bool> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        sums.begin(self.left);
+        let more = self.pull(sums)?;
+        sums.end();
+        Ok(more)
+    }
+
+    /// The scan in pieces, which give out every row once, all together, in the order of their keys; one piece where
+    /// it reads fewer than `entries_min`, or nobody else can do any of it.
+    pub fn pieces(mut self, entries_min: f64) -> Result<Vec<Scan>> {
+        let is_shared = self.spec.any_order && self.left == u64::MAX && self.expected() >= entries_min;
+        if !is_shared {
+            return Ok(vec![self]);
+        }
+        let snapshot = Arc::clone(&self.snapshot);
+        let reader = snapshot.reader()?;
+        self.begin(&*reader)?;
+        let Position::Walk(walk) = &self.position else { return Ok(vec![self]) };
+        let walks = if walk.is_divisible() { walk.pieces(&*reader)? } else { Vec::new() };
+        if walks.len() < 2 {
+            return Ok(vec![self]);
+        }
+        let piece = |walk| {
+            let (spec, snapshot, counters) = (&self.spec, &self.snapshot, &self.counters);
+            let scan = Scan::new(Arc::clone(spec), Arc::clone(snapshot), None, Arc::clone(counters));
+            Scan { position: Position::Walk(Box::new(walk)), part: None, gets_max: self.gets_max, ..scan }
+        };
+        Ok(walks.into_iter().map(piece).collect())
     }
 
     fn rows_max(&self, most: usize) -> usize {

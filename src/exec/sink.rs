@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
-use arrow::datatypes::{FieldRef, SchemaRef};
+use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use super::scan::ScanSpec;
@@ -81,14 +81,20 @@ impl Columns {
         let is_missing =
             |(field, array): &(&FieldRef, &ArrayRef)| !field.is_nullable() && array.null_count() > 0;
         if let Some((field, _)) = schema.fields().iter().zip(&arrays).find(is_missing) {
-            return Err(Error::corrupt("a row is damaged")
-                .why(format!("its column \"{}\" is NOT NULL and has no value", field.name()))
-                .hint("CHECK DATABASE lists what is wrong"));
+            return Err(no_value_in(field));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
         RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
             .map_err(|e| Error::internal("a batch does not fit its schema").caused_by(e))
     }
+}
+
+/// The error for a row without a value in a column that is NOT NULL.
+#[cold]
+pub(super) fn no_value_in(column: &Field) -> Error {
+    Error::corrupt("a row is damaged")
+        .why(format!("its column \"{}\" is NOT NULL and has no value", column.name()))
+        .hint("CHECK DATABASE lists what is wrong")
 }
 
 impl Sink for Columns {

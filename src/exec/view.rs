@@ -260,21 +260,23 @@ impl Scratch {
     }
 
     /// Begins with a row: decodes the rowkey's columns, if any is wanted.
-    #[inline]
+    #[inline(always)]
     pub fn decode_rowkey(&mut self, spec: &ScanSpec, sources: &Sources, rowkey: &[u8]) -> Result<()> {
         if !sources.formulas.is_empty() {
             self.computed.clear();
             self.computed.resize_with(sources.formulas.len(), OnceCell::new);
         }
-        if sources.decode_pointer {
-            let decoded = spec.table.key.decode(rowkey, &mut |id, value| self.set(id, value));
-            decoded.map_err(|e| bad_rowkey(&spec.table, rowkey, &e.to_string()))?;
-        }
+        if sources.decode_pointer { self.decode_pointer(spec, rowkey) } else { Ok(()) }
+    }
+
+    fn decode_pointer(&mut self, spec: &ScanSpec, rowkey: &[u8]) -> Result<()> {
+        let decoded = spec.table.key.decode(rowkey, &mut |id, value| self.set(id, value));
+        decoded.map_err(|e| bad_rowkey(&spec.table, rowkey, &e.to_string()))?;
         Ok(())
     }
 
     /// Begins with an entry: decodes the columns of its key, and those of the rowkey it points at, if any are wanted.
-    #[inline]
+    #[inline(always)]
     pub fn decode_entry(
         &mut self,
         spec: &ScanSpec,
@@ -283,14 +285,16 @@ impl Scratch {
         parts: &EntryParts<'_>,
     ) -> Result<()> {
         self.decode_rowkey(spec, sources, parts.pointer)?;
-        if sources.decode_layout {
-            let decoded = index.layout.decode(parts.layout, &mut |id, value| self.set(id, value));
-            decoded.map_err(|e| {
-                Error::corrupt(format!("a key of index \"{}\" cannot be decoded", index.name))
-                    .why(format!("{e}; key {}", hex(parts.layout)))
-                    .hint(format!("CHECK INDEX {} lists what is wrong", name_sql(&index.name)))
-            })?;
-        }
+        if sources.decode_layout { self.decode_layout(index, parts) } else { Ok(()) }
+    }
+
+    fn decode_layout(&mut self, index: &IndexDef, parts: &EntryParts<'_>) -> Result<()> {
+        let decoded = index.layout.decode(parts.layout, &mut |id, value| self.set(id, value));
+        decoded.map_err(|e| {
+            Error::corrupt(format!("a key of index \"{}\" cannot be decoded", index.name))
+                .why(format!("{e}; key {}", hex(parts.layout)))
+                .hint(format!("CHECK INDEX {} lists what is wrong", name_sql(&index.name)))
+        })?;
         Ok(())
     }
 

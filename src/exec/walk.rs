@@ -83,6 +83,14 @@ impl Walk {
         Ok(())
     }
 
+    /// The walk in pieces, in the order of their keys.
+    pub fn pieces(&self, reader: &dyn Reader) -> Result<Vec<Walk>> {
+        let pieces = pieces_of(reader, self.keyspace, self.ranges.clone(), (0, 1))?;
+        let Walk { keyspace, direction, merge, .. } = *self;
+        let walk = |piece| Walk { keyspace, direction, merge, ranges: vec![piece], jumper: None };
+        Ok(pieces.into_iter().map(walk).collect())
+    }
+
     /// Which way it goes.
     pub fn direction(&self) -> Direction {
         self.direction

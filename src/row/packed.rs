@@ -294,6 +294,22 @@ pub fn unpack(column: ColumnId, ty: ColumnType, bytes: &[u8]) -> Result<ValueRef
     decode(ty, bytes).ok_or_else(|| no_value(column, ty, bytes))
 }
 
+/// The same of a type whose values are whole numbers inside: [`ValueRef::number`]. Errors: `Internal` for another
+/// type, too.
+#[inline]
+pub fn unpack_number(column: ColumnId, ty: ColumnType, bytes: &[u8]) -> Result<i128> {
+    // What most columns are needs no value in between.
+    let number = match ty {
+        ColumnType::Decimal { .. } => decode_wide(bytes),
+        ColumnType::BigInt => decode_int(bytes).map(i128::from),
+        _ => {
+            let value = unpack(column, ty, bytes)?;
+            return value.number().ok_or_else(|| Error::internal(format!("{ty} is no number inside")));
+        }
+    };
+    number.ok_or_else(|| no_value(column, ty, bytes))
+}
+
 #[cold]
 pub(super) fn no_value(column: ColumnId, ty: ColumnType, bytes: &[u8]) -> Error {
     corrupt(format!("column {} holds no {ty}: {}", column.0, preview(bytes)))

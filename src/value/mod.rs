@@ -239,6 +239,20 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 }
 
 impl ValueRef<'_> {
+    /// The whole number that it is inside, in the order of its type: an integer, a decimal without its point, the days
+    /// of a date, the microseconds of a timestamp.
+    #[inline]
+    pub fn number(self) -> Option<i128> {
+        Some(match self {
+            ValueRef::Int(number) | ValueRef::Timestamp(number) | ValueRef::TimestampTz(number) => {
+                number.into()
+            }
+            ValueRef::Decimal(number, _) => number,
+            ValueRef::Date(days) => days.into(),
+            _ => return None,
+        })
+    }
+
     /// Copies the value.
     pub fn to_value(self) -> Value {
         match self {

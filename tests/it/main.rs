@@ -30,4 +30,5 @@ mod reopen;
 mod slt;
 mod sqlite;
 mod stopping;
+mod totals;
 mod tpch;

@@ -1,0 +1,202 @@
+//! Totals of one scan, added up by all threads that have time.
+//!
+//! A long scan is cut into pieces. Whoever is free takes the next one, the thread that asks first of all, so a thread
+//! that wakes up late has less to do and nobody waits for one that never comes. What the pieces come to is put together
+//! in their order: a sum of doubles is the same every time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use super::scan::{PARALLEL_ENTRIES, Scan, ScanSpec};
+use super::sums::{Function, Sums, Term, Total};
+use super::watch::PlanText;
+use crate::error::{Error, Result};
+
+/// How long one waits for others before it looks whether it was stopped.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Entries (count) that are worth asking for help with.
+const SHARED_ENTRIES: f64 = 2_000.0;
+
+/// A piece, and what it has come to.
+struct Piece {
+    at: usize,
+    scan: Scan,
+    sums: Sums,
+}
+
+impl Piece {
+    /// Adds up some of its rows; false when these were the last ones.
+    fn step(&mut self) -> Result<bool> {
+        self.scan.add_up(&mut self.sums)
+    }
+}
+
+/// Totals under way.
+pub struct Adding {
+    spec: Arc<ScanSpec>,
+    /// What the calling thread is at.
+    mine: Option<Piece>,
+    others: Option<Arc<Shared>>,
+    totals: Option<Sums>,
+}
+
+impl Adding {
+    /// Begins with a scan.
+    pub fn new(scan: Scan, terms: impl Iterator<Item = Term> + Clone) -> Result<Adding> {
+        let spec = Arc::clone(scan.spec());
+        // A plan of operators adds few doubles in the order of the rows, and what it gives is what we give.
+        let has_doubles = terms.clone().any(|term| term.function == Function::SumOfDoubles);
+        let entries_min = if has_doubles { PARALLEL_ENTRIES } else { SHARED_ENTRIES };
+        let pieces = scan.pieces(entries_min)?.into_iter().enumerate().map(|(at, scan)| {
+            let sums = Sums::new(terms.clone(), scan.spec());
+            Piece { at, scan, sums }
+        });
+        let mut left: Vec<Piece> = pieces.rev().collect();
+        let mine = left.pop();
+        let others = (!left.is_empty()).then(|| Shared::start(left));
+        Ok(Adding { spec, mine, others, totals: None })
+    }
+
+    /// Its line of EXPLAIN, when it is asked for.
+    pub fn plan_text(&self) -> PlanText {
+        self.spec.plan_text()
+    }
+
+    /// Adds up some rows; the totals when all are in.
+    pub fn step(&mut self) -> Result<Option<Vec<Total>>> {
+        if let Some(piece) = &mut self.mine {
+            if !piece.step()? {
+                match (&self.others, self.mine.take()) {
+                    (Some(others), Some(piece)) => {
+                        others.put(piece.at, Ok(piece.sums));
+                        self.mine = others.take();
+                    }
+                    (_, piece) => self.totals = piece.map(|piece| piece.sums),
+                }
+            }
+        } else if let Some(others) = &self.others {
+            self.totals = others.all()?;
+        }
+        Ok(self.totals.as_ref().map(|sums| sums.totals().collect()))
+    }
+}
+
+impl Drop for Adding {
+    fn drop(&mut self) {
+        if let Some(others) = &self.others {
+            others.stop(self.mine.take());
+        }
+    }
+}
+
+/// What several threads work at.
+struct Shared {
+    work: Mutex<Work>,
+    /// Nobody is at a piece.
+    idle: Condvar,
+}
+
+struct Work {
+    /// Pieces that nobody has begun, the last one first.
+    left: Vec<Piece>,
+    /// Pieces (count) that somebody is at.
+    begun: usize,
+    /// What pieces have come to.
+    done: Vec<(usize, Result<Sums>)>,
+    /// Nobody wants to know any more.
+    stopped: bool,
+}
+
+impl Shared {
+    /// Asks the other threads for help with these pieces, while the caller is at one more.
+    fn start(left: Vec<Piece>) -> Arc<Shared> {
+        // Where the system gives none, the calling thread does the work.
+        static THREADS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            let named = ThreadPoolBuilder::new().thread_name(|n| format!("rowkeydb-scan-{n}"));
+            if threads > 1 { named.num_threads(threads - 1).build().ok() } else { None }
+        });
+        let work = Work { done: Vec::with_capacity(left.len() + 1), left, begun: 1, stopped: false };
+        let shared = Arc::new(Shared { work: Mutex::new(work), idle: Condvar::new() });
+        if let Some(threads) = &*THREADS {
+            for _ in 0..threads.current_num_threads() {
+                let shared = Arc::clone(&shared);
+                threads.spawn(move || shared.help());
+            }
+        }
+        shared
+    }
+
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next piece, for somebody to begin with.
+    fn take(&self) -> Option<Piece> {
+        let mut work = self.work();
+        let piece = work.left.pop()?;
+        work.begun += 1;
+        Some(piece)
+    }
+
+    /// Takes back what a piece has come to.
+    fn put(&self, at: usize, sums: Result<Sums>) {
+        let mut work = self.work();
+        work.begun -= 1;
+        work.done.push((at, sums));
+        if work.begun == 0 {
+            self.idle.notify_all();
+        }
+    }
+
+    fn help(&self) {
+        while let Some(Piece { at, scan, sums }) = self.take() {
+            let ended = catch_unwind(AssertUnwindSafe(|| self.add_up(scan, sums)));
+            self.put(
+                at,
+                ended.unwrap_or_else(|_| Err(Error::internal("a thread that adds up has panicked"))),
+            );
+        }
+    }
+
+    /// Adds up a piece, and lets go of what it reads.
+    fn add_up(&self, mut scan: Scan, mut sums: Sums) -> Result<Sums> {
+        while scan.add_up(&mut sums)? && !self.work().stopped {}
+        Ok(sums)
+    }
+
+    /// What all pieces have come to; `None` if somebody is still at one.
+    fn all(&self) -> Result<Option<Sums>> {
+        let mut work = self.work();
+        if work.begun > 0 {
+            work = self.idle.wait_timeout(work, PATIENCE).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if work.begun > 0 {
+            return Ok(None);
+        }
+        work.done.sort_unstable_by_key(|(at, _)| *at);
+        let mut all: Option<Sums> = None;
+        for (_, sums) in work.done.drain(..) {
+            match &mut all {
+                None => all = Some(sums?),
+                Some(all) => all.merge(&sums?),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Nobody wants the totals any more. Waits until nobody reads.
+    fn stop(&self, mine: Option<Piece>) {
+        let mut work = self.work();
+        work.begun -= usize::from(mine.is_some());
+        work.left.clear();
+        work.stopped = true;
+        while work.begun > 0 {
+            work = self.idle.wait(work).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}

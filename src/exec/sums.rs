@@ -1,0 +1,215 @@
+//! Rows added up as they are found: a [`Sink`] that keeps numbers instead of rows.
+
+use arrow::array::Float64Builder;
+use arrow::compute;
+
+use super::scan::{BATCH_ROWS, ScanSpec};
+use super::sink::{Sink, no_value_in};
+use super::view::{Found, View, field_type};
+use crate::error::{Error, Result};
+use crate::plan::Field;
+use crate::row;
+use crate::value::{ColumnType, ValueRef};
+
+/// What is made of the values of a column that are not NULL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// How many they are.
+    Count,
+    /// Their sum, of whole numbers and decimals.
+    Sum,
+    /// Their sum as doubles, of integers and doubles.
+    SumOfDoubles,
+    /// The least one.
+    Min,
+    /// The greatest one.
+    Max,
+}
+
+/// A function of a column.
+#[derive(Clone, Copy, Debug)]
+pub struct Term {
+    /// What is asked for.
+    pub function: Function,
+    /// Place of the column among those of the scan; none: the rows themselves are counted.
+    pub column: Option<usize>,
+}
+
+/// What a term has come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Total {
+    /// Values (count) that were not NULL.
+    pub values: u64,
+    /// A value as a whole number: a decimal without its point, days, microseconds. Nothing where there was none.
+    pub number: i128,
+    /// The same of a sum of doubles.
+    pub double: f64,
+}
+
+/// Adds up what it is given, batch by batch.
+pub struct Sums {
+    sums: Vec<Sum>,
+    /// Rows of this batch.
+    rows: usize,
+    rows_max: usize,
+}
+
+/// One term under way.
+struct Sum {
+    function: Function,
+    column: Option<Column>,
+    total: Total,
+    /// Doubles of this batch: they are added by the kernel that would add an Arrow column, in the same order.
+    doubles: Option<Float64Builder>,
+}
+
+struct Column {
+    /// Among those of the scan.
+    place: usize,
+    field: Field,
+    ty: ColumnType,
+    nullable: bool,
+}
+
+impl Sums {
+    /// Nothing yet of the rows of `spec`.
+    pub fn new(terms: impl Iterator<Item = Term>, spec: &ScanSpec) -> Sums {
+        let index = spec.index().filter(|_| spec.as_table);
+        let column = |place: usize| Column {
+            place,
+            field: spec.output[place],
+            ty: field_type(&spec.table, index, spec.output[place]),
+            nullable: spec.schema.field(place).is_nullable(),
+        };
+        let sum = |term: Term| Sum {
+            function: term.function,
+            column: term.column.map(column),
+            total: Total { values: 0, number: 0, double: 0.0 },
+            doubles: (term.function == Function::SumOfDoubles).then(|| Float64Builder::with_capacity(0)),
+        };
+        Sums { sums: terms.map(sum).collect(), rows: 0, rows_max: 0 }
+    }
+
+    /// Begins a batch of `left` rows at the most.
+    pub(super) fn begin(&mut self, left: u64) {
+        // To count rows takes no room.
+        let most = if self.sums.iter().any(|sum| sum.column.is_some()) { BATCH_ROWS } else { usize::MAX };
+        self.rows_max = usize::try_from(left).unwrap_or(usize::MAX).min(most);
+        self.rows = 0;
+    }
+
+    /// Adds what belongs to a whole batch.
+    pub(super) fn end(&mut self) {
+        for sum in &mut self.sums {
+            if sum.column.is_none() {
+                sum.total.values += self.rows as u64;
+            }
+            if let Some(doubles) = &mut sum.doubles
+                && let Some(of_batch) = compute::sum(&doubles.finish())
+            {
+                sum.total.double += of_batch;
+            }
+        }
+    }
+
+    /// Adds what others have come to, of rows that follow.
+    pub fn merge(&mut self, others: &Sums) {
+        for (sum, other) in self.sums.iter_mut().zip(&others.sums) {
+            let number = other.total.number;
+            if other.total.values > 0 && sum.column.is_some() {
+                sum.total.add(sum.function, number);
+            }
+            sum.total.values += other.total.values;
+            sum.total.double += other.total.double;
+        }
+    }
+
+    /// What each term has come to.
+    pub fn totals(&self) -> impl Iterator<Item = Total> {
+        self.sums.iter().map(|sum| sum.total)
+    }
+}
+
+impl Total {
+    /// Takes in one more number, before it is counted.
+    #[inline]
+    fn add(&mut self, function: Function, number: i128) {
+        match function {
+            Function::Count | Function::SumOfDoubles => {}
+            // As Arrow adds decimals; integers cannot come that far.
+            Function::Sum => self.number = self.number.wrapping_add(number),
+            Function::Min if self.values > 0 => self.number = self.number.min(number),
+            Function::Max if self.values > 0 => self.number = self.number.max(number),
+            Function::Min | Function::Max => self.number = number,
+        }
+    }
+}
+
+impl Sum {
+    #[inline]
+    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
+        let Some(column) = &self.column else { return Ok(()) };
+        let found = view.find(column.field)?;
+        if matches!(found, Found::Value(ValueRef::Null)) {
+            self.doubles.iter_mut().for_each(Float64Builder::append_null);
+            return if column.nullable { Ok(()) } else { Err(no_value_in(spec.schema.field(column.place))) };
+        }
+        if self.function != Function::Count {
+            if let Some(doubles) = &mut self.doubles {
+                doubles.append_value(double(found, column.ty)?);
+            } else {
+                self.total.add(self.function, number(found, column.ty)?);
+            }
+        }
+        self.total.values += 1;
+        Ok(())
+    }
+}
+
+#[inline]
+fn number(found: Found<'_>, ty: ColumnType) -> Result<i128> {
+    match found {
+        Found::Packed(id, bytes) => row::unpack_number(id, ty, bytes),
+        Found::Value(value) => value.number().ok_or_else(|| no_number(value)),
+    }
+}
+
+fn double(found: Found<'_>, ty: ColumnType) -> Result<f64> {
+    let value = match found {
+        Found::Packed(id, bytes) => row::unpack(id, ty, bytes)?,
+        Found::Value(value) => value,
+    };
+    match value {
+        ValueRef::Double(double) => Ok(double),
+        ValueRef::Int(number) => Ok(number as f64),
+        _ => Err(no_number(value)),
+    }
+}
+
+#[cold]
+fn no_number(value: ValueRef<'_>) -> Error {
+    Error::internal(format!("{value:?} is added up"))
+}
+
+impl Sink for Sums {
+    #[inline]
+    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
+        for sum in &mut self.sums {
+            sum.append(spec, view)?;
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn append_empty(&mut self, rows: usize) {
+        self.rows += rows;
+    }
+
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn rows_max(&self) -> usize {
+        self.rows_max
+    }
+}

@@ -1,0 +1,194 @@
+//! Totals that a scan adds up are those of DataFusion: of any rows, NULLs, overflows and the order of doubles included.
+//!
+//! The first run of a query is DataFusion's, whole; from the second one on it is a plan that is kept, which adds the
+//! common functions up where the rows are found.
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use rowkeydb::{Database, Value};
+
+const COLUMNS: &str = "id INT PRIMARY KEY, g INT NOT NULL, s SMALLINT, i INTEGER, b BIGINT, d DOUBLE, r REAL, \
+                       m DECIMAL(9, 2), w DECIMAL(38, 5), ts TIMESTAMP, tz TIMESTAMPTZ, day DATE, t VARCHAR";
+
+const TOTALS: [&str; 33] = [
+    "count(*)",
+    "count(s), count(b), count(t), count(g)",
+    "count(NULL), count(1)",
+    "sum(s), sum(i), sum(b), sum(g)",
+    "sum(d), sum(r)",
+    "sum(m), sum(w)",
+    "avg(s), avg(i), avg(b), avg(g)",
+    "avg(d), avg(r)",
+    "avg(m), avg(w)",
+    "min(s), min(i), min(b), min(g)",
+    "max(s), max(i), max(b), max(g)",
+    "min(d), max(d), min(r), max(r)",
+    "min(m), max(m), min(w), max(w)",
+    "min(ts), max(ts), min(tz), max(tz), min(day), max(day)",
+    "min(t), max(t)",
+    "count(*) + sum(m)",
+    "count(*) + sum(w)",
+    "sum(m) - count(m), count(m) - sum(m)",
+    "sum(m) + sum(w) - sum(m)",
+    "sum(w) - max(w)",
+    "sum(b) + count(*), count(*) * 2",
+    "sum(m) * 2, sum(m) / count(*)",
+    "sum(i) + sum(m)",
+    "CAST(sum(b) AS DECIMAL(20, 2))",
+    "CAST(count(*) AS DECIMAL(1, 0))",
+    "CAST(max(i) AS DECIMAL(3, 1)) + max(m)",
+    "CAST(sum(m) AS DECIMAL(4, 1))",
+    "coalesce(sum(m), 0), abs(sum(i))",
+    "sum(DISTINCT i), count(DISTINCT s)",
+    "sum(i + 1), max(i - s), sum(-m)",
+    "sum(i) FILTER (WHERE s > 0), count(*) FILTER (WHERE i IS NULL)",
+    "max(i) - min(i), max(day) - min(day)",
+    "sum(m) AS x, sum(m) AS y, count(*)",
+];
+
+fn ints(least: i64, greatest: i64) -> BoxedStrategy<Value> {
+    prop_oneof![
+        4 => (-1000.max(least)..1000.min(greatest)).prop_map(Value::Int),
+        1 => prop::sample::select(vec![least, least + 1, greatest / 2, greatest]).prop_map(Value::Int),
+        1 => Just(Value::Null),
+    ]
+    .boxed()
+}
+
+fn decimals(digits: u32, scale: u8) -> BoxedStrategy<Value> {
+    let most = 10i128.pow(digits) - 1;
+    prop_oneof![
+        3 => (-100_000i128..100_000).prop_map(move |d| Value::Decimal(d, scale)),
+        1 => prop::sample::select(vec![-most, most]).prop_map(move |d| Value::Decimal(d, scale)),
+        1 => Just(Value::Null),
+    ]
+    .boxed()
+}
+
+/// A row but for its id.
+fn row() -> impl Strategy<Value = Vec<Value>> {
+    let odd = [f64::NAN, f64::INFINITY, -f64::INFINITY, f64::MAX, 5e-324, 0.0, -0.0, 0.1, 1e15 + 0.3];
+    let double = prop_oneof![
+        4 => (-1e6f64..1e6).prop_map(Value::Double),
+        1 => prop::sample::select(odd.to_vec()).prop_map(Value::Double),
+        1 => Just(Value::Null),
+    ];
+    let real = prop_oneof![(-1e6f32..1e6).prop_map(|f| Value::Double(f.into())), Just(Value::Null)];
+    // From the year 1 to 9999.
+    let us = || (-62_135_596_800_000_000i64..253_402_300_800_000_000).boxed();
+    let text = prop_oneof!["[a-c]{0,3}".prop_map(Value::Text), Just(Value::Null)];
+    (
+        ((-5i64..5).prop_map(Value::Int), ints(i16::MIN.into(), i16::MAX.into())),
+        (ints(i32::MIN.into(), i32::MAX.into()), ints(i64::MIN, i64::MAX), double, real),
+        (decimals(9, 2), decimals(38, 5)),
+        (us().prop_map(Value::Timestamp), us().prop_map(Value::TimestampTz)),
+        ((-719_162i32..2_932_896).prop_map(Value::Date), text),
+    )
+        .prop_map(|((g, s), (i, b, d, r), (m, w), (ts, tz), (day, t))| {
+            vec![g, s, i, b, d, r, m, w, ts, tz, day, t]
+        })
+}
+
+/// The rows of a query, with its columns, as text: the bits of a double count.
+fn only(db: &Database, sql: &str) -> String {
+    let answer = || {
+        let rows = db.query(sql)?;
+        let columns = rows.columns();
+        let rows = rows.map(|row| row?.values()).collect::<rowkeydb::Result<Vec<_>>>()?;
+        Ok::<_, rowkeydb::Error>(format!("{columns:?} {rows:?}"))
+    };
+    answer().unwrap_or_else(|e| format!("{} {e}", e.sqlstate()))
+}
+
+fn filled(rows: &[Vec<Value>]) -> Database {
+    let db = Database::in_memory().unwrap();
+    db.execute(&format!("CREATE TABLE t ({COLUMNS})")).unwrap();
+    db.execute("CREATE INDEX t_g ON t (g) INCLUDE (i, m, d)").unwrap();
+    for (id, row) in rows.iter().enumerate() {
+        let places: Vec<String> = (1..=row.len()).map(|n| format!("${n}")).collect();
+        db.execute_with(&format!("INSERT INTO t VALUES ({id}, {})", places.join(", ")), row).unwrap();
+    }
+    db
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 16,
+        max_shrink_iters: 200,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(5),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn totals_are_those_of_datafusion(
+        rows in prop::collection::vec(row(), 0..12),
+        some in prop::sample::subsequence(TOTALS.to_vec(), 8),
+        which in prop::sample::select(vec!["true", "id > 3", "g = 2", "g > 1 AND id < 7", "s > 0", "false"]),
+    ) {
+        let db = filled(&rows);
+        for totals in some {
+            let sql = format!("SELECT {totals} FROM t WHERE {which}");
+            let first = only(&db, &sql);
+            for _ in 0..3 {
+                prop_assert_eq!(&only(&db, &sql), &first, "{} of {:?}", sql, rows);
+            }
+        }
+    }
+}
+
+/// Enough rows that several threads add them up.
+fn long() -> Database {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, g INT NOT NULL, d DOUBLE, m DECIMAL(9, 2))").unwrap();
+    db.execute(
+        "INSERT INTO t SELECT value, value % 7, CASE WHEN value % 11 > 0 THEN value * 0.1 END, value % 1000 * 0.01
+         FROM generate_series(1, 40000)",
+    )
+    .unwrap();
+    db.execute("CREATE INDEX t_g ON t (g) INCLUDE (m)").unwrap();
+    db
+}
+
+#[test]
+fn many_rows_have_the_same_totals_every_time() {
+    let db = long();
+    for sql in [
+        "SELECT count(*), sum(m), min(id), max(id), avg(m), count(d) FROM t",
+        "SELECT count(*), sum(m), min(id), max(id) FROM t WHERE id > 5000 AND d IS NOT NULL",
+        "SELECT count(*) + sum(m), count(*) FROM t WHERE g > 1",
+        "SELECT sum(id), count(*) FROM t WHERE g > 1 AND d > 100",
+    ] {
+        let first = only(&db, sql);
+        for _ in 0..20 {
+            assert_eq!(only(&db, sql), first, "{sql}");
+        }
+    }
+    // With several threads doubles are added in an order of their own, but it is always the same.
+    let sql = "SELECT sum(d), avg(d) FROM t WHERE id > 10";
+    let _ = (only(&db, sql), only(&db, sql));
+    let kept = only(&db, sql);
+    assert!((0..20).all(|_| only(&db, sql) == kept));
+}
+
+#[test]
+fn totals_that_nobody_waits_for_are_let_go() {
+    let db = long();
+    let sql = "SELECT sum(m), count(d) FROM t WHERE g > 1 AND d > 10";
+    let whole = only(&db, sql);
+    for _ in 0..20 {
+        drop(db.query(sql).unwrap().batches().next());
+    }
+    assert_eq!(only(&db, sql), whole);
+}
+
+#[test]
+fn a_sum_out_of_range_is_an_error_with_several_threads_too() {
+    let db = long();
+    db.execute("CREATE TABLE big (id INT PRIMARY KEY, b BIGINT)").unwrap();
+    db.execute("INSERT INTO big SELECT value, 9000000000000000000 FROM generate_series(1, 6000)").unwrap();
+    for _ in 0..4 {
+        assert!(only(&db, "SELECT sum(b) FROM big WHERE id > 0").starts_with("22003"));
+        assert!(only(&db, "SELECT count(b) FROM big WHERE id > 0").contains("6000"));
+    }
+}
