@@ -112,6 +112,8 @@ impl Totals {
     fn finish_numbers(&self, totals: &[Total]) -> DfResult<Vec<ArrayRef>> {
         let known = || self.known.iter().flatten().zip(totals);
         if let Some(columns) = &self.columns {
+            // Each must fit its own type, whatever is made of it.
+            known().try_for_each(|(known, total)| known.result(total).map(drop))?;
             let numbers: Vec<Option<i128>> = known().map(|(known, total)| known.number(total)).collect();
             if let Some(values) = columns.values(&numbers) {
                 return values.iter().map(ScalarValue::to_array).collect();

@@ -107,7 +107,7 @@ struct Work {
     begun: usize,
     /// What pieces have come to.
     done: Vec<(usize, Result<Sums>)>,
-    /// Nobody wants to know any more.
+    /// Nobody wants to know any more, or one of them failed.
     stopped: bool,
 }
 
@@ -147,6 +147,10 @@ impl Shared {
     fn put(&self, at: usize, sums: Result<Sums>) {
         let mut work = self.work();
         work.begun -= 1;
+        if sums.is_err() {
+            work.left.clear();
+            work.stopped = true;
+        }
         work.done.push((at, sums));
         if work.begun == 0 {
             self.idle.notify_all();

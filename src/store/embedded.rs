@@ -101,6 +101,7 @@ impl EmbeddedStore {
         let trust = Arc::<Trust>::default();
         let tree = Arc::new(Tree::open(directory, durability, trust.clone())?);
         let view = View::of(&tree)?;
+        view.reader().check_keyspaces()?;
         let mut version = view.version()?;
         let memtable = Memtable::default();
         let log = if is_new {

@@ -2,6 +2,9 @@
 //!
 //! `fuzz_targets/` hands them to libFuzzer; `tests/it/fuzz.rs` runs them over what was found and over chance.
 
+#[path = "disk.rs"]
+mod disk;
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,6 +17,8 @@ use rowkeydb::sql::{self, Splitter, Statement};
 use rowkeydb::store::{Direction, FailingStore, KeyspaceId, MemoryStore, Snapshot, Store, WriteBatch};
 use rowkeydb::value::{ColumnType, Value};
 use rowkeydb::{Database, Error, Kind, Result, Session};
+
+pub use disk::database_files;
 
 /// Bytes as a row of choices; when they are used up, always the first.
 struct Choices<'a>(&'a [u8]);

@@ -197,8 +197,7 @@ impl Tally {
     }
 }
 
-/// LMDB's pages have no checksums: a flipped bit in a branch page or a page header can hide entries from a
-/// search, or lead it out of the map. Those are few and counted here; of all other bits none may do harm.
+/// LMDB's pages have no checksums. What is read of them is proved by what has, and looked at before LMDB reads it.
 #[test]
 fn a_flipped_bit_is_harmless_or_refused() {
     let original = Original::new(Engine::Lmdb);
@@ -216,8 +215,7 @@ fn a_flipped_bit_is_harmless_or_refused() {
         tally.add(place, original.outcome(&copy));
     }
     tally.report(&format!("{rounds} flipped bits, seed {seed}"));
-    let harm = tally.count("wrong") + tally.count("crashed");
-    assert!(harm as u64 <= 2 + rounds / 50, "{harm} of {rounds} did harm");
+    assert_eq!((tally.count("wrong"), tally.count("crashed")), (0, 0));
     assert!(tally.count("refused") > 0);
 }
 

@@ -45,7 +45,7 @@ macro_rules! targets {
     };
 }
 
-targets! { files key_codec packed_row sql_text statements stored_bytes }
+targets! { database_files files key_codec packed_row sql_text statements stored_bytes }
 
 /// Statements of every script: what `sql_text` begins with.
 #[test]

@@ -54,6 +54,8 @@ const STATE: KeyspaceId = KeyspaceId(u32::MAX);
 const VERSION_KEY: &[u8] = b"version";
 /// The version up to which the numbers of entries are kept; if it is another one, they are not.
 const COUNTED_KEY: &[u8] = b"counted";
+/// The keys of these numbers: this, and the keyspace.
+const ENTRIES: &[u8] = b"entries ";
 /// What errors call LMDB's own tree of keyspaces.
 const KEYSPACES: KeyspaceId = KeyspaceId(u32::MAX - 1);
 
@@ -82,14 +84,18 @@ impl Tree {
     /// Opens the tree in `directory`, creating it if that is new.
     pub(super) fn open(directory: Directory, durability: Durability, trust: Arc<Trust>) -> Result<Tree> {
         let file = directory.data_file();
-        let existing = if directory.is_new() { 0 } else { header::check(&file)?.keyspaces.entries };
+        let checked = if directory.is_new() { None } else { Some(header::check(&file)?) };
+        let existing = checked.as_ref().map_or(0, |checked| checked.meta.keyspaces.entries);
         directory.reserve_readers(READERS_BYTES)?;
         let (env, map, witness) = map_file(&directory, existing, durability)?;
         env.clear_stale_readers()?;
         let mut tree = Tree { env, map, keyspaces: RwLock::default(), trust, witness, durability, directory };
         // Before LMDB reads what may be damaged.
-        let known = view::roots(&tree, tree.env.read_txn()?.id() as u64)?.0;
-        tree.keyspaces = RwLock::new(Arc::new(open_keyspaces(&tree.env, known.keys().copied())?));
+        let trees = view::trees(&tree, tree.env.read_txn()?.id() as u64)?.1;
+        if let Some(checked) = checked {
+            checked.check_trees(&file, trees.values())?;
+        }
+        tree.keyspaces = RwLock::new(Arc::new(open_keyspaces(&tree.env, trees.keys().copied())?));
         if tree.directory.is_new() {
             tree.begin()?.commit(0)?;
             tree.env.force_sync()?;
@@ -184,7 +190,7 @@ fn open_keyspaces(env: &Env<WithoutTls>, ids: impl Iterator<Item = KeyspaceId>) 
 
 /// Under which the number of entries of a keyspace is.
 fn entries_key(keyspace: KeyspaceId) -> Vec<u8> {
-    [b"entries ", &keyspace.0.to_be_bytes()[..]].concat()
+    [ENTRIES, &keyspace.0.to_be_bytes()].concat()
 }
 
 fn keyspace_of(name: &[u8]) -> Result<KeyspaceId> {

@@ -10,6 +10,8 @@
 //! and the order of the entries next to them, for an offset that points at another node shows there. What no two
 //! neighbours enclose ends a leaf; then the leaf must be whole, the branches above it must be, and all keys of the next
 //! leaf must lie between the separators that led there. An entry is given once its order to the one behind it is seen.
+//!
+//! What is not seen: a page, or a root, as it was at an earlier moment, in the place of the one of this moment.
 
 mod many;
 #[cfg(test)]
@@ -113,7 +115,8 @@ impl<'m> Btree<'m> {
     fn value(self, stored: Stored<'m>) -> Option<&'m [u8]> {
         match stored {
             Stored::Here(value) => Some(value),
-            Stored::Long { page, bytes } => self.pages.long(page, bytes),
+            Stored::Long { page, bytes } => self.pages.long(page, bytes, self.root.long_pages),
+            Stored::Tree(_) => None,
         }
     }
 
@@ -200,6 +203,24 @@ impl<'m> Place<'m> {
         self.tree.entry(leaf, at).map(Some)
     }
 
+    /// The next tree of a tree of trees, and its name.
+    pub(super) fn step_tree(&mut self) -> Result<Option<Entry<'m>>> {
+        if self.near_end() && !self.cross(Direction::Forward)? {
+            return Ok(None);
+        }
+        let Some(leaf) = self.levels.last_mut() else { return Ok(None) };
+        let (number, at) = (leaf.number, leaf.at);
+        leaf.at += 1;
+        match leaf.page.entry(at) {
+            Some((name, Stored::Tree(tree))) => Ok(Some((name, tree))),
+            _ => Err(self.tree.damaged(number)),
+        }
+    }
+
+    fn near_end(&self) -> bool {
+        self.levels.last().is_some_and(|leaf| leaf.near(Direction::Forward, 0).is_none())
+    }
+
     /// Proves that no entry lies between the place and the next one in `direction`, whose key `suits`.
     pub(super) fn prove(&self, direction: Direction, suits: impl Fn(&[u8]) -> bool) -> Result<()> {
         let Some(leaf) = self.levels.last() else { return Ok(()) };
@@ -221,9 +242,12 @@ impl<'m> Place<'m> {
         self.levels.last().map_or(Ok(()), |leaf| self.tree.prove_order(leaf, direction, 0, key))
     }
 
-    /// That `key` is no neighbour of the one before.
-    pub(super) fn misplaced(&self, key: &[u8]) -> Error {
-        self.tree.misplaced(key)
+    /// The key of the entry that comes first in this leaf `suits`, if there is one.
+    pub(super) fn first_must(&self, direction: Direction, suits: impl Fn(&[u8]) -> bool) -> Result<()> {
+        let first = self.levels.last().and_then(|leaf| Some((leaf, leaf.near(direction, 0)?)));
+        let Some((leaf, at)) = first else { return Ok(()) };
+        let key = leaf.page.key(at).ok_or_else(|| self.tree.damaged(leaf.number))?;
+        if suits(key) { Ok(()) } else { Err(self.tree.misplaced(key)) }
     }
 
     /// Goes to the near end of the next leaf in `direction`; false, and nothing changes, if this is the last one.
@@ -293,35 +317,22 @@ impl<'m> Place<'m> {
         Ok((from.transpose()?, to.transpose()?))
     }
 
-    /// Looks at the pages from the root to here, and at those beside them, as far as they are not in `seen`.
+    /// Looks at the pages from the root to here as far as they are not in `seen`, and at those of the leaves beside this
+    /// one, if they are asked for.
     pub(super) fn vet(&mut self, seen: &mut HashSet<u64>, and_beside: bool) -> Result<Separators<'m>> {
-        let tree = self.tree;
         for at in 0..self.levels.len() {
-            let level = self.levels[at];
-            if seen.insert(level.number) {
+            if seen.insert(self.levels[at].number) {
                 self.check_whole(at)?;
-                if level.page.is_leaf() {
-                    tree.check_long(&level)?;
-                }
-            }
-            let beside = [level.at.checked_sub(1), Some(level.at + 1).filter(|at| *at < level.page.len())];
-            let beside = beside.into_iter().flatten().filter(|_| and_beside && !level.page.is_leaf());
-            for sibling in beside {
-                let number = level.page.child(sibling).ok_or_else(|| tree.damaged(level.number))?;
-                if seen.contains(&number) {
-                    continue;
-                }
-                let page = tree.page(number, at + 2 == self.levels.len())?;
-                if !page.is_whole() {
-                    return Err(tree.damaged(number));
-                }
-                let from = level.page.key(sibling).filter(|_| sibling > 0);
-                let to = level.page.key(sibling + 1);
-                tree.check_keys(page, number, from, to)?;
-                seen.insert(number);
+                self.tree.check_leaf(&self.levels[at])?;
             }
         }
         self.check_separators()?;
+        for direction in [Direction::Forward, Direction::Reverse].into_iter().filter(|_| and_beside) {
+            let mut beside = self.clone();
+            if beside.cross(direction)? {
+                beside.vet(seen, false)?;
+            }
+        }
         self.separators()
     }
 }
@@ -343,10 +354,11 @@ impl<'m> Btree<'m> {
         Ok(())
     }
 
-    /// Long values are where a leaf says.
-    fn check_long(self, leaf: &Level<'m>) -> Result<()> {
+    /// The keys of a leaf are in order, and its long values where it says.
+    fn check_leaf(self, leaf: &Level<'m>) -> Result<()> {
         let is_there = |at| leaf.page.entry(at).and_then(|(_, stored)| self.value(stored)).is_some();
-        if (0..leaf.page.len()).all(is_there) { Ok(()) } else { Err(self.damaged(leaf.number)) }
+        let is_right = || leaf.page.is_ordered() && (0..leaf.page.len()).all(is_there);
+        if !leaf.page.is_leaf() || is_right() { Ok(()) } else { Err(self.damaged(leaf.number)) }
     }
 
     /// Every page is whole, and where it belongs.
@@ -355,7 +367,7 @@ impl<'m> Btree<'m> {
         let mut seen = HashSet::new();
         place.vet(&mut seen, false)?;
         while place.cross(Direction::Forward)? {
-            place.levels.last().map_or(Ok(()), |leaf| self.check_long(leaf))?;
+            place.levels.last().map_or(Ok(()), |leaf| self.check_leaf(leaf))?;
         }
         Ok(())
     }

@@ -11,17 +11,17 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::meta::{META_BYTES, Meta};
-use super::page::{HEADER_BYTES, Page, Stored, u64_at};
+use super::meta::{META_BYTES, Meta, Root};
+use super::page::{HEADER_BYTES, Page, Stored, pages_of_long, u64_at};
 use crate::error::{Error, Kind, Result, sqlstate};
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("the embedded store needs 64-bit addresses: it maps the whole database");
 
-/// Refuses a data file that LMDB could not map and read safely. Gives what its newest meta page says.
-///
-/// Errors: `Corrupt`, naming the file, when it is missing, no LMDB file, or truncated.
-pub(in crate::store::embedded) fn check(path: &Path) -> Result<Meta> {
+/// Refuses a data file that LMDB could not map and read safely. ///
+/// Errors: `Corrupt`, naming the file, when it is missing, no LMDB file, truncated, or its list of free pages makes no
+/// sense.
+pub(in crate::store::embedded) fn check(path: &Path) -> Result<Checked> {
     let mut file = DataFile::open(path).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => damaged(path, "it is missing"),
         _ => Error::new(Kind::Unavailable, format!("{} cannot be read", path.display()))
@@ -32,12 +32,44 @@ pub(in crate::store::embedded) fn check(path: &Path) -> Result<Meta> {
     let meta = file.newest_meta().map_err(|why| damaged(path, why))?;
     let mut missing = file.bytes / meta.page_bytes..=meta.last_page;
     match file.free_pages(&meta) {
-        Some(free) if missing.all(|page| free.binary_search(&page).is_ok()) => return Ok(meta),
+        Some(free) if missing.all(|page| free.binary_search(&page).is_ok()) => {
+            return Ok(Checked { meta, free });
+        }
         None if missing.is_empty() => return Err(damaged(path, "its list of free pages makes no sense")),
         _ => {}
     }
     let promised = (meta.last_page.saturating_add(1)).saturating_mul(meta.page_bytes);
     Err(damaged(path, &format!("it is truncated: {} bytes of {promised}", file.bytes)))
+}
+
+/// What the file says of itself.
+#[derive(Debug)]
+pub(in crate::store::embedded) struct Checked {
+    /// Its newest meta page.
+    pub(super) meta: Meta,
+    /// Pages that LMDB will write anew, in order.
+    free: Vec<u64>,
+}
+
+impl Checked {
+    /// What is in use is not free, and there is room for all of both.
+    pub(super) fn check_trees<'r>(
+        &'r self,
+        path: &Path,
+        trees: impl Iterator<Item = &'r Root> + Clone,
+    ) -> Result<()> {
+        let roots = || trees.clone().chain([&self.meta.keyspaces, &self.meta.free]);
+        let is_free = |root: &Root| root.page.is_some_and(|page| self.free.binary_search(&page).is_ok());
+        if roots().any(is_free) {
+            return Err(damaged(path, "the root of a tree is on its list of free pages"));
+        }
+        let metas_and_free = 2 + self.free.len() as u64;
+        let pages = roots().fold(metas_and_free, |pages, root| pages.saturating_add(root.pages));
+        match pages <= self.meta.last_page.saturating_add(1) {
+            true => Ok(()),
+            false => Err(damaged(path, "its trees have more pages than it has")),
+        }
+    }
 }
 
 fn damaged(path: &Path, why: &str) -> Error {
@@ -72,6 +104,11 @@ impl DataFile {
     fn newest_meta(&mut self) -> Result<Meta, &'static str> {
         let first = Meta::parse(&self.read(0, META_BYTES).unwrap_or_default())?;
         let second = Meta::parse(&self.read(first.page_bytes, META_BYTES).unwrap_or_default())?;
+        // They are written in turn; those of a new file are the same.
+        let is_in_turn = |meta: &Meta, page| meta.txn == 0 || meta.txn % 2 == page;
+        if first.txn.abs_diff(second.txn) > 1 || !is_in_turn(&first, 0) || !is_in_turn(&second, 1) {
+            return Err("its first pages do not follow each other");
+        }
         Ok(if second.txn > first.txn { second } else { first })
     }
 
@@ -79,7 +116,7 @@ impl DataFile {
     fn free_pages(&mut self, meta: &Meta) -> Option<Vec<u64>> {
         let mut free = Vec::new();
         if let Some(root) = meta.free.page {
-            self.add_free(meta, root, 1, &mut free)?;
+            self.add_free(meta, root, 1, &mut 0, &mut free)?;
         }
         free.sort_unstable();
         let is_list =
@@ -87,27 +124,48 @@ impl DataFile {
         is_list.then_some(free)
     }
 
-    /// Adds those in the tree under page `number`.
-    fn add_free(&mut self, meta: &Meta, number: u64, depth: u16, free: &mut Vec<u64>) -> Option<()> {
+    /// Adds those in the tree under page `number`. Its keys are the transactions that gave pages back; `last` is the
+    /// one before.
+    fn add_free(
+        &mut self,
+        meta: &Meta,
+        number: u64,
+        depth: u16,
+        last: &mut u64,
+        free: &mut Vec<u64>,
+    ) -> Option<()> {
         let bytes = self.read(number.checked_mul(meta.page_bytes)?, meta.page_bytes as usize)?;
         let page = Page::of(&bytes, number).filter(|page| page.is_leaf() == (depth == meta.free.depth))?;
-        if !page.is_leaf() {
-            return (0..page.len()).try_for_each(|at| self.add_free(meta, page.child(at)?, depth + 1, free));
+        if page.is_leaf() && !page.is_whole() {
+            return None;
         }
-        (0..page.len()).try_for_each(|at| {
-            let list = page_list(&self.value(meta, page.entry(at)?.1)?)?;
-            // LMDB relies on it.
-            let is_sorted = list.is_sorted_by(|a, b| a > b);
+        for at in 0..page.len() {
+            if !page.is_leaf() {
+                self.add_free(meta, page.child(at)?, depth + 1, last, free)?;
+                continue;
+            }
+            let (txn, stored) = page.entry(at)?;
+            let txn = u64::from_ne_bytes(txn.try_into().ok()?);
+            let list = page_list(&self.value(meta, stored)?)?;
+            // LMDB relies on both.
+            if txn <= std::mem::replace(last, txn) || txn > meta.txn || !list.is_sorted_by(|a, b| a > b) {
+                return None;
+            }
             free.extend(list);
-            is_sorted.then_some(())
-        })
+        }
+        Some(())
     }
 
     fn value(&mut self, meta: &Meta, stored: Stored<'_>) -> Option<Vec<u8>> {
         match stored {
             Stored::Here(value) => Some(value.to_vec()),
+            Stored::Tree(_) => None,
             Stored::Long { page, bytes } => {
-                self.read(page.checked_mul(meta.page_bytes)?.checked_add(HEADER_BYTES as u64)?, bytes)
+                let at = page.checked_mul(meta.page_bytes)?;
+                let pages = pages_of_long(&self.read(at, HEADER_BYTES)?, page)?;
+                let room = pages.checked_mul(meta.page_bytes)?.checked_sub(HEADER_BYTES as u64)?;
+                let fits = bytes as u64 <= room && pages <= meta.free.long_pages;
+                self.read(at + HEADER_BYTES as u64, bytes).filter(|_| fits)
             }
         }
     }
@@ -124,7 +182,6 @@ fn page_list(value: &[u8]) -> Option<Vec<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::meta::Root;
     use super::*;
 
     /// A file of a newer meta page with these numbers, an older one, and `bytes` in all.

@@ -22,7 +22,7 @@ pub(super) struct Map {
 #[derive(Clone, Copy)]
 pub(super) struct Pages<'m> {
     map: &'m Map,
-    /// So many are in the file.
+    /// So many are in the file, and in use or free.
     present: u64,
 }
 
@@ -32,18 +32,30 @@ impl Map {
         let mut meta = [0; META_BYTES];
         file.read_exact(&mut meta)?;
         let meta = Meta::parse(&meta).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
+        // LMDB, too, makes room for what is there.
+        let bytes = bytes.max(usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX));
         let memory = MmapOptions::new().len(bytes).map_raw_read_only(file)?;
         Ok(Map { memory, page_bytes: meta.page_bytes as usize })
     }
 
-    /// Its pages while the file is `bytes` long.
-    pub(super) fn pages(&self, bytes: u64) -> Pages<'_> {
+    /// Its pages while the file is `bytes` long, and no page after `last` is in use.
+    pub(super) fn pages(&self, bytes: u64, last: u64) -> Pages<'_> {
         let present = bytes.min(self.memory.len() as u64) / self.page_bytes as u64;
+        self.pages_of(present.min(last.saturating_add(1)))
+    }
+
+    /// Its first pages, as many as another call said there are.
+    pub(super) fn pages_of(&self, present: u64) -> Pages<'_> {
         Pages { map: self, present }
     }
 }
 
 impl<'m> Pages<'m> {
+    /// Number of pages.
+    pub(super) fn present(self) -> u64 {
+        self.present
+    }
+
     /// A branch or a leaf; `None`: there is none of this number.
     #[inline]
     pub(super) fn page(self, number: u64) -> Option<Page<'m>> {
@@ -55,9 +67,9 @@ impl<'m> Pages<'m> {
         self.bytes(txn % 2, 1)
     }
 
-    /// The long value that begins on page `number`.
-    pub(super) fn long(self, number: u64, bytes: usize) -> Option<&'m [u8]> {
-        let pages = pages_of_long(self.bytes(number, 1)?, number)?;
+    /// The long value that begins on page `number`; its tree has so many pages of long values.
+    pub(super) fn long(self, number: u64, bytes: usize, pages_max: u64) -> Option<&'m [u8]> {
+        let pages = pages_of_long(self.bytes(number, 1)?, number).filter(|pages| *pages <= pages_max)?;
         self.bytes(number, pages)?.get(HEADER_BYTES..HEADER_BYTES.checked_add(bytes)?)
     }
 

@@ -15,7 +15,9 @@
 //!
 //! | at | bytes | holds |
 //! |---|---|---|
+//! | 4 | 2 | flags: 8, its keys are numbers; 0 |
 //! | 6 | 2 | depth: 1 if it is one page |
+//! | 8 | 24 | branch pages, leaf pages, and those of long values |
 //! | 32 | 8 | entries |
 //! | 40 | 8 | root page; all ones: it is empty |
 
@@ -49,18 +51,28 @@ pub(in crate::store::embedded) struct Root {
     /// Levels of pages.
     pub(super) depth: u16,
     pub(super) entries: u64,
+    /// Pages (count), those of long values too, and these alone.
+    pub(super) pages: u64,
+    pub(super) long_pages: u64,
 }
 
 impl Root {
     /// A tree without entries.
-    pub(super) const EMPTY: Root = Root { page: None, depth: 0, entries: 0 };
+    pub(super) const EMPTY: Root = Root { page: None, depth: 0, entries: 0, pages: 0, long_pages: 0 };
 
-    /// `None`: this is none.
+    /// A tree whose keys are bytes; `None`: this is none.
     pub(super) fn parse(tree: &[u8]) -> Option<Root> {
+        if u16_at(tree, 4)? == 0 { Root::of(tree) } else { None }
+    }
+
+    /// Any tree.
+    fn of(tree: &[u8]) -> Option<Root> {
         let (depth, entries, page) = (u16_at(tree, 6)?, u64_at(tree, 32)?, u64_at(tree, 40)?);
-        let root = Root { page: (page != NO_PAGE).then_some(page), depth, entries };
+        let long_pages = u64_at(tree, 24)?;
+        let pages = u64_at(tree, 8)?.checked_add(u64_at(tree, 16)?)?.checked_add(long_pages)?;
+        let root = Root { page: (page != NO_PAGE).then_some(page), depth, entries, pages, long_pages };
         let is_one = match root.page {
-            Some(_) => (1..=DEPTH_MAX).contains(&depth) && entries > 0,
+            Some(_) => (1..=DEPTH_MAX).contains(&depth) && entries > 0 && pages >= depth.into(),
             None => root == Root::EMPTY,
         };
         is_one.then_some(root)
@@ -83,7 +95,7 @@ impl Meta {
         if !page_bytes.is_power_of_two() || !(512..=65536).contains(&page_bytes) {
             return Err("its page size is impossible");
         }
-        let [Some(free), Some(keyspaces)] = [40, 88].map(|at| Root::parse(&page[at..])) else {
+        let (Some(free), Some(keyspaces)) = (Root::of(&page[40..]), Root::parse(&page[88..])) else {
             return Err("its first pages name no trees");
         };
         Ok(Meta { page_bytes: page_bytes.into(), free, keyspaces, last_page, txn })
@@ -96,6 +108,7 @@ impl Meta {
         page[20..][..4].copy_from_slice(&VERSION.to_ne_bytes());
         page[40..][..4].copy_from_slice(&(self.page_bytes as u32).to_ne_bytes());
         for (at, root) in [(40, self.free), (88, self.keyspaces)] {
+            page[at + 16..][..8].copy_from_slice(&root.pages.to_ne_bytes());
             page[at + 6..][..2].copy_from_slice(&root.depth.to_ne_bytes());
             page[at + 32..][..8].copy_from_slice(&root.entries.to_ne_bytes());
             page[at + 40..][..8].copy_from_slice(&root.page.unwrap_or(NO_PAGE).to_ne_bytes());

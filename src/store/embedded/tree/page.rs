@@ -13,7 +13,7 @@
 //! | at | bytes | holds |
 //! |---|---|---|
 //! | 0 | 4 | the length of its value, two halves, the lower first; of a branch the lower part of its child's page number |
-//! | 4 | 2 | 1: the value is long, and 8 bytes tell the first of its pages; of a branch the upper part of that number |
+//! | 4 | 2 | 1: the value is long, and 8 bytes tell the first of its pages; 2: it is a tree; of a branch the upper part of that number |
 //! | 6 | 2 | the length of its key |
 //! | 8 | | its key, and behind it its value |
 //!
@@ -29,11 +29,11 @@ use std::ops::Range;
 /// Length of what precedes the offsets of nodes, or a long value.
 pub(super) const HEADER_BYTES: usize = 16;
 const NODE_HEADER_BYTES: usize = 8;
-const KINDS: u16 = 0x6F;
 const BRANCH: u16 = 0x01;
 const LEAF: u16 = 0x02;
 const LONG: u16 = 0x04;
 const IS_LONG: u16 = 0x01;
+const IS_TREE: u16 = 0x02;
 
 /// A branch or a leaf of a tree.
 #[derive(Clone, Copy)]
@@ -41,6 +41,8 @@ pub(super) struct Page<'m> {
     bytes: &'m [u8],
     is_leaf: bool,
     nodes: usize,
+    /// Where the nodes begin: what lies before may have been one.
+    upper: usize,
 }
 
 /// Where the value of a node is.
@@ -48,6 +50,8 @@ pub(super) struct Page<'m> {
 pub(super) enum Stored<'m> {
     /// In the node.
     Here(&'m [u8]),
+    /// In the node: what [`Root`](super::meta::Root) is read from.
+    Tree(&'m [u8]),
     /// On pages of its own, from this one on.
     Long {
         /// Number of the first page.
@@ -62,10 +66,10 @@ impl<'m> Page<'m> {
     #[inline]
     pub(super) fn of(bytes: &'m [u8], number: u64) -> Option<Page<'m>> {
         let header: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
-        let kind = u16_at(header, 10)? & KINDS;
+        let kind = u16_at(header, 10)?;
         let (lower, upper) = (usize::from(u16_at(header, 12)?), usize::from(u16_at(header, 14)?));
         let fits = HEADER_BYTES < lower && lower <= upper && upper <= bytes.len() && lower % 2 == 0;
-        let page = Page { bytes, is_leaf: kind == LEAF, nodes: (lower.checked_sub(HEADER_BYTES)?) / 2 };
+        let page = Page { bytes, is_leaf: kind == LEAF, nodes: lower.checked_sub(HEADER_BYTES)? / 2, upper };
         (fits && u64_at(header, 0)? == number && (page.is_leaf || kind == BRANCH)).then_some(page)
     }
 
@@ -84,7 +88,7 @@ impl<'m> Page<'m> {
         if at >= self.nodes {
             return None;
         }
-        u16_at(self.bytes, HEADER_BYTES + 2 * at).map(usize::from)
+        u16_at(self.bytes, HEADER_BYTES + 2 * at).map(usize::from).filter(|offset| *offset >= self.upper)
     }
 
     /// Where the key of the node at `offset` is.
@@ -110,9 +114,11 @@ impl<'m> Page<'m> {
         let (header, rest) = self.bytes.get(self.offset(at)?..)?.split_first_chunk()?;
         let header = Header::of(header);
         let (key, rest) = rest.split_at_checked(header.key_bytes)?;
-        let stored = match header.is_long {
-            true => Stored::Long { page: u64_at(rest, 0)?, bytes: header.value_bytes },
-            false => Stored::Here(rest.get(..header.value_bytes)?),
+        let stored = match header.flags {
+            0 => Stored::Here(rest.get(..header.value_bytes)?),
+            IS_LONG => Stored::Long { page: u64_at(rest, 0)?, bytes: header.value_bytes },
+            IS_TREE => Stored::Tree(rest.get(..header.value_bytes)?),
+            _ => return None,
         };
         Some((key, stored))
     }
@@ -155,16 +161,15 @@ impl<'m> Page<'m> {
     /// Whether the nodes lie one behind the other up to the end of the page: a number of nodes that is not theirs shows.
     /// Those of a branch must be in order, too.
     pub(super) fn is_whole(&self) -> bool {
-        let upper = u16_at(self.bytes, 14).map_or(0, usize::from);
         let mut filled = 0;
         for at in 0..self.nodes {
-            let Some(offset) = self.offset(at).filter(|offset| *offset >= upper) else { return false };
+            let Some(offset) = self.offset(at) else { return false };
             let Some(header) = self.bytes.get(offset..).and_then(<[u8]>::first_chunk) else { return false };
             let header = Header::of(header);
-            let value_bytes = match (self.is_leaf, header.is_long) {
+            let value_bytes = match (self.is_leaf, header.flags) {
                 (false, _) => 0,
-                (true, true) => size_of::<u64>(),
-                (true, false) => header.value_bytes,
+                (true, IS_LONG) => size_of::<u64>(),
+                (true, _) => header.value_bytes,
             };
             let len = NODE_HEADER_BYTES + header.key_bytes + value_bytes;
             if offset + len > self.bytes.len() {
@@ -172,8 +177,13 @@ impl<'m> Page<'m> {
             }
             filled += len.next_multiple_of(2);
         }
-        let fills = upper + filled == self.bytes.len();
-        fills && (self.is_leaf || (1..self.nodes).map(|at| self.key(at)).is_sorted_by(|a, b| a < b))
+        self.upper + filled == self.bytes.len() && (self.is_leaf || self.is_ordered())
+    }
+
+    /// Whether the keys that count ascend.
+    pub(super) fn is_ordered(&self) -> bool {
+        let keys = (self.first_to_compare()..self.nodes).map(|at| self.key(at));
+        keys.is_sorted_by(|a, b| a.is_some() && a < b)
     }
 }
 
@@ -181,7 +191,8 @@ impl<'m> Page<'m> {
 struct Header {
     /// Nothing of a branch.
     value_bytes: usize,
-    is_long: bool,
+    /// The same.
+    flags: u16,
     key_bytes: usize,
 }
 
@@ -191,7 +202,7 @@ impl Header {
         let [a, b, c, d, e, f, g, h] = *bytes;
         Header {
             value_bytes: u32::from_ne_bytes([a, b, c, d]) as usize,
-            is_long: u16::from_ne_bytes([e, f]) & IS_LONG != 0,
+            flags: u16::from_ne_bytes([e, f]),
             key_bytes: u16::from_ne_bytes([g, h]).into(),
         }
     }
@@ -200,7 +211,7 @@ impl Header {
 /// Number of pages of the long value whose first page is `number` and begins with `header`: as many as it needs, or
 /// more where a longer one was before.
 pub(super) fn pages_of_long(header: &[u8], number: u64) -> Option<u64> {
-    let is_long = u16_at(header, 10)? & KINDS == LONG && u64_at(header, 0)? == number;
+    let is_long = u16_at(header, 10)? == LONG && u64_at(header, 0)? == number;
     is_long.then_some(u32_at(header, 12)?.into())
 }
 

@@ -1,22 +1,22 @@
 //! What LMDB will read in order to write is looked at first, for it trusts its pages.
 //!
-//! A put reads the pages from the root to a leaf, and a delete their neighbours, too, which may take over what is left
-//! of them. Pages that the transaction has written itself are no damage of a disk's.
+//! A put reads the pages from the root to a leaf, and a delete those of the leaves beside it, too, which may take over
+//! what is left of it. A delete that empties several of them reads one further now and then, which is not looked at.
+//! Pages that the transaction has written itself are no damage of a disk's.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::Tree;
 use super::btree::Btree;
 use super::map::Pages;
-use super::meta::Root;
-use super::view::roots;
+use super::view::{Trees, trees};
 use crate::error::Result;
 use crate::store::KeyspaceId;
 
 /// The tree as it was when a write transaction began.
 pub(super) struct Vet<'t> {
     pages: Pages<'t>,
-    roots: HashMap<KeyspaceId, Root>,
+    trees: Trees,
     /// Pages that were looked at.
     seen: HashSet<u64>,
     last: Option<Seen<'t>>,
@@ -44,18 +44,12 @@ struct Seen<'t> {
 impl<'t> Vet<'t> {
     /// `number`: of the last transaction that was committed.
     pub(super) fn new(tree: &'t Tree, number: u64) -> Result<Vet<'t>> {
-        let (roots, bytes) = roots(tree, number)?;
-        Ok(Vet {
-            pages: tree.map.pages(bytes),
-            roots,
-            seen: HashSet::new(),
-            last: None,
-            ends: HashSet::new(),
-        })
+        let (pages, trees) = trees(tree, number)?;
+        Ok(Vet { pages, trees, seen: HashSet::new(), last: None, ends: HashSet::new() })
     }
 
     /// Errors: `Corrupt`, naming page and keyspace, when LMDB had better leave this alone.
-    pub(super) fn key(&mut self, keyspace: KeyspaceId, key: &[u8], deed: Deed) -> Result<()> {
+    pub(super) fn before(&mut self, keyspace: KeyspaceId, key: &[u8], deed: Deed) -> Result<()> {
         let is_seen = |seen: &Seen<'_>| {
             seen.keyspace == keyspace
                 && seen.deed >= deed
@@ -73,7 +67,7 @@ impl<'t> Vet<'t> {
     }
 
     /// The same before something is put behind all other keys.
-    pub(super) fn end(&mut self, keyspace: KeyspaceId) -> Result<()> {
+    pub(super) fn before_append(&mut self, keyspace: KeyspaceId) -> Result<()> {
         if self.ends.contains(&keyspace) {
             return Ok(());
         }
@@ -85,13 +79,18 @@ impl<'t> Vet<'t> {
     }
 
     /// The same before a whole keyspace is given up.
-    pub(super) fn all(&mut self, keyspace: KeyspaceId) -> Result<()> {
+    pub(super) fn before_clear(&mut self, keyspace: KeyspaceId) -> Result<()> {
         self.tree(keyspace).map_or(Ok(()), Btree::check_pages)
+    }
+
+    /// Entries that a keyspace had.
+    pub(super) fn entries(&self, keyspace: KeyspaceId) -> u64 {
+        self.trees.get(&keyspace).map_or(0, |root| root.entries)
     }
 
     /// What is created later has no pages of before.
     fn tree(&self, keyspace: KeyspaceId) -> Option<Btree<'t>> {
-        let root = *self.roots.get(&keyspace)?;
+        let root = *self.trees.get(&keyspace)?;
         root.page.map(|_| Btree { pages: self.pages, keyspace, root })
     }
 }

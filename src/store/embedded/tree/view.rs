@@ -12,20 +12,22 @@ use super::btree::{Btree, Place};
 use super::map::Pages;
 use super::meta::{Meta, Root};
 use super::seal::unseal;
-use super::{COUNTED_KEY, KEYSPACES, STATE, Tree, VERSION_KEY, entries_key, keyspace_of};
+use super::{COUNTED_KEY, ENTRIES, KEYSPACES, STATE, Tree, VERSION_KEY, entries_key, keyspace_of};
 use crate::error::{Error, Result};
-use crate::key::{End, KeyRange};
+use crate::key::{End, KeyRange, Rowkey};
 use crate::store::{Cursor, Direction, Entry, KeyspaceId};
+
+/// The tree of every keyspace there is; any other is empty.
+pub(super) type Trees = HashMap<KeyspaceId, Root>;
 
 /// One moment of the tree; while it is there, no page of that is reused. The fields drop in order: the transaction ends
 /// before the map may close.
 pub(in crate::store::embedded) struct View {
     /// Never locked: a transaction may move between threads, but they may not share it.
     _txn: Mutex<RoTxn<'static, WithoutTls>>,
-    /// Of every keyspace there was; any other reads as empty.
-    roots: HashMap<KeyspaceId, Root>,
-    /// Length of the file, which holds all pages of the moment.
-    bytes: u64,
+    trees: Trees,
+    /// Pages (count) of the file, which holds all of the moment.
+    present: u64,
     tree: Arc<Tree>,
 }
 
@@ -33,8 +35,8 @@ impl View {
     /// The tree as it is now. Nobody may write into it meanwhile.
     pub(in crate::store::embedded) fn of(tree: &Arc<Tree>) -> Result<View> {
         let txn = tree.env.clone().static_read_txn()?;
-        let (roots, bytes) = roots(tree, txn.id() as u64)?;
-        Ok(View { _txn: Mutex::new(txn), roots, bytes, tree: tree.clone() })
+        let (pages, trees) = trees(tree, txn.id() as u64)?;
+        Ok(View { _txn: Mutex::new(txn), trees, present: pages.present(), tree: tree.clone() })
     }
 
     /// Up to which version it has everything.
@@ -50,29 +52,29 @@ impl View {
 
     /// A way in.
     pub(in crate::store::embedded) fn reader(&self) -> TreeReader<'_> {
-        TreeReader { pages: self.tree.map.pages(self.bytes), view: self }
+        TreeReader { pages: self.tree.map.pages_of(self.present), view: self }
     }
 }
 
-/// The keyspaces in the tree after transaction `number`, which a read transaction holds on to, and the file's length.
-pub(super) fn roots(tree: &Tree, number: u64) -> Result<(HashMap<KeyspaceId, Root>, u64)> {
+/// The tree after transaction `number`, which a read transaction holds on to.
+pub(super) fn trees(tree: &Tree, number: u64) -> Result<(Pages<'_>, Trees)> {
     let bytes = tree.witness.metadata().map_err(heed::Error::Io)?.len();
-    let pages = tree.map.pages(bytes);
-    let meta = pages.meta(number).and_then(|page| Meta::parse(page).ok()).filter(|meta| meta.txn == number);
-    let meta = meta.ok_or_else(|| {
+    let meta = tree.map.pages(bytes, 1).meta(number).and_then(|page| Meta::parse(page).ok());
+    let meta = meta.filter(|meta| meta.txn == number).ok_or_else(|| {
         Error::corrupt("data.mdb is damaged")
             .why(format!("its first pages do not say what transaction {number} left"))
             .hint("restore the database from a backup; check the disk")
     })?;
-    Ok((keyspaces(pages, meta.keyspaces)?, bytes))
+    let pages = tree.map.pages(bytes, meta.last_page);
+    Ok((pages, keyspaces(pages, meta.keyspaces)?))
 }
 
 /// What LMDB's tree of keyspaces says.
-pub(super) fn keyspaces(pages: Pages<'_>, root: Root) -> Result<HashMap<KeyspaceId, Root>> {
+pub(super) fn keyspaces(pages: Pages<'_>, root: Root) -> Result<Trees> {
     let mut names = Btree { pages, keyspace: KEYSPACES, root }.start()?;
-    let mut roots = HashMap::new();
+    let mut roots = Trees::new();
     let mut last: &[u8] = &[];
-    while let Some((name, tree)) = names.step(Direction::Forward)? {
+    while let Some((name, tree)) = names.step_tree()? {
         let (id, root) = (keyspace_of(name)?, Root::parse(tree));
         let root = root.filter(|_| name > last).ok_or_else(|| {
             Error::corrupt(format!("keyspace {} of data.mdb is damaged", id.0))
@@ -92,7 +94,7 @@ pub(in crate::store::embedded) struct TreeReader<'v> {
 
 impl<'v> TreeReader<'v> {
     fn tree(&self, keyspace: KeyspaceId) -> Option<Btree<'v>> {
-        let root = *self.view.roots.get(&keyspace)?;
+        let root = *self.view.trees.get(&keyspace)?;
         Some(Btree { pages: self.pages, keyspace, root })
     }
 
@@ -130,20 +132,45 @@ impl<'v> TreeReader<'v> {
         let entries = self.entries(keyspace);
         let is_counted = self.get(STATE, COUNTED_KEY)? == self.get(STATE, VERSION_KEY)?;
         let noted = if is_counted { self.get(STATE, &entries_key(keyspace))? } else { None };
-        match noted {
-            Some(noted) if *noted != entries.to_le_bytes() => {
-                Err(Error::corrupt(format!("the number of entries of keyspace {} is damaged", keyspace.0))
-                    .why(format!("its tree says {entries}, and something else was noted when it was written"))
-                    .hint("restore the database from a backup; check the disk"))
-            }
-            _ => Ok(entries),
+        noted.map_or(Ok(()), |noted| check_noted(keyspace, entries, noted)).map(|()| entries)
+    }
+
+    /// Every keyspace that is said to have entries is there, and has them.
+    pub(in crate::store::embedded) fn check_keyspaces(&self) -> Result<()> {
+        if self.get(STATE, COUNTED_KEY)? != self.get(STATE, VERSION_KEY)? {
+            return Ok(());
         }
+        let mut notes = self.cursor(STATE, &KeyRange::prefix(ENTRIES), Direction::Forward)?;
+        let mut noted = 0;
+        while let Some((key, entries)) = notes.next()? {
+            let id = key.strip_prefix(ENTRIES).and_then(|id| id.try_into().ok()).map(u32::from_be_bytes);
+            let keyspace = KeyspaceId(id.ok_or_else(|| Error::corrupt("the data file is damaged"))?);
+            check_noted(keyspace, self.entries(keyspace), entries)?;
+            noted += u64::from(self.entries(keyspace) > 0);
+        }
+        let there = self.view.trees.values().filter(|root| root.entries > 0).count() as u64;
+        if noted + 1 == there {
+            return Ok(());
+        }
+        Err(Error::corrupt("the data file is damaged")
+            .why(format!("it has {there} keyspaces with entries, and {} were noted", noted + 1))
+            .hint("restore the database from a backup; check the disk"))
     }
 
     /// LMDB counts as it writes.
     pub(in crate::store::embedded) fn entries(&self, keyspace: KeyspaceId) -> u64 {
-        self.view.roots.get(&keyspace).map_or(0, |root| root.entries)
+        self.view.trees.get(&keyspace).map_or(0, |root| root.entries)
     }
+}
+
+/// Compares what LMDB says of a keyspace with what was noted when it was written.
+pub(super) fn check_noted(keyspace: KeyspaceId, entries: u64, noted: &[u8]) -> Result<()> {
+    if *noted == entries.to_le_bytes() {
+        return Ok(());
+    }
+    Err(Error::corrupt(format!("the number of entries of keyspace {} is damaged", keyspace.0))
+        .why(format!("its tree says {entries}, and something else was noted when it was written"))
+        .hint("restore the database from a backup; check the disk"))
 }
 
 /// A walk of what is not there.
@@ -158,32 +185,34 @@ impl Cursor for Nothing {
 /// A walk of a range that has room for keys.
 pub(super) struct TreeCursor<'a> {
     keyspace: KeyspaceId,
-    range: KeyRange,
     direction: Direction,
-    /// Nothing was given yet.
-    is_first: bool,
+    /// Where the range ends, as of its direction: forward the first key that is past it, in reverse its first key.
+    limit: Option<Rowkey>,
     /// `None` at the end of the range.
     place: Option<Place<'a>>,
 }
 
 impl<'a> TreeCursor<'a> {
     pub(super) fn new(tree: Btree<'a>, range: &KeyRange, direction: Direction) -> Result<TreeCursor<'a>> {
-        let (place, before) = match (direction, &range.end) {
-            (Direction::Forward, _) => (tree.seek(&range.start)?, Direction::Reverse),
-            (Direction::Reverse, End::Before(end)) => (tree.seek(end)?, Direction::Forward),
-            (Direction::Reverse, End::Open) => (tree.end()?, Direction::Forward),
+        let KeyRange { start, end } = range;
+        let (place, limit) = match (direction, end) {
+            (Direction::Forward, End::Before(end)) => (tree.seek(start)?, Some(end)),
+            (Direction::Forward, End::Open) => (tree.seek(start)?, None),
+            (Direction::Reverse, End::Before(end)) => {
+                (tree.seek(end)?, Some(start).filter(|key| !key.is_empty()))
+            }
+            (Direction::Reverse, End::Open) => (tree.end()?, Some(start).filter(|key| !key.is_empty())),
         };
-        place.prove(before, |key| match direction {
-            Direction::Forward => *key < *range.start,
-            Direction::Reverse => range.is_past(key),
-        })?;
-        Ok(TreeCursor {
-            keyspace: tree.keyspace,
-            range: range.clone(),
-            direction,
-            is_first: true,
-            place: Some(place),
-        })
+        match direction {
+            Direction::Forward => place.prove(Direction::Reverse, |below| *below < **start)?,
+            Direction::Reverse => place.prove(Direction::Forward, |above| range.is_past(above))?,
+        }
+        let is_right = |first: &[u8]| match direction {
+            Direction::Forward => *first >= **start,
+            Direction::Reverse => !range.is_past(first),
+        };
+        place.first_must(direction, is_right)?;
+        Ok(TreeCursor { keyspace: tree.keyspace, direction, limit: limit.cloned(), place: Some(place) })
     }
 }
 
@@ -198,16 +227,10 @@ impl Cursor for TreeCursor<'_> {
         };
         let value = unseal(self.keyspace, key, stored)?;
         place.prove_order(self.direction, key)?;
-        // To compare with nothing takes longer than to compare with something.
-        let is_before = || !self.range.start.is_empty() && *key < *self.range.start;
-        let (ended, too_early) = match self.direction {
-            Direction::Forward => (self.range.is_past(key), self.is_first && is_before()),
-            Direction::Reverse => (is_before(), self.is_first && self.range.is_past(key)),
-        };
-        self.is_first = false;
-        if too_early {
-            return Err(place.misplaced(key));
-        }
+        let ended = self.limit.as_ref().is_some_and(|limit| match self.direction {
+            Direction::Forward => *key >= **limit,
+            Direction::Reverse => *key < **limit,
+        });
         if ended {
             self.place = None;
             return Ok(None);

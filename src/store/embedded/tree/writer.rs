@@ -11,6 +11,7 @@ use heed::{CommitOrAbort, PutFlags, RwTxn};
 
 use super::seal::{seal, unseal};
 use super::vet::{Deed, Vet};
+use super::view::check_noted;
 use super::{COUNTED_KEY, Keyspace, Keyspaces, STATE, Tree, VERSION_KEY, entries_key};
 use crate::error::Result;
 use crate::store::{KeyspaceId, Mutation};
@@ -68,14 +69,14 @@ impl<'t> Writer<'t> {
         let Some(database) = self.keyspaces.get(&keyspace).filter(|_| !key.is_empty()) else {
             return Ok(None);
         };
-        self.vet.borrow_mut().key(keyspace, key, Deed::Put)?;
+        self.vet.borrow_mut().before(keyspace, key, Deed::Put)?;
         let stored = database.get(&self.txn, key)?;
         stored.map(|stored| unseal(keyspace, key, stored)).transpose()
     }
 
     pub(in crate::store::embedded) fn last_key(&self, keyspace: KeyspaceId) -> Result<Option<&[u8]>> {
         let Some(database) = self.keyspaces.get(&keyspace) else { return Ok(None) };
-        self.vet.borrow_mut().end(keyspace)?;
+        self.vet.borrow_mut().before_append(keyspace)?;
         Ok(database.last(&self.txn)?.map(|(key, _)| key))
     }
 
@@ -91,8 +92,8 @@ impl<'t> Writer<'t> {
             None => self.create(keyspace)?,
         };
         match at {
-            At::Anywhere => self.vet.get_mut().key(keyspace, key, Deed::Put)?,
-            At::End => self.vet.get_mut().end(keyspace)?,
+            At::Anywhere => self.vet.get_mut().before(keyspace, key, Deed::Put)?,
+            At::End => self.vet.get_mut().before_append(keyspace)?,
         }
         self.touched.insert(keyspace);
         seal(&mut self.sealed, keyspace, key, value);
@@ -102,7 +103,7 @@ impl<'t> Writer<'t> {
 
     pub(in crate::store::embedded) fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         if let Some(database) = self.keyspaces.get(&keyspace).filter(|_| !key.is_empty()) {
-            self.vet.get_mut().key(keyspace, key, Deed::Delete)?;
+            self.vet.get_mut().before(keyspace, key, Deed::Delete)?;
             self.touched.insert(keyspace);
             database.delete(&mut self.txn, key)?;
         }
@@ -110,7 +111,7 @@ impl<'t> Writer<'t> {
     }
 
     fn clear(&mut self, keyspace: KeyspaceId) -> Result<()> {
-        self.vet.get_mut().all(keyspace)?;
+        self.vet.get_mut().before_clear(keyspace)?;
         self.touched.insert(keyspace);
         match self.keyspaces.get(&keyspace) {
             Some(database) => Ok(database.clear(&mut self.txn)?),
@@ -143,6 +144,9 @@ impl<'t> Writer<'t> {
         for keyspace in touched.into_iter().filter(|keyspace| *keyspace != STATE) {
             if let Some(database) = self.keyspaces.get(&keyspace) {
                 let entries = database.len(&self.txn)?;
+                if let Some(noted) = self.get(STATE, &entries_key(keyspace))?.filter(|_| is_counted) {
+                    check_noted(keyspace, self.vet.borrow().entries(keyspace), noted)?;
+                }
                 self.put(STATE, &entries_key(keyspace), &entries.to_le_bytes(), At::Anywhere)?;
             }
         }

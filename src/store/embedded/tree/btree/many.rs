@@ -32,6 +32,9 @@ struct Search<'m> {
 impl<'m> Btree<'m> {
     /// The values under `keys`.
     pub(in crate::store::embedded::tree) fn get_many(self, keys: &[&[u8]]) -> Result<Vec<Option<&'m [u8]>>> {
+        if let [key] = keys {
+            return Ok(vec![self.get(key)?]);
+        }
         let mut values = Vec::with_capacity(keys.len());
         let Some(root) = self.root.page else {
             values.resize(keys.len(), None);
