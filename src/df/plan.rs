@@ -28,7 +28,7 @@ use super::errors::df_error;
 use super::scan::ScanExec;
 use super::table::Binding;
 use super::tell::Telling;
-use super::totals::{Adding, Totals};
+use super::totals::{Totals, TotalsRun};
 use super::{lookup, open, parallel};
 use crate::access::Need;
 use crate::error::Result;
@@ -69,7 +69,7 @@ pub enum Alone {
     /// Rows.
     Scan(Scan),
     /// What they add up to.
-    Totals(Adding),
+    Totals(TotalsRun),
 }
 
 impl Alone {
@@ -77,7 +77,7 @@ impl Alone {
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         match self {
             Alone::Scan(scan) => scan.next_batch(),
-            Alone::Totals(adding) => adding.next_batch(),
+            Alone::Totals(totals) => totals.next_batch(),
         }
     }
 
@@ -85,7 +85,7 @@ impl Alone {
     pub fn plan_text(&self) -> PlanText {
         match self {
             Alone::Scan(scan) => scan.plan_text(),
-            Alone::Totals(adding) => adding.plan_text(),
+            Alone::Totals(totals) => totals.plan_text(),
         }
     }
 }

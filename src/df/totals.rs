@@ -27,7 +27,7 @@ use super::scan::ScanExec;
 use super::table::Binding;
 use crate::error::Result;
 use crate::exec::scan::{PARALLEL_ENTRIES, Scan};
-use crate::exec::shared;
+use crate::exec::shared::Adding;
 use crate::exec::sums::Total;
 use crate::exec::watch::PlanText;
 
@@ -88,16 +88,16 @@ impl Totals {
     }
 
     /// Ready to be added up; `None`: as of [`ScanExec::bind`].
-    pub fn run(self: &Arc<Self>, binding: &Binding) -> Result<Option<Adding>> {
+    pub fn run(self: &Arc<Self>, binding: &Binding) -> Result<Option<TotalsRun>> {
         let Some(rows) = self.scan.run(binding)? else { return Ok(None) };
         let way = match &self.known {
-            Some(known) => Way::Numbers(shared::Adding::new(rows, known.iter().map(|known| known.term))?),
+            Some(known) => Way::Numbers(Adding::new(rows, known.iter().map(|known| known.term))?),
             None => {
                 let functions = self.functions.iter().map(|f| f.create_accumulator());
                 Way::Batches(rows, functions.collect::<DfResult<Vec<_>>>().map_err(df_error)?)
             }
         };
-        Ok(Some(Adding { totals: Arc::clone(self), way, done: false }))
+        Ok(Some(TotalsRun { totals: Arc::clone(self), way, done: false }))
     }
 
     fn add(&self, batch: &RecordBatch, sums: &mut [Box<dyn Accumulator>]) -> DfResult<()> {
@@ -135,19 +135,19 @@ impl Totals {
 
 /// How totals are come by.
 enum Way {
-    Numbers(shared::Adding),
+    Numbers(Adding),
     Batches(Scan, Vec<Box<dyn Accumulator>>),
 }
 
 /// Totals under way.
-pub struct Adding {
+pub struct TotalsRun {
     totals: Arc<Totals>,
     way: Way,
     /// The totals are out.
     done: bool,
 }
 
-impl Adding {
+impl TotalsRun {
     /// Its line of EXPLAIN, when it is asked for.
     pub fn plan_text(&self) -> PlanText {
         match &self.way {
@@ -163,7 +163,7 @@ impl Adding {
 
     /// Adds some rows, which gives a batch without rows; after the last ones, the totals; then `None`.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let Adding { totals, way, done, .. } = self;
+        let TotalsRun { totals, way, done, .. } = self;
         if *done {
             return Ok(None);
         }

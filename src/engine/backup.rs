@@ -1,7 +1,7 @@
 //! BACKUP: everything committed at one moment, copied into a database of its own.
 //!
-//! The entries of one snapshot are read, which verifies their checksums, and appended to a new store in one
-//! atomic step; readers and writers go on meanwhile. The copy takes shape under another name and is renamed
+//! The entries of one snapshot are read, which verifies their checksums, proved to be those that were written last, and
+//! appended to a new store in one atomic step; readers and writers go on meanwhile. The copy takes shape under another name and is renamed
 //! when it is whole, so that a directory of the wanted name is a whole backup. Any store can be backed up, one
 //! in memory too; and to restore is to back up the backup.
 
@@ -18,7 +18,7 @@ use crate::store::{self, Direction, Durability, Engine};
 /// Copies `db` into the directory `to`, kept by `engine`; gives the number of entries.
 ///
 /// Errors: `Invalid` if there is something already; `Unavailable` if the disk refuses; `Corrupt`, naming the
-/// entry, if the database is damaged. No backup is there then.
+/// entry or keyspace, if the database is damaged. No backup is there then.
 pub fn backup(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -> Result<u64> {
     if to.exists() {
         return Err(Error::invalid(format!("{} exists already", to.display()))
@@ -56,18 +56,24 @@ fn copy(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -> Resu
     }
     let label = format!("copying to {}", to.display());
     let mut entries = 0;
-    for keyspace in keyspaces {
-        let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
+    for keyspace in &keyspaces {
+        let mut cursor = reader.cursor(*keyspace, &KeyRange::all(), Direction::Forward)?;
         while let Some((key, value)) = cursor.next()? {
-            writer.put(keyspace, key, value)?;
+            writer.put(*keyspace, key, value)?;
             entries += 1;
             if entries % 8192 == 0 {
                 watch.step(&label, entries, Some(total), "entries")?;
             }
         }
     }
-    writer.commit()?;
     watch.finish(&label, entries, "entries");
+    let mut verified = 0;
+    for keyspace in &keyspaces {
+        reader.verify(*keyspace, &mut |n| watch.step("verifying", verified + n, Some(total), "entries"))?;
+        verified += reader.entries(*keyspace)?;
+    }
+    watch.finish("verifying", entries, "entries");
+    writer.commit()?;
     Ok(entries)
 }
 

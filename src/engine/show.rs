@@ -8,7 +8,7 @@ use arrow::datatypes::Schema;
 use sqlparser::ast::Ident;
 
 use super::view::View;
-use crate::catalog::Relation;
+use crate::catalog::{CATALOG_KEYSPACE, Relation};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{Checker, Depth, Problem};
 use crate::key::KeyRange;
@@ -233,6 +233,7 @@ pub fn check(view: &View, check: &Check) -> Result<(u64, RecordBatch)> {
             checker.table(&table, &[&index], depth)?;
         }
         CheckTarget::Database => {
+            checker.definitions(CATALOG_KEYSPACE)?;
             for table in catalog.tables() {
                 checker.table(table, &table.indexes.iter().collect::<Vec<_>>(), depth)?;
             }

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use super::Engine;
 use crate::error::{Error, Kind, Result, sqlstate};
 
-/// Version of the on-disk format that this program writes and reads. 1 had other checksums, 2 no log before LMDB.
-const FORMAT: u32 = 3;
+/// Version of the on-disk format that this program writes and reads. 1 had other checksums, 2 no log before LMDB, 3 a
+/// shorter mark beside the log.
+const FORMAT: u32 = 4;
 
 /// What `FORMAT` says: this, the version, and the engine's name unless it is LMDB.
 const FORMAT_PREFIX: &str = "rowkeydb format ";

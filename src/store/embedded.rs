@@ -13,12 +13,12 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `FORMAT` | `rowkeydb format 3`; written last, so a directory that has it is a whole database |
+//! | `FORMAT` | `rowkeydb format 4`; written last, so a directory that has it is a whole database |
 //! | `LOCK` | empty; locked by the process that has the database open |
-//! | `data.mdb` | LMDB: one named database per keyspace, its name the keyspace's number in decimal; 4294967295 holds, under `version`, the last version that is in the tree, and under `entries ` and a keyspace's number, 4 bytes, big-endian, how many entries that has, all 8 bytes, little-endian; these count if `counted` says the same as `version` |
+//! | `data.mdb` | LMDB: one named database per keyspace, its name the keyspace's number in decimal; 4294967295 holds, under `version`, the last version that is in the tree, 8 bytes, little-endian, and under `tally ` and a keyspace's number, 4 bytes, big-endian, what that must hold (`tree/tally.rs`) |
 //! | `lock.mdb` | LMDB's table of readers; worthless when nobody has the database open |
 //! | `log/log-N` | commits that may be missing from the tree, in segments |
-//! | `log/acknowledged` | which segments count, and the last record that was acknowledged |
+//! | `log/acknowledged` | which segments count, the last record that was acknowledged, and the version that the tree has at least |
 //!
 //! # Opening
 //!
@@ -102,7 +102,8 @@ impl EmbeddedStore {
         let tree = Arc::new(Tree::open(directory, durability, trust.clone())?);
         let view = View::of(&tree)?;
         view.reader().check_keyspaces()?;
-        let mut version = view.version()?;
+        let in_tree = view.version()?;
+        let mut version = in_tree;
         let memtable = Memtable::default();
         let log = if is_new {
             fs::create_dir(&folder)?;
@@ -126,11 +127,22 @@ impl EmbeddedStore {
                 Ok(())
             })?
         };
+        let mark = log.mark();
+        if version < mark.settled() {
+            return Err(Error::corrupt("data.mdb is damaged, or of an earlier time")
+                .why(format!("it has version {version}, and had version {} already", mark.settled()))
+                .hint("put back the files of one time, or restore the database from a backup"));
+        }
+        // What was committed without flushes may be nowhere but in the system's memory.
+        if durability == Durability::Sync && in_tree > mark.settled() {
+            tree.env.force_sync()?;
+            mark.settle(in_tree);
+        }
         let is_behind = !memtable.is_empty();
         let moment = Moment { version, active: Arc::new(memtable), full: None, view: Arc::new(view) };
         let shared = Arc::new(Shared {
             newest: Mutex::new(Arc::new(moment)),
-            mark: log.mark(),
+            mark,
             writer: Mutex::new(log),
             moving: Mutex::default(),
             recent: Mutex::default(),
@@ -247,6 +259,7 @@ impl Shared {
 
     /// The tree has everything up to `version`, and no memtable has anything.
     fn show_tree(&self, version: u64) -> Result<()> {
+        self.note_in_tree(version);
         // Were it not shown, its number would be given out again.
         let view = View::of(&self.tree).inspect_err(|_| self.trust.lose())?;
         self.show(|moment| {
@@ -306,7 +319,16 @@ impl Shared {
                 None => writer.delete(keyspace, key)?,
             }
         }
-        writer.commit(memtable.version())
+        writer.commit(memtable.version())?;
+        self.note_in_tree(memtable.version());
+        Ok(())
+    }
+
+    /// Tells the mark that the tree has everything up to `version`; where commits are not flushed, nobody knows.
+    fn note_in_tree(&self, version: u64) {
+        if self.tree.durability == Durability::Sync {
+            self.mark.settle(version);
+        }
     }
 
     /// Leaves nothing in memtables. The caller has the writer lock, by which nothing comes after.

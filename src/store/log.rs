@@ -107,7 +107,7 @@ impl Log {
         mut replay: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<Log> {
         let mark = Mark::open(folder, trust.clone())?;
-        let Marked { oldest, acknowledged } = mark.marked();
+        let Marked { oldest, acknowledged, .. } = mark.marked();
         let mut segments = segments(folder).map_err(|e| unavailable("the log cannot be read", e))?;
         // A segment is removed once the mark no longer counts it.
         segments.retain(|segment| {
@@ -398,7 +398,7 @@ mod tests {
 
     /// The mark as it was after so many records: what a power failure may leave.
     fn mark_as_of(folder: &Path, acknowledged: u64) {
-        fs::write(folder.join(MARK_FILE), Marked { oldest: 1, acknowledged }.encode()).unwrap();
+        fs::write(folder.join(MARK_FILE), Marked { oldest: 1, acknowledged, settled: 0 }.encode()).unwrap();
     }
 
     const RECORDS: [&str; 4] = ["one", "the second", "3", "and the last one"];

@@ -12,7 +12,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `FORMAT` | `rowkeydb format 3 lsm`; written last, so a directory that has it is a whole database |
+//! | `FORMAT` | `rowkeydb format 4 lsm`; written last, so a directory that has it is a whole database |
 //! | `LOCK` | empty; locked by the process that has the database open |
 //! | `lsm/log-N` | commits that may be missing from the tables, in segments ([`log`](super::log)) |
 //! | `lsm/acknowledged` | which segments count, and the last record that was acknowledged |

@@ -151,6 +151,11 @@ impl Reader for MemoryReader<'_> {
     fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
         self.entries(keyspace).map(Some)
     }
+
+    /// What is in memory was not on a disk.
+    fn verify(&self, _: KeyspaceId, _: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Lends what an iterator over a map yields.

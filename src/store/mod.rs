@@ -225,11 +225,18 @@ pub trait Reader {
         direction: Direction,
     ) -> Result<Box<dyn Cursor + 'a>>;
 
-    /// Number of entries in the keyspace, exact or nearly so, without reading them.
+    /// Number of entries in the keyspace, exact or nearly so, without reading them; 0 if and only if there are none, on
+    /// which loads rely.
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64>;
 
     /// Exact number of entries in the keyspace, if it is known without reading them.
     fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>>;
+
+    /// Proves that the keyspace holds what was written into it, where that takes more than reading it: that the disk
+    /// gives back what it was given last. `watch` hears how many entries were looked at, and may end it.
+    ///
+    /// Errors: `Corrupt`, naming the keyspace; what `watch` says.
+    fn verify(&self, keyspace: KeyspaceId, watch: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
 }
 
 /// Key and value of one entry, lent until the cursor moves.

@@ -176,6 +176,11 @@ impl Reader for RecordingReader<'_> {
         }
         Ok(count)
     }
+
+    /// Of no account for what is made from the reads.
+    fn verify(&self, keyspace: KeyspaceId, watch: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        self.base.verify(keyspace, watch)
+    }
 }
 
 /// How far a cursor came.

@@ -89,6 +89,11 @@ impl Reader for OverlayReader<'_> {
     fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
         if self.buffer.contains_key(&keyspace) { Ok(None) } else { self.base.count(keyspace) }
     }
+
+    /// Of the base: own writes are in memory.
+    fn verify(&self, keyspace: KeyspaceId, watch: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        self.base.verify(keyspace, watch)
+    }
 }
 
 /// A key and its new value.

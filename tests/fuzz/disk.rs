@@ -27,17 +27,23 @@ fn answer(db: &Database, sql: &str) -> Result<Vec<String>> {
     db.query(sql)?.map(|row| Ok(format!("{:?}", row?.values()?))).collect()
 }
 
-fn list(folder: &Path, under: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
-    for entry in fs::read_dir(folder.join(under)).unwrap() {
-        let entry = entry.unwrap();
-        let name = under.join(entry.file_name());
-        match entry.path().is_dir() {
-            true => list(folder, &name, files),
-            // Nothing that lasts is in it.
-            false if entry.file_name() == "lock.mdb" => {}
-            false => files.push((name, fs::read(entry.path()).unwrap())),
+/// The files of a database, relative to its folder, those aside that hold nothing that lasts.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    fn list(folder: &Path, under: &Path, files: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder.join(under)).unwrap() {
+            let entry = entry.unwrap();
+            let name = under.join(entry.file_name());
+            match entry.path().is_dir() {
+                true => list(folder, &name, files),
+                false if entry.file_name() == "lock.mdb" => {}
+                false => files.push(name),
+            }
         }
     }
+    let mut files = Vec::new();
+    list(folder, Path::new(""), &mut files);
+    files.sort();
+    files
 }
 
 impl Template {
@@ -61,9 +67,11 @@ impl Template {
         db.execute("UPDATE t SET b = b + 1 WHERE a % 10 = 0").unwrap();
         db.execute("INSERT INTO u SELECT value, repeat('long', 1000 * value) FROM generate_series(1, 9)")
             .unwrap();
-        let mut files = Vec::new();
-        list(directory.path(), Path::new(""), &mut files);
-        files.sort();
+        let read = |name: PathBuf| {
+            let bytes = fs::read(directory.path().join(&name)).unwrap();
+            (name, bytes)
+        };
+        let files = files(directory.path()).into_iter().map(read).collect();
         let answers = QUESTIONS.map(|sql| answer(&db, sql).unwrap()).into();
         Template { files, answers }
     }

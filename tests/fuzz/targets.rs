@@ -3,7 +3,7 @@
 //! `fuzz_targets/` hands them to libFuzzer; `tests/it/fuzz.rs` runs them over what was found and over chance.
 
 #[path = "disk.rs"]
-mod disk;
+pub mod disk;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::dice::{Dice, setting};
 use crate::engines;
+use crate::fuzz::targets::disk::files;
 
 /// Every way to reach rows, then a write, then the whole again.
 const QUESTIONS: [&str; 9] = [
@@ -58,9 +59,7 @@ impl Original {
         drop(db);
         // The LSM engine leaves lists of its tables behind that no longer count, and removes them when it is opened.
         drop(Database::open(directory.path().join("whole")).unwrap());
-        let mut files = Vec::new();
-        list(&directory.path().join("whole"), Path::new(""), &mut files);
-        files.sort();
+        let files = files(&directory.path().join("whole"));
         let mut original = Original { directory, files, answers: Vec::new() };
         let copy = original.copy("answers");
         let (answers, crashed) = ask(&copy);
@@ -110,18 +109,6 @@ impl Original {
             }
         }
         if crashed { Outcome::Crashed } else { outcome }
-    }
-}
-
-fn list(folder: &Path, under: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder.join(under)).unwrap() {
-        let entry = entry.unwrap();
-        let name = under.join(entry.file_name());
-        match entry.path().is_dir() {
-            true => list(folder, &name, files),
-            false if entry.file_name() == "lock.mdb" => {}
-            false => files.push(name),
-        }
     }
 }
 
@@ -357,4 +344,50 @@ fn fill_the_disk(engine: Engine, file: &str) {
     assert_eq!(there, acknowledged);
     assert_eq!(db.query("CHECK DATABASE").unwrap().count(), 1);
     db.execute("INSERT INTO t VALUES (1000, 'there is room')").unwrap();
+}
+
+/// Sound pages, at the places where they once were.
+#[test]
+fn a_page_of_an_earlier_commit_is_found_by_check_and_no_backup_takes_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let data = path("db").join("data.mdb");
+    let mut files = Vec::new();
+    for round in 0..10 {
+        let db = Database::open(path("db")).unwrap();
+        db.execute("CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY, n INT)").unwrap();
+        db.execute(&format!("UPSERT INTO t VALUES ({}, {round}), (100, {round})", round % 3)).unwrap();
+        drop(db);
+        files.push(fs::read(&data).unwrap());
+    }
+    let rows = |db: &Database| -> rowkeydb::Result<Vec<Vec<rowkeydb::Value>>> {
+        db.query("SELECT * FROM t")?.map(|row| row?.values()).collect()
+    };
+    let expected = rows(&Database::open(path("db")).unwrap()).unwrap();
+    let whole = fs::read(&data).unwrap();
+    let page_bytes = 4096;
+    let mut unseen = 0;
+    for earlier in &files {
+        for at in (2 * page_bytes..earlier.len().min(whole.len())).step_by(page_bytes) {
+            let page = at..at + page_bytes;
+            let mut stale = whole.clone();
+            stale[page.clone()].copy_from_slice(&earlier[page]);
+            fs::write(&data, stale).unwrap();
+            let Ok(db) = Database::open(path("db")) else { continue };
+            match rows(&db) {
+                Err(e) => assert_eq!(e.kind(), Kind::Corrupt, "{e}"),
+                Ok(rows) if rows == expected => {}
+                Ok(_) => {
+                    unseen += 1;
+                    let found = db.query("CHECK DATABASE FAST").unwrap().next().unwrap().unwrap();
+                    assert_eq!(found.get::<String>("problem").unwrap(), "checksum");
+                    let refused =
+                        db.execute(&format!("BACKUP TO '{}'", path("backup").display())).unwrap_err();
+                    assert_eq!(refused.kind(), Kind::Corrupt, "{refused}");
+                    assert!(!path("backup").exists());
+                }
+            }
+        }
+    }
+    assert!(unseen > 0, "none of them fits where it was");
 }

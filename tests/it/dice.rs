@@ -1,7 +1,8 @@
-//! Chance from a seed, and settings of how much of it.
+//! Chance from a seed, settings of how much of it, and values of a column by chance.
 
-use proptest::prelude::RngExt;
+use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng};
+use rowkeydb::Value;
 
 /// Draws that come out the same for the same seed.
 pub struct Dice(TestRng);
@@ -41,4 +42,25 @@ impl Dice {
 /// A number from the environment.
 pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Values of an integer column, near its ends now and then.
+pub fn ints(least: i64, greatest: i64) -> BoxedStrategy<Value> {
+    prop_oneof![
+        4 => (-1000.max(least)..1000.min(greatest)).prop_map(Value::Int),
+        1 => prop::sample::select(vec![least, least + 1, greatest / 2, greatest]).prop_map(Value::Int),
+        1 => Just(Value::Null),
+    ]
+    .boxed()
+}
+
+/// Values of a decimal column, at its ends now and then.
+pub fn decimals(digits: u32, scale: u8) -> BoxedStrategy<Value> {
+    let most = 10i128.pow(digits) - 1;
+    let any = prop_oneof![
+        6 => -100_000i128..100_000,
+        1 => -most..=most,
+        2 => prop::sample::select(vec![-most, most]),
+    ];
+    prop_oneof![4 => any.prop_map(move |d| Value::Decimal(d, scale)), 1 => Just(Value::Null)].boxed()
 }

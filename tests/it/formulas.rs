@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use rowkeydb::{Database, Value};
 
+use crate::dice::{decimals, ints};
+
 const COLUMNS: &str = "id INT PRIMARY KEY, t VARCHAR, u VARCHAR, s SMALLINT, i INTEGER, b BIGINT, d DOUBLE, r REAL, \
                        m DECIMAL(9, 2), n DECIMAL(20, 5), ts TIMESTAMP, tz TIMESTAMPTZ, day DATE";
 
@@ -63,25 +65,6 @@ fn text() -> BoxedStrategy<Value> {
         2 => "[a-zA-Zé ß]{0,6}".prop_map(Value::Text),
         1 => any::<String>().prop_map(Value::Text),
         2 => prop::sample::select(odd.to_vec()).prop_map(|t| Value::Text(t.to_owned())),
-        1 => Just(Value::Null),
-    ]
-    .boxed()
-}
-
-fn ints(least: i64, greatest: i64) -> BoxedStrategy<Value> {
-    prop_oneof![
-        4 => (-1000.max(least)..1000.min(greatest)).prop_map(Value::Int),
-        1 => prop::sample::select(vec![least, least + 1, greatest / 2, greatest]).prop_map(Value::Int),
-        1 => Just(Value::Null),
-    ]
-    .boxed()
-}
-
-fn decimals(digits: u32, scale: u8) -> BoxedStrategy<Value> {
-    let most = 10i128.pow(digits) - 1;
-    prop_oneof![
-        3 => (-100_000i128..100_000).prop_map(move |d| Value::Decimal(d, scale)),
-        1 => (-most..=most).prop_map(move |d| Value::Decimal(d, scale)),
         1 => Just(Value::Null),
     ]
     .boxed()

@@ -8,7 +8,7 @@ use rowkeydb::sql::Splitter;
 use crate::dice::{Dice, setting};
 
 #[path = "../fuzz/targets.rs"]
-mod targets;
+pub mod targets;
 
 fn run(name: &str, target: fn(&[u8])) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus").join(name);

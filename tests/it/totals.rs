@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use rowkeydb::{Database, Value};
 
+use crate::dice::{decimals, ints};
+
 const COLUMNS: &str = "id INT PRIMARY KEY, g INT NOT NULL, s SMALLINT, i INTEGER, b BIGINT, d DOUBLE, r REAL, \
                        m DECIMAL(9, 2), w DECIMAL(38, 5), ts TIMESTAMP, tz TIMESTAMPTZ, day DATE, t VARCHAR";
 
@@ -45,25 +47,6 @@ const TOTALS: [&str; 33] = [
     "max(i) - min(i), max(day) - min(day)",
     "sum(m) AS x, sum(m) AS y, count(*)",
 ];
-
-fn ints(least: i64, greatest: i64) -> BoxedStrategy<Value> {
-    prop_oneof![
-        4 => (-1000.max(least)..1000.min(greatest)).prop_map(Value::Int),
-        1 => prop::sample::select(vec![least, least + 1, greatest / 2, greatest]).prop_map(Value::Int),
-        1 => Just(Value::Null),
-    ]
-    .boxed()
-}
-
-fn decimals(digits: u32, scale: u8) -> BoxedStrategy<Value> {
-    let most = 10i128.pow(digits) - 1;
-    prop_oneof![
-        3 => (-100_000i128..100_000).prop_map(move |d| Value::Decimal(d, scale)),
-        1 => prop::sample::select(vec![-most, most]).prop_map(move |d| Value::Decimal(d, scale)),
-        1 => Just(Value::Null),
-    ]
-    .boxed()
-}
 
 /// A row but for its id.
 fn row() -> impl Strategy<Value = Vec<Value>> {

@@ -131,4 +131,9 @@ impl Reader for EmbeddedReader<'_> {
         }
         Ok(Some(count))
     }
+
+    /// Of the tree: what is in memtables was never on a page.
+    fn verify(&self, keyspace: KeyspaceId, watch: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        self.tree.verify(keyspace, watch)
+    }
 }

@@ -1,7 +1,8 @@
 //! The tree below the log: LMDB, in `data.mdb`.
 //!
-//! Every write goes through a [`Writer`], which also notes up to which version the tree has everything. Every read goes
-//! through a [`View`], which searches LMDB's pages itself ([`btree`]). Values carry checksums ([`seal`]), and the file is looked at before it is mapped ([`header`]).
+//! Every write goes through a [`Writer`], which also notes up to which version the tree has everything, and has looked at
+//! what LMDB is about to read ([`vet`]). Every read goes through a [`View`], which searches LMDB's pages itself
+//! ([`btree`]). Values carry checksums ([`seal`]), keyspaces sums of these ([`tally`]), and the file is looked at before it is mapped ([`header`]).
 //!
 //! # Why one huge map
 //!
@@ -16,6 +17,7 @@ mod map;
 mod meta;
 mod page;
 mod seal;
+mod tally;
 mod vet;
 mod view;
 mod writer;
@@ -49,13 +51,9 @@ const READERS_MAX: u32 = 1024;
 /// Length of `lock.mdb`: a slot for each of them, and LMDB's header, which takes less than 1 KiB.
 pub(super) const READERS_BYTES: u64 = 64 * READERS_MAX as u64 + 1024;
 
-/// Holds up to which version the tree has everything, and how many entries its keyspaces have.
+/// Holds up to which version the tree has everything, and what its keyspaces hold ([`tally`]).
 const STATE: KeyspaceId = KeyspaceId(u32::MAX);
 const VERSION_KEY: &[u8] = b"version";
-/// The version up to which the numbers of entries are kept; if it is another one, they are not.
-const COUNTED_KEY: &[u8] = b"counted";
-/// The keys of these numbers: this, and the keyspace.
-const ENTRIES: &[u8] = b"entries ";
 /// What errors call LMDB's own tree of keyspaces.
 const KEYSPACES: KeyspaceId = KeyspaceId(u32::MAX - 1);
 
@@ -76,7 +74,7 @@ pub(super) struct Tree {
     trust: Arc<Trust>,
     /// A second descriptor of the data file: the system tells it of every flush that failed since it was opened.
     witness: File,
-    durability: Durability,
+    pub(super) durability: Durability,
     directory: Directory,
 }
 
@@ -186,11 +184,6 @@ fn open_keyspaces(env: &Env<WithoutTls>, ids: impl Iterator<Item = KeyspaceId>) 
         Ok(CommitOrAbort::<_, ()>::Commit(opened))
     })?;
     Ok(opened.commit().unwrap_or_default())
-}
-
-/// Under which the number of entries of a keyspace is.
-fn entries_key(keyspace: KeyspaceId) -> Vec<u8> {
-    [ENTRIES, &keyspace.0.to_be_bytes()].concat()
 }
 
 fn keyspace_of(name: &[u8]) -> Result<KeyspaceId> {

@@ -1,6 +1,6 @@
-//! How far the log had come when it last told somebody: what the next open must find.
+//! How far the log, and the tree behind it, had come when they last told somebody: what the next open must find.
 //!
-//! A file of 64 bytes: two numbers, each in two places that are written in turn, so that a write which comes to an end
+//! A file of 96 bytes: three numbers, each in two places that are written in turn, so that a write which comes to an end
 //! half-way leaves the number before. The greater one whose checksum holds counts. All are little-endian:
 //!
 //! | at | bytes | holds |
@@ -10,8 +10,10 @@
 //! | 16 | 16 | the same again |
 //! | 32 | 16 | the last record that was acknowledged, and the XXH3-64 of its number |
 //! | 48 | 16 | the same again |
+//! | 64 | 16 | the version up to which the tree had everything, and the XXH3-64 of its number; the LSM engine leaves 0 |
+//! | 80 | 16 | the same again |
 //!
-//! Example: `0700000000000000 af96b5d6581e6781` is segment or record 7.
+//! Example: `0700000000000000 af96b5d6581e6781` is segment, record or version 7.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -35,6 +37,7 @@ struct MarkState {
     file: File,
     oldest: Number,
     acknowledged: Number,
+    settled: Number,
     /// Something was written since the last flush.
     is_dirty: bool,
 }
@@ -44,6 +47,7 @@ struct MarkState {
 pub(super) struct Marked {
     pub(super) oldest: u64,
     pub(super) acknowledged: u64,
+    pub(super) settled: u64,
 }
 
 /// A number in its two places, the first of which is here.
@@ -59,7 +63,8 @@ pub(super) const MARK_FILE: &str = "acknowledged";
 const NUMBER_BYTES: usize = 16;
 const OLDEST_AT: usize = 0;
 const ACKNOWLEDGED_AT: usize = 2 * NUMBER_BYTES;
-const MARK_BYTES: usize = 4 * NUMBER_BYTES;
+const SETTLED_AT: usize = 4 * NUMBER_BYTES;
+const MARK_BYTES: usize = 6 * NUMBER_BYTES;
 
 fn encode(value: u64) -> [u8; NUMBER_BYTES] {
     let value = value.to_le_bytes();
@@ -96,9 +101,9 @@ impl Number {
 impl Marked {
     pub(super) fn encode(self) -> [u8; MARK_BYTES] {
         let mut bytes = [0; MARK_BYTES];
-        let numbers = [self.oldest, self.oldest, self.acknowledged, self.acknowledged];
-        for (place, number) in bytes.chunks_exact_mut(NUMBER_BYTES).zip(numbers) {
-            place.copy_from_slice(&encode(number));
+        let numbers = [self.oldest, self.acknowledged, self.settled];
+        for (places, number) in bytes.chunks_exact_mut(2 * NUMBER_BYTES).zip(numbers) {
+            places.copy_from_slice(&encode(number).repeat(2));
         }
         bytes
     }
@@ -107,7 +112,7 @@ impl Marked {
 impl Mark {
     /// The mark of a new log. Its name is not flushed.
     pub(super) fn create(folder: &Path, trust: Arc<Trust>) -> Result<Mark> {
-        let bytes = Marked { oldest: 1, acknowledged: 0 }.encode();
+        let bytes = Marked { oldest: 1, acknowledged: 0, settled: 0 }.encode();
         let created = || {
             let mut file = File::create(folder.join(MARK_FILE))?;
             file.write_all(&bytes)?;
@@ -141,13 +146,22 @@ impl Mark {
                 .ok_or_else(|| damaged(folder, MARK_FILE, "its checksums do not match its bytes"))
         };
         let (oldest, acknowledged) = (number(OLDEST_AT)?, number(ACKNOWLEDGED_AT)?);
-        let state = MarkState { file, oldest, acknowledged, is_dirty: false };
+        let state = MarkState { file, oldest, acknowledged, settled: number(SETTLED_AT)?, is_dirty: false };
         Ok(Mark { folder: folder.to_owned(), trust, state: Mutex::new(state) })
     }
 
     pub(super) fn marked(&self) -> Marked {
         let state = self.lock();
-        Marked { oldest: state.oldest.value, acknowledged: state.acknowledged.value }
+        Marked {
+            oldest: state.oldest.value,
+            acknowledged: state.acknowledged.value,
+            settled: state.settled.value,
+        }
+    }
+
+    /// The version that the tree must have.
+    pub(in crate::store) fn settled(&self) -> u64 {
+        self.lock().settled.value
     }
 
     fn lock(&self) -> MutexGuard<'_, MarkState> {
@@ -160,6 +174,15 @@ impl Mark {
         let MarkState { file, acknowledged, is_dirty, .. } = &mut *state;
         *is_dirty = true;
         acknowledged.write(file, record).unwrap_or_else(|e| drop(self.trust.after_write(e)));
+    }
+
+    /// Tells of a version up to which the tree has everything, on the disk. Proves no more than [`Mark::acknowledge`] if it
+    /// cannot be written.
+    pub(in crate::store) fn settle(&self, version: u64) {
+        let mut state = self.lock();
+        let MarkState { file, settled, is_dirty, .. } = &mut *state;
+        *is_dirty = true;
+        settled.write(file, version).unwrap_or_else(|e| drop(self.trust.after_write(e)));
     }
 
     /// Leaves it on the disk.
@@ -212,14 +235,15 @@ mod tests {
             let before = fs::read(&path).unwrap();
             mark.acknowledge(record);
             mark.forget(record - 1).unwrap();
+            mark.settle(record);
             let whole = fs::read(&path).unwrap();
             for cut in 0..MARK_BYTES {
                 fs::write(&path, [&whole[..cut], &before[cut..]].concat()).unwrap();
                 let found = Mark::open(folder.path(), Arc::default()).unwrap().marked();
                 let of = |number: u64, before: u64| number == before || number == before + 1;
-                let before = Marked { oldest: (record - 1).max(1), acknowledged: record - 1 };
-                assert!(of(found.oldest, before.oldest), "{found:?} at {cut}");
-                assert!(of(found.acknowledged, before.acknowledged), "{found:?} at {cut}");
+                assert!(of(found.oldest, (record - 1).max(1)), "{found:?} at {cut}");
+                assert!(of(found.acknowledged, record - 1), "{found:?} at {cut}");
+                assert!(of(found.settled, record - 1), "{found:?} at {cut}");
             }
             fs::write(&path, &whole).unwrap();
         }

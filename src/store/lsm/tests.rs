@@ -35,7 +35,7 @@ fn reopening_keeps_everything() {
         let snapshot = store.snapshot().unwrap();
         assert!(snapshot.version() >= version);
         assert_eq!(snapshot.reader().unwrap().entries(B).unwrap(), 1000);
-        assert_eq!(fs::read_to_string(place.file("FORMAT")).unwrap(), "rowkeydb format 3 lsm\n");
+        assert_eq!(fs::read_to_string(place.file("FORMAT")).unwrap(), "rowkeydb format 4 lsm\n");
     }
 }
 

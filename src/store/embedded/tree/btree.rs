@@ -11,7 +11,8 @@
 //! neighbours enclose ends a leaf; then the leaf must be whole, the branches above it must be, and all keys of the next
 //! leaf must lie between the separators that led there. An entry is given once its order to the one behind it is seen.
 //!
-//! What is not seen: a page, or a root, as it was at an earlier moment, in the place of the one of this moment.
+//! What is not seen here: a page, or a root, as it was at an earlier moment, in the place of the one of this moment. The
+//! [`tally`](super::tally) of a keyspace is for that.
 
 mod many;
 #[cfg(test)]
@@ -191,34 +192,34 @@ impl<'m> Place<'m> {
     /// The next entry, which then lies behind the place; its value is sealed.
     #[inline]
     pub(super) fn step(&mut self, direction: Direction) -> Result<Option<Entry<'m>>> {
-        let mut next = self.levels.last().and_then(|leaf| leaf.near(direction, 0));
+        let tree = self.tree;
+        self.advance(direction)?.map(|(leaf, at)| tree.entry(leaf, at)).transpose()
+    }
+
+    /// The next tree of a tree of trees, and its name.
+    pub(super) fn step_tree(&mut self) -> Result<Option<Entry<'m>>> {
+        let tree = self.tree;
+        match self.advance(Direction::Forward)?.map(|(leaf, at)| (leaf.number, leaf.page.entry(at))) {
+            None => Ok(None),
+            Some((_, Some((name, Stored::Tree(root))))) => Ok(Some((name, root))),
+            Some((number, _)) => Err(tree.damaged(number)),
+        }
+    }
+
+    /// Goes past the next entry; where that is.
+    #[inline]
+    fn advance(&mut self, direction: Direction) -> Result<Option<(&Level<'m>, usize)>> {
+        let near = |place: &Place<'m>| place.levels.last().and_then(|leaf| leaf.near(direction, 0));
+        let mut next = near(self);
         if next.is_none() && self.cross(direction)? {
-            next = self.levels.last().and_then(|leaf| leaf.near(direction, 0));
+            next = near(self);
         }
         let (Some(at), Some(leaf)) = (next, self.levels.last_mut()) else { return Ok(None) };
         leaf.at = match direction {
             Direction::Forward => at + 1,
             Direction::Reverse => at,
         };
-        self.tree.entry(leaf, at).map(Some)
-    }
-
-    /// The next tree of a tree of trees, and its name.
-    pub(super) fn step_tree(&mut self) -> Result<Option<Entry<'m>>> {
-        if self.near_end() && !self.cross(Direction::Forward)? {
-            return Ok(None);
-        }
-        let Some(leaf) = self.levels.last_mut() else { return Ok(None) };
-        let (number, at) = (leaf.number, leaf.at);
-        leaf.at += 1;
-        match leaf.page.entry(at) {
-            Some((name, Stored::Tree(tree))) => Ok(Some((name, tree))),
-            _ => Err(self.tree.damaged(number)),
-        }
-    }
-
-    fn near_end(&self) -> bool {
-        self.levels.last().is_some_and(|leaf| leaf.near(Direction::Forward, 0).is_none())
+        Ok(Some((leaf, at)))
     }
 
     /// Proves that no entry lies between the place and the next one in `direction`, whose key `suits`.

@@ -18,7 +18,8 @@ use crate::error::{Error, Kind, Result, sqlstate};
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("the embedded store needs 64-bit addresses: it maps the whole database");
 
-/// Refuses a data file that LMDB could not map and read safely. ///
+/// Refuses a data file that LMDB could not map and read safely.
+///
 /// Errors: `Corrupt`, naming the file, when it is missing, no LMDB file, truncated, or its list of free pages makes no
 /// sense.
 pub(in crate::store::embedded) fn check(path: &Path) -> Result<Checked> {

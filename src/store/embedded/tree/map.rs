@@ -17,8 +17,8 @@ pub(super) struct Map {
 
 /// The pages of one moment.
 ///
-/// Whoever makes one holds a read transaction of that moment for as long as it lives: LMDB writes no page anew that
-/// somebody may read.
+/// Whoever makes one holds a read transaction of that moment for as long as it lives, or the write transaction that
+/// follows it: LMDB writes no page anew that somebody may read, nor one that the last commit uses.
 #[derive(Clone, Copy)]
 pub(super) struct Pages<'m> {
     map: &'m Map,
@@ -81,9 +81,10 @@ impl<'m> Pages<'m> {
         let page_bytes = self.map.page_bytes;
         let (at, len) = (number as usize * page_bytes, pages as usize * page_bytes);
         // SAFETY: the file has all of `present` pages and is never cut, so `at + len` is inside of what is mapped and
-        // there; bytes have no other demands. LMDB writes to the file, but to no page that a transaction which is open
-        // may read, and one of this moment is open (see `Pages`). Were a page's number read from a damaged one, the
-        // bytes may change while they are looked at, as those of any damaged disk: all that is read of them is checked.
+        // there; bytes have no other demands. LMDB writes to the file, but to no page that an open transaction may
+        // read, nor to one of the last commit, and a transaction of this moment or the writer that follows it is open
+        // (see `Pages`). Were a page's number read from a damaged one, the bytes may change while they are looked at,
+        // as those of any damaged disk: all that is read of them is checked.
         Some(unsafe { slice::from_raw_parts(self.map.memory.as_ptr().add(at), len) })
     }
 }

@@ -19,7 +19,7 @@ use crate::key::hex;
 use crate::store::KeyspaceId;
 
 /// Length of the checksum, in bytes.
-const CHECKSUM_BYTES: usize = 4;
+pub(super) const CHECKSUM_BYTES: usize = 4;
 
 /// Replaces the content of `out` by `value` as it is stored.
 pub(super) fn seal(out: &mut Vec<u8>, keyspace: KeyspaceId, key: &[u8], value: &[u8]) {

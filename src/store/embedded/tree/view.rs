@@ -12,7 +12,8 @@ use super::btree::{Btree, Place};
 use super::map::Pages;
 use super::meta::{Meta, Root};
 use super::seal::unseal;
-use super::{COUNTED_KEY, ENTRIES, KEYSPACES, STATE, Tree, VERSION_KEY, entries_key, keyspace_of};
+use super::tally::{TALLIES, Tally};
+use super::{KEYSPACES, STATE, Tree, VERSION_KEY, keyspace_of};
 use crate::error::{Error, Result};
 use crate::key::{End, KeyRange, Rowkey};
 use crate::store::{Cursor, Direction, Entry, KeyspaceId};
@@ -120,40 +121,66 @@ impl<'v> TreeReader<'v> {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<Box<dyn Cursor + 'a>> {
-        let tree = self.tree(keyspace).filter(|_| !range.is_empty());
-        match tree {
-            Some(tree) => Ok(Box::new(TreeCursor::new(tree, range, direction)?)),
-            None => Ok(Box::new(Nothing)),
-        }
+        let cursor = match self.tree(keyspace).filter(|_| !range.is_empty()) {
+            Some(tree) => TreeCursor::new(tree, range, direction)?,
+            None => TreeCursor { keyspace, direction, limit: None, place: None },
+        };
+        Ok(Box::new(cursor))
     }
 
-    /// The same, verified.
+    /// What a keyspace must hold.
+    fn tally(&self, keyspace: KeyspaceId) -> Result<Tally> {
+        Tally::of(keyspace, self.entries(keyspace), self.get(STATE, &Tally::key(keyspace))?)
+    }
+
+    /// How many entries a keyspace has, compared with what was noted when they were written.
     pub(in crate::store::embedded) fn count(&self, keyspace: KeyspaceId) -> Result<u64> {
-        let entries = self.entries(keyspace);
-        let is_counted = self.get(STATE, COUNTED_KEY)? == self.get(STATE, VERSION_KEY)?;
-        let noted = if is_counted { self.get(STATE, &entries_key(keyspace))? } else { None };
-        noted.map_or(Ok(()), |noted| check_noted(keyspace, entries, noted)).map(|()| entries)
+        self.tally(keyspace).map(|tally| tally.entries)
+    }
+
+    /// Walks a keyspace, telling `watch` how far, and compares what is there with what was written.
+    pub(in crate::store::embedded) fn verify(
+        &self,
+        keyspace: KeyspaceId,
+        watch: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        let expected = self.tally(keyspace)?;
+        let mut found = Tally::default();
+        if let Some(tree) = self.tree(keyspace) {
+            let mut place = tree.start()?;
+            while let Some((key, stored)) = place.step(Direction::Forward)? {
+                unseal(keyspace, key, stored)?;
+                place.prove_order(Direction::Forward, key)?;
+                found.add(stored);
+                if found.entries.is_multiple_of(4096) {
+                    watch(found.entries)?;
+                }
+            }
+        }
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::corrupt(format!("keyspace {} is damaged", keyspace.0))
+            .why("its entries are sound, and not those that were written last: the disk has lost a write")
+            .hint("check the disk; REPAIR INDEX mends an index, a backup or COPY TO and a new table mend a table"))
     }
 
     /// Every keyspace that is said to have entries is there, and has them.
     pub(in crate::store::embedded) fn check_keyspaces(&self) -> Result<()> {
-        if self.get(STATE, COUNTED_KEY)? != self.get(STATE, VERSION_KEY)? {
-            return Ok(());
-        }
-        let mut notes = self.cursor(STATE, &KeyRange::prefix(ENTRIES), Direction::Forward)?;
-        let mut noted = 0;
-        while let Some((key, entries)) = notes.next()? {
-            let id = key.strip_prefix(ENTRIES).and_then(|id| id.try_into().ok()).map(u32::from_be_bytes);
-            let keyspace = KeyspaceId(id.ok_or_else(|| Error::corrupt("the data file is damaged"))?);
-            check_noted(keyspace, self.entries(keyspace), entries)?;
-            noted += u64::from(self.entries(keyspace) > 0);
+        let mut tallies = self.cursor(STATE, &KeyRange::prefix(TALLIES), Direction::Forward)?;
+        // They are in one that has none.
+        let mut noted = 1;
+        while let Some((key, tally)) = tallies.next()? {
+            let keyspace = Tally::keyspace(key).ok_or_else(|| Error::corrupt("the data file is damaged"))?;
+            let tally = Tally::of(keyspace, self.entries(keyspace), Some(tally))?;
+            noted += u64::from(tally.entries > 0);
         }
         let there = self.view.trees.values().filter(|root| root.entries > 0).count() as u64;
-        if noted + 1 == there {
+        if noted == there {
             return Ok(());
         }
         Err(Error::corrupt("the data file is damaged")
-            .why(format!("it has {there} keyspaces with entries, and {} were noted", noted + 1))
+            .why(format!("it has {there} keyspaces with entries, and {noted} were noted"))
             .hint("restore the database from a backup; check the disk"))
     }
 
@@ -163,36 +190,18 @@ impl<'v> TreeReader<'v> {
     }
 }
 
-/// Compares what LMDB says of a keyspace with what was noted when it was written.
-pub(super) fn check_noted(keyspace: KeyspaceId, entries: u64, noted: &[u8]) -> Result<()> {
-    if *noted == entries.to_le_bytes() {
-        return Ok(());
-    }
-    Err(Error::corrupt(format!("the number of entries of keyspace {} is damaged", keyspace.0))
-        .why(format!("its tree says {entries}, and something else was noted when it was written"))
-        .hint("restore the database from a backup; check the disk"))
-}
-
-/// A walk of what is not there.
-struct Nothing;
-
-impl Cursor for Nothing {
-    fn next(&mut self) -> Result<Option<Entry<'_>>> {
-        Ok(None)
-    }
-}
-
-/// A walk of a range that has room for keys.
+/// A walk of a range.
 pub(super) struct TreeCursor<'a> {
     keyspace: KeyspaceId,
     direction: Direction,
     /// Where the range ends, as of its direction: forward the first key that is past it, in reverse its first key.
     limit: Option<Rowkey>,
-    /// `None` at the end of the range.
+    /// `None` at the end of the range, and where there is nothing.
     place: Option<Place<'a>>,
 }
 
 impl<'a> TreeCursor<'a> {
+    /// Of a range that has room for keys.
     pub(super) fn new(tree: Btree<'a>, range: &KeyRange, direction: Direction) -> Result<TreeCursor<'a>> {
         let KeyRange { start, end } = range;
         let (place, limit) = match (direction, end) {

@@ -3,16 +3,16 @@
 //! LMDB admits one at a time: whoever begins a [`Writer`] waits until the one before is committed or dropped.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, PutFlags, RwTxn};
 
 use super::seal::{seal, unseal};
+use super::tally::Tally;
 use super::vet::{Deed, Vet};
-use super::view::check_noted;
-use super::{COUNTED_KEY, Keyspace, Keyspaces, STATE, Tree, VERSION_KEY, entries_key};
+use super::{Keyspace, Keyspaces, STATE, Tree, VERSION_KEY};
 use crate::error::Result;
 use crate::store::{KeyspaceId, Mutation};
 
@@ -23,11 +23,18 @@ pub(in crate::store::embedded) struct Writer<'t> {
     /// The committed keyspaces, and those this transaction has created.
     keyspaces: Arc<Keyspaces>,
     has_created: bool,
-    /// Those whose number of entries may be another one now.
-    touched: BTreeSet<KeyspaceId>,
+    /// What became of each keyspace.
+    written: BTreeMap<KeyspaceId, Written>,
     vet: RefCell<Vet<'t>>,
     /// The last value written, sealed; kept for its capacity.
     sealed: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Written {
+    is_cleared: bool,
+    /// Entries that came less those that went, since it was cleared if it was.
+    change: Tally,
 }
 
 /// Where a key goes.
@@ -50,7 +57,7 @@ impl<'t> Writer<'t> {
             txn,
             keyspaces,
             has_created: false,
-            touched: BTreeSet::new(),
+            written: BTreeMap::new(),
             vet,
             sealed: Vec::new(),
         })
@@ -95,16 +102,26 @@ impl<'t> Writer<'t> {
             At::Anywhere => self.vet.get_mut().before(keyspace, key, Deed::Put)?,
             At::End => self.vet.get_mut().before_append(keyspace)?,
         }
-        self.touched.insert(keyspace);
         seal(&mut self.sealed, keyspace, key, value);
-        let flags = if at == At::End { PutFlags::APPEND } else { PutFlags::empty() };
-        Ok(database.put_with_flags(&mut self.txn, flags, key, &self.sealed)?)
+        let change = &mut self.written.entry(keyspace).or_default().change;
+        match at {
+            At::End => database.put_with_flags(&mut self.txn, PutFlags::APPEND, key, &self.sealed)?,
+            At::Anywhere => {
+                if let Some(before) = database.get_or_put(&mut self.txn, key, &self.sealed)? {
+                    change.take(before);
+                    database.put(&mut self.txn, key, &self.sealed)?;
+                }
+            }
+        }
+        change.add(&self.sealed);
+        Ok(())
     }
 
     pub(in crate::store::embedded) fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
-        if let Some(database) = self.keyspaces.get(&keyspace).filter(|_| !key.is_empty()) {
-            self.vet.get_mut().before(keyspace, key, Deed::Delete)?;
-            self.touched.insert(keyspace);
+        let Some(database) = self.keyspaces.get(&keyspace).filter(|_| !key.is_empty()) else { return Ok(()) };
+        self.vet.get_mut().before(keyspace, key, Deed::Delete)?;
+        if let Some(before) = database.get(&self.txn, key)? {
+            self.written.entry(keyspace).or_default().change.take(before);
             database.delete(&mut self.txn, key)?;
         }
         Ok(())
@@ -112,7 +129,7 @@ impl<'t> Writer<'t> {
 
     fn clear(&mut self, keyspace: KeyspaceId) -> Result<()> {
         self.vet.get_mut().before_clear(keyspace)?;
-        self.touched.insert(keyspace);
+        self.written.insert(keyspace, Written { is_cleared: true, ..Written::default() });
         match self.keyspaces.get(&keyspace) {
             Some(database) => Ok(database.clear(&mut self.txn)?),
             None => Ok(()),
@@ -134,36 +151,32 @@ impl<'t> Writer<'t> {
         Ok(database)
     }
 
-    /// Notes how many entries there are: what LMDB notes of that has no checksum.
-    fn count(&mut self) -> Result<()> {
-        let is_counted = self.get(STATE, COUNTED_KEY)? == self.get(STATE, VERSION_KEY)?;
-        let touched = match is_counted {
-            true => std::mem::take(&mut self.touched),
-            false => self.keyspaces.keys().copied().collect(),
-        };
-        for keyspace in touched.into_iter().filter(|keyspace| *keyspace != STATE) {
-            if let Some(database) = self.keyspaces.get(&keyspace) {
-                let entries = database.len(&self.txn)?;
-                if let Some(noted) = self.get(STATE, &entries_key(keyspace))?.filter(|_| is_counted) {
-                    check_noted(keyspace, self.vet.borrow().entries(keyspace), noted)?;
-                }
-                self.put(STATE, &entries_key(keyspace), &entries.to_le_bytes(), At::Anywhere)?;
-            }
+    /// Notes what each keyspace must hold from now on.
+    fn note_tallies(&mut self) -> Result<()> {
+        for (keyspace, Written { is_cleared, change }) in std::mem::take(&mut self.written) {
+            let Some(database) = self.keyspaces.get(&keyspace).filter(|_| keyspace != STATE) else {
+                continue;
+            };
+            let entries = database.len(&self.txn)?;
+            let before = if is_cleared { Tally::default() } else { self.tally(keyspace)? };
+            let now = before.plus(change);
+            // LMDB may have met a page that it cannot tell from one of its own.
+            now.check(keyspace, entries)?;
+            self.put(STATE, &Tally::key(keyspace), &now.encode(), At::Anywhere)?;
         }
         Ok(())
     }
 
-    /// Leaves the notes as they are.
-    #[cfg(test)]
-    pub(in crate::store::embedded) fn commit_uncounted(self) {
-        self.txn.commit().unwrap();
+    /// What a keyspace held when this began.
+    fn tally(&self, keyspace: KeyspaceId) -> Result<Tally> {
+        let noted = self.get(STATE, &Tally::key(keyspace))?;
+        Tally::of(keyspace, self.vet.borrow().entries(keyspace), noted)
     }
 
     /// Makes it all visible and durable; the tree has everything up to `version` then.
     pub(in crate::store::embedded) fn commit(mut self, version: u64) -> Result<()> {
-        self.count()?;
+        self.note_tallies()?;
         self.put(STATE, VERSION_KEY, &version.to_le_bytes(), At::Anywhere)?;
-        self.put(STATE, COUNTED_KEY, &version.to_le_bytes(), At::Anywhere)?;
         let Writer { tree, txn, keyspaces, has_created, .. } = self;
         if has_created {
             let mut known = tree.keyspaces.write().unwrap_or_else(PoisonError::into_inner);

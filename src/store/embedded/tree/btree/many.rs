@@ -11,10 +11,10 @@ use crate::error::Result;
 use crate::store::embedded::tree::page::Page;
 use crate::store::embedded::tree::seal::unseal;
 
-/// So many searches go together: about as many loads as a processor has under way.
-const TOGETHER: usize = 16;
+/// Searches that go together: about as many loads as a processor has under way.
+const LANES: usize = 16;
 
-/// The search for one key in one page.
+/// The search for one key in one page, which ends where `Page::search` ends.
 struct Search<'m> {
     page: Page<'m>,
     /// The page's number.
@@ -40,8 +40,8 @@ impl<'m> Btree<'m> {
             values.resize(keys.len(), None);
             return Ok(values);
         };
-        let mut searches = Vec::with_capacity(TOGETHER.min(keys.len()));
-        for keys in keys.chunks(TOGETHER) {
+        let mut searches = Vec::with_capacity(LANES.min(keys.len()));
+        for keys in keys.chunks(LANES) {
             searches.clear();
             for _ in keys {
                 searches.push(Search::of(self.page(root, self.root.depth == 1)?, root));
