@@ -8,7 +8,7 @@
 //! let db = rowkeydb::Database::in_memory()?;
 //! db.execute("CREATE TABLE orders (order_id BIGINT, item TEXT, PRIMARY KEY (reverse(lpad(order_id, 12))))")?;
 //! db.execute("INSERT INTO orders VALUES (240001000000, 'tea')")?;
-//! let plan = db.query("EXPLAIN SELECT item FROM orders WHERE order_id = 240001000000")?.next().unwrap()?;
+//! let plan = db.query("EXPLAIN SELECT item FROM orders WHERE order_id = 240001000000")?.one()?;
 //! assert_eq!(plan.get::<String>("plan")?, "Get orders keys=1 ['000000100042' <- order_id=240001000000]");
 //! # Ok(())
 //! # }
@@ -58,9 +58,10 @@ pub mod architecture {}
 struct Readme;
 
 pub use engine::{
-    Database, Durability, Engine, FromValue, Options, Outcome, OutputColumn, Prepared, ReadView, Row,
-    RowStream, Rows, Session, TableHandle, TableScan, Warning,
+    CancelHandle, ColumnIndex, Database, Durability, Engine, FromValue, OnProgress, Options, Outcome,
+    OutputColumn, Prepared, Progress, ReadView, Row, RowStream, Rows, Session, TableHandle, TableScan,
+    Warning,
 };
 pub use error::{Error, Kind, Result};
 pub use key::Rowkey;
-pub use value::Value;
+pub use value::{ColumnType, Value};

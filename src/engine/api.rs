@@ -1,21 +1,22 @@
 //! The Rust API: one-line statements, typed rows and prepared statements.
 
+mod row;
+
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use serde::de::value::{Error as SerdeError, MapDeserializer};
-use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
-use serde::forward_to_deserialize_any;
+use serde::de::DeserializeOwned;
 
 use super::Database;
 use super::native::TableHandle;
 use super::outcome::{Outcome, OutputColumn, RowStream};
 use super::session::{RETRIES, RETRIES_BESIDE, Session};
-use crate::error::{Error, Kind, Result, sqlstate};
-use crate::row::{ColumnBuilder, column_type_of, value_at};
+use crate::error::{Error, Kind, Result};
+use crate::row::{ColumnBuilder, column_type_of};
 use crate::sql::Splitter;
 use crate::value::{ColumnType, Value};
+pub use row::{ColumnIndex, FromValue, Row};
 
 impl Database {
     /// Runs one statement that returns no rows worth having; gives the number of rows written.
@@ -85,6 +86,10 @@ impl Database {
     /// let mut put = db.prepare("UPSERT INTO t VALUES ($1, $2)")?;
     /// put.execute(&[1.into(), "one".into()])?;
     /// put.execute(&[2.into(), "two".into()])?;
+    /// db.transaction(|tx| {
+    ///     put.execute_in(tx, &[3.into(), "three".into()])?;
+    ///     put.execute_in(tx, &[4.into(), "four".into()])
+    /// })?;
     /// # Ok(())
     /// # }
     /// ```
@@ -116,8 +121,19 @@ impl Database {
         }
     }
 
-    /// Begins a transaction: a session that commits with [`Session::execute`]`("COMMIT")` and rolls
-    /// back when it is dropped.
+    /// Begins a transaction: a session that commits with [`Session::commit`], and rolls back when it is dropped.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// # db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, note TEXT)")?;
+    /// let mut tx = db.begin()?;
+    /// tx.execute("INSERT INTO t VALUES ($1, $2)", &[1.into(), "one".into()])?;
+    /// tx.commit()?;
+    /// # assert_eq!(db.query("SELECT count(*) FROM t")?.one()?.get::<i64>(0)?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn begin(&self) -> Result<Session> {
         let mut session = self.session();
         session.execute("BEGIN", &[])?;
@@ -137,7 +153,7 @@ impl Database {
     ///     tx.execute("UPDATE accounts SET balance = balance - 10 WHERE id = 1", &[])?;
     ///     tx.execute("UPDATE accounts SET balance = balance + 10 WHERE id = 2", &[])
     /// })?;
-    /// # assert_eq!(db.query("SELECT balance FROM accounts WHERE id = 2")?.next().unwrap()?.get::<i64>("balance")?, 10);
+    /// # assert_eq!(db.query("SELECT balance FROM accounts WHERE id = 2")?.one()?.get::<i64>("balance")?, 10);
     /// # Ok(())
     /// # }
     /// ```
@@ -147,7 +163,7 @@ impl Database {
         loop {
             session.execute("BEGIN", &[])?;
             let done = work(&mut session).and_then(|out| match session.in_transaction() {
-                true => session.execute("COMMIT", &[]).map(|_| out),
+                true => session.commit().map(|()| out),
                 false => Ok(out),
             });
             match done {
@@ -177,6 +193,18 @@ impl Session {
             written(self.execute(&statement.text, &[])?)?;
         }
         splitter.finish().map_or(Ok(()), |last| written(self.execute(&last.text, &[])?).map(drop))
+    }
+
+    /// Commits the transaction.
+    ///
+    /// Errors: `Conflict`, if others have changed meanwhile what it read; nothing of it is written then.
+    pub fn commit(&mut self) -> Result<()> {
+        self.execute("COMMIT", &[]).map(drop)
+    }
+
+    /// Undoes all of the transaction.
+    pub fn rollback(&mut self) -> Result<()> {
+        self.execute("ROLLBACK", &[]).map(drop)
     }
 
     /// Runs a query in this session; its rows are read while they are iterated.
@@ -210,6 +238,16 @@ impl Prepared {
         Ok(Rows::new(self.run(params)?.rows))
     }
 
+    /// [`Prepared::execute`] in a session, such as a transaction.
+    pub fn execute_in(&self, session: &mut Session, params: &[Value]) -> Result<u64> {
+        written(session.run_parsed(&self.statement, self.lifted.as_ref(), params)?)
+    }
+
+    /// [`Prepared::query`] in a session, such as a transaction.
+    pub fn query_in(&self, session: &mut Session, params: &[Value]) -> Result<Rows> {
+        Ok(Rows::new(session.run_parsed(&self.statement, self.lifted.as_ref(), params)?.rows))
+    }
+
     fn run(&mut self, params: &[Value]) -> Result<Outcome> {
         self.session.run_parsed(&self.statement, self.lifted.as_ref(), params)
     }
@@ -239,6 +277,39 @@ impl Rows {
     /// Names and types of the columns.
     pub fn columns(&self) -> Arc<[OutputColumn]> {
         self.stream.columns()
+    }
+
+    /// The only row.
+    ///
+    /// Errors: there is none, or another one.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// # db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, note TEXT)")?;
+    /// let rows: u64 = db.query("SELECT count(*) FROM t")?.one()?.get(0)?;
+    /// # assert_eq!(rows, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn one(self) -> Result<Row> {
+        self.optional()?.ok_or_else(|| {
+            Error::invalid("the query gives no row").why("exactly one is asked for").state("02000")
+        })
+    }
+
+    /// The only row, if there is one.
+    ///
+    /// Errors: there is another one.
+    pub fn optional(mut self) -> Result<Option<Row>> {
+        let row = self.next().transpose()?;
+        match self.next().transpose()? {
+            None => Ok(row),
+            Some(_) => Err(Error::invalid("the query gives more than one row")
+                .why("one at the most is asked for")
+                .hint("iterate over the rows, or add LIMIT 1")
+                .state("21000")),
+        }
     }
 
     /// Every row as a `T`, its fields named like the columns.
@@ -312,182 +383,5 @@ impl Iterator for Rows {
                 },
             }
         }
-    }
-}
-
-/// One row.
-#[derive(Clone, Debug)]
-pub struct Row(Cells);
-
-#[derive(Clone, Debug)]
-enum Cells {
-    Values(SchemaRef, Vec<Value>),
-    Batch(Arc<RecordBatch>, usize),
-}
-
-impl Row {
-    fn of_values(schema: SchemaRef, values: Vec<Value>) -> Row {
-        Row(Cells::Values(schema, values))
-    }
-
-    fn of_batch(batch: Arc<RecordBatch>, at: usize) -> Row {
-        Row(Cells::Batch(batch, at))
-    }
-
-    fn schema(&self) -> &SchemaRef {
-        match &self.0 {
-            Cells::Values(schema, _) => schema,
-            Cells::Batch(batch, _) => batch.schema_ref(),
-        }
-    }
-
-    /// The value of a column, as a Rust type. Errors: no such column; NULL for a type that has none; a
-    /// value of another type.
-    pub fn get<T: FromValue>(&self, column: &str) -> Result<T> {
-        if let Some(value) = T::from_value(self.value(column)?) {
-            return Ok(value);
-        }
-        let value = self.value(column)?;
-        Err(Error::invalid(format!(
-            "column \"{column}\" is {}, not a {}",
-            crate::value::Literal(value.as_ref()),
-            T::NAME
-        ))
-        .hint("ask for another type, or an Option for a column that may be NULL")
-        .state(sqlstate::DATATYPE_MISMATCH))
-    }
-
-    /// Every value, in the order of the columns.
-    pub fn values(&self) -> Result<Vec<Value>> {
-        (0..self.schema().fields().len()).map(|column| self.value_at(column)).collect()
-    }
-
-    /// The value of a column.
-    pub fn value(&self, column: &str) -> Result<Value> {
-        let at = self.schema().index_of(column).map_err(|_| {
-            Error::invalid(format!("the result has no column \"{column}\"")).state(sqlstate::UNDEFINED_COLUMN)
-        })?;
-        self.value_at(at)
-    }
-
-    fn value_at(&self, column: usize) -> Result<Value> {
-        let (batch, at) = match &self.0 {
-            Cells::Values(_, values) => return Ok(values[column].clone()),
-            Cells::Batch(batch, at) => (batch, *at),
-        };
-        let field = batch.schema_ref().field(column);
-        let ty = column_type_of(field).ok_or_else(|| {
-            Error::unsupported(format!("column \"{}\" has type {}", field.name(), field.data_type()))
-        })?;
-        value_at(batch.column(column), at, ty)
-    }
-
-    /// The row as a `T`, its fields named like the columns.
-    pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T> {
-        let fields = self.schema().fields();
-        let entries: Result<Vec<(String, Cell)>> =
-            fields.iter().enumerate().map(|(i, f)| Ok((f.name().clone(), Cell(self.value_at(i)?)))).collect();
-        T::deserialize(MapDeserializer::new(entries?.into_iter())).map_err(|e: SerdeError| {
-            Error::invalid(format!("the row does not fit the type: {e}")).state(sqlstate::DATATYPE_MISMATCH)
-        })
-    }
-}
-
-/// A value on its way into a serde type.
-struct Cell(Value);
-
-impl IntoDeserializer<'_, SerdeError> for Cell {
-    type Deserializer = Cell;
-
-    fn into_deserializer(self) -> Cell {
-        self
-    }
-}
-
-impl<'de> Deserializer<'de> for Cell {
-    type Error = SerdeError;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SerdeError> {
-        match self.0 {
-            Value::Null => visitor.visit_unit(),
-            Value::Boolean(b) => visitor.visit_bool(b),
-            Value::Int(i) => visitor.visit_i64(i),
-            Value::Double(d) => visitor.visit_f64(d),
-            Value::Text(t) => visitor.visit_string(t),
-            Value::Bytes(b) => visitor.visit_byte_buf(b),
-            // Times, decimals and UUIDs go as their exact text.
-            other => visitor.visit_string(other.to_string()),
-        }
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SerdeError> {
-        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
-    }
-
-    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SerdeError> {
-        match self.0 {
-            Value::Decimal(..) => match self.0.to_string().parse() {
-                Ok(d) => visitor.visit_f64(d),
-                Err(_) => visitor.visit_string(self.0.to_string()),
-            },
-            other => Cell(other).deserialize_any(visitor),
-        }
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 char str string bytes byte_buf unit unit_struct
-        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
-    }
-}
-
-/// Rust types that a column's value can be read as.
-pub trait FromValue: Sized {
-    /// For messages.
-    const NAME: &'static str;
-
-    /// `None` if the value is of another type, or NULL.
-    fn from_value(value: Value) -> Option<Self>;
-}
-
-macro_rules! from_value {
-    ($ty:ty, $value:ident => $out:expr) => {
-        impl FromValue for $ty {
-            const NAME: &'static str = stringify!($ty);
-
-            fn from_value($value: Value) -> Option<Self> {
-                $out
-            }
-        }
-    };
-}
-
-from_value!(bool, v => if let Value::Boolean(b) = v { Some(b) } else { None });
-from_value!(i16, v => if let Value::Int(i) = v { i.try_into().ok() } else { None });
-from_value!(i32, v => if let Value::Int(i) = v { i.try_into().ok() } else { None });
-from_value!(u32, v => if let Value::Int(i) = v { i.try_into().ok() } else { None });
-from_value!(i64, v => if let Value::Int(i) = v { Some(i) } else { None });
-from_value!(u64, v => if let Value::Int(i) = v { i.try_into().ok() } else { None });
-from_value!(f32, v => match v {
-    Value::Double(d) if d.is_nan() || f64::from(d as f32) == d => Some(d as f32),
-    _ => None,
-});
-from_value!(f64, v => match v {
-    Value::Double(d) => Some(d),
-    Value::Decimal(..) => v.to_string().parse().ok(),
-    _ => None,
-});
-from_value!(String, v => match v {
-    Value::Text(t) => Some(t),
-    Value::Null | Value::Bytes(_) => None,
-    other => Some(other.to_string()),
-});
-from_value!(Vec<u8>, v => if let Value::Bytes(b) = v { Some(b) } else { None });
-from_value!(Value, v => Some(v));
-
-impl<T: FromValue> FromValue for Option<T> {
-    const NAME: &'static str = T::NAME;
-
-    fn from_value(value: Value) -> Option<Self> {
-        if value.is_null() { Some(None) } else { T::from_value(value).map(Some) }
     }
 }

@@ -34,7 +34,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 
-pub use api::{FromValue, Prepared, Row, Rows};
+pub use api::{ColumnIndex, FromValue, Prepared, Row, Rows};
 pub use moments::ReadView;
 pub use native::{TableHandle, TableScan};
 pub use outcome::{Outcome, OutputColumn, RowStream, Warning};
@@ -51,7 +51,7 @@ use crate::exec::watch::Watch;
 use crate::store::{self, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
 use background::Background;
 use moments::Held;
-use plans::Plans;
+use plans::{Plans, Statements};
 use runtime::Runtime;
 use turns::Turns;
 
@@ -78,6 +78,7 @@ struct Shared {
     /// Held for writing while a definition changes, so that a reader's catalog fits its snapshot.
     catalog: RwLock<Arc<Catalog>>,
     plans: Plans,
+    statements: Statements,
     runtime: Runtime,
     turns: Arc<Turns>,
     /// Held by whoever re-keys a table.
@@ -163,6 +164,7 @@ impl Database {
             store,
             catalog: RwLock::new(Arc::new(catalog)),
             plans: Plans::default(),
+            statements: Statements::default(),
             runtime: Runtime::start()?,
             turns: Arc::default(),
             rekeying: Mutex::default(),

@@ -7,14 +7,16 @@ use arrow::datatypes::{Schema, SchemaRef};
 
 use super::api::{Row, Rows};
 use super::outcome::{RowStream, Source};
+use super::rows::assign;
 use super::{Database, OnProgress, copy};
 use crate::access::{Access, Method, Path};
 use crate::catalog::Catalog;
 use crate::df::plan::Alone;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, sqlstate};
+use crate::exec::dml::rowkey_of;
 use crate::exec::scan::{Counters, Scan, ScanSpec};
 use crate::exec::watch::CancelHandle;
-use crate::key::{ColumnId, KeyRange, KeyRanges, Rowkey};
+use crate::key::{ColumnId, KeyPart, KeyRange, KeyRanges, Rowkey};
 use crate::plan::{Field, Predicate};
 use crate::row::field;
 use crate::schema::TableDef;
@@ -62,6 +64,44 @@ impl TableHandle {
     pub fn get(&self, key: impl Into<Rowkey>) -> Result<Option<Row>> {
         let access = access(Method::Get(vec![key.into()]));
         self.rows(access, None)?.next().transpose()
+    }
+
+    /// The rowkey of the row that has these values, by the names of their columns.
+    ///
+    /// Errors: a column that is none of the table's, or is missing; a value that its column or key part cannot hold; a
+    /// layout with `random(n)`, where rows have drawn a part of theirs.
+    ///
+    /// ```
+    /// # fn main() -> rowkeydb::Result<()> {
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// db.execute("CREATE TABLE t (id BIGINT, note TEXT, PRIMARY KEY (reverse(lpad(id, 4))))")?;
+    /// assert_eq!(db.table("t")?.key(&[("id", 12.into())])?, "2100".into());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn key(&self, values: &[(&str, Value)]) -> Result<Rowkey> {
+        let table = &self.table;
+        if table.key.parts().iter().any(KeyPart::is_random) {
+            return Err(Error::unsupported(format!("keys of table \"{}\" are drawn", table.name))
+                .why("its layout has random(n)")
+                .hint("scan the buckets, or SELECT the row"));
+        }
+        let mut row = vec![Value::Null; table.columns.len()];
+        for (name, value) in values {
+            let id = table.column_id(name).ok_or_else(|| {
+                Error::invalid(format!("table \"{}\" has no column \"{name}\"", table.name))
+                    .state(sqlstate::UNDEFINED_COLUMN)
+            })?;
+            row[usize::from(id.0)] = assign(value.clone(), table.column(id))?;
+        }
+        for id in table.key.columns() {
+            let is_given = values.iter().any(|(name, _)| *name == table.column_name(id));
+            if !is_given {
+                let error = Error::invalid(format!("column \"{}\" has no value", table.column_name(id)));
+                return Err(error.why("it is part of the rowkey"));
+            }
+        }
+        rowkey_of(table, &row)
     }
 
     /// Rows whose key lies in `range`.

@@ -12,11 +12,15 @@ use std::sync::{Arc, RwLock};
 
 use super::outcome::OutputColumn;
 use crate::df::plan::Plan;
-use crate::sql::Lifted;
+use crate::error::Result;
+use crate::sql::{self, Lifted, Statement};
 use crate::value::Value;
 
 /// Queries remembered at the most; then all are forgotten.
 const QUERIES: usize = 512;
+
+/// Length (bytes) of the longest text whose statement is kept.
+const TEXT_BYTES: usize = 4096;
 
 /// What is known of a query.
 #[derive(Clone)]
@@ -122,6 +126,32 @@ impl Plans {
             plans.clear();
         }
         plans.insert(query.key.clone(), (catalog, known));
+    }
+}
+
+/// Statements with parameters, by their texts: each is parsed once.
+#[derive(Default)]
+pub struct Statements(RwLock<HashMap<String, Arc<Statement>>>);
+
+impl Statements {
+    /// A text's statement.
+    ///
+    /// Errors: those of [`sql::parse`].
+    pub fn parse(&self, text: &str) -> Result<Arc<Statement>> {
+        let known = self.0.read().ok().and_then(|statements| statements.get(text).cloned());
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let statement = Arc::new(sql::parse(text)?);
+        if text.len() <= TEXT_BYTES
+            && let Ok(mut statements) = self.0.write()
+        {
+            if statements.len() >= QUERIES {
+                statements.clear();
+            }
+            statements.insert(text.to_owned(), Arc::clone(&statement));
+        }
+        Ok(statement)
     }
 }
 

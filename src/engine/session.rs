@@ -210,7 +210,12 @@ impl Session {
             }
         }
         match text {
-            Text::Sql(sql) => self.run_async(&sql::parse(sql)?, params).await,
+            Text::Sql(sql) if params.is_empty() => self.run_async(&sql::parse(sql)?, params).await,
+            // It will come again, with other values.
+            Text::Sql(sql) => {
+                let statement = self.db.shared.statements.parse(sql)?;
+                self.run_async(&statement, params).await
+            }
             Text::Parsed(statement) => self.run_async(statement, params).await,
         }
     }
@@ -280,10 +285,10 @@ impl Session {
             Statement::Explain(explain) => self.explain(explain, params).await,
             Statement::Begin { read_only } => self.begin(*read_only),
             Statement::Commit => {
-                let committed = self.commit()?;
+                let committed = self.run_commit()?;
                 Ok(self.settled(committed))
             }
-            Statement::Rollback { to: None } => self.rollback(),
+            Statement::Rollback { to: None } => self.run_rollback(),
             Statement::Rollback { to: Some(name) } => self.rollback_to(name),
             Statement::Savepoint { name } => self.savepoint(name),
             Statement::Release { name } => self.release(name),

@@ -19,6 +19,31 @@ pub(super) struct Source<'a> {
     ascii: bool,
 }
 
+/// A part of the text.
+#[derive(Clone, Copy)]
+pub(super) struct Piece<'a> {
+    /// Where it begins.
+    pub(super) start: Location,
+    pub(super) text: &'a str,
+}
+
+impl<'a> Piece<'a> {
+    /// All of a text.
+    pub(super) fn whole(text: &'a str) -> Self {
+        Piece { start: Location { line: 1, column: 1 }, text }
+    }
+
+    /// A place in the piece as one in the whole.
+    fn place(&self, at: Location) -> Location {
+        match at.line {
+            // Nowhere.
+            0 => at,
+            1 => Location { line: self.start.line, column: self.start.column + at.column - 1 },
+            line => Location { line: self.start.line + line - 1, column: at.column },
+        }
+    }
+}
+
 /// Bytes of a name at the most: an expression's text is the name of its column, so it is more than names of
 /// tables have.
 const WORD_BYTES_MAX: usize = 65_536;
@@ -29,12 +54,19 @@ impl<'a> Source<'a> {
         Source { sql, lines: std::iter::once(0).chain(starts).collect(), ascii: sql.is_ascii() }
     }
 
-    /// The statement's tokens. Errors: SYNTAX for what is no token, an unclosed quote or comment, `1x`,
-    /// `?` mixed with `$n`, and too deep a nesting.
-    pub(super) fn tokens(&self, dialect: &RowkeyDialect) -> Result<Vec<TokenWithSpan>> {
-        let mut tokens = Tokenizer::new(dialect, self.sql)
-            .tokenize_with_location()
-            .map_err(|e| self.token_error(&e.message, e.location))?;
+    /// The statement's tokens, of these pieces of it. Errors: SYNTAX for what is no token, an unclosed quote or comment,
+    /// `1x`, `?` mixed with `$n`, and too deep a nesting.
+    pub(super) fn tokens(&self, dialect: &RowkeyDialect, pieces: &[Piece<'_>]) -> Result<Vec<TokenWithSpan>> {
+        let mut tokens = Vec::new();
+        for piece in pieces {
+            let first = tokens.len();
+            Tokenizer::new(dialect, piece.text)
+                .tokenize_with_location_into_buf(&mut tokens)
+                .map_err(|e| self.token_error(&e.message, piece.place(e.location)))?;
+            for TokenWithSpan { span, .. } in &mut tokens[first..] {
+                (span.start, span.end) = (piece.place(span.start), piece.place(span.end));
+            }
+        }
         self.plain_numbers(&mut tokens)?;
         // As it is, it would print with one quote less, as a value and as an alias. E'..' is no alias.
         for TokenWithSpan { token, .. } in &mut tokens {

@@ -10,6 +10,7 @@ use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime};
 use serde::{Deserialize, Serialize};
 
 mod cast;
+mod convert;
 mod name;
 mod parse;
 mod time;
@@ -206,35 +207,6 @@ impl Value {
             Value::Decimal(d, scale) => Some(Value::Decimal(-d, scale)),
             _ => None,
         }
-    }
-}
-
-macro_rules! value_from {
-    ($($ty:ty => $variant:ident),* $(,)?) => {
-        $(impl From<$ty> for Value {
-            fn from(value: $ty) -> Value {
-                Value::$variant(value.into())
-            }
-        })*
-    };
-}
-
-value_from! {
-    bool => Boolean,
-    i16 => Int,
-    i32 => Int,
-    i64 => Int,
-    f32 => Double,
-    f64 => Double,
-    &str => Text,
-    String => Text,
-    &[u8] => Bytes,
-    Vec<u8> => Bytes,
-}
-
-impl<T: Into<Value>> From<Option<T>> for Value {
-    fn from(value: Option<T>) -> Value {
-        value.map_or(Value::Null, Into::into)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The Rust API: what calls by themselves may do, scripts, rows and their columns.
 
-use rowkeydb::{Database, Kind, OutputColumn};
+use rowkeydb::{Database, Kind, OutputColumn, Result, Value};
 
 fn database() -> Database {
     let db = Database::in_memory().unwrap();
@@ -13,7 +13,7 @@ fn database() -> Database {
 }
 
 fn count(db: &Database) -> i64 {
-    db.query("SELECT count(*) AS n FROM t").unwrap().next().unwrap().unwrap().get("n").unwrap()
+    db.query("SELECT count(*) FROM t").unwrap().one().unwrap().get(0).unwrap()
 }
 
 #[test]
@@ -100,4 +100,116 @@ fn a_join_that_was_planned_for_many_rows_looks_few_of_them_up() {
     assert_eq!(rows(2), 5);
     assert_eq!(read() - before, 5, "rows of buyers that were read");
     assert_eq!(rows(1), 8950);
+}
+
+#[test]
+fn a_row_is_asked_for_and_its_columns_by_name_or_place() {
+    let db = database();
+    let row = db.query("SELECT id, note, id FROM t WHERE id = 7").unwrap().one().unwrap();
+    assert_eq!(row.columns().collect::<Vec<_>>(), ["id", "note", "id"]);
+    assert_eq!((row.get::<u8>("id").unwrap(), row.get::<String>(1).unwrap()), (7, "note; 7".to_owned()));
+    assert_eq!(row.get::<i64>(2).unwrap(), 7);
+    for (error, what) in [
+        (row.get::<i64>(3).unwrap_err(), "the result has no column 3"),
+        (row.get::<i64>("x").unwrap_err(), "the result has no column \"x\""),
+        (row.get::<i64>(1).unwrap_err(), "column \"note\" is 'note; 7', not a i64"),
+        (db.query("SELECT * FROM t WHERE id < 0").unwrap().one().unwrap_err(), "the query gives no row"),
+        (db.query("SELECT * FROM t").unwrap().one().unwrap_err(), "the query gives more than one row"),
+        (db.query("SELECT * FROM t").unwrap().optional().unwrap_err(), "the query gives more than one row"),
+    ] {
+        assert_eq!(error.what(), what);
+    }
+    assert!(db.query("SELECT * FROM t WHERE id < 0").unwrap().optional().unwrap().is_none());
+    let error = db.query("SELECT 300 AS n").unwrap().one().unwrap().get::<u8>(0).unwrap_err();
+    assert_eq!(error.what(), "column \"n\" is 300, not a u8");
+}
+
+#[test]
+fn a_prepared_statement_runs_in_transactions_and_a_text_with_parameters_is_parsed_once() {
+    let db = database();
+    let put = db.prepare("UPSERT INTO t (id, note) VALUES ($1, $2)").unwrap();
+    let find = db.prepare("SELECT note FROM t WHERE id = $1").unwrap();
+    let note = |tx: &mut rowkeydb::Session, id: i64| -> Result<String> {
+        find.query_in(tx, &[id.into()])?.one()?.get(0)
+    };
+    db.transaction(|tx| {
+        assert_eq!(put.execute_in(tx, &[1.into(), "one".into()])?, 1);
+        tx.execute("UPDATE t SET note = $2 WHERE id = $1", &[2.into(), "two".into()])?;
+        assert_eq!((note(tx, 1)?, note(tx, 2)?), ("one".to_owned(), "two".to_owned()));
+        assert_eq!(note(&mut db.session(), 1)?, "note; 1");
+        Ok(())
+    })
+    .unwrap();
+    let mut tx = db.begin().unwrap();
+    put.execute_in(&mut tx, &[1.into(), "undone".into()]).unwrap();
+    tx.rollback().unwrap();
+    assert!(tx.commit().unwrap_err().what().contains("no transaction is open"));
+    assert_eq!(note(&mut db.session(), 1).unwrap(), "one");
+    // The same text after its table became another one.
+    let insert = "INSERT INTO u VALUES ($1, $2)";
+    for ty in ["TEXT", "BIGINT"] {
+        db.execute_batch(&format!("DROP TABLE IF EXISTS u; CREATE TABLE u (id INT PRIMARY KEY, v {ty})"))
+            .unwrap();
+        for id in 0..3 {
+            db.execute_with(insert, &[id.into(), id.into()]).unwrap();
+        }
+        assert!(db.execute_with(insert, &[0.into(), 0.into()]).is_err());
+        assert!(db.execute_with(insert, &[9.into()]).is_err());
+    }
+    assert_eq!(db.query("SELECT sum(v) FROM u").unwrap().one().unwrap().get::<i64>(0).unwrap(), 3);
+}
+
+#[test]
+fn rust_values_come_back_as_they_were() {
+    let db = Database::in_memory().unwrap();
+    db.execute(
+        "CREATE TABLE v (id INT PRIMARY KEY, d DATE, ts TIMESTAMP, tz TIMESTAMPTZ, u UUID, n BIGINT, b VARBINARY)",
+    )
+    .unwrap();
+    let date = chrono::NaiveDate::from_ymd_opt(1899, 12, 31).unwrap();
+    let time = date.and_hms_micro_opt(23, 59, 59, 123_456).unwrap();
+    let id = uuid::Uuid::from_u128(0x1234_5678_9abc_def0_0fed_cba9_8765_4321);
+    let values = [
+        1.into(),
+        date.into(),
+        time.into(),
+        time.and_utc().into(),
+        id.into(),
+        7u32.into(),
+        vec![0u8, 1].into(),
+    ];
+    db.execute_with("INSERT INTO v VALUES ($1, $2, $3, $4, $5, $6, $7)", &values).unwrap();
+    let row = db.query("SELECT * FROM v").unwrap().one().unwrap();
+    assert_eq!(row.get::<chrono::NaiveDate>("d").unwrap(), date);
+    assert_eq!(row.get::<chrono::NaiveDateTime>("ts").unwrap(), time);
+    assert_eq!(row.get::<chrono::DateTime<chrono::Utc>>("tz").unwrap(), time.and_utc());
+    assert_eq!(row.get::<uuid::Uuid>("u").unwrap(), id);
+    assert_eq!((row.get::<usize>("n").unwrap(), row.get::<Option<u16>>("n").unwrap()), (7, Some(7)));
+    assert_eq!(row.get::<String>("ts").unwrap(), "1899-12-31 23:59:59.123456");
+    assert!(row.get::<chrono::NaiveDate>("ts").is_err());
+}
+
+#[test]
+fn keys_are_made_of_their_columns() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE o (id BIGINT, day DATE, n INT, PRIMARY KEY (reverse(lpad(id, 6)), '_', to_char(day, 'YYYYMMDD')))")
+        .unwrap();
+    db.execute("INSERT INTO o VALUES (123, '2024-02-29', 5)").unwrap();
+    let table = db.table("o").unwrap();
+    let key = |values: &[(&str, Value)]| table.key(values);
+    let found = key(&[("day", "2024-02-29".into()), ("id", 123.into())]).unwrap();
+    assert_eq!(found, "321000_20240229".into());
+    assert_eq!(table.get(found).unwrap().unwrap().get::<i64>("n").unwrap(), 5);
+    for (values, what) in [
+        (vec![("id", 123.into())], "column \"day\" has no value"),
+        (vec![("idd", 123.into())], "table \"o\" has no column \"idd\""),
+        (vec![("id", 1_234_567.into()), ("day", "2024-02-29".into())], "does not fit the rowkey part"),
+        (vec![("id", "x".into()), ("day", "2024-02-29".into())], "'x' is no"),
+    ] {
+        let error = key(&values).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+    db.execute("CREATE TABLE r (id INT, PRIMARY KEY (random(4), id))").unwrap();
+    let error = db.table("r").unwrap().key(&[("id", 1.into())]).unwrap_err();
+    assert_eq!(error.what(), "keys of table \"r\" are drawn");
 }

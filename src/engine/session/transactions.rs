@@ -134,7 +134,7 @@ impl Session {
             .ok_or_else(|| Error::invalid("no transaction is open").hint("BEGIN starts one").state("25P01"))
     }
 
-    pub(super) fn commit(&mut self) -> Result<Outcome> {
+    pub(super) fn run_commit(&mut self) -> Result<Outcome> {
         self.open()?;
         if let Some(open) = self.open.take()
             && !open.transaction.is_empty()
@@ -144,7 +144,7 @@ impl Session {
         Ok(self.done("COMMIT"))
     }
 
-    pub(super) fn rollback(&mut self) -> Result<Outcome> {
+    pub(super) fn run_rollback(&mut self) -> Result<Outcome> {
         self.open()?;
         self.abandon();
         Ok(self.done("ROLLBACK"))

@@ -74,7 +74,8 @@ impl Parser<'_> {
             return Ok(InsertSource::DefaultValues);
         }
         if self.word("VALUES") {
-            return Ok(InsertSource::Values(self.list(Self::row)?));
+            let rows = self.rows.take();
+            return Ok(InsertSource::Values(rows.map_or_else(|| self.list(Self::row), Ok)?));
         }
         let starts = ["SELECT", "WITH"];
         if starts.iter().any(|word| self.peek_words(&[word])) || self.peek_token(&Token::LParen) {

@@ -12,6 +12,7 @@ mod ddl;
 mod design;
 mod dml;
 mod errors;
+mod literals;
 mod pieces;
 #[cfg(test)]
 mod tests;
@@ -29,26 +30,41 @@ pub use crate::value::is_reserved;
 
 use super::ast::Statement;
 use super::dialect::RowkeyDialect;
-use super::lex::Source;
+use super::lex::{Piece, Source};
 use super::nesting::PARSED_DEPTH_MAX;
 use super::{as_of, rewrite, shape};
 use crate::error::{Result, Span, sqlstate};
 use crate::value::Value;
+use literals::Literals;
 
 /// Parses one statement, with or without a `;`. Errors: SYNTAX, with the place; unsupported statements;
 /// LIMIT for one nested too deeply.
 pub fn parse(sql: &str) -> Result<Statement> {
+    // Whatever is wrong with one is said of its tokens.
+    let read = literals::read(sql).and_then(|literals| parse_parts(sql, Some(literals)).ok());
+    read.map_or_else(|| parse_parts(sql, None), Ok)
+}
+
+/// `literals`: the statement's rows, if they are read already.
+fn parse_parts(sql: &str, literals: Option<Literals<'_>>) -> Result<Statement> {
     recursive::set_minimum_stack_size(STACK_KEPT);
     let source = Source::new(sql);
-    let mut tokens = source.tokens(&RowkeyDialect::default())?;
+    let (pieces, rows) = match literals {
+        Some(Literals { head, rows, tail }) => (vec![head, tail], Some(rows)),
+        None => (vec![Piece::whole(sql)], None),
+    };
+    let mut tokens = source.tokens(&RowkeyDialect::default(), &pieces)?;
     let as_of = as_of::spell(&mut tokens);
     let dialect = RowkeyDialect::for_tokens(tokens.len(), as_of);
     let inner = SqlParser::new(&dialect)
         .with_recursion_limit(8 * PARSED_DEPTH_MAX)
         .with_tokens_with_locations(tokens);
-    let mut parser = Parser { inner, source: &source };
+    let mut parser = Parser { inner, source: &source, rows };
     let mut statement = parser.statement()?;
     parser.end()?;
+    if parser.rows.is_some() {
+        return Err(parser.expected("VALUES"));
+    }
     rewrite::normalise(&mut statement)?;
     shape::check_depth(&statement)?;
     Ok(statement)
@@ -63,6 +79,8 @@ const STACK_KEPT: usize = 512 << 10;
 struct Parser<'a> {
     inner: SqlParser<'a>,
     source: &'a Source<'a>,
+    /// What stands behind VALUES, if no tokens were made of it.
+    rows: Option<Vec<Vec<Expr>>>,
 }
 
 impl Parser<'_> {

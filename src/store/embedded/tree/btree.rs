@@ -22,7 +22,7 @@ use std::collections::HashSet;
 
 use super::map::Pages;
 use super::meta::Root;
-use super::page::{Page, Stored};
+use super::page::{Page, Stored, compare};
 use super::seal::unseal;
 use crate::error::{Error, Result};
 use crate::key::hex;
@@ -91,8 +91,8 @@ impl<'m> Btree<'m> {
         let Some(at) = leaf.near(direction, n) else { return Ok(()) };
         let next = leaf.page.key(at).ok_or_else(|| self.damaged(leaf.number))?;
         let follows = match direction {
-            Direction::Forward => next > key,
-            Direction::Reverse => next < key,
+            Direction::Forward => compare(next, key).is_gt(),
+            Direction::Reverse => compare(next, key).is_lt(),
         };
         if follows { Ok(()) } else { Err(self.misplaced(next)) }
     }

@@ -11,6 +11,7 @@ use heed::{RoTxn, WithoutTls};
 use super::btree::{Btree, Place};
 use super::map::Pages;
 use super::meta::{Meta, Root};
+use super::page::compare;
 use super::seal::unseal;
 use super::tally::{TALLIES, Tally};
 use super::{KEYSPACES, STATE, Tree, VERSION_KEY, keyspace_of};
@@ -237,8 +238,8 @@ impl Cursor for TreeCursor<'_> {
         let value = unseal(self.keyspace, key, stored)?;
         place.prove_order(self.direction, key)?;
         let ended = self.limit.as_ref().is_some_and(|limit| match self.direction {
-            Direction::Forward => *key >= **limit,
-            Direction::Reverse => *key < **limit,
+            Direction::Forward => compare(key, limit).is_ge(),
+            Direction::Reverse => compare(key, limit).is_lt(),
         });
         if ended {
             self.place = None;

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use super::Btree;
 use crate::error::Result;
-use crate::store::embedded::tree::page::Page;
+use crate::store::embedded::tree::page::{Page, compare};
 use crate::store::embedded::tree::seal::unseal;
 
 /// Searches that go together: about as many loads as a processor has under way.
@@ -79,7 +79,7 @@ impl<'m> Btree<'m> {
             for (search, key) in searches.iter_mut().zip(keys).filter(|(search, _)| !search.is_done()) {
                 let (start, end) = search.key;
                 let found = search.page.slice(start..end).ok_or_else(|| self.damaged(search.number))?;
-                match found.cmp(key) {
+                match compare(found, key) {
                     Ordering::Less => search.low = search.middle() + 1,
                     Ordering::Greater => search.high = search.middle(),
                     Ordering::Equal => (search.low, search.found) = (search.middle(), true),

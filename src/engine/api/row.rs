@@ -1,0 +1,239 @@
+//! One row, and its values as Rust types.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
+use serde::de::value::{Error as SerdeError, MapDeserializer};
+use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
+use serde::forward_to_deserialize_any;
+use uuid::Uuid;
+
+use crate::error::{Error, Result, sqlstate};
+use crate::row::{column_type_of, value_at};
+use crate::value::Value;
+
+/// One row.
+#[derive(Clone, Debug)]
+pub struct Row(Cells);
+
+#[derive(Clone, Debug)]
+enum Cells {
+    Values(SchemaRef, Vec<Value>),
+    Batch(Arc<RecordBatch>, usize),
+}
+
+impl Row {
+    pub(super) fn of_values(schema: SchemaRef, values: Vec<Value>) -> Row {
+        Row(Cells::Values(schema, values))
+    }
+
+    pub(super) fn of_batch(batch: Arc<RecordBatch>, at: usize) -> Row {
+        Row(Cells::Batch(batch, at))
+    }
+
+    fn schema(&self) -> &SchemaRef {
+        match &self.0 {
+            Cells::Values(schema, _) => schema,
+            Cells::Batch(batch, _) => batch.schema_ref(),
+        }
+    }
+
+    /// Names of the columns.
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.schema().fields().iter().map(|field| field.name().as_str())
+    }
+
+    /// The value of a column, by its name or its place, as a Rust type. Errors: no such column; NULL for a type that has
+    /// none; a value of another type.
+    pub fn get<T: FromValue>(&self, column: impl ColumnIndex) -> Result<T> {
+        let at = column.place_in(self)?;
+        if let Some(value) = T::from_value(self.value_at(at)?) {
+            return Ok(value);
+        }
+        let (name, value) = (self.schema().field(at).name(), self.value_at(at)?);
+        Err(Error::invalid(format!(
+            "column \"{name}\" is {}, not a {}",
+            crate::value::Literal(value.as_ref()),
+            T::NAME
+        ))
+        .hint("ask for another type, or an Option for a column that may be NULL")
+        .state(sqlstate::DATATYPE_MISMATCH))
+    }
+
+    /// Every value, in the order of the columns.
+    pub fn values(&self) -> Result<Vec<Value>> {
+        (0..self.schema().fields().len()).map(|column| self.value_at(column)).collect()
+    }
+
+    /// The value of a column, by its name or its place.
+    pub fn value(&self, column: impl ColumnIndex) -> Result<Value> {
+        self.value_at(column.place_in(self)?)
+    }
+
+    fn value_at(&self, column: usize) -> Result<Value> {
+        let (batch, at) = match &self.0 {
+            Cells::Values(_, values) => return Ok(values[column].clone()),
+            Cells::Batch(batch, at) => (batch, *at),
+        };
+        let field = batch.schema_ref().field(column);
+        let ty = column_type_of(field).ok_or_else(|| {
+            Error::unsupported(format!("column \"{}\" has type {}", field.name(), field.data_type()))
+        })?;
+        value_at(batch.column(column), at, ty)
+    }
+
+    /// The row as a `T`, its fields named like the columns.
+    pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T> {
+        let fields = self.schema().fields();
+        let entries: Result<Vec<(String, Cell)>> =
+            fields.iter().enumerate().map(|(i, f)| Ok((f.name().clone(), Cell(self.value_at(i)?)))).collect();
+        T::deserialize(MapDeserializer::new(entries?.into_iter())).map_err(|e: SerdeError| {
+            Error::invalid(format!("the row does not fit the type: {e}")).state(sqlstate::DATATYPE_MISMATCH)
+        })
+    }
+}
+
+/// What names a column of a row: its name, or its place, from 0 on.
+pub trait ColumnIndex {
+    /// The column's place. Errors: there is no such column.
+    fn place_in(&self, row: &Row) -> Result<usize>;
+}
+
+impl ColumnIndex for &str {
+    fn place_in(&self, row: &Row) -> Result<usize> {
+        row.schema().index_of(self).map_err(|_| {
+            Error::invalid(format!("the result has no column \"{self}\"")).state(sqlstate::UNDEFINED_COLUMN)
+        })
+    }
+}
+
+impl ColumnIndex for &String {
+    fn place_in(&self, row: &Row) -> Result<usize> {
+        self.as_str().place_in(row)
+    }
+}
+
+impl ColumnIndex for usize {
+    fn place_in(&self, row: &Row) -> Result<usize> {
+        let columns = row.columns().len();
+        if *self < columns {
+            return Ok(*self);
+        }
+        Err(Error::invalid(format!("the result has no column {self}"))
+            .why(format!("it has {columns}, counted from 0"))
+            .state(sqlstate::UNDEFINED_COLUMN))
+    }
+}
+
+/// A value on its way into a serde type.
+struct Cell(Value);
+
+impl IntoDeserializer<'_, SerdeError> for Cell {
+    type Deserializer = Cell;
+
+    fn into_deserializer(self) -> Cell {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for Cell {
+    type Error = SerdeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SerdeError> {
+        match self.0 {
+            Value::Null => visitor.visit_unit(),
+            Value::Boolean(b) => visitor.visit_bool(b),
+            Value::Int(i) => visitor.visit_i64(i),
+            Value::Double(d) => visitor.visit_f64(d),
+            Value::Text(t) => visitor.visit_string(t),
+            Value::Bytes(b) => visitor.visit_byte_buf(b),
+            // Times, decimals and UUIDs go as their exact text.
+            other => visitor.visit_string(other.to_string()),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SerdeError> {
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SerdeError> {
+        match self.0 {
+            Value::Decimal(..) => match self.0.to_string().parse() {
+                Ok(d) => visitor.visit_f64(d),
+                Err(_) => visitor.visit_string(self.0.to_string()),
+            },
+            other => Cell(other).deserialize_any(visitor),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 char str string bytes byte_buf unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+/// Rust types that a column's value can be read as.
+pub trait FromValue: Sized {
+    /// For messages.
+    const NAME: &'static str;
+
+    /// `None` if the value is of another type, or NULL.
+    fn from_value(value: Value) -> Option<Self>;
+}
+
+macro_rules! from_value {
+    ($ty:ty, $value:ident => $out:expr) => {
+        impl FromValue for $ty {
+            const NAME: &'static str = stringify!($ty);
+
+            fn from_value($value: Value) -> Option<Self> {
+                $out
+            }
+        }
+    };
+}
+
+from_value!(bool, v => if let Value::Boolean(b) = v { Some(b) } else { None });
+from_value!(i8, v => int(&v));
+from_value!(i16, v => int(&v));
+from_value!(i32, v => int(&v));
+from_value!(i64, v => int(&v));
+from_value!(u8, v => int(&v));
+from_value!(u16, v => int(&v));
+from_value!(u32, v => int(&v));
+from_value!(u64, v => int(&v));
+from_value!(usize, v => int(&v));
+from_value!(f32, v => match v {
+    Value::Double(d) if d.is_nan() || f64::from(d as f32) == d => Some(d as f32),
+    _ => None,
+});
+from_value!(f64, v => match v {
+    Value::Double(d) => Some(d),
+    Value::Decimal(..) => v.to_string().parse().ok(),
+    _ => None,
+});
+from_value!(String, v => match v {
+    Value::Text(t) => Some(t),
+    Value::Null | Value::Bytes(_) => None,
+    other => Some(other.to_string()),
+});
+from_value!(Vec<u8>, v => if let Value::Bytes(b) = v { Some(b) } else { None });
+from_value!(NaiveDate, v => v.date());
+from_value!(NaiveDateTime, v => v.timestamp());
+from_value!(DateTime<Utc>, v => v.instant());
+from_value!(Uuid, v => if let Value::Uuid(bytes) = v { Some(Uuid::from_bytes(bytes)) } else { None });
+from_value!(Value, v => Some(v));
+
+fn int<T: TryFrom<i64>>(value: &Value) -> Option<T> {
+    if let Value::Int(int) = value { T::try_from(*int).ok() } else { None }
+}
+
+impl<T: FromValue> FromValue for Option<T> {
+    const NAME: &'static str = T::NAME;
+
+    fn from_value(value: Value) -> Option<Self> {
+        if value.is_null() { Some(None) } else { T::from_value(value).map(Some) }
+    }
+}
