@@ -8,8 +8,11 @@
 //! let db = rowkeydb::Database::in_memory()?;
 //! db.execute("CREATE TABLE orders (order_id BIGINT, item TEXT, PRIMARY KEY (reverse(lpad(order_id, 12))))")?;
 //! db.execute("INSERT INTO orders VALUES (240001000000, 'tea')")?;
-//! let plan = db.query("EXPLAIN SELECT item FROM orders WHERE order_id = 240001000000")?.one()?;
-//! assert_eq!(plan.get::<String>("plan")?, "Get orders keys=1 ['000000100042' <- order_id=240001000000]");
+//! let item: String = db.query("SELECT item FROM orders WHERE order_id = 240001000000")?.one()?.get("item")?;
+//! assert_eq!(item, "tea");
+//! let mut plan = db.query("EXPLAIN SELECT item FROM orders WHERE order_id = 240001000000")?;
+//! let read: String = plan.next().expect("a line")?.get("plan")?;
+//! assert_eq!(read, "Get orders keys=1 ['000000100042' <- order_id=240001000000]");
 //! # Ok(())
 //! # }
 //! ```

@@ -62,7 +62,7 @@ impl Stretch {
         Some(Stretch { path, direction, ordered, entries })
     }
 
-    /// The access for other values of the same comparisons; `None` as of [`choose_again`].
+    /// The access for other values of the same comparisons; `None` as for [`choose_again`].
     pub fn access(
         &self,
         source: Source<'_>,
@@ -97,7 +97,7 @@ fn stretch(source: Source<'_>, path: Path, predicate: &Predicate) -> Option<KeyR
         (Source::Index(_, index), _) => (&index.layout, Target::Index),
     };
     let found = short_ranges(predicate, layout, target)?;
-    (found.tight && !found.points).then_some(found.ranges)
+    (found.residual.is_true() && !found.points).then_some(found.ranges)
 }
 
 /// Statistics without a look at the data: every range is long.

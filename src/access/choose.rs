@@ -115,7 +115,7 @@ fn key_ranges(need: &Need, layout: &KeyLayout, target: Target) -> Ranges {
         return ranges(&need.predicate, layout, target, Limits::default());
     }
     let all = ranges(&Predicate::True, layout, target, Limits::default());
-    Ranges { residual: need.predicate.clone(), tight: need.predicate.is_true(), ..all }
+    Ranges { residual: need.predicate.clone(), ..all }
 }
 
 /// Puts what there is in place of what the model took for granted of a keyspace that is almost empty.

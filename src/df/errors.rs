@@ -161,7 +161,7 @@ fn schema_error(error: &SchemaError) -> Error {
 
 fn not_a_join() -> Error {
     Error::unsupported("this subquery cannot be made a join")
-        .why("what connects it to the query around it is no equality, or lies behind a GROUP BY or a LIMIT")
+        .why("what connects it to the query around it is not an equality, or lies behind a GROUP BY or a LIMIT")
         .hint("write that condition into an EXISTS (SELECT 1 FROM ... WHERE ...) of its own")
 }
 
@@ -190,7 +190,7 @@ fn arrow_error(error: &arrow::error::ArrowError) -> Error {
             reworded(what).unwrap_or_else(|| cast_error(what))
         }
         ArrowError::InvalidArgumentError(what) if what.starts_with("Encountered non UTF-8") => {
-            Error::invalid("these bytes are no text")
+            Error::invalid("these bytes are not text")
                 .why("they are not UTF-8")
                 .hint("CAST(x AS TEXT) gives their hex digits")
                 .state(sqlstate::INVALID_TEXT)

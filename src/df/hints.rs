@@ -90,7 +90,7 @@ fn names_nothing(kind: HintKind, name: &str, catalog: &Catalog) -> Error {
                 .why("the statement does not read that table")
                 .state(sqlstate::WRONG_OBJECT)
         }
-        (HintKind::Index, Some(_)) => Error::invalid(format!("\"{name}\" is no index"))
+        (HintKind::Index, Some(_)) => Error::invalid(format!("\"{name}\" is not an index"))
             .hint("write INDEX(name_of_the_index)")
             .state(sqlstate::WRONG_OBJECT),
         (_, Some(_)) => {

@@ -355,7 +355,7 @@ impl Request {
         }
     }
 
-    /// The filters for these parameters; `None` as of [`Request::bind`].
+    /// The filters for these parameters; `None` as for [`Request::bind`].
     fn predicate(&self, binding: &Binding) -> Option<Predicate> {
         let filled = self.filters.iter().map(|filter| filter.fill(&self.relation.names, &binding.params));
         Some(Predicate::and(filled.collect::<Option<Vec<_>>>()?))

@@ -87,7 +87,7 @@ impl Totals {
         })
     }
 
-    /// Ready to be added up; `None`: as of [`ScanExec::bind`].
+    /// Ready to be added up; `None`: as for [`ScanExec::bind`].
     pub fn run(self: &Arc<Self>, binding: &Binding) -> Result<Option<TotalsRun>> {
         let Some(rows) = self.scan.run(binding)? else { return Ok(None) };
         let way = match &self.known {

@@ -36,7 +36,7 @@ fn functions(text: &str) -> Option<Error> {
             unknown,
             name,
             near.into_iter(),
-            "look for its name in this database: other databases call it otherwise",
+            "look for its name in this database: other databases may name it differently",
         ));
     }
     let arguments = |name: &str, given: &str| {
@@ -60,9 +60,13 @@ fn functions(text: &str) -> Option<Error> {
         if let Some(wanted) =
             between(text, " expects ", " arguments but").or_else(|| between(text, " expected ", " argument"))
         {
-            let wanted = if wanted == "zero" { "no" } else { wanted };
+            let takes = match wanted {
+                "zero" => "no arguments".to_owned(),
+                "1" => "1 argument".to_owned(),
+                more => format!("{more} arguments"),
+            };
             return Some(
-                error(format!("{name} takes {wanted} arguments, not {given}"), NO_FUNCTION)
+                error(format!("{name} takes {takes}, not {given}"), NO_FUNCTION)
                     .hint("leave out what is too much, or add what is missing"),
             );
         }
@@ -100,19 +104,17 @@ fn operators(text: &str) -> Option<Error> {
         let is_logical = text.starts_with("Cannot infer common argument type for logical");
         return Some(match is_logical {
             true => error(format!("there is no {operation}"), sqlstate::DATATYPE_MISMATCH)
-                .why("AND and OR are of what is true or false")
+                .why("AND and OR take conditions")
                 .hint("compare it with something, as in x <> 0"),
             false => undefined(operation),
         });
     }
     if let Some(ty) = rest("Unary operator 'NOT' requires a boolean expression, got ") {
         let error = error(format!("there is no NOT {ty}"), sqlstate::DATATYPE_MISMATCH);
-        return Some(
-            error.why("NOT is of what is true or false").hint("compare it with something, as in x = 0"),
-        );
+        return Some(error.why("NOT takes a condition").hint("compare it with something, as in x = 0"));
     }
     if rest("Unary operator '-' only supports").is_some() {
-        let error = error("there is no minus of this", NO_FUNCTION);
+        let error = error("this cannot be negated", NO_FUNCTION);
         return Some(error.why("it is neither a number nor an interval").hint("CAST it to a number"));
     }
     if let Some(types) = between(text, "There isn't a common type to coerce ", " in LIKE expression") {
@@ -142,7 +144,7 @@ fn groups(text: &str) -> Option<Error> {
     }
     if let Some(condition) = between(text, "HAVING clause references: ", " must appear") {
         return Some(
-            error(format!("HAVING {condition} is of single rows"), GROUPING)
+            error(format!("HAVING {condition} is about single rows"), GROUPING)
                 .why("HAVING chooses among groups")
                 .hint("write WHERE, or GROUP BY what it names"),
         );
@@ -209,7 +211,7 @@ fn clauses(text: &str) -> Option<Error> {
     }
     if let Some(at) = between(text, "Cannot find column with position ", " in SELECT clause") {
         return Some(
-            error(format!("GROUP BY {at}: so many columns are not selected"), POSITION)
+            error(format!("GROUP BY {at}: fewer columns are selected than that"), POSITION)
                 .hint("name the column, or count from 1"),
         );
     }
@@ -286,7 +288,7 @@ fn values(text: &str) -> Option<Error> {
     if let Some(at) = text.find("regex parse error") {
         let why = text[at..].lines().find_map(|line| line.trim().strip_prefix("error: "));
         return Some(
-            error("this is no regular expression", NO_REGEX)
+            error("this is not a regular expression", NO_REGEX)
                 .why(why.unwrap_or("it cannot be read").to_owned())
                 .hint("write \\( for a parenthesis itself, and so for any other sign"),
         );
@@ -365,7 +367,7 @@ mod tests {
                 "Cannot coerce arithmetic expression INTEGER + VARCHAR to valid types",
                 "there is no operator for INTEGER + VARCHAR",
             ),
-            ("Function 'upper' expects 1 arguments but received 2", "upper takes 1 arguments, not 2"),
+            ("Function 'upper' expects 1 arguments but received 2", "upper takes 1 argument, not 2"),
             (
                 "Function 'bit_and' requires Integer, but received DOUBLE (DataType: DOUBLE).",
                 "bit_and does not take DOUBLE",
@@ -373,7 +375,7 @@ mod tests {
             ("The function 'uuid' expected zero argument but received 1", "uuid takes no arguments, not 1"),
             ("LIMIT must be >= 0, '-1' was provided", "LIMIT takes a number of rows, not -1"),
             ("OFFSET must be >=0, '-1' was provided", "OFFSET takes a number of rows, not -1"),
-            ("regex parse error:\n    (\n    ^\nerror: unclosed group", "this is no regular expression"),
+            ("regex parse error:\n    (\n    ^\nerror: unclosed group", "this is not a regular expression"),
             ("Date part 'X' not supported", "a time has no part 'X'"),
         ] {
             let error = reworded(theirs).unwrap();

@@ -23,6 +23,7 @@ use super::ddl::{free_name, index_layout, layout_warnings, new_index, new_name};
 use super::formulas::Formulas;
 use super::outcome::Warning;
 use super::rekey;
+use super::view::column_named;
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, CatalogEdit, build_key};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::build::{Gathered, Most, Taken, Told, gather_entries, gather_rows};
@@ -45,8 +46,11 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
             return Ok((None, None));
         }
         catalog.check_free(&name).map_err(|e| e.at(create.name.as_ref().and_then(span_of_name)))?;
-        let include =
-            create.include.iter().map(|ident| column(&table, ident)).collect::<Result<Vec<ColumnId>>>()?;
+        let include = create
+            .include
+            .iter()
+            .map(|ident| column_named(&table, ident))
+            .collect::<Result<Vec<ColumnId>>>()?;
         let mut table = (*table).clone();
         let mut formulas = Formulas { db, catalog, table: &mut table };
         let parts = formulas.of_keys(&create.keys)?;
@@ -78,14 +82,6 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
             })
         }
     }
-}
-
-fn column(table: &TableDef, ident: &Ident) -> Result<ColumnId> {
-    table.column_id(&name_of(ident)).ok_or_else(|| {
-        Error::invalid(format!("table \"{}\" has no column \"{}\"", table.name, name_of(ident)))
-            .state(sqlstate::UNDEFINED_COLUMN)
-            .at(span_of_name(ident))
-    })
 }
 
 /// What may stop the undoing of a statement that was stopped itself: a load that goes on too long.

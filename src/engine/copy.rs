@@ -8,7 +8,7 @@ use futures::TryStreamExt;
 use super::outcome::{Outcome, Warning};
 use super::rows::{Cells, complete};
 use super::session::Session;
-use super::view::View;
+use super::view::{View, column_named};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::bulk::Loader;
 use crate::exec::transfer::{self, CsvOptions, Format, OnError, RowReader};
@@ -139,7 +139,7 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let columns: Vec<ColumnId> = if columns.is_empty() {
         table.live_columns().map(|(id, _)| id).collect()
     } else {
-        columns.iter().map(|c| view.column(&table, c)).collect::<Result<_>>()?
+        columns.iter().map(|c| column_named(&table, c)).collect::<Result<_>>()?
     };
     let mut file = FileRows::open(&copy.file, &table, &columns)?;
     let mut taken = Skipped::default();

@@ -7,7 +7,7 @@ use sqlparser::ast::Ident;
 
 use super::design::regions;
 use super::outcome::Warning;
-use super::view::View;
+use super::view::{View, column_named};
 use super::{Database, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::Rule;
@@ -156,7 +156,6 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         families,
         checks: checks(create)?,
         indexes: Vec::new(),
-        options: table_options(&create.options)?,
         splits: Vec::new(),
         rekey: None,
         traffic: Traffic::default(),
@@ -346,18 +345,15 @@ fn compression(options: &[OptionDef]) -> Result<Compression> {
     Ok(compression)
 }
 
-fn table_options(options: &[OptionDef]) -> Result<Vec<(String, String)>> {
-    match options.first() {
-        None => Ok(Vec::new()),
-        Some(option) => {
-            Err(Error::unsupported(format!("table option \"{}\" is not supported yet", option.name))
-                .hint("leave it out")
-                .at(option.span))
-        }
-    }
+fn refuse_options(options: &[OptionDef]) -> Result<()> {
+    let Some(option) = options.first() else { return Ok(()) };
+    Err(Error::unsupported(format!("a table has no option \"{}\"", option.name))
+        .hint("leave it out")
+        .at(option.span))
 }
 
 fn columns(create: &CreateTable) -> Result<Vec<Column>> {
+    refuse_options(&create.options)?;
     if create.columns.len() > COLUMNS_MAX {
         return Err(
             Error::invalid(format!("a table has {COLUMNS_MAX} columns at the most")).state(sqlstate::LIMIT)
@@ -390,11 +386,12 @@ fn columns(create: &CreateTable) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
+/// The family that a column is declared in; too many of them are refused elsewhere.
 fn family_of(create: &CreateTable, column: &str) -> FamilyId {
-    let mut id = 0;
+    let mut id = 0u8;
     for def in &create.families {
         let default = name_of(&def.name) == "default";
-        id += u8::from(!default);
+        id = id.saturating_add(u8::from(!default));
         if def.columns.iter().any(|c| name_of(c) == column) {
             return if default { FamilyId::DEFAULT } else { FamilyId(id) };
         }
@@ -490,18 +487,15 @@ fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<
             table.columns.push(column);
         }
         AlterTableOp::DropColumn { if_exists, name } => {
-            let wanted = name_of(name);
-            let Some(id) = table.column_id(&wanted) else {
-                if *if_exists {
-                    return Ok((Vec::new(), None));
-                }
-                return Err(no_column(&table, name));
+            let id = match column_named(&table, name) {
+                Err(_) if *if_exists => return Ok((Vec::new(), None)),
+                found => found?,
             };
             refuse_if_used(&table, id, name)?;
             table.columns[usize::from(id.0)].dropped = true;
         }
         AlterTableOp::RenameColumn { from, to } => {
-            let Some(id) = table.column_id(&name_of(from)) else { return Err(no_column(&table, from)) };
+            let id = column_named(&table, from)?;
             let to_name = new_name(to)?;
             if table.column_id(&to_name).is_some() {
                 return Err(Error::invalid(format!(
@@ -548,12 +542,6 @@ fn rewrite(table: &mut TableDef, sql: impl Fn(&str) -> Result<String>) -> Result
         column.name = sql(&column.name)?;
     }
     Ok(())
-}
-
-fn no_column(table: &TableDef, name: &Ident) -> Error {
-    Error::invalid(format!("table \"{}\" has no column \"{}\"", table.name, name_of(name)))
-        .state(sqlstate::UNDEFINED_COLUMN)
-        .at(span_of_name(name))
 }
 
 fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {

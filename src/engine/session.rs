@@ -437,6 +437,11 @@ impl Session {
 
     async fn explain(&mut self, stmt: &sql::Explain, params: &[Value]) -> Result<Outcome> {
         let view = self.view()?;
+        if stmt.analyze && !matches!(*stmt.statement, Statement::Query(_)) {
+            return Err(Error::unsupported("EXPLAIN ANALYZE runs queries only")
+                .why("it would have to write")
+                .hint("EXPLAIN shows the plan without running it"));
+        }
         let Some(query) = write::explained_query(&view, &stmt.statement)? else {
             return self.text_outcome(
                 "EXPLAIN",
@@ -452,11 +457,6 @@ impl Session {
         let planner = self.db.planner();
         let plan = planner.physical(planner.plan(query, &scope, params)?, &view.watch.cancel).await?;
         if stmt.analyze {
-            if !matches!(*stmt.statement, Statement::Query(_)) {
-                return Err(Error::unsupported("EXPLAIN ANALYZE runs queries only")
-                    .why("it would have to write")
-                    .hint("EXPLAIN shows the plan without running it"));
-            }
             let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;
             while stream.try_next().await?.is_some() {}
         }

@@ -36,27 +36,29 @@ pub struct View {
     pub settings: Settings,
 }
 
+/// The column of a table that an identifier names.
+///
+/// Errors: there is none, with one of a name like it.
+pub fn column_named(table: &TableDef, name: &Ident) -> Result<ColumnId> {
+    table.column_id(&name_of(name)).ok_or_else(|| {
+        let text = name_of(name);
+        let error = Error::invalid(format!("table \"{}\" has no column \"{text}\"", table.name))
+            .state(sqlstate::UNDEFINED_COLUMN)
+            .at(span_of_name(name));
+        let names = table.live_columns().map(|(_, c)| c.name.as_str());
+        crate::suggest::with_suggestion(
+            error,
+            &text,
+            names,
+            &format!("DESCRIBE {} lists its columns", name_sql(&table.name)),
+        )
+    })
+}
+
 impl View {
     /// The table an identifier names.
     pub fn table(&self, name: &Ident) -> Result<Arc<TableDef>> {
         self.catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))
-    }
-
-    /// The column an identifier names.
-    pub fn column(&self, table: &TableDef, name: &Ident) -> Result<ColumnId> {
-        table.column_id(&name_of(name)).ok_or_else(|| {
-            let text = name_of(name);
-            let error = Error::invalid(format!("table \"{}\" has no column \"{text}\"", table.name))
-                .state(sqlstate::UNDEFINED_COLUMN)
-                .at(span_of_name(name));
-            let names = table.live_columns().map(|(_, c)| c.name.as_str());
-            crate::suggest::with_suggestion(
-                error,
-                &text,
-                names,
-                &format!("DESCRIBE {} lists its columns", name_sql(&table.name)),
-            )
-        })
     }
 
     pub fn scope<'a>(&'a self, rowkeys: Vec<&'a str>, rows: Vec<(String, RecordBatch)>) -> Scope<'a> {

@@ -136,7 +136,7 @@ fn forms_with_parameters_that_cannot_work() {
         (bucket(1_000_001), "1 to 1000000"),
         (Transform::Random { buckets: 0 }, "1 to 1000000"),
         (Transform::Md5Bucket { columns: vec![], buckets: 4 }, "hashes no column"),
-        (to_char(3, "Month DD"), "'Month' is no pattern of fixed width; use YYYY, YY, MM"),
+        (to_char(3, "Month DD"), "'Month' is not a pattern of fixed width; use YYYY, YY, MM"),
         (to_char(3, "--"), "shows no part of a time"),
         (code(1, &[]), "lists no codes"),
         (code(1, &[("a", "x"), ("b", "x")]), "share a name or a code"),

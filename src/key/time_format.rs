@@ -280,7 +280,7 @@ fn pieces(pattern: &str) -> Result<Vec<Piece>, String> {
             rest = &rest[name.len()..];
         } else if first.is_alphanumeric() || first == '\0' {
             let word: String = rest.chars().take_while(|c| c.is_alphanumeric()).collect();
-            return Err(format!("'{word}' is no pattern of fixed width; use {KNOWN}"));
+            return Err(format!("'{word}' is not a pattern of fixed width; use {KNOWN}"));
         } else {
             text.push(first);
             rest = &rest[first.len_utf8()..];

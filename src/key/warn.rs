@@ -64,7 +64,7 @@ fn about(key: &KeyPart, followed: bool, column: Columns<'_, '_>) -> Vec<Remark> 
         Transform::ToChar { .. } if key.form.time.as_ref().is_some_and(|format| !format.sorts()) => remark(
             Concern::UnsortedTime,
             format!("{sql} does not sort by time"),
-            "its text does not start with the year and go on to finer units, so ranges of time are no ranges of keys",
+            "its text does not start with the year and go on to finer units, so ranges of time are not ranges of keys",
             "write the year first, such as 'YYYY-MM-DD HH24:MI:SS'".into(),
         ),
         Transform::Reverse { .. } if ty.is_some_and(is_time) => remark(

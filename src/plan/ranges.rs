@@ -46,8 +46,6 @@ impl Default for Limits {
 pub struct Ranges {
     /// Holds the key of every row that matches; empty if none can. At most [`Limits::max_ranges`].
     pub ranges: KeyRanges,
-    /// The ranges hold exactly the matching rows: the residual is TRUE.
-    pub tight: bool,
     /// True for just those rows inside the ranges that match.
     pub residual: Predicate,
     /// Each range is one key, to be fetched by a GET. Never so for an index, nor for no ranges.
@@ -202,7 +200,6 @@ impl Union {
         let left = conjuncts.into_iter().enumerate().filter(|(i, _)| is_left(i)).map(|(_, term)| term);
         let residual = Predicate::and(left);
         Ranges {
-            tight: residual == Predicate::True,
             residual,
             points,
             fan_out: FanOut::of(layout, &fixed).filter(|f| !f.is_single(&ranges)),

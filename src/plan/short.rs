@@ -91,7 +91,6 @@ pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: Target) -
     let fixed: BTreeMap<ColumnId, Value> = known.iter().map(|(id, value)| (*id, (*value).clone())).collect();
     Some(Ranges {
         ranges,
-        tight: residual.is_empty(),
         residual: Predicate::and(residual),
         points,
         fan_out: None,

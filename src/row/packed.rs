@@ -153,7 +153,7 @@ impl<'a> PackedRow<'a> {
         Ok(PackedRow(bytes))
     }
 
-    /// Sound, as of [`PackedRow::new`].
+    /// Sound, as for [`PackedRow::new`].
     fn frame(&self) -> Frame<'a> {
         Frame::of(self.0).unwrap_or_default()
     }
@@ -304,7 +304,7 @@ pub fn unpack_number(column: ColumnId, ty: ColumnType, bytes: &[u8]) -> Result<i
         ColumnType::BigInt => decode_int(bytes).map(i128::from),
         _ => {
             let value = unpack(column, ty, bytes)?;
-            return value.number().ok_or_else(|| Error::internal(format!("{ty} is no number inside")));
+            return value.number().ok_or_else(|| Error::internal(format!("{ty} is not a number inside")));
         }
     };
     number.ok_or_else(|| no_value(column, ty, bytes))

@@ -109,8 +109,6 @@ pub struct TableDef {
     pub checks: Vec<Check>,
     /// Index tables.
     pub indexes: Vec<IndexDef>,
-    /// `WITH (...)` options as given, in order.
-    pub options: Vec<(String, String)>,
     /// Keys at which a region of the table ends and the next one begins, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<Rowkey>,

@@ -238,7 +238,8 @@ fn format(rest: &str) -> Result<Format> {
 }
 
 fn width(rest: &str) -> Result<usize> {
-    rest.parse().map_err(|_| bad_argument(format!("\"{rest}\" is no width")).hint("for example: .width 40"))
+    rest.parse()
+        .map_err(|_| bad_argument(format!("\"{rest}\" is not a width")).hint("for example: .width 40"))
 }
 
 fn path(rest: &str) -> PathBuf {
@@ -332,7 +333,7 @@ mod tests {
             (".mode xml", "error: there is no mode \"xml\"\n hint: table, csv, jsonl or markdown"),
             (".timing maybe", "error: \"maybe\" is neither on nor off"),
             (".read", "error: a file is missing"),
-            (".width x", "error: \"x\" is no width\n hint: for example: .width 40"),
+            (".width x", "error: \"x\" is not a width\n hint: for example: .width 40"),
         ];
         for (line, message) in cases {
             assert_eq!(parse(line).unwrap_err().to_string(), message, "{line}");

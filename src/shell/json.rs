@@ -46,7 +46,7 @@ impl Request {
             params: Vec<Json>,
         }
         let wire: Wire = serde_json::from_str(line).map_err(|e| {
-            Error::invalid("this line is no request")
+            Error::invalid("this line is not a request")
                 .why(e.to_string())
                 .hint("write one JSON object a line: {\"sql\": \"SELECT $1\", \"params\": [1]}")
                 .state(sqlstate::SYNTAX)
@@ -278,7 +278,7 @@ mod tests {
     fn bad_requests_say_what_is_wrong() {
         for line in ["{", "[]", "{}", r#"{"sql": 1}"#, r#"{"sql": "x", "parms": []}"#] {
             let error = Request::parse(line).unwrap_err();
-            assert_eq!(error.what(), "this line is no request", "{line}");
+            assert_eq!(error.what(), "this line is not a request", "{line}");
         }
     }
 }

@@ -24,7 +24,7 @@ impl Variables {
     /// Errors: `Invalid` when `name` could never be written as `:name`.
     pub fn set(&mut self, name: &str, value: impl Into<String>) -> Result<()> {
         if !is_name(name) {
-            return Err(Error::invalid(format!("\"{name}\" is no name for a variable"))
+            return Err(Error::invalid(format!("\"{name}\" is not a name for a variable"))
                 .hint("use letters, digits and _, not starting with a digit"));
         }
         self.0.insert(name.to_owned(), value.into());

@@ -1,6 +1,6 @@
 //! `orders AS OF SNAPSHOT before`: a table as it was.
 //!
-//! A snapshot goes for a schema: what the parser gives is `before.orders AS orders`. sqlparser reads another
+//! A snapshot is parsed as a schema: what the parser gives is `before.orders AS orders`. sqlparser reads another
 //! spelling, `FOR SYSTEM_TIME AS OF before`, and only where it is told to, for the words of other such clauses
 //! are names here. So [`spell`] changes the tokens, and [`resolve`] the table.
 
@@ -28,7 +28,7 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>) -> bool {
     !places.is_empty()
 }
 
-/// Makes a snapshot the schema of the table that is read as of it. Errors: SYNTAX for what is no name of a snapshot;
+/// Makes a snapshot the schema of the table that is read as of it. Errors: SYNTAX for what is not a name of a snapshot;
 /// a schema that is not ours.
 pub(super) fn resolve(factor: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, alias, version, .. } = factor else { return Ok(()) };

@@ -178,7 +178,7 @@ impl Binder<'_> {
                 Transform::Lpad { column, width, pad: '0' } => {
                     Ok(Transform::Reverse { column, width: Some(width) })
                 }
-                _ => Err(wrong(format!("reverse({text}) is no key part"))
+                _ => Err(wrong(format!("reverse({text}) is not a key part"))
                     .hint("write reverse(col) or reverse(lpad(col, n))")),
             },
             _ => Ok(Transform::Reverse { column: self.text_of(text)?, width: None }),
@@ -383,7 +383,7 @@ fn integer(expr: &Expr) -> Option<i64> {
 fn number(expr: &Expr, what: &str, max: u64) -> Result<u64> {
     match integer(expr).map(u64::try_from) {
         Some(Ok(n)) if (1..=max).contains(&n) => Ok(n),
-        _ => Err(wrong(format!("{expr} is no {what}")).hint(format!("write a number from 1 to {max}"))),
+        _ => Err(wrong(format!("{expr} is not a {what}")).hint(format!("write a number from 1 to {max}"))),
     }
 }
 
@@ -403,7 +403,7 @@ fn one_char(expr: &Expr) -> Result<char> {
     let mut chars = literal(bare(expr)).unwrap_or_default().chars();
     match (chars.next(), chars.next()) {
         (Some(c), None) => Ok(c),
-        _ => Err(wrong(format!("{expr} is no pad")).hint("write one character in quotes: '0'")),
+        _ => Err(wrong(format!("{expr} is not a pad character")).hint("write one character in quotes: '0'")),
     }
 }
 
@@ -419,7 +419,7 @@ pub fn parse_codes(text: &str) -> Result<Vec<(String, String)>> {
         let (name, code) = pair.split_once('=').unwrap_or_default();
         let (name, code) = (name.trim(), code.trim());
         if name.is_empty() || code.is_empty() {
-            return Err(wrong(format!("'{}' is no name=code", pair.trim()))
+            return Err(wrong(format!("'{}' is not of the form name=code", pair.trim()))
                 .hint(format!("write {}", example_code("col"))));
         }
         if !names.insert(name.to_owned()) {
@@ -531,17 +531,20 @@ mod tests {
                 "lpad(id)",
                 "lpad(id) is not how lpad is called\n hint: write lpad(col, n) or lpad(col, n, 'x')",
             ),
-            ("lpad(id, 0)", "0 is no width\n hint: write a number from 1 to 1000"),
-            ("lpad(id, n)", "n is no width\n hint: write a number from 1 to 1000"),
-            ("lpad(name, 4, 'ab')", "'ab' is no pad\n hint: write one character in quotes: '0'"),
-            ("id % 0", "0 is no number of buckets\n hint: write a number from 1 to 1000000"),
+            ("lpad(id, 0)", "0 is not a width\n hint: write a number from 1 to 1000"),
+            ("lpad(id, n)", "n is not a width\n hint: write a number from 1 to 1000"),
+            ("lpad(name, 4, 'ab')", "'ab' is not a pad character\n hint: write one character in quotes: '0'"),
+            ("id % 0", "0 is not a number of buckets\n hint: write a number from 1 to 1000000"),
             (
                 "lpad(999999 - id, 5)",
                 "999999 has 6 digits and does not fit a width of 5\n hint: write lpad(999999 - id, 6)",
             ),
-            ("left(md5(id), 33)", "33 is no number of MD5 digits\n hint: write a number from 1 to 32"),
+            ("left(md5(id), 33)", "33 is not a number of MD5 digits\n hint: write a number from 1 to 32"),
             ("substr(md5(id), 30, 9)", "digits 30 to 38 of an MD5\n  why: an MD5 has 32 hex digits"),
-            ("code(name, 'a=x, b')", "'b' is no name=code\n hint: write code(col, 'Taobao=tb, Tmall=tm')"),
+            (
+                "code(name, 'a=x, b')",
+                "'b' is not of the form name=code\n hint: write code(col, 'Taobao=tb, Tmall=tm')",
+            ),
             ("code(name, 'a=x, b=x')", "'a' and 'b' have one code, 'x'"),
             ("''", "an empty delimiter\n hint: write at least one character: '_'"),
         ];

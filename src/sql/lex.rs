@@ -114,7 +114,7 @@ impl<'a> Source<'a> {
             if let Some(TokenWithSpan { token: Token::Word(word), span }) = tokens.get(at + 1)
                 && word.quote_style.is_none()
             {
-                return Err(Error::invalid(format!("\"{}\" is no number", self.text(from, span.end)))
+                return Err(Error::invalid(format!("\"{}\" is not a number", self.text(from, span.end)))
                     .why(format!("\"{}\" follows its digits", word.value))
                     .hint("put a blank after the number, or a name into double quotes")
                     .state(sqlstate::SYNTAX)
@@ -147,7 +147,7 @@ impl<'a> Source<'a> {
         match misplaced {
             None => Ok(()),
             Some(span) => Err(Error::invalid("a hint stands right behind SELECT, UPDATE or DELETE")
-                .hint("a comment that is no hint does not start with +")
+                .hint("a comment that is not a hint does not start with +")
                 .state(sqlstate::SYNTAX)
                 .at(self.span(span.start, span.end))),
         }

@@ -258,7 +258,7 @@ impl VisitorMut for Normaliser {
         let plain = refused::check_table(factor)
             .and_then(|()| as_of::resolve(factor))
             .and_then(|()| nested_join::as_subquery(factor));
-        plain.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        go_on(plain)
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
@@ -266,25 +266,18 @@ impl VisitorMut for Normaliser {
             && is_order(op)
             && is_comparison(left)
         {
-            return unchain(expr, &mut self.copies).map_or_else(ControlFlow::Break, ControlFlow::Continue);
+            return go_on(unchain(expr, &mut self.copies));
         }
         if let Expr::Between { low, .. } = expr
             && matches!(**low, Expr::Prior(_))
         {
-            return either_way_round(expr, &mut self.copies)
-                .map_or_else(ControlFlow::Break, ControlFlow::Continue);
+            return go_on(either_way_round(expr, &mut self.copies));
         }
-        let spread = refused::check_expr(expr).and_then(|()| row_values::spread(expr, &mut self.copies));
-        if let Err(error) = spread {
-            return ControlFlow::Break(error);
-        }
+        go_on(refused::check_expr(expr))?;
+        go_on(row_values::spread(expr, &mut self.copies))?;
         match expr {
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => keep_apart(expr),
-            Expr::Cast { .. } => {
-                if let Err(error) = plain_cast(expr) {
-                    return ControlFlow::Break(error);
-                }
-            }
+            Expr::Cast { .. } => go_on(plain_cast(expr))?,
             Expr::TypedString(typed) => widen_float(&mut typed.data_type),
             _ => balance(expr),
         }
@@ -294,7 +287,7 @@ impl VisitorMut for Normaliser {
     fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Error> {
         match &value.value {
             Value::Placeholder(name) if parameter_number(name).is_none() => ControlFlow::Break(
-                Error::invalid(format!("{name} is no parameter"))
+                Error::invalid(format!("{name} is not a parameter"))
                     .why(format!("parameters are $1 to ${PARAMETERS_MAX}, or ?"))
                     .state(sqlstate::SYNTAX)
                     .at(span_of(value)),
@@ -305,9 +298,14 @@ impl VisitorMut for Normaliser {
                     .state(sqlstate::OUT_OF_RANGE)
                     .at(span_of(value)),
             ),
-            _ => refused::plain_text(value).map_or_else(ControlFlow::Break, ControlFlow::Continue),
+            _ => go_on(refused::plain_text(value)),
         }
     }
+}
+
+/// An error ends the visit.
+fn go_on(result: Result<()>) -> ControlFlow<Error> {
+    result.map_or_else(ControlFlow::Break, ControlFlow::Continue)
 }
 
 /// `FETCH FIRST n ROWS ONLY` becomes `LIMIT n`. Errors: WITH TIES, PERCENT; both FETCH and LIMIT.
@@ -355,9 +353,7 @@ fn plain_cast(cast: &mut Expr) -> Result<()> {
     }
     let Some(limit) = text_limit(data_type) else { return Ok(()) };
     *data_type = DataType::Varchar(None);
-    let args = [take(cast), Expr::value(Value::Number(limit.to_string(), false))];
-    let args = args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).to_vec();
-    *cast = call("left", args);
+    *cast = call_of("left", [take(cast), Expr::value(Value::Number(limit.to_string(), false))]);
     Ok(())
 }
 

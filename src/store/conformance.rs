@@ -294,6 +294,16 @@ fn entry_counts(store: &impl Store) {
     let snapshot = store.snapshot().unwrap();
     let reader = snapshot.reader().unwrap();
     assert_eq!((reader.entries(A).unwrap(), reader.entries(B).unwrap()), (3, 0));
+    // A load takes 0 for the proof that there are none.
+    put(store, B, "a", "a");
+    store.commit(batch(|b| b.delete(B, "is not there"))).unwrap();
+    let entries = || store.snapshot().unwrap().reader().unwrap().entries(B).unwrap();
+    assert_ne!(entries(), 0);
+    store.commit(batch(|b| b.delete(B, "a"))).unwrap();
+    assert_eq!(entries(), 0);
+    store.commit(batch(|b| b.delete(B, "a"))).unwrap();
+    put(store, B, "b", "b");
+    assert_ne!(entries(), 0);
 }
 
 fn impossible_keys(store: &impl Store) {

@@ -108,23 +108,14 @@ impl Log {
     ) -> Result<Log> {
         let mark = Mark::open(folder, trust.clone())?;
         let Marked { oldest, acknowledged, .. } = mark.marked();
-        let mut segments = segments(folder).map_err(|e| unavailable("the log cannot be read", e))?;
-        // A segment is removed once the mark no longer counts it.
-        segments.retain(|segment| {
-            let counts = *segment >= oldest;
-            if !counts {
-                // What stays is removed the next time.
-                let _ = fs::remove_file(path_of(folder, *segment));
-            }
-            counts
-        });
-        let mut next = None;
-        let mut last = None;
+        let segments = segments_that_count(folder, oldest)?;
+        let mut last: Option<Read> = None;
         for (n, segment) in segments.iter().enumerate() {
             if *segment != oldest + n as u64 {
                 return Err(damaged(folder, format!("log-{}", oldest + n as u64), "it is missing"));
             }
             let is_last = n + 1 == segments.len();
+            let next = last.as_ref().map(|read| read.next);
             let bytes =
                 fs::read(path_of(folder, *segment)).map_err(|e| unavailable("the log cannot be read", e))?;
             let mut records = match Records::new(&bytes, *segment) {
@@ -134,11 +125,8 @@ impl Log {
                     break;
                 }
                 _ => {
-                    return Err(damaged(
-                        folder,
-                        format!("log-{segment}"),
-                        "its first bytes are not those of this segment",
-                    ));
+                    let why = "its first bytes are not those of this segment";
+                    return Err(damaged(folder, format!("log-{segment}"), why));
                 }
             };
             while let Some(content) = records.next() {
@@ -153,10 +141,10 @@ impl Log {
                 let why = format!("record {number}, at byte {end}, was acknowledged and cannot be read");
                 return Err(damaged(folder, format!("log-{segment}"), why));
             }
-            next = Some(number);
-            last = Some((*segment, end, if is_at_end { bytes.len() as u64 } else { end }));
+            let room = if is_at_end { bytes.len() as u64 } else { end };
+            last = Some(Read { segment: *segment, next: number, end, room });
         }
-        let (Some(next), Some((segment, end, room))) = (next, last) else {
+        let Some(Read { segment, next, end, room }) = last else {
             return Err(damaged(folder, format!("log-{oldest}"), "it is missing"));
         };
         let resume = || {
@@ -211,8 +199,6 @@ impl Log {
         }
         if self.durability == Durability::Sync {
             self.file.sync_data().map_err(|e| self.trust.after_flush(e))?;
-        }
-        if self.durability == Durability::Sync {
             self.mark.acknowledge(self.next);
         }
         self.end += self.record.len() as u64;
@@ -270,6 +256,26 @@ impl Log {
         }
         self.mark.sync()
     }
+}
+
+/// A segment that was read to its end.
+struct Read {
+    segment: u64,
+    /// Number of the record that follows.
+    next: u64,
+    /// Where that goes, and what the file has room for.
+    end: u64,
+    room: u64,
+}
+
+/// The segments from `oldest` on, ascending; those before it are removed.
+fn segments_that_count(folder: &Path, oldest: u64) -> Result<Vec<u64>> {
+    let mut segments = segments(folder).map_err(|e| unavailable("the log cannot be read", e))?;
+    for segment in segments.extract_if(.., |segment| *segment < oldest) {
+        // What stays is removed the next time.
+        let _ = fs::remove_file(path_of(folder, segment));
+    }
+    Ok(segments)
 }
 
 /// A new segment that is to begin with record `next`, and where in it.

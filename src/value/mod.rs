@@ -185,7 +185,7 @@ impl Value {
     }
 
     /// A number as SQL writes it: an integer if it fits, an exact decimal if it has a point or is longer, a
-    /// double if it has an exponent or more than 38 digits. `None` for what is no number, or too large for a double.
+    /// double if it has an exponent or more than 38 digits. `None` for what is not a number, or too large for a double.
     pub fn number(digits: &str) -> Option<Value> {
         if let Ok(i) = digits.parse::<i64>() {
             return Some(Value::Int(i));
@@ -199,7 +199,7 @@ impl Value {
         }
     }
 
-    /// The number with the other sign; `None` for what is no number.
+    /// The number with the other sign; `None` for what is not a number.
     pub fn negated(self) -> Option<Value> {
         match self {
             Value::Int(i) => i.checked_neg().map(Value::Int),

@@ -33,7 +33,7 @@ fn texts<'a>(s: &Subject<'a>) -> Vec<(usize, &'a KeyPart, ColumnId, &'a ColumnFa
 fn unpadded(s: &Subject<'_>) -> Vec<Finding> {
     let layout = s.layout();
     let why =
-        "text sorts character by character: 11 comes before 2, and a range of numbers is no range of keys";
+        "text sorts character by character: 11 comes before 2, and a range of numbers is not a range of keys";
     let said =
         layout.warnings(&|id| s.table.column_info(id)).into_iter().filter(|w| w.concern == Concern::Unpadded);
     let mut found: Vec<Finding> = said

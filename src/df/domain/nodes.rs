@@ -74,7 +74,7 @@ impl Domain<'_> {
     fn limit(&self, limit: &Limit) -> DfResult<LogicalPlan> {
         let (skip, fetch) = match (limit.get_skip_type()?, limit.get_fetch_type()?) {
             (SkipType::Literal(skip), FetchType::Literal(fetch)) => (skip, fetch),
-            _ => return Err(refused("its LIMIT is no number")),
+            _ => return Err(refused("its LIMIT is not a number")),
         };
         match &*limit.input {
             // The order lies below.

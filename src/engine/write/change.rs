@@ -22,7 +22,7 @@ use crate::value::Value;
 /// UPDATE.
 pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Written> {
     let table = view.table(&stmt.table)?;
-    let targets = assigned_columns(view, &table, &stmt.assignments)?;
+    let targets = assigned_columns(&table, &stmt.assignments)?;
     if let Some(at) = targets.iter().position(|id| table.is_key_column(*id)) {
         return Err(key_update(&table, &stmt.assignments[at].column, move_rows(&table, stmt)));
     }
@@ -68,7 +68,7 @@ pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Writ
 /// The query that finds the rows of an UPDATE.
 pub(super) fn updated_rows(view: &View, stmt: &Update) -> Result<Query> {
     let table = view.table(&stmt.table)?;
-    let targets = assigned_columns(view, &table, &stmt.assignments)?;
+    let targets = assigned_columns(&table, &stmt.assignments)?;
     let name = name_in(&stmt.table, &stmt.alias);
     update_query(&table, stmt, &targets, &Returned::new(&table, &name, &stmt.returning, stmt.from.is_empty()))
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::engine::bulk;
 use crate::engine::rows::{Cells, batch_of, check_constraints, complete, in_row, literal, quote, values_of};
-use crate::engine::view::View;
+use crate::engine::view::{View, column_named};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::RowWriter;
 use crate::key::{ColumnId, Rowkey};
@@ -54,7 +54,7 @@ async fn source_cells<'a>(
     params: &[Value],
     may_load: bool,
 ) -> Result<Sourced<'a>> {
-    let columns = target_columns(view, table, stmt)?;
+    let columns = target_columns(table, stmt)?;
     let (columns, rows) = match &stmt.source {
         InsertSource::DefaultValues => (Vec::new(), vec![Vec::new()]),
         InsertSource::Values(rows) => {
@@ -78,12 +78,12 @@ async fn source_cells<'a>(
 }
 
 /// Columns an INSERT names; all of them if it names none.
-fn target_columns(view: &View, table: &TableDef, stmt: &Insert) -> Result<Vec<ColumnId>> {
+fn target_columns(table: &TableDef, stmt: &Insert) -> Result<Vec<ColumnId>> {
     if stmt.columns.is_empty() {
         return Ok(table.live_columns().map(|(id, _)| id).collect());
     }
     let columns: Vec<ColumnId> =
-        stmt.columns.iter().map(|name| view.column(table, name)).collect::<Result<_>>()?;
+        stmt.columns.iter().map(|name| column_named(table, name)).collect::<Result<_>>()?;
     let distinct: HashSet<_> = columns.iter().collect();
     if distinct.len() < columns.len() {
         return Err(Error::invalid("a column is named twice")
@@ -169,9 +169,9 @@ impl Arbiter {
     /// What the columns in `target` identify; without any, everything that is unique.
     ///
     /// Errors: an unknown column; columns that are no key.
-    fn new(view: &View, table: &TableDef, target: &[Ident]) -> Result<Arbiter> {
+    fn new(table: &TableDef, target: &[Ident]) -> Result<Arbiter> {
         let columns: HashSet<ColumnId> =
-            target.iter().map(|name| view.column(table, name)).collect::<Result<_>>()?;
+            target.iter().map(|name| column_named(table, name)).collect::<Result<_>>()?;
         let named =
             |key: &[ColumnId]| target.is_empty() || key.iter().copied().collect::<HashSet<_>>() == columns;
         // One that is not Ready does not know every row.
@@ -183,7 +183,7 @@ impl Arbiter {
             return Ok(arbiter);
         }
         let names: Vec<String> = target.iter().map(name_of).collect();
-        Err(Error::invalid(format!("({}) is no key of table \"{}\"", names.join(", "), table.name))
+        Err(Error::invalid(format!("({}) is not a key of table \"{}\"", names.join(", "), table.name))
             .why("ON CONFLICT names the columns of the primary key or of a UNIQUE index")
             .hint("leave the columns out: then DO NOTHING answers to every conflict")
             .state("42P10")
@@ -203,7 +203,7 @@ fn stage(
     let mut touched: Vec<Rowkey> = Vec::with_capacity(rows.len());
     let arbiter = match mode {
         InsertMode::OnConflictDoNothing { target } | InsertMode::OnConflictUpdate { target, .. } => {
-            Arbiter::new(view, table, target)?
+            Arbiter::new(table, target)?
         }
         InsertMode::Insert | InsertMode::Upsert => Arbiter::default(),
     };
@@ -273,7 +273,7 @@ async fn settle(
     staged: &mut Staged,
 ) -> Result<()> {
     let InsertMode::OnConflictUpdate { assignments, filter, .. } = &stmt.mode else { return Ok(()) };
-    let targets = assigned_columns(view, table, assignments)?;
+    let targets = assigned_columns(table, assignments)?;
     let conflicts = std::mem::take(&mut staged.conflicts);
     let keys: Vec<Rowkey> = conflicts.iter().map(|(key, ..)| key.clone()).collect();
     let old = batch_of(table, conflicts.iter().map(|(_, old, _)| &old[..]), Some(&keys))?;

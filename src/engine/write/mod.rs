@@ -15,7 +15,7 @@ use arrow::array::RecordBatch;
 use sqlparser::ast::{Expr, Ident, OptimizerHint, Query, SelectItem, SetExpr, TableWithJoins};
 
 use super::rows::{assign, batch_of, check_nulls, quote};
-use super::view::View;
+use super::view::{View, column_named};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{Changes, RowWriter};
 use crate::key::{ColumnId, Rowkey};
@@ -154,10 +154,10 @@ pub fn explained_rows(view: &View, statement: &Statement) -> Result<String> {
 }
 
 /// Target columns of SET. Errors: an unknown column; one that is set twice.
-fn assigned_columns(view: &View, table: &TableDef, assignments: &[Assignment]) -> Result<Vec<ColumnId>> {
+fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<ColumnId>> {
     let mut targets = Vec::with_capacity(assignments.len());
     for assignment in assignments {
-        let id = view.column(table, &assignment.column)?;
+        let id = column_named(table, &assignment.column)?;
         if targets.contains(&id) {
             return Err(Error::invalid(format!("column \"{}\" is set twice", table.column_name(id)))
                 .at(span_of_name(&assignment.column))

@@ -101,7 +101,7 @@ fn members(text: &str) -> Result<Vec<(Cow<'_, str>, &str)>, String> {
     if expect(&mut rest, '}').is_err() {
         loop {
             let name = item(&mut rest)?;
-            let name = unquoted(name).ok_or_else(|| format!("{name} is no name"))?;
+            let name = unquoted(name).ok_or_else(|| format!("{name} is not a name"))?;
             expect(&mut rest, ':')?;
             members.push((name, item(&mut rest)?));
             if expect(&mut rest, ',').is_err() {
@@ -246,7 +246,7 @@ mod tests {
             ("{\"a\":1", "it ends before }"),
             ("{\"a\":1,}", "expected value"),
             ("{\"a\" 1}", ": is expected where 1 stands"),
-            ("{1:1}", "1 is no name"),
+            ("{1:1}", "1 is not a name"),
             ("{\"a\":01}", "invalid number"),
             ("{} {}", "{ follows it"),
         ];

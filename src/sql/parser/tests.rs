@@ -347,7 +347,7 @@ const ERRORS: &[(&str, &str)] = &[
     ),
     (
         "SELECT $0",
-        "error: $0 is no parameter\n  why: parameters are $1 to $65535, or ?\nLINE 1: SELECT $0\n               ^^",
+        "error: $0 is not a parameter\n  why: parameters are $1 to $65535, or ?\nLINE 1: SELECT $0\n               ^^",
     ),
     (
         "SELECT a INTO b FROM t",
@@ -406,7 +406,7 @@ const ERRORS: &[(&str, &str)] = &[
     ),
     (
         "SELECT 0b11",
-        "error: \"0b11\" is no number\n  why: \"b11\" follows its digits\n hint: put a blank after the number, or a name into double quotes\n\
+        "error: \"0b11\" is not a number\n  why: \"b11\" follows its digits\n hint: put a blank after the number, or a name into double quotes\n\
          LINE 1: SELECT 0b11\n               ^^^^",
     ),
     (
