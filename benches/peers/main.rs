@@ -9,6 +9,7 @@
 mod growth;
 mod lifecycle;
 mod market;
+mod memtable;
 mod point_get;
 mod race;
 mod range_scan;
@@ -25,10 +26,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 type Section = fn(&Market, &Race);
 
 /// The sections, in order.
-const SECTIONS: [(&str, Section); 6] = [
+const SECTIONS: [(&str, Section); 7] = [
     ("write_indexed", write_indexed::run),
     ("point_get", point_get::run),
     ("range_scan", range_scan::run),
+    ("memtable", memtable::run),
     ("changes", write_indexed::changes),
     ("lifecycle", lifecycle::run),
     (GROWTH, growth::run),

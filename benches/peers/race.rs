@@ -82,6 +82,11 @@ impl Race {
         Race { wanted }
     }
 
+    /// Is this one to be asked?
+    pub fn wants(&self, question: &str) -> bool {
+        question.contains(&self.wanted)
+    }
+
     /// Lets both answer, turn by turn, and prints the medians. A turn is told its number, which is the
     /// same for both.
     ///
@@ -93,7 +98,7 @@ impl Race {
         mut ours: impl FnMut(usize) -> Turn,
         mut theirs: impl FnMut(usize) -> Turn,
     ) {
-        if !question.contains(&self.wanted) {
+        if !self.wants(question) {
             return;
         }
         let start = Instant::now();

@@ -528,6 +528,31 @@ fn a_tree_of_an_earlier_time_is_refused() {
     assert_eq!(error.reason(), Some("that has version 1, and the log goes on with 3"));
 }
 
+/// Found by `FAULT_SEED=77`, 575.
+#[test]
+fn a_first_page_that_was_not_written_to_its_end_leaves_the_commit_before() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    for commit in 0..4 {
+        put_into_tree(&store, A, "n", [b'0' + commit]);
+        let left = killed(&place, &store);
+        let before = fs::read(left.file("data.mdb")).unwrap();
+        // The first tree of all, so that there are two commits without one.
+        put_into_tree(&store, KeyspaceId(100 + u32::from(commit)), "n", b"new");
+        let whole = fs::read(place.file("data.mdb")).unwrap();
+        let page_bytes = u32::from_ne_bytes(*whole[40..].first_chunk().unwrap()) as usize;
+        let txn = |at: usize| u64::from_ne_bytes(*whole[at + 144..].first_chunk().unwrap());
+        let first = if txn(0) > txn(page_bytes) { 0 } else { page_bytes };
+        for cut in (32..=152).map(|cut| first + cut) {
+            let torn =
+                [&whole[..cut], &before[cut..first + page_bytes], &whole[first + page_bytes..]].concat();
+            fs::write(left.file("data.mdb"), torn).unwrap();
+            let opened = left.open().unwrap_or_else(|e| panic!("cut at {cut}: {e}"));
+            assert_eq!(get(&opened, A, "n"), Some(vec![b'0' + commit]), "cut at {cut}");
+        }
+    }
+}
+
 #[test]
 fn the_commit_before_the_last_is_not_taken_for_it() {
     let place = Place::new();
@@ -541,7 +566,8 @@ fn the_commit_before_the_last_is_not_taken_for_it() {
     assert_eq!(error.reason(), Some("it has version 1, and had version 2 already"));
 
     // LMDB goes by the greater number of its first two pages.
-    for bit in [0, 4096].into_iter().flat_map(|page| (0..64).map(move |bit| (page + 144) * 8 + bit)) {
+    let page_bytes = u32::from_ne_bytes(*whole[40..].first_chunk().unwrap()) as usize;
+    for bit in [0, page_bytes].into_iter().flat_map(|page| (0..64).map(move |bit| (page + 144) * 8 + bit)) {
         let mut hurt = whole.clone();
         hurt[bit / 8] ^= 1 << (bit % 8);
         fs::write(place.file("data.mdb"), hurt).unwrap();

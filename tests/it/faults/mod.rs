@@ -22,6 +22,9 @@ use crate::dice::{Dice, setting};
 use crate::engines;
 use disk::{Files, Loss, Note};
 
+/// SQLSTATE of keys that are taken.
+const UNIQUE: &str = "23505";
+
 const ROWS: &str = "INSERT INTO orders (id, buyer, note)
     SELECT value, value % 9, 'note ' || value FROM generate_series(1, 200)";
 
@@ -193,16 +196,24 @@ impl Point {
         let mut doubtful = (0..self.script.len().min(answers.len() + 1)).filter(|i| !sure(*i));
         // One that was refused has done nothing, unless it left an index that is Broken. The twin might not refuse
         // it, if what it lacked was doubtful.
-        let acted = |i: usize| answers[i]["error"].is_null() || self.script[i].starts_with("CREATE UNIQUE");
+        let acted = |i: usize| answers[i]["error"].is_null() || answers[i]["error"]["sqlstate"] == UNIQUE;
         let is_done = |i: usize| sure(i) && acted(i);
         let done = || (0..answers.len()).filter(|i| is_done(*i));
         let is_found = |statements: Vec<usize>| shown(&self.twin(statements)) == found;
         // What was refused may show when the database is opened: what came after did not see it. It was logged and not
-        // flushed, or is an index that could not be undone, and is built of the rows there are by then.
+        // flushed, or is an index that could not be undone, and is built of the rows there are by then. Of such there
+        // may be several.
+        let is_index = |i: &usize| !sure(*i) && self.script[*i].contains(" INDEX ");
+        let indexes: Vec<usize> = (0..answers.len()).filter(is_index).collect();
+        let some_of = |choice: usize| indexes.iter().enumerate().filter(move |(n, _)| choice >> n & 1 == 1);
         let late = |i: usize| is_found(done().chain([i]).collect());
+        let late_indexes = || {
+            (1..1 << indexes.len())
+                .any(|choice| is_found(done().chain(some_of(choice).map(|(_, i)| *i)).collect()))
+        };
         let in_place = |more: usize| (0..=answers.len()).filter(move |i| *i == more || is_done(*i)).collect();
         let whole = |more: usize| is_found(in_place(more)) || late(more);
-        if !is_found(done().collect()) && !doubtful.any(whole) {
+        if !is_found(done().collect()) && !doubtful.any(whole) && !late_indexes() {
             let acknowledged = (0..answers.len()).filter(|i| sure(*i)).count();
             let earlier = (0..answers.len()).any(|n| is_found((0..n).filter(|i| sure(*i)).collect()));
             let short = |line: &String| line.chars().take(150).collect::<String>();

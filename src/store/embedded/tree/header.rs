@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::meta::{META_BYTES, Meta, Root};
+use super::meta::{Head, META_BYTES, Meta, Root};
 use super::page::{HEADER_BYTES, Page, Stored, pages_of_long, u64_at};
 use crate::error::{Error, Kind, Result, sqlstate};
 
@@ -103,14 +103,16 @@ impl DataFile {
     }
 
     fn newest_meta(&mut self) -> Result<Meta, &'static str> {
-        let first = Meta::parse(&self.read(0, META_BYTES).unwrap_or_default())?;
-        let second = Meta::parse(&self.read(first.page_bytes, META_BYTES).unwrap_or_default())?;
+        let bytes = self.read(0, META_BYTES).unwrap_or_default();
+        let first = Head::parse(&bytes)?;
+        let others = self.read(first.page_bytes, META_BYTES).unwrap_or_default();
+        let second = Head::parse(&others)?;
         // They are written in turn; those of a new file are the same.
-        let is_in_turn = |meta: &Meta, page| meta.txn == 0 || meta.txn % 2 == page;
+        let is_in_turn = |meta: &Head, page| meta.txn == 0 || meta.txn % 2 == page;
         if first.txn.abs_diff(second.txn) > 1 || !is_in_turn(&first, 0) || !is_in_turn(&second, 1) {
             return Err("its first pages do not follow each other");
         }
-        Ok(if second.txn > first.txn { second } else { first })
+        Meta::parse(if second.txn > first.txn { &others } else { &bytes })
     }
 
     /// The pages on the free list, in order; `None` when it makes no sense.

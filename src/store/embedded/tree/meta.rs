@@ -43,6 +43,14 @@ pub(in crate::store::embedded) struct Meta {
     pub(super) txn: u64,
 }
 
+/// What tells the meta pages apart. LMDB writes a transaction's number last, so a page that was not written to its end
+/// has the number before, and trees that are half those of another moment.
+#[derive(Clone, Copy)]
+pub(super) struct Head {
+    pub(super) page_bytes: u64,
+    pub(super) txn: u64,
+}
+
 /// A tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store::embedded) struct Root {
@@ -79,13 +87,12 @@ impl Root {
     }
 }
 
-impl Meta {
+impl Head {
     pub(super) fn parse(page: &[u8]) -> Result<Self, &'static str> {
         if page.len() < META_BYTES {
             return Err("it is shorter than its header");
         }
         let [magic, version, page_bytes] = [16, 20, 40].map(|at| u32_at(page, at).unwrap_or(0));
-        let [last_page, txn] = [136, 144].map(|at| u64_at(page, at).unwrap_or(0));
         if magic != MAGIC {
             return Err("its first pages are not those of an LMDB file");
         }
@@ -95,10 +102,17 @@ impl Meta {
         if !page_bytes.is_power_of_two() || !(512..=65536).contains(&page_bytes) {
             return Err("its page size is impossible");
         }
+        Ok(Head { page_bytes: page_bytes.into(), txn: u64_at(page, 144).unwrap_or(0) })
+    }
+}
+
+impl Meta {
+    pub(super) fn parse(page: &[u8]) -> Result<Self, &'static str> {
+        let Head { page_bytes, txn } = Head::parse(page)?;
         let (Some(free), Some(keyspaces)) = (Root::of(&page[40..]), Root::parse(&page[88..])) else {
             return Err("its first pages name no trees");
         };
-        Ok(Meta { page_bytes: page_bytes.into(), free, keyspaces, last_page, txn })
+        Ok(Meta { page_bytes, free, keyspaces, last_page: u64_at(page, 136).unwrap_or(0), txn })
     }
 
     /// That of a new file, which LMDB still has to write.
