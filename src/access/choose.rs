@@ -80,7 +80,9 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
         }
     }
     let bounded = paths.iter().filter(|(_, access)| !access.method.is_whole()).count();
-    let gathered = match found_none || settled {
+    // So short a path is taken again without a choice, which would cost more than it reads.
+    let is_short = paths.iter().any(|(_, access)| access.entries < COST.short_entries);
+    let gathered = match found_none || settled || is_short {
         true => None,
         false => several(table, need, (&found, bounded), stats),
     };

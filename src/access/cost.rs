@@ -44,6 +44,8 @@ pub struct CostModel {
     /// The same where nothing is known of a column, as a share of what would be guessed, and at the most: to look is
     /// little against what is done on a guess that is ten times too high.
     pub long_probe: (f64, u64),
+    /// Entries (count) of one path that are too few to look for several.
+    pub short_entries: f64,
     /// Size of an index entry against a row, for scans of a whole index table.
     pub index_entry_share: f64,
 }
@@ -64,6 +66,7 @@ pub const COST: CostModel = CostModel {
     partial_entries_min: 50,
     probe_entries: 200,
     long_probe: (0.25, 4000),
+    short_entries: 32.0,
     index_entry_share: 0.8,
 };
 
