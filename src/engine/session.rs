@@ -202,7 +202,7 @@ impl Session {
     ) -> Result<Outcome> {
         if let Some((lifted, query)) = again {
             let view = self.view()?;
-            let known = async { Ok(view.keep(lifted, &query, Vec::new()).await) };
+            let known = Box::pin(async { Ok(view.keep(lifted, &query, Vec::new()).await) });
             if let Known::Plan(kept) = self.watch.cancel.guard(known).await?
                 && let Some(outcome) = self.run_kept(&kept, &view, &query)?
             {
@@ -225,16 +225,14 @@ impl Session {
     }
 
     async fn run_async(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
-        if matches!(statement, Statement::Set { .. }) {
-            // Not even one that is too short may keep a setting from being changed.
-            return self.run(statement, params).await;
-        }
         let cancel = self.watch.cancel.clone();
-        // Boxed: the future of every kind of statement in one is large.
-        cancel
-            .guard(Box::pin(self.run(statement, params)))
-            .await
-            .map_err(|e| sql::point_at_literal(e, statement))
+        // Boxed: futures are copied when they are handed on, and this one is of every kind of statement.
+        let run = Box::pin(self.run(statement, params));
+        match statement {
+            // Not even a time that is too short may keep a setting from being changed.
+            Statement::Set { .. } => run.await,
+            _ => cancel.guard(run).await.map_err(|e| sql::point_at_literal(e, statement)),
+        }
     }
 
     /// Stops what this session runs, from another thread.
@@ -282,7 +280,7 @@ impl Session {
                 let written = self.write(statement, params).await?;
                 Ok(self.settled(written))
             }
-            Statement::Explain(explain) => self.explain(explain, params).await,
+            Statement::Explain(explain) => Box::pin(self.explain(explain, params)).await,
             Statement::Begin { read_only } => self.begin(*read_only),
             Statement::Commit => {
                 let committed = self.run_commit()?;
@@ -352,7 +350,7 @@ impl Session {
                 Ok(self.done(tag))
             }
             Statement::Copy(copy) => {
-                let copied = copy::run(self, copy, params).await?;
+                let copied = Box::pin(copy::run(self, copy, params)).await?;
                 Ok(self.settled(copied))
             }
             Statement::Set { name, value } => {
@@ -365,7 +363,7 @@ impl Session {
             Statement::Describe { name } => {
                 show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows))
             }
-            Statement::Design(statement) => design::run(self, statement).await,
+            Statement::Design(statement) => Box::pin(design::run(self, statement)).await,
             Statement::Check(check) => {
                 let (found, rows) = show::check(&self.view()?, check)?;
                 Ok(Outcome { affected: Some(found), ..self.table_outcome(tag, rows)? })
@@ -413,7 +411,7 @@ impl Session {
             }
             definition => {
                 self.outside_transaction(tag)?;
-                let warnings = ddl::run(&self.db, definition, &self.watch).await?;
+                let warnings = Box::pin(ddl::run(&self.db, definition, &self.watch)).await?;
                 Ok(Outcome { warnings, ..self.done(tag) })
             }
         }
@@ -430,7 +428,8 @@ impl Session {
     }
 
     async fn run_query(&mut self, query: &Query, params: &[Value], tag: &'static str) -> Result<Outcome> {
-        let (stream, schema) = self.view()?.stream(query.clone(), params).await?;
+        let view = self.view()?;
+        let (stream, schema) = Box::pin(view.stream(query.clone(), params)).await?;
         let rows = self.rows(schema, Source::Batches(stream));
         Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
     }
@@ -485,5 +484,17 @@ impl Session {
         let batch = RecordBatch::try_new(Arc::new(schema), vec![Arc::new(StringArray::from(lines))])
             .map_err(|e| Error::internal("lines do not make a column").caused_by(e))?;
         self.table_outcome(tag, batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Database;
+
+    #[test]
+    fn the_future_of_a_statement_is_small() {
+        let mut session = Database::in_memory().unwrap().session();
+        let future = session.execute_async("SELECT 1", &[]);
+        assert!(size_of_val(&future) < 16 << 10, "{} bytes are copied a few times", size_of_val(&future));
     }
 }

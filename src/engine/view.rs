@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
-use futures::TryStreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, TryStreamExt};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query};
 
 use super::Database;
@@ -72,20 +73,24 @@ impl View {
     }
 
     /// A query's rows, all at once.
-    pub async fn select(&self, query: Query, params: &[Value]) -> Result<RecordBatch> {
-        self.select_from(query, Vec::new(), params).await
+    pub fn select<'a>(&'a self, query: Query, params: &'a [Value]) -> BoxFuture<'a, Result<RecordBatch>> {
+        self.select_from(query, Vec::new(), params)
     }
 
     /// A query over rows that are in no table.
-    pub async fn select_from(
-        &self,
+    // Planning takes a large future, and most statements that may have to plan do not: theirs stay small.
+    pub fn select_from<'a>(
+        &'a self,
         query: Query,
         rows: Vec<(String, RecordBatch)>,
-        params: &[Value],
-    ) -> Result<RecordBatch> {
-        let (query, rowkeys) = self.prepare(query)?;
-        let scope = self.scope(rowkeys, rows);
-        self.db.planner().collect(query, &scope, params, &self.limits()).await
+        params: &'a [Value],
+    ) -> BoxFuture<'a, Result<RecordBatch>> {
+        let selected = async move {
+            let (query, rowkeys) = self.prepare(query)?;
+            let scope = self.scope(rowkeys, rows);
+            self.db.planner().collect(query, &scope, params, &self.limits()).await
+        };
+        selected.boxed()
     }
 
     /// A query in which every table has its rowkey as a column of this name; its plan is kept, as those of
