@@ -258,7 +258,8 @@ impl Planner {
     }
 
     async fn ways(&self, plan: LogicalPlan, keep: Keep, cancel: &CancelHandle) -> Result<Ways> {
-        let planned = ways(self.state.clone(), plan, keep);
+        // Boxed: futures are copied when they are handed on, and whoever may have to plan would hold this one.
+        let planned = Box::pin(ways(self.state.clone(), plan, keep));
         if cancel.may_stop() { apart(planned).await } else { planned.await }
     }
 

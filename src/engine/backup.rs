@@ -1,9 +1,9 @@
 //! BACKUP: everything committed at one moment, copied into a database of its own.
 //!
-//! The entries of one snapshot are read, which verifies their checksums, proved to be those that were written last, and
-//! appended to a new store in one atomic step; readers and writers go on meanwhile. The copy takes shape under another name and is renamed
-//! when it is whole, so that a directory of the wanted name is a whole backup. Any store can be backed up, one
-//! in memory too; and to restore is to back up the backup.
+//! The entries of one snapshot are read, which verifies their checksums, proved to be those that were written last,
+//! and appended to a new store in one atomic step; readers and writers go on meanwhile. The copy takes shape under
+//! another name and is renamed when it is whole, so that a directory of the wanted name is a whole backup. Any store
+//! can be backed up, one in memory too; and to restore is to back up the backup.
 
 use std::fs;
 use std::path::{Path, PathBuf};

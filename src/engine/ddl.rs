@@ -133,6 +133,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         return Ok((Vec::new(), None));
     }
     catalog.check_free(&name).map_err(|e| e.at(span_of_name(&create.name)))?;
+    refuse_options(&create.options)?;
     let mut edit = catalog.edit();
     let families = families(&mut edit, &create.families)?;
     let mut columns = columns(create)?;
@@ -353,7 +354,6 @@ fn refuse_options(options: &[OptionDef]) -> Result<()> {
 }
 
 fn columns(create: &CreateTable) -> Result<Vec<Column>> {
-    refuse_options(&create.options)?;
     if create.columns.len() > COLUMNS_MAX {
         return Err(
             Error::invalid(format!("a table has {COLUMNS_MAX} columns at the most")).state(sqlstate::LIMIT)

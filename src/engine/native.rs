@@ -8,11 +8,12 @@ use arrow::datatypes::{Schema, SchemaRef};
 use super::api::{Row, Rows};
 use super::outcome::{RowStream, Source};
 use super::rows::assign;
+use super::view::column_of;
 use super::{Database, OnProgress, copy};
 use crate::access::{Access, Method, Path};
 use crate::catalog::Catalog;
 use crate::df::plan::Alone;
-use crate::error::{Error, Kind, Result, sqlstate};
+use crate::error::{Error, Kind, Result};
 use crate::exec::dml::rowkey_of;
 use crate::exec::scan::{Counters, Scan, ScanSpec};
 use crate::exec::watch::CancelHandle;
@@ -88,10 +89,7 @@ impl TableHandle {
         }
         let mut row = vec![Value::Null; table.columns.len()];
         for (name, value) in values {
-            let id = table.column_id(name).ok_or_else(|| {
-                Error::invalid(format!("table \"{}\" has no column \"{name}\"", table.name))
-                    .state(sqlstate::UNDEFINED_COLUMN)
-            })?;
+            let id = column_of(table, name)?;
             row[usize::from(id.0)] = assign(value.clone(), table.column(id))?;
         }
         for id in table.key.columns() {

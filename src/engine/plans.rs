@@ -157,7 +157,19 @@ impl Statements {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::Statements;
     use crate::engine::Database;
+
+    #[test]
+    fn a_text_is_parsed_once() {
+        let statements = Statements::default();
+        let parse = || statements.parse("INSERT INTO t VALUES ($1)").unwrap();
+        assert!(Arc::ptr_eq(&parse(), &parse()));
+        assert!(statements.parse("INSERT INTO").is_err());
+        assert_eq!(statements.0.read().unwrap().len(), 1);
+    }
 
     #[test]
     fn parameters_above_the_scans_do_not_keep_a_plan_from_being_kept() {

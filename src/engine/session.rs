@@ -202,7 +202,7 @@ impl Session {
     ) -> Result<Outcome> {
         if let Some((lifted, query)) = again {
             let view = self.view()?;
-            let known = Box::pin(async { Ok(view.keep(lifted, &query, Vec::new()).await) });
+            let known = async { Ok(view.keep(lifted, &query, Vec::new()).await) };
             if let Known::Plan(kept) = self.watch.cancel.guard(known).await?
                 && let Some(outcome) = self.run_kept(&kept, &view, &query)?
             {
@@ -280,7 +280,7 @@ impl Session {
                 let written = self.write(statement, params).await?;
                 Ok(self.settled(written))
             }
-            Statement::Explain(explain) => Box::pin(self.explain(explain, params)).await,
+            Statement::Explain(explain) => self.explain(explain, params).await,
             Statement::Begin { read_only } => self.begin(*read_only),
             Statement::Commit => {
                 let committed = self.run_commit()?;
@@ -350,7 +350,7 @@ impl Session {
                 Ok(self.done(tag))
             }
             Statement::Copy(copy) => {
-                let copied = Box::pin(copy::run(self, copy, params)).await?;
+                let copied = copy::run(self, copy, params).await?;
                 Ok(self.settled(copied))
             }
             Statement::Set { name, value } => {
@@ -363,7 +363,7 @@ impl Session {
             Statement::Describe { name } => {
                 show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows))
             }
-            Statement::Design(statement) => Box::pin(design::run(self, statement)).await,
+            Statement::Design(statement) => design::run(self, statement).await,
             Statement::Check(check) => {
                 let (found, rows) = show::check(&self.view()?, check)?;
                 Ok(Outcome { affected: Some(found), ..self.table_outcome(tag, rows)? })
@@ -411,7 +411,7 @@ impl Session {
             }
             definition => {
                 self.outside_transaction(tag)?;
-                let warnings = Box::pin(ddl::run(&self.db, definition, &self.watch)).await?;
+                let warnings = ddl::run(&self.db, definition, &self.watch).await?;
                 Ok(Outcome { warnings, ..self.done(tag) })
             }
         }
@@ -428,8 +428,7 @@ impl Session {
     }
 
     async fn run_query(&mut self, query: &Query, params: &[Value], tag: &'static str) -> Result<Outcome> {
-        let view = self.view()?;
-        let (stream, schema) = Box::pin(view.stream(query.clone(), params)).await?;
+        let (stream, schema) = self.view()?.stream(query.clone(), params).await?;
         let rows = self.rows(schema, Source::Batches(stream));
         Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
     }

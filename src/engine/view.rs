@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
-use futures::future::BoxFuture;
-use futures::{FutureExt, TryStreamExt};
+use futures::TryStreamExt;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query};
 
 use super::Database;
@@ -41,15 +40,18 @@ pub struct View {
 ///
 /// Errors: there is none, with one of a name like it.
 pub fn column_named(table: &TableDef, name: &Ident) -> Result<ColumnId> {
-    table.column_id(&name_of(name)).ok_or_else(|| {
-        let text = name_of(name);
-        let error = Error::invalid(format!("table \"{}\" has no column \"{text}\"", table.name))
-            .state(sqlstate::UNDEFINED_COLUMN)
-            .at(span_of_name(name));
+    column_of(table, &name_of(name)).map_err(|e| e.at(span_of_name(name)))
+}
+
+/// [`column_named`] of a name by itself.
+pub fn column_of(table: &TableDef, name: &str) -> Result<ColumnId> {
+    table.column_id(name).ok_or_else(|| {
+        let error = Error::invalid(format!("table \"{}\" has no column \"{name}\"", table.name))
+            .state(sqlstate::UNDEFINED_COLUMN);
         let names = table.live_columns().map(|(_, c)| c.name.as_str());
         crate::suggest::with_suggestion(
             error,
-            &text,
+            name,
             names,
             &format!("DESCRIBE {} lists its columns", name_sql(&table.name)),
         )
@@ -73,24 +75,20 @@ impl View {
     }
 
     /// A query's rows, all at once.
-    pub fn select<'a>(&'a self, query: Query, params: &'a [Value]) -> BoxFuture<'a, Result<RecordBatch>> {
-        self.select_from(query, Vec::new(), params)
+    pub async fn select(&self, query: Query, params: &[Value]) -> Result<RecordBatch> {
+        self.select_from(query, Vec::new(), params).await
     }
 
     /// A query over rows that are in no table.
-    // Planning takes a large future, and most statements that may have to plan do not: theirs stay small.
-    pub fn select_from<'a>(
-        &'a self,
+    pub async fn select_from(
+        &self,
         query: Query,
         rows: Vec<(String, RecordBatch)>,
-        params: &'a [Value],
-    ) -> BoxFuture<'a, Result<RecordBatch>> {
-        let selected = async move {
-            let (query, rowkeys) = self.prepare(query)?;
-            let scope = self.scope(rowkeys, rows);
-            self.db.planner().collect(query, &scope, params, &self.limits()).await
-        };
-        selected.boxed()
+        params: &[Value],
+    ) -> Result<RecordBatch> {
+        let (query, rowkeys) = self.prepare(query)?;
+        let scope = self.scope(rowkeys, rows);
+        self.db.planner().collect(query, &scope, params, &self.limits()).await
     }
 
     /// A query in which every table has its rowkey as a column of this name; its plan is kept, as those of

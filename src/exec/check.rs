@@ -3,8 +3,8 @@
 //! FULL walks both directions at one snapshot: each row's entries are computed and looked up, and each
 //! entry's row is loaded and its entry computed again. FAST walks each keyspace in order, and compares
 //! digests that do not depend on the order (see [`Digest`]); only an index whose digest differs is then walked
-//! as FULL does. Either has the store prove each keyspace ([`Reader::verify`]). The table side is a raw walk of the store, never a plan that may use the index under test.
-//! Memory is constant.
+//! as FULL does. Either has the store prove each keyspace ([`Reader::verify`]). The table side is a raw walk of the
+//! store, never a plan that may use the index under test. Memory is constant.
 
 use std::collections::BTreeSet;
 
@@ -167,8 +167,7 @@ impl<'a> Checker<'a> {
     pub fn definitions(&mut self, keyspace: KeyspaceId) -> Result<()> {
         match self.reader.verify(keyspace, &mut |_| self.watch.cancel.check()) {
             Err(e) if e.kind() == Kind::Corrupt => {
-                let problem = Problem { problem: "checksum", detail: said(&e), ..Problem::default() };
-                self.report.problems.push(problem);
+                self.keep(Problem { problem: "checksum", detail: said(&e), ..Problem::default() });
                 Ok(())
             }
             verified => verified,
@@ -180,12 +179,15 @@ impl<'a> Checker<'a> {
     }
 
     fn found(&mut self, table: &TableDef, index: Option<&IndexDef>, problem: Problem) {
-        if self.full() {
-            self.report.complete = false;
-            return;
-        }
         let index = index.map_or(String::new(), |i| i.name.clone());
-        self.report.problems.push(Problem { table: table.name.clone(), index, ..problem });
+        self.keep(Problem { table: table.name.clone(), index, ..problem });
+    }
+
+    fn keep(&mut self, problem: Problem) {
+        match self.full() {
+            true => self.report.complete = false,
+            false => self.report.problems.push(problem),
+        }
     }
 
     /// Walks a keyspace. A damaged entry, or one out of its place, ends the walk: what follows cannot be reached.

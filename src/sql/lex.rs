@@ -54,8 +54,8 @@ impl<'a> Source<'a> {
         Source { sql, lines: std::iter::once(0).chain(starts).collect(), ascii: sql.is_ascii() }
     }
 
-    /// The statement's tokens, of these pieces of it. Errors: SYNTAX for what is no token, an unclosed quote or comment,
-    /// `1x`, `?` mixed with `$n`, and too deep a nesting.
+    /// The statement's tokens, of these pieces of it. Errors: SYNTAX for what is no token, an unclosed quote or
+    /// comment, `1x`, `?` mixed with `$n`, and too deep a nesting.
     pub(super) fn tokens(&self, dialect: &RowkeyDialect, pieces: &[Piece<'_>]) -> Result<Vec<TokenWithSpan>> {
         let mut tokens = Vec::new();
         for piece in pieces {

@@ -3,10 +3,7 @@
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use uuid::Uuid;
 
-use super::Value;
-
-/// Days from the year 1, in which chrono counts, to 1970.
-const DAYS_TO_1970: i32 = 719_163;
+use super::{DAYS_TO_1970, Value, date_of, datetime_of};
 
 macro_rules! value_from {
     ($($ty:ty => $variant:ident),* $(,)?) => {
@@ -71,19 +68,16 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 impl Value {
     /// A DATE, if it is one.
     pub fn date(&self) -> Option<NaiveDate> {
-        let Value::Date(days) = self else { return None };
-        NaiveDate::from_num_days_from_ce_opt(days.checked_add(DAYS_TO_1970)?)
+        if let Value::Date(days) = self { date_of(*days) } else { None }
     }
 
     /// A TIMESTAMP, if it is one.
     pub fn timestamp(&self) -> Option<NaiveDateTime> {
-        let Value::Timestamp(us) = self else { return None };
-        Some(DateTime::from_timestamp_micros(*us)?.naive_utc())
+        if let Value::Timestamp(us) = self { datetime_of(*us) } else { None }
     }
 
     /// A TIMESTAMPTZ, if it is one.
     pub fn instant(&self) -> Option<DateTime<Utc>> {
-        let Value::TimestampTz(us) = self else { return None };
-        DateTime::from_timestamp_micros(*us)
+        if let Value::TimestampTz(us) = self { datetime_of(*us).map(|time| time.and_utc()) } else { None }
     }
 }

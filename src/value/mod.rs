@@ -406,9 +406,12 @@ impl fmt::Display for IsoDate {
     }
 }
 
+/// Days from the year 1, in which chrono counts, to 1970.
+const DAYS_TO_1970: i32 = 719_163;
+
 /// Calendar date of a [`Value::Date`]; `None` outside chrono's years.
 pub fn date_of(days: i32) -> Option<NaiveDate> {
-    NaiveDate::from_num_days_from_ce_opt(days.checked_add(719_163)?)
+    NaiveDate::from_num_days_from_ce_opt(days.checked_add(DAYS_TO_1970)?)
 }
 
 /// Calendar time of a [`Value::Timestamp`] or [`Value::TimestampTz`]; `None` outside chrono's years.

@@ -125,7 +125,7 @@ fn a_row_is_asked_for_and_its_columns_by_name_or_place() {
 }
 
 #[test]
-fn a_prepared_statement_runs_in_transactions_and_a_text_with_parameters_is_parsed_once() {
+fn a_prepared_statement_runs_in_transactions_and_a_text_with_parameters_on_any_table_of_its_name() {
     let db = database();
     let put = db.prepare("UPSERT INTO t (id, note) VALUES ($1, $2)").unwrap();
     let find = db.prepare("SELECT note FROM t WHERE id = $1").unwrap();

@@ -45,8 +45,8 @@ impl Row {
         self.schema().fields().iter().map(|field| field.name().as_str())
     }
 
-    /// The value of a column, by its name or its place, as a Rust type. Errors: no such column; NULL for a type that has
-    /// none; a value of another type.
+    /// The value of a column, by its name or its place, as a Rust type. Errors: no such column; NULL for a type that
+    /// has none; a value of another type.
     pub fn get<T: FromValue>(&self, column: impl ColumnIndex) -> Result<T> {
         let at = column.place_in(self)?;
         if let Some(value) = T::from_value(self.value_at(at)?) {

@@ -36,11 +36,11 @@ impl Session {
                 .state("25006"));
         }
         if self.open.is_some() {
-            return self.write_once(statement, params, None).await;
+            return Box::pin(self.write_once(statement, params, None)).await;
         }
         let (mut retries, mut turn) = (0, None);
         loop {
-            match self.write_once(statement, params, turn.as_ref()).await {
+            match Box::pin(self.write_once(statement, params, turn.as_ref())).await {
                 Err(e) if e.kind() == Kind::Conflict && retries < RETRIES => retries += 1,
                 written => return written,
             }

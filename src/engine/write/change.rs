@@ -29,7 +29,7 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
     let returned =
         Returned::new(&table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, stmt.from.is_empty());
     let query = update_query(&table, stmt, &targets, &returned)?;
-    let found = Box::pin(view.select_rowkeys(query, ROWKEY, params)).await?;
+    let found = view.select_rowkeys(query, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
     let mut updates: Vec<(Rowkey, Vec<Value>)> = Vec::new();
     for mut row in values_of(&found)? {
@@ -55,7 +55,7 @@ pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Writ
     let table = view.table(&stmt.table)?;
     let returned =
         Returned::new(&table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, stmt.using.is_empty());
-    let found = Box::pin(view.select_rowkeys(delete_query(stmt, &returned)?, ROWKEY, params)).await?;
+    let found = view.select_rowkeys(delete_query(stmt, &returned)?, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
     let rowkeys: Vec<Rowkey> =
         values_of(&found)?.into_iter().map(|mut row| rowkey_of(row.pop())).collect::<Result<_>>()?;

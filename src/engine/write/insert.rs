@@ -32,7 +32,7 @@ pub async fn insert(view: &View, stmt: &Insert, params: &[Value], alone: bool) -
     let rows = complete(view, &table, cells, &mut batch).await?;
     let mut staged = stage(view, &table, &stmt.mode, rows, &given)?;
     if !staged.conflicts.is_empty() {
-        Box::pin(settle(view, &table, stmt, params, &mut staged)).await?;
+        settle(view, &table, stmt, params, &mut staged).await?;
     }
     let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, params);
     target.finish(staged.changed, batch).await
@@ -62,7 +62,7 @@ async fn source_cells<'a>(
             (fitting(stmt, columns, rows.iter().map(Vec::len))?, rows)
         }
         InsertSource::Query(query) => {
-            let mut source = Box::pin(bulk::Source::open(view, (**query).clone(), params)).await?;
+            let mut source = bulk::Source::open(view, (**query).clone(), params).await?;
             let columns = fitting(stmt, columns, std::iter::once(source.width()))?;
             if source.gather(may_load).await? {
                 return source.load(view, table, &columns).map(Sourced::Loaded);

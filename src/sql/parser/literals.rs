@@ -26,7 +26,7 @@ pub(super) fn read(sql: &str) -> Option<Literals<'_>> {
     }
     let mut text = Text { sql, at: 0, place: Location { line: 1, column: 1 } };
     text.skip_to_rows()?;
-    let head = Piece { start: Location { line: 1, column: 1 }, text: &sql[..text.at] };
+    let head = Piece::whole(&sql[..text.at]);
     let mut rows: Vec<Vec<Expr>> = Vec::new();
     loop {
         rows.push(text.row(rows.last().map_or(0, Vec::len))?);
@@ -157,20 +157,14 @@ impl<'a> Text<'a> {
             _ => {
                 let word = self.word();
                 self.skip(word.len());
-                match () {
-                    () if word.eq_ignore_ascii_case("null") => Some(self.literal(Value::Null, start)),
-                    () if word.eq_ignore_ascii_case("true") => {
-                        Some(self.literal(Value::Boolean(true), start))
-                    }
-                    () if word.eq_ignore_ascii_case("false") => {
-                        Some(self.literal(Value::Boolean(false), start))
-                    }
-                    () if word.eq_ignore_ascii_case("default") => {
-                        let span = Span::new(start, self.place);
-                        Some(Expr::Identifier(Ident { value: word.to_owned(), quote_style: None, span }))
-                    }
-                    () => None,
+                if word.eq_ignore_ascii_case("default") {
+                    let span = Span::new(start, self.place);
+                    return Some(Expr::Identifier(Ident { value: word.to_owned(), quote_style: None, span }));
                 }
+                let constants =
+                    [("null", Value::Null), ("true", Value::Boolean(true)), ("false", Value::Boolean(false))];
+                let constant = constants.into_iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
+                constant.map(|(_, value)| self.literal(value, start))
             }
         }
     }
@@ -337,10 +331,11 @@ mod tests {
     fn plain_rows_are_read_and_others_left() {
         for sql in [
             "INSERT INTO t VALUES (1, 'two', NULL, -3.5, true, DEFAULT)",
-            "upsert into s.\"t u\" (a, b)\nvalues\n(1, 'it''s'),\n (2, 'ü') ;",
+            "upsert into \"t u\" (a, b)\nvalues\n(1, 'it''s'),\n (2, 'ü') ;",
             "INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING RETURNING *",
         ] {
-            assert!(read(sql).is_some(), "{sql}");
+            let literals = read(sql).unwrap_or_else(|| panic!("{sql}"));
+            parse_parts(sql, Some(literals)).unwrap();
         }
         for sql in [
             "INSERT INTO t VALUES ($1)",

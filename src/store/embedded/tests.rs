@@ -528,6 +528,11 @@ fn a_tree_of_an_earlier_time_is_refused() {
     assert_eq!(error.reason(), Some("that has version 1, and the log goes on with 3"));
 }
 
+/// Length of the pages of LMDB's file.
+fn page_bytes(data: &[u8]) -> usize {
+    u32::from_ne_bytes(*data[40..].first_chunk().unwrap()) as usize
+}
+
 /// Found by `FAULT_SEED=77`, 575.
 #[test]
 fn a_first_page_that_was_not_written_to_its_end_leaves_the_commit_before() {
@@ -537,10 +542,10 @@ fn a_first_page_that_was_not_written_to_its_end_leaves_the_commit_before() {
         put_into_tree(&store, A, "n", [b'0' + commit]);
         let left = killed(&place, &store);
         let before = fs::read(left.file("data.mdb")).unwrap();
-        // The first tree of all, so that there are two commits without one.
+        // Another keyspace, so that the trees differ in more than their roots.
         put_into_tree(&store, KeyspaceId(100 + u32::from(commit)), "n", b"new");
         let whole = fs::read(place.file("data.mdb")).unwrap();
-        let page_bytes = u32::from_ne_bytes(*whole[40..].first_chunk().unwrap()) as usize;
+        let page_bytes = page_bytes(&whole);
         let txn = |at: usize| u64::from_ne_bytes(*whole[at + 144..].first_chunk().unwrap());
         let first = if txn(0) > txn(page_bytes) { 0 } else { page_bytes };
         for cut in (32..=152).map(|cut| first + cut) {
@@ -566,8 +571,9 @@ fn the_commit_before_the_last_is_not_taken_for_it() {
     assert_eq!(error.reason(), Some("it has version 1, and had version 2 already"));
 
     // LMDB goes by the greater number of its first two pages.
-    let page_bytes = u32::from_ne_bytes(*whole[40..].first_chunk().unwrap()) as usize;
-    for bit in [0, page_bytes].into_iter().flat_map(|page| (0..64).map(move |bit| (page + 144) * 8 + bit)) {
+    for bit in
+        [0, page_bytes(&whole)].into_iter().flat_map(|page| (0..64).map(move |bit| (page + 144) * 8 + bit))
+    {
         let mut hurt = whole.clone();
         hurt[bit / 8] ^= 1 << (bit % 8);
         fs::write(place.file("data.mdb"), hurt).unwrap();
@@ -607,10 +613,10 @@ fn a_page_of_an_earlier_commit_is_found_by_a_walk() {
     let whole = fs::read(place.file("data.mdb")).unwrap();
     let (expected, proof) = verified(&place, A).unwrap();
     proof.unwrap();
-    let mut unseen = 0;
+    let (mut unseen, page_bytes) = (0, page_bytes(&whole));
     for earlier in &files {
-        for page in (2 * 4096..earlier.len()).step_by(4096) {
-            let page = page..page + 4096;
+        for at in (2 * page_bytes..earlier.len()).step_by(page_bytes) {
+            let page = at..at + page_bytes;
             if whole.get(page.clone()).is_none_or(|now| *now == earlier[page.clone()]) {
                 continue;
             }

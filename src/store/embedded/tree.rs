@@ -1,8 +1,9 @@
 //! The tree below the log: LMDB, in `data.mdb`.
 //!
-//! Every write goes through a [`Writer`], which also notes up to which version the tree has everything, and has looked at
-//! what LMDB is about to read ([`vet`]). Every read goes through a [`View`], which searches LMDB's pages itself
-//! ([`btree`]). Values carry checksums ([`seal`]), keyspaces sums of these ([`tally`]), and the file is looked at before it is mapped ([`header`]).
+//! Every write goes through a [`Writer`], which also notes up to which version the tree has everything, and has
+//! looked at what LMDB is about to read ([`vet`]). Every read goes through a [`View`], which searches LMDB's pages
+//! itself ([`btree`]). Values carry checksums ([`seal`]), keyspaces sums of these ([`tally`]), and the file is looked
+//! at before it is mapped ([`header`]).
 //!
 //! # Why one huge map
 //!

@@ -1,7 +1,7 @@
 //! How far the log, and the tree behind it, had come when they last told somebody: what the next open must find.
 //!
-//! A file of 96 bytes: three numbers, each in two places that are written in turn, so that a write which comes to an end
-//! half-way leaves the number before. The greater one whose checksum holds counts. All are little-endian:
+//! A file of 96 bytes: three numbers, each in two places that are written in turn, so that a write which comes to an
+//! end half-way leaves the number before. The greater one whose checksum holds counts. All are little-endian:
 //!
 //! | at | bytes | holds |
 //! |---|---|---|
@@ -176,8 +176,8 @@ impl Mark {
         acknowledged.write(file, record).unwrap_or_else(|e| drop(self.trust.after_write(e)));
     }
 
-    /// Tells of a version up to which the tree has everything, on the disk. Proves no more than [`Mark::acknowledge`] if it
-    /// cannot be written.
+    /// Tells of a version up to which the tree has everything, on the disk. Proves no more than [`Mark::acknowledge`]
+    /// if it cannot be written.
     pub(in crate::store) fn settle(&self, version: u64) {
         let mut state = self.lock();
         let MarkState { file, settled, is_dirty, .. } = &mut *state;

@@ -11,8 +11,8 @@
 //! neighbours enclose ends a leaf; then the leaf must be whole, the branches above it must be, and all keys of the next
 //! leaf must lie between the separators that led there. An entry is given once its order to the one behind it is seen.
 //!
-//! What is not seen here: a page, or a root, as it was at an earlier moment, in the place of the one of this moment. The
-//! [`tally`](super::tally) of a keyspace is for that.
+//! What is not seen here: a page, or a root, as it was at an earlier moment, in the place of the one of this moment.
+//! The [`tally`](super::tally) of a keyspace is for that.
 
 mod many;
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::meta::{Head, META_BYTES, Meta, Root};
+use super::meta::{META_BYTES, Meta, MetaHead, Root};
 use super::page::{HEADER_BYTES, Page, Stored, pages_of_long, u64_at};
 use crate::error::{Error, Kind, Result, sqlstate};
 
@@ -104,11 +104,11 @@ impl DataFile {
 
     fn newest_meta(&mut self) -> Result<Meta, &'static str> {
         let bytes = self.read(0, META_BYTES).unwrap_or_default();
-        let first = Head::parse(&bytes)?;
+        let first = MetaHead::parse(&bytes)?;
         let others = self.read(first.page_bytes, META_BYTES).unwrap_or_default();
-        let second = Head::parse(&others)?;
+        let second = MetaHead::parse(&others)?;
         // They are written in turn; those of a new file are the same.
-        let is_in_turn = |meta: &Head, page| meta.txn == 0 || meta.txn % 2 == page;
+        let is_in_turn = |meta: &MetaHead, page| meta.txn == 0 || meta.txn % 2 == page;
         if first.txn.abs_diff(second.txn) > 1 || !is_in_turn(&first, 0) || !is_in_turn(&second, 1) {
             return Err("its first pages do not follow each other");
         }

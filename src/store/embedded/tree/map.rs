@@ -6,7 +6,7 @@ use std::slice;
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::meta::{Head, META_BYTES};
+use super::meta::{META_BYTES, MetaHead};
 use super::page::{HEADER_BYTES, Page, pages_of_long};
 
 /// The file, and room for it to grow, mapped a second time: LMDB keeps its own map to itself.
@@ -31,7 +31,7 @@ impl Map {
     pub(super) fn new(mut file: &File, bytes: usize) -> io::Result<Map> {
         let mut meta = [0; META_BYTES];
         file.read_exact(&mut meta)?;
-        let meta = Head::parse(&meta).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
+        let meta = MetaHead::parse(&meta).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
         // LMDB, too, makes room for what is there.
         let bytes = bytes.max(usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX));
         let memory = MmapOptions::new().len(bytes).map_raw_read_only(file)?;

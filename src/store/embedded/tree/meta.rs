@@ -46,7 +46,7 @@ pub(in crate::store::embedded) struct Meta {
 /// What tells the meta pages apart. LMDB writes a transaction's number last, so a page that was not written to its end
 /// has the number before, and trees that are half those of another moment.
 #[derive(Clone, Copy)]
-pub(super) struct Head {
+pub(super) struct MetaHead {
     pub(super) page_bytes: u64,
     pub(super) txn: u64,
 }
@@ -87,7 +87,7 @@ impl Root {
     }
 }
 
-impl Head {
+impl MetaHead {
     pub(super) fn parse(page: &[u8]) -> Result<Self, &'static str> {
         if page.len() < META_BYTES {
             return Err("it is shorter than its header");
@@ -102,13 +102,13 @@ impl Head {
         if !page_bytes.is_power_of_two() || !(512..=65536).contains(&page_bytes) {
             return Err("its page size is impossible");
         }
-        Ok(Head { page_bytes: page_bytes.into(), txn: u64_at(page, 144).unwrap_or(0) })
+        Ok(MetaHead { page_bytes: page_bytes.into(), txn: u64_at(page, 144).unwrap_or(0) })
     }
 }
 
 impl Meta {
     pub(super) fn parse(page: &[u8]) -> Result<Self, &'static str> {
-        let Head { page_bytes, txn } = Head::parse(page)?;
+        let MetaHead { page_bytes, txn } = MetaHead::parse(page)?;
         let (Some(free), Some(keyspaces)) = (Root::of(&page[40..]), Root::parse(&page[88..])) else {
             return Err("its first pages name no trees");
         };

@@ -1,10 +1,11 @@
 //! What a keyspace must hold: how many entries, and the sum of their checksums.
 //!
 //! A commit notes both, under a checksum of their own, of each keyspace that it writes. LMDB's number of entries is
-//! compared with them when a database is opened, and for every `count(*)`. The sum does not depend on the order of the
-//! entries, so a commit reads nothing for it but what it writes over or deletes; a walk of all entries compares it
-//! ([`TreeReader::verify`](super::TreeReader::verify)). It finds what nothing else does: a page that the disk gives back,
-//! sound in itself, as it was some commits ago. A sum that is wrong once stays so until its keyspace is cleared.
+//! compared with them when a database is opened, and for every `count(*)`. The sum does not depend on the order of
+//! the entries, so a commit reads nothing for it but what it writes over or deletes; a walk of all entries compares
+//! it ([`TreeReader::verify`](super::TreeReader::verify)). It finds what nothing else does: a page that the disk
+//! gives back, sound in itself, as it was some commits ago. A sum that is wrong once stays so until its keyspace is
+//! cleared.
 //!
 //! | bytes | holds, little-endian |
 //! |---|---|
