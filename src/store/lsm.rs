@@ -24,6 +24,7 @@
 //! applied again, in their order, to the same effect.
 
 mod bulk;
+mod rows;
 mod slots;
 mod snapshot;
 #[cfg(test)]
@@ -50,6 +51,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use bulk::Bulk;
+use rows::Rows;
 use slots::{Dead, SLOTS_KEY, SlotId, Slots, tree_key};
 use snapshot::{LsmSnapshot, View, Views};
 use upkeep::{Threads, Upkeep};
@@ -77,6 +79,7 @@ struct Shared {
     /// The next sequence number; the tree draws from it too.
     numbers: SequenceNumberCounter,
     views: Views,
+    rows: Rows,
     /// The writer lock.
     writer: Mutex<Writer>,
     recent: Mutex<Recent>,
@@ -155,6 +158,7 @@ impl LsmStore {
             tree,
             numbers,
             views: Views::new(view),
+            rows: Rows::default(),
             mark: log.mark(),
             writer: Mutex::new(Writer { log, slots }),
             recent: Mutex::default(),
@@ -261,6 +265,11 @@ impl Shared {
         let mut cleared = Vec::new();
         for step in steps() {
             cleared.extend(apply(&self.tree, &mut writer.slots, version, &step));
+            if let Step::Put(keyspace, key, _) | Step::Delete(keyspace, key) = step
+                && let Some(slot) = writer.slots.get(keyspace)
+            {
+                self.rows.forget(slot.id, key, version);
+            }
         }
         let changed = writer.slots.next() != slots_before || !cleared.is_empty();
         self.publish(version, changed.then_some(&writer.slots));

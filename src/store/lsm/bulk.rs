@@ -186,6 +186,7 @@ impl<'s> Bulk<'s> {
         }
         table.finish().map_err(failed)?;
         self.writer.slots = slots;
+        self.shared.rows.forget_all(version);
         self.shared.publish(version, Some(&self.writer.slots));
         self.staged.keyspaces.clear();
         buried.into_iter().for_each(|slot| self.shared.bury(slot));

@@ -122,7 +122,13 @@ impl Reader for LsmReader<'_> {
             return Ok(None);
         };
         let LsmSnapshot { view, shared } = self.snapshot;
-        let value = shared.tree.get(tree_key(slot, key), view.below).map_err(explain)?;
+        let kept = shared.rows.get(slot, key, view.below);
+        let value = match kept {
+            Some(value) => Some(value),
+            None => shared.tree.get(tree_key(slot, key), view.below).map_err(explain)?.inspect(|value| {
+                shared.rows.keep(slot, key, value, view.below);
+            }),
+        };
         Ok(value.map(|value| &**self.lent.lend(value)))
     }
 

@@ -1,0 +1,372 @@
+//! Values that were looked up, kept in memory: a search of the memtable and of each run of tables takes ten times as
+//! long.
+//!
+//! # Why what is kept is right
+//!
+//! A reader sees the commits below a number. A value is kept with the number of the reader that looked it up, and given
+//! to readers of that number and above; those below it search the tree. So it would be wrong only if a commit between
+//! the two wrote the key. Each commit tells the cache its keys before any reader can see it. Then the value that is kept
+//! goes, and the commit's number stays: a reader of no greater number, which may have looked the value up before, can
+//! keep nothing there any more.
+//!
+//! # In memory
+//!
+//! Keys are spread over [`SHARDS`] by their hash, each with a lock. A shard is a ring of entries, the newest written over
+//! the oldest, and a table of buckets. A bucket has the greatest number of a commit to its keys, and places of entries.
+
+use std::array;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lsm_tree::UserValue;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::slots::SlotId;
+
+const SHARDS: usize = 64;
+
+/// Room for entries in a shard, in bytes.
+const RING_BYTES: usize = if cfg!(test) { 16 << 10 } else { 2 << 20 };
+
+/// Buckets of a shard: so many that the ring is full before they are, if an entry takes 100 bytes.
+const BUCKETS: usize = RING_BYTES / 512;
+
+/// Places in a bucket, which then fills a line of the processor's cache.
+const PLACES: usize = 7;
+
+/// Length of an entry that is not kept: of such ones a ring has too few.
+const LONG_BYTES: usize = RING_BYTES / 32;
+
+/// Values by slot and key.
+pub(super) struct Rows {
+    shards: [Mutex<Shard>; SHARDS],
+}
+
+#[derive(Default)]
+struct Shard {
+    /// The greatest number of a commit while there were no buckets.
+    changed: u64,
+    /// None before the first value is kept.
+    buckets: Box<[Bucket]>,
+    ring: Box<[u8]>,
+    /// Bytes that were ever written into the ring.
+    written: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Bucket {
+    /// The greatest number of a commit to one of its keys.
+    changed: u64,
+    places: [Place; PLACES],
+}
+
+/// Where an entry begins, as of [`Shard::written`], plus one, in 48 bits, and 16 bits of its hash; zero: nowhere.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Place(u64);
+
+const AT_BITS: u32 = 48;
+
+/// An entry in the ring: the number of its reader, its slot, the lengths of key and value, and both.
+const HEAD_BYTES: usize = 20;
+
+/// Where a key belongs.
+struct Spot {
+    shard: usize,
+    bucket: usize,
+    tag: u64,
+}
+
+impl Spot {
+    fn of(slot: SlotId, key: &[u8]) -> Spot {
+        let hash = xxh3_64_with_seed(key, slot.into());
+        Spot { shard: hash as usize % SHARDS, bucket: (hash >> 8) as usize % BUCKETS, tag: hash >> AT_BITS }
+    }
+}
+
+impl Default for Rows {
+    fn default() -> Rows {
+        Rows { shards: array::from_fn(|_| Mutex::default()) }
+    }
+}
+
+impl Rows {
+    fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
+        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value of a key for a reader that sees what lies below a number, if it is kept.
+    pub(super) fn get(&self, slot: SlotId, key: &[u8], below: u64) -> Option<UserValue> {
+        let spot = Spot::of(slot, key);
+        let shard = self.lock(spot.shard);
+        let places = shard.buckets.get(spot.bucket)?.places;
+        let entries = places.into_iter().filter(|place| place.tag() == spot.tag);
+        let mut entries = entries.filter_map(|place| shard.entry(place));
+        let entry = entries.find(|entry| entry.slot == slot && entry.key == key && entry.below <= below)?;
+        Some(entry.value.into())
+    }
+
+    /// Keeps what a reader that sees what lies below a number has looked up, unless it may have changed since.
+    pub(super) fn keep(&self, slot: SlotId, key: &[u8], value: &[u8], below: u64) {
+        if key.len() + value.len() > LONG_BYTES {
+            return;
+        }
+        let spot = Spot::of(slot, key);
+        let mut shard = self.lock(spot.shard);
+        if shard.changed >= below {
+            return;
+        }
+        if shard.buckets.is_empty() {
+            let changed = shard.changed;
+            shard.buckets = vec![Bucket { changed, ..Bucket::default() }; BUCKETS].into();
+            shard.ring = vec![0; RING_BYTES].into();
+        }
+        if shard.buckets[spot.bucket].changed >= below {
+            return;
+        }
+        let at = shard.write(&Entry { below, slot, key, value });
+        let oldest = |place: &&mut Place| place.at();
+        if let Some(place) = shard.buckets[spot.bucket].places.iter_mut().min_by_key(oldest) {
+            *place = Place::new(at, spot.tag);
+        }
+    }
+
+    /// A commit of this number, which nobody sees yet, writes the key.
+    pub(super) fn forget(&self, slot: SlotId, key: &[u8], version: u64) {
+        let spot = Spot::of(slot, key);
+        let mut shard = self.lock(spot.shard);
+        let Some(bucket) = shard.buckets.get_mut(spot.bucket) else {
+            shard.changed = shard.changed.max(version);
+            return;
+        };
+        bucket.changed = bucket.changed.max(version);
+        for place in bucket.places.iter_mut().filter(|place| place.tag() == spot.tag) {
+            *place = Place::default();
+        }
+    }
+
+    /// A commit of this number, which nobody sees yet, may write any key.
+    pub(super) fn forget_all(&self, version: u64) {
+        for shard in 0..SHARDS {
+            let mut shard = self.lock(shard);
+            *shard = Shard { changed: shard.changed.max(version), ..Shard::default() };
+        }
+    }
+}
+
+struct Entry<'a> {
+    below: u64,
+    slot: SlotId,
+    key: &'a [u8],
+    value: &'a [u8],
+}
+
+impl Shard {
+    /// The entry at a place; `None` if another one was written over it.
+    fn entry(&self, place: Place) -> Option<Entry<'_>> {
+        let at = place.at().checked_sub(1)?;
+        if self.written - at > RING_BYTES as u64 {
+            return None;
+        }
+        let (head, rest) = self.ring.get(at as usize % RING_BYTES..)?.split_first_chunk::<HEAD_BYTES>()?;
+        let number = |from: usize| head[from..from + 4].iter().rev().fold(0, |n, b| n << 8 | u32::from(*b));
+        let (key, rest) = rest.split_at_checked(number(12) as usize)?;
+        let below = u64::from(number(0)) | u64::from(number(4)) << 32;
+        Some(Entry { below, slot: number(8), key, value: rest.get(..number(16) as usize)? })
+    }
+
+    /// Writes an entry behind the newest one; where it begins.
+    fn write(&mut self, entry: &Entry<'_>) -> u64 {
+        let len = HEAD_BYTES + entry.key.len() + entry.value.len();
+        let left = RING_BYTES - self.written as usize % RING_BYTES;
+        if left < len {
+            self.written += left as u64;
+        }
+        let at = self.written;
+        self.written += len as u64;
+        let mut room = &mut self.ring[at as usize % RING_BYTES..][..len];
+        let mut put = |bytes: &[u8]| {
+            let (now, rest) = std::mem::take(&mut room).split_at_mut(bytes.len());
+            now.copy_from_slice(bytes);
+            room = rest;
+        };
+        put(&entry.below.to_le_bytes());
+        put(&entry.slot.to_le_bytes());
+        put(&(entry.key.len() as u32).to_le_bytes());
+        put(&(entry.value.len() as u32).to_le_bytes());
+        put(entry.key);
+        put(entry.value);
+        at
+    }
+}
+
+impl Place {
+    fn new(at: u64, tag: u64) -> Place {
+        Place((at + 1) & ((1 << AT_BITS) - 1) | tag << AT_BITS)
+    }
+
+    fn at(self) -> u64 {
+        self.0 & ((1 << AT_BITS) - 1)
+    }
+
+    fn tag(self) -> u64 {
+        self.0 >> AT_BITS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, HashMap};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SLOT: SlotId = 3;
+
+    fn value(key: u8, version: u64) -> Vec<u8> {
+        format!("{key}@{version}").repeat(1 + usize::from(key) % 9).into_bytes()
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// A commit writes these keys.
+        Commit(Vec<u8>),
+        CommitAny,
+        /// A reader begins.
+        Begin,
+        /// One of the readers looks a key up: in the cache, or in the store, and keeps it.
+        Read(prop::sample::Index, u8),
+        /// The same, but between the look into the store and keeping it the commit happens.
+        ReadAround(prop::sample::Index, u8, Vec<u8>),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let key = 0..40u8;
+        let keys = prop::collection::vec(key.clone(), 1..5);
+        prop_oneof![
+            3 => keys.clone().prop_map(Step::Commit),
+            1 => Just(Step::CommitAny),
+            3 => Just(Step::Begin),
+            20 => (any::<prop::sample::Index>(), key.clone()).prop_map(|(at, key)| Step::Read(at, key)),
+            3 => (any::<prop::sample::Index>(), key, keys)
+                .prop_map(|(at, key, keys)| Step::ReadAround(at, key, keys)),
+        ]
+    }
+
+    /// Every version of every key.
+    #[derive(Default)]
+    struct Model {
+        versions: HashMap<u8, BTreeMap<u64, Vec<u8>>>,
+        next: u64,
+    }
+
+    impl Model {
+        fn commit(&mut self, rows: &Rows, keys: &[u8]) {
+            let version = self.next;
+            self.next += 1;
+            for key in keys {
+                self.versions.entry(*key).or_default().insert(version, value(*key, version));
+                rows.forget(SLOT, &[*key], version);
+            }
+        }
+
+        fn get(&self, key: u8, below: u64) -> Option<&Vec<u8>> {
+            self.versions.get(&key)?.range(..below).next_back().map(|(_, value)| value)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_reader_sees_its_own_moment(steps in prop::collection::vec(step(), 1..300)) {
+            let rows = Rows::default();
+            let mut model = Model { next: 1, ..Model::default() };
+            let mut readers = vec![1];
+            for step in steps {
+                match step {
+                    Step::Commit(keys) => model.commit(&rows, &keys),
+                    Step::CommitAny => {
+                        let all: Vec<u8> = (0..40).collect();
+                        let version = model.next;
+                        model.commit(&Rows::default(), &all);
+                        rows.forget_all(version);
+                    }
+                    Step::Begin => readers.push(model.next),
+                    Step::Read(at, key) => {
+                        let below = *at.get(&readers);
+                        let expected = model.get(key, below).cloned();
+                        match rows.get(SLOT, &[key], below) {
+                            Some(found) => prop_assert_eq!(Some(found.to_vec()), expected),
+                            None => expected.into_iter().for_each(|value| rows.keep(SLOT, &[key], &value, below)),
+                        }
+                    }
+                    Step::ReadAround(at, key, keys) => {
+                        let below = *at.get(&readers);
+                        let looked_up = model.get(key, below).cloned();
+                        model.commit(&rows, &keys);
+                        looked_up.into_iter().for_each(|value| rows.keep(SLOT, &[key], &value, below));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_looked_up_is_found_until_the_ring_is_full() {
+        let rows = Rows::default();
+        let key = |n: u32| n.to_be_bytes();
+        for n in 0..100 {
+            assert!(rows.get(SLOT, &key(n), 10).is_none());
+            rows.keep(SLOT, &key(n), &[7; 20], 10);
+            assert_eq!(&*rows.get(SLOT, &key(n), 12).unwrap(), &[7; 20]);
+            assert!(rows.get(SLOT, &key(n), 9).is_none(), "an older reader");
+            assert!(rows.get(SLOT + 1, &key(n), 12).is_none(), "another keyspace");
+        }
+        assert!((0..100).all(|n| rows.get(SLOT, &key(n), 10).is_some()));
+        (100..100_000).for_each(|n| rows.keep(SLOT, &key(n), &[7; 20], 10));
+        assert!(
+            (0..100).all(|n| rows.get(SLOT, &key(n), 10).is_none()),
+            "the newest are written over the oldest"
+        );
+        let kept = (100..100_000).filter(|n| rows.get(SLOT, &key(*n), 10).is_some()).count();
+        assert!(kept * (HEAD_BYTES + 24) > SHARDS * RING_BYTES / 2, "{kept}");
+        rows.keep(SLOT, b"long", &[0; RING_BYTES], 10);
+        assert!(rows.get(SLOT, b"long", 10).is_none());
+    }
+
+    /// Readers that keep what they looked up while a writer commits: none finds what a later commit has replaced.
+    #[test]
+    fn readers_beside_a_writer_see_their_own_moment() {
+        let rows = Rows::default();
+        let keys = 8u64;
+        // Of each key the version that it has, for readers to look up; what is seen lies below `next`.
+        let stored: Vec<AtomicU64> = (0..keys).map(|_| AtomicU64::new(0)).collect();
+        let (next, done) = (AtomicU64::new(1), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut n = 0u64;
+                    while done.load(Ordering::SeqCst) == 0 {
+                        n += 1;
+                        let (at, below) = (n % keys, next.load(Ordering::SeqCst));
+                        let before = stored[at as usize].load(Ordering::SeqCst);
+                        // Otherwise there is a later one already, and who knows what was before it.
+                        if before < below {
+                            match rows.get(SLOT, &at.to_le_bytes(), below) {
+                                Some(found) => assert_eq!(*found, before.to_le_bytes()),
+                                None => rows.keep(SLOT, &at.to_le_bytes(), &before.to_le_bytes(), below),
+                            }
+                        }
+                    }
+                });
+            }
+            for version in 1..200_000u64 {
+                let at = version * 7 % keys;
+                stored[at as usize].store(version, Ordering::SeqCst);
+                rows.forget(SLOT, &at.to_le_bytes(), version);
+                next.store(version + 1, Ordering::SeqCst);
+            }
+            done.store(1, Ordering::SeqCst);
+        });
+    }
+}
