@@ -23,20 +23,29 @@ fn if_cheap(
     limit: Option<u64>,
     stats: &dyn Statistics,
 ) -> Option<Access> {
-    let ranges = match &access.method {
-        Method::Empty | Method::Get(_) => return Some(access),
-        Method::Scan { skip: Some(_), .. } | Method::Gather { .. } => return None,
-        Method::Scan { ranges, .. } => ranges,
-    };
-    let few = COST.probe_entries;
-    let reads_wanted = access.entry_filter.is_true() && access.filter.is_true() && access.ordered;
-    let is_short = limit.is_some_and(|limit| limit < few) || !matches!(access.path, Path::IndexFetch(_));
-    if reads_wanted && is_short {
+    if is_cheap(&access, limit) {
         return Some(access);
     }
-    let found = stats.probe(access.keyspace(source), ranges, few);
+    let Method::Scan { ranges, skip: None, .. } = &access.method else { return None };
+    let few = COST.probe_entries;
+    let keyspace = access.keyspace(source);
+    let found = stats.estimate(keyspace, ranges).unwrap_or_else(|| stats.probe(keyspace, ranges, few));
     access.entries = found as f64;
     (found < few).then_some(access)
+}
+
+/// Whatever there is, nothing else could cost much less.
+fn is_cheap(access: &Access, limit: Option<u64>) -> bool {
+    let is_short = || {
+        limit.is_some_and(|limit| limit < COST.probe_entries) || !matches!(access.path, Path::IndexFetch(_))
+    };
+    match &access.method {
+        Method::Empty | Method::Get(_) => true,
+        Method::Scan { skip: Some(_), .. } | Method::Gather { .. } => false,
+        Method::Scan { .. } => {
+            access.entry_filter.is_true() && access.filter.is_true() && access.ordered && is_short()
+        }
+    }
 }
 
 /// A path that reads one range of keys and needs to check nothing. What a statement wants decides which way it
@@ -70,9 +79,29 @@ impl Stretch {
         limit: Option<u64>,
         stats: &dyn Statistics,
     ) -> Option<Access> {
+        if_cheap(self.along(source, predicate)?, source, limit, stats)
+    }
+
+    /// The same without a look at what is there; `None`, too, if the values do not make one range. With it the entries
+    /// (count) among which its end has to be found for it to be that access.
+    pub fn unseen(
+        &self,
+        source: Source<'_>,
+        predicate: &Predicate,
+        limit: Option<u64>,
+    ) -> Option<(Access, Option<usize>)> {
+        let access = self.along(source, predicate)?;
+        if is_cheap(&access, limit) {
+            return Some((access, None));
+        }
+        // So few that it does not matter how few.
+        Some((Access { entries: 0.0, ..access }, Some(COST.probe_entries as usize)))
+    }
+
+    fn along(&self, source: Source<'_>, predicate: &Predicate) -> Option<Access> {
         let ranges = stretch(source, self.path, predicate)?;
         let Stretch { path, direction, ordered, entries } = *self;
-        let access = Access {
+        Some(Access {
             path,
             method: Method::Scan { ranges, direction, merge: None, skip: None },
             entry_filter: Predicate::True,
@@ -80,8 +109,7 @@ impl Stretch {
             ordered,
             entries,
             cost: 0.0,
-        };
-        if_cheap(access, source, limit, stats)
+        })
     }
 }
 
@@ -106,6 +134,10 @@ struct Unprobed<'a>(&'a dyn Statistics);
 impl Statistics for Unprobed<'_> {
     fn entries(&self, keyspace: KeyspaceId) -> u64 {
         self.0.entries(keyspace)
+    }
+
+    fn estimate(&self, _: KeyspaceId, _: &KeyRanges) -> Option<u64> {
+        None
     }
 
     fn probe(&self, _: KeyspaceId, _: &KeyRanges, limit: u64) -> u64 {

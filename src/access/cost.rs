@@ -19,6 +19,8 @@ pub struct CostModel {
     pub entry: f64,
     /// One GET by key.
     pub get: f64,
+    /// One of many GETs that go together.
+    pub fetch: f64,
     /// Placing a cursor at the start of a range.
     pub seek: f64,
     /// One comparison of a sort.
@@ -54,6 +56,7 @@ pub struct CostModel {
 pub const COST: CostModel = CostModel {
     entry: 1.0,
     get: 12.0,
+    fetch: 6.0,
     seek: 12.0,
     compare: 0.1,
     equal_share: 0.01,
@@ -74,6 +77,9 @@ pub const COST: CostModel = CostModel {
 pub trait Statistics {
     /// Entries in a keyspace.
     fn entries(&self, keyspace: KeyspaceId) -> u64;
+
+    /// About how many entries are inside `ranges`, and exactly if they are few; `None` if they have to be counted.
+    fn estimate(&self, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<u64>;
 
     /// Entries inside `ranges`, counted up to `limit`.
     fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64;
@@ -132,6 +138,9 @@ pub fn entries_in(stats: &dyn Statistics, sorted: Sorted<'_>, predicate: &Predic
     };
     if stored < entries_min {
         return guess;
+    }
+    if let Some(entries) = stats.estimate(keyspace, &found.ranges) {
+        return entries as f64;
     }
     let mut probed = 0;
     for most in [COST.probe_entries, long_probe(collected, guess)] {

@@ -24,7 +24,7 @@ pub struct Need {
     /// Which rows.
     pub predicate: Predicate,
     /// Which fields of them.
-    pub output: Vec<Field>,
+    pub output: Arc<[Field]>,
     /// In which order, if that matters.
     pub order: Vec<OrderBy>,
     /// How many at the most, counted after all filters and in that order.
@@ -151,6 +151,13 @@ pub struct Access {
 }
 
 impl Access {
+    /// What it takes, in entries walked: which threads may share.
+    pub fn work(&self) -> f64 {
+        let each =
+            if matches!(self.path, Path::IndexFetch(_)) { COST.entry + COST.fetch } else { COST.entry };
+        self.entries * each
+    }
+
     /// The rows with these rowkeys, about so many, that pass a filter.
     pub fn of_keys(keys: Vec<Rowkey>, filter: Predicate, rows: f64) -> Access {
         Access {

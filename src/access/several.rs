@@ -133,7 +133,7 @@ impl Gather<'_> {
     fn along(&self, path: Path, predicate: &Predicate) -> Option<Access> {
         let need = Need {
             predicate: predicate.clone(),
-            output: vec![Field::Rowkey],
+            output: [Field::Rowkey].into(),
             order: Vec::new(),
             limit: None,
             hints: self.need.hints.clone(),

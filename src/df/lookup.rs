@@ -30,15 +30,12 @@ use futures::TryStreamExt;
 
 use super::errors::to_df;
 use super::scan::{ByRows, ScanExec};
+use crate::access::COST;
 use crate::error::{Error, Result};
 use crate::key::{ColumnId, Rowkey};
 use crate::plan::Field;
 use crate::row::{column_type_of, value_at};
 use crate::value::{ColumnType, Value};
-
-/// What a lookup costs, in entries scanned: about half of a GET by itself, for the keys of a batch are asked for in their
-/// order.
-const LOOKUP: f64 = 6.0;
 
 /// Puts lookups in the place of hash joins, where they read less.
 pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
@@ -130,7 +127,7 @@ impl LookupJoinExec {
         let Some(expected) = expected else { return Ok(None) };
         let Some(on) = whole_key(join.on(), &rows.schema(), scan) else { return Ok(None) };
         let words = on.iter().map(|equal| format!("{}={}", equal.of_table.name(), equal.of_row.name()));
-        if scan.bound().map_or(true, |bound| expected * LOOKUP > bound.spec.access.entries) {
+        if scan.bound().map_or(true, |bound| expected * COST.fetch > bound.spec.access.entries) {
             return Ok(None);
         }
         let Some(table) = scan.by_rows(ByRows { columns: words.collect(), rows: expected }) else {

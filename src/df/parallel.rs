@@ -17,7 +17,7 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 
 use super::scan::ScanExec;
 use super::table::TableSource;
-use crate::exec::scan::PARALLEL_ENTRIES;
+use crate::exec::scan::PARALLEL_WORK;
 
 /// Aggregates of a set: what they give does not depend on which row comes first, and but for DISTINCT they keep a
 /// number or a value.
@@ -46,7 +46,7 @@ pub fn is_long(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
     let any: &dyn Any = &**plan;
     match any.downcast_ref::<ScanExec>() {
-        Some(scan) => scan.bound().map_or(true, |bound| bound.spec.access.entries >= PARALLEL_ENTRIES),
+        Some(scan) => scan.bound().map_or(true, |bound| bound.spec.access.work() >= PARALLEL_WORK),
         None => !(any.is::<EmptyExec>() || any.is::<PlaceholderRowExec>() || any.is::<DataSourceExec>()),
     }
 }

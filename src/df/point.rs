@@ -9,7 +9,7 @@ use crate::access::{Access, Method, Path};
 use crate::key::{ColumnId, Rowkey};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::schema::TableDef;
-use crate::value::Value;
+use crate::value::{Value, ValueRef};
 
 /// Which parameter each key column equals.
 #[derive(Clone, Debug)]
@@ -38,14 +38,17 @@ impl Point {
 
     /// The access for these parameters; `None` if the planner has to say.
     pub fn access(&self, table: &TableDef, params: &[Value]) -> Option<Access> {
-        let mut row = vec![Value::Null; table.columns.len()];
         for (id, param) in &self.0 {
             let Value::Int(value) = *params.get(*param)? else { return None };
             let (least, greatest) = table.column(*id).ty.integer_bounds()?;
-            row[usize::from(id.0)] = (least..=greatest).contains(&value).then_some(Value::Int(value))?;
+            (least..=greatest).contains(&value).then_some(())?;
         }
+        let value = |id: ColumnId| {
+            let fixed = self.0.iter().find(|(column, _)| *column == id);
+            fixed.map_or(ValueRef::Null, |(_, param)| params[*param].as_ref())
+        };
         let mut key = Vec::with_capacity(32);
-        table.key.encode(&row, &|id| table.column_name(id), 0, &mut key).ok()?;
+        table.key.encode_values(&value, &|id| table.column_name(id), 0, &mut key).ok()?;
         Some(Access::of_keys(vec![Rowkey::new(key)], Predicate::True, 1.0))
     }
 }

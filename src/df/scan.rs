@@ -24,7 +24,7 @@ use super::learned::{self, learned};
 use super::table::{Binding, Bound, Request};
 use crate::access::{COST, Described, OrderBy, describe};
 use crate::error::{Error, Result};
-use crate::exec::scan::{Counters, PARALLEL_ENTRIES, PIECES, Scan, ScanSpec};
+use crate::exec::scan::{Counters, PARALLEL_WORK, PIECES, Scan, ScanSpec};
 use crate::key::Rowkey;
 use crate::plan::Predicate;
 
@@ -92,7 +92,7 @@ impl ScanExec {
 
     /// The same scan for several threads, if it is long and its rows may come in any order.
     pub fn shared(self) -> ScanExec {
-        let is_long = self.bound().is_ok_and(|bound| bound.spec.access.entries >= PARALLEL_ENTRIES);
+        let is_long = self.bound().is_ok_and(|bound| bound.spec.access.work() >= PARALLEL_WORK);
         if !(is_long && self.request.any_order && self.limit.is_none()) {
             return self;
         }
@@ -168,10 +168,12 @@ impl ScanExec {
 
     /// Reads for other parameters and another snapshot, on its own. `None`: as [`ScanExec::bind`].
     pub fn run(&self, binding: &Binding) -> Result<Option<Scan>> {
-        if let Some(spec) = self.request.known(binding) {
+        if let Some((spec, entries_max)) = self.request.known(binding) {
             let snapshot = Arc::clone(&binding.snapshot);
-            let scan = Scan::new(Arc::new(spec), snapshot, self.limit, Arc::default());
-            return Ok(Some(scan.with_gets_max(binding.guards.gets)));
+            let mut scan = Scan::new(Arc::new(spec), snapshot, self.limit, Arc::default());
+            if entries_max.map_or(Ok(true), |most| scan.walk_ahead(most))? {
+                return Ok(Some(scan.with_gets_max(binding.guards.gets)));
+            }
         }
         self.rebound(binding)?.map(|bound| self.scan(&bound, Arc::default(), 0)).transpose()
     }

@@ -1,7 +1,7 @@
 //! A table or index table as DataFusion sees it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
@@ -21,7 +21,7 @@ use crate::access::{
     choose, choose_again, probe_jumps, rows_of,
 };
 use crate::error::{Error, Result};
-use crate::exec::scan::{ScanSpec, field_type};
+use crate::exec::scan::{Places, ScanSpec, field_type};
 use crate::key::{ColumnId, KeyPart, KeyRanges, Rowkey};
 use crate::plan::{Field, Formula, Predicate, Skip};
 use crate::row::field;
@@ -262,6 +262,7 @@ impl TableSource {
             point: None,
             stretch: None,
             output: projection.iter().map(|i| relation.fields[*i]).collect(),
+            places: OnceLock::new(),
             schema,
             limit: if order.is_empty() { limit } else { wanted_limit },
             order,
@@ -291,7 +292,9 @@ pub struct Request {
     point: Option<Point>,
     /// Every run reads one range of keys, along the same path.
     stretch: Option<Stretch>,
-    output: Vec<Field>,
+    output: Arc<[Field]>,
+    /// Where a scan along a path finds that, if it has nothing to compare.
+    places: OnceLock<(Path, Arc<Places>)>,
     /// Columns of the scan.
     pub schema: SchemaRef,
     /// Order wanted by the statement.
@@ -324,7 +327,7 @@ impl Request {
     /// The same request for some of its columns, under other names.
     pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> Request {
         let output = columns.iter().map(|at| self.output[*at]).collect();
-        Request { output, schema: Arc::clone(schema), ..self.clone() }
+        Request { output, places: OnceLock::new(), schema: Arc::clone(schema), ..self.clone() }
     }
 
     /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
@@ -347,7 +350,7 @@ impl Request {
     fn need(&self, predicate: Predicate) -> Need {
         Need {
             predicate,
-            output: self.output.clone(),
+            output: Arc::clone(&self.output),
             order: self.order.clone(),
             limit: self.limit,
             hints: self.relation.advice.hints.clone(),
@@ -365,19 +368,17 @@ impl Request {
         self.stretch?.access(self.relation.source(), predicate, self.limit, stats)
     }
 
-    /// What is read for these parameters, if that is one key or one range of keys whatever they are.
-    pub fn known(&self, binding: &Binding) -> Option<ScanSpec> {
+    /// What is read for these parameters, if that is one key or one range of keys whatever they are; and the entries
+    /// (count) among which it must end, if it is not sure to be cheap.
+    pub fn known(&self, binding: &Binding) -> Option<(ScanSpec, Option<usize>)> {
         if binding.guards != Guards::default() {
             return None;
         }
-        let access = match &self.point {
-            Some(point) => point.access(&self.relation.table, &binding.params)?,
-            None => {
-                self.stretch?;
-                self.along_stretch(&self.predicate(binding)?, &self.statistics(binding))?
-            }
+        let (access, entries_max) = match &self.point {
+            Some(point) => (point.access(&self.relation.table, &binding.params)?, None),
+            None => self.stretch?.unseen(self.relation.source(), &self.predicate(binding)?, self.limit)?,
         };
-        Some(self.spec(access, self.output.clone()))
+        Some((self.spec(access, &self.output), entries_max))
     }
 
     /// Chooses the path once more, for those rows only that pass one more condition.
@@ -422,7 +423,7 @@ impl Request {
         let rowkey = field("rowkey", field_type(&self.relation.table, None, Field::Rowkey), false);
         let fields = self.schema.fields().iter().cloned().chain([Arc::new(rowkey)]);
         let output = self.output.iter().copied().chain([Field::Rowkey]).collect();
-        ScanSpec { schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())), ..self.spec(access, output) }
+        ScanSpec { schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())), ..self.spec(access, &output) }
     }
 
     /// Errors: LIMIT, if the path would read more than the session allows.
@@ -454,21 +455,36 @@ impl Request {
 
     fn bound(&self, need: Need, choice: Choice, binding: Binding) -> Bound {
         let Choice { access, chosen, rejected, note } = choice;
-        let spec = self.spec(access, need.output.clone());
+        let spec = self.spec(access, &need.output);
         let rows = rows_of(&self.statistics(&binding), &spec.access);
         Bound { spec: Arc::new(spec), need, rows, binding, chosen, rejected, note }
     }
 
-    fn spec(&self, access: Access, output: Vec<Field>) -> ScanSpec {
+    fn spec(&self, access: Access, output: &Arc<[Field]>) -> ScanSpec {
         let relation = &self.relation;
+        let index = access.index(relation.source());
         ScanSpec {
             table: Arc::clone(&relation.table),
-            index: access.index(relation.source()).map(|index| index.id),
+            index: index.map(|index| index.id),
             as_table: relation.index.is_some(),
+            places: self.places(index, &access, output),
             access,
-            output,
+            output: Arc::clone(output),
             schema: Arc::clone(&self.schema),
             any_order: self.any_order,
+        }
+    }
+
+    /// Where a scan finds `output`: the same in most runs.
+    fn places(&self, index: Option<&IndexDef>, access: &Access, output: &Arc<[Field]>) -> Arc<Places> {
+        let of = |output: &[Field]| Arc::new(Places::new(&self.relation.table, index, access, output));
+        let compares = !(access.filter.is_true() && access.entry_filter.is_true());
+        if compares || !Arc::ptr_eq(output, &self.output) {
+            return of(output);
+        }
+        match self.places.get_or_init(|| (access.path, of(output))) {
+            (path, places) if *path == access.path => Arc::clone(places),
+            _ => of(output),
         }
     }
 }
@@ -518,6 +534,9 @@ impl TableProvider for TableSource {
 
 /// The planner's questions, answered by the snapshot. What cannot be read counts as empty here: the
 /// scan itself reports it.
+/// Of so many ranges (count), at the most, it is asked what is in them; all are taken to be like them.
+const RANGES_ESTIMATED: usize = 64;
+
 struct StoreStatistics<'a> {
     snapshot: &'a dyn Snapshot,
     collected: Option<&'a TableStatistics>,
@@ -530,6 +549,17 @@ impl Statistics for StoreStatistics<'_> {
 
     fn entries(&self, keyspace: KeyspaceId) -> u64 {
         self.snapshot.unrecorded().and_then(|r| r.entries(keyspace)).unwrap_or(0)
+    }
+
+    fn estimate(&self, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<u64> {
+        let reader = self.snapshot.unrecorded().ok()?;
+        let (all, step) =
+            (ranges.as_slice().len(), ranges.as_slice().len().div_ceil(RANGES_ESTIMATED).max(1));
+        let some = ranges.as_slice().iter().step_by(step);
+        let asked = some.len().max(1) as u64;
+        // Who reads a damaged page will say so.
+        let entries = some.map(|range| reader.estimate(keyspace, range).ok().flatten());
+        entries.sum::<Option<u64>>().map(|entries| entries * all as u64 / asked)
     }
 
     fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64 {

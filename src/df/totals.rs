@@ -26,7 +26,7 @@ use super::plan::{picked, renamed};
 use super::scan::ScanExec;
 use super::table::Binding;
 use crate::error::Result;
-use crate::exec::scan::{PARALLEL_ENTRIES, Scan};
+use crate::exec::scan::{PARALLEL_WORK, Scan};
 use crate::exec::shared::Adding;
 use crate::exec::sums::Total;
 use crate::exec::watch::PlanText;
@@ -158,7 +158,7 @@ impl TotalsRun {
 
     /// Worth the work of more than one thread, which only operators would share.
     pub fn is_long(&self) -> bool {
-        matches!(&self.way, Way::Batches(rows, _) if rows.expected() >= PARALLEL_ENTRIES)
+        matches!(&self.way, Way::Batches(rows, _) if rows.work() >= PARALLEL_WORK)
     }
 
     /// Adds some rows, which gives a batch without rows; after the last ones, the totals; then `None`.

@@ -15,7 +15,7 @@ use crate::catalog::Catalog;
 use crate::df::plan::Alone;
 use crate::error::{Error, Kind, Result};
 use crate::exec::dml::rowkey_of;
-use crate::exec::scan::{Counters, Scan, ScanSpec};
+use crate::exec::scan::{Counters, Places, Scan, ScanSpec};
 use crate::exec::watch::CancelHandle;
 use crate::key::{ColumnId, KeyPart, KeyRange, KeyRanges, Rowkey};
 use crate::plan::{Field, Predicate};
@@ -33,7 +33,9 @@ pub struct TableHandle {
     db: Database,
     table: Arc<TableDef>,
     /// Its columns, and the rowkey unless that is one of them.
-    output: Vec<Field>,
+    output: Arc<[Field]>,
+    /// Where they are found in a row.
+    places: Arc<Places>,
     schema: SchemaRef,
 }
 
@@ -47,7 +49,14 @@ impl TableHandle {
             fields.push(field("rowkey", ty, false));
             output.push(Field::Rowkey);
         }
-        TableHandle { db, table, output, schema: Arc::new(Schema::new(fields)) }
+        let places = Places::new(&table, None, &access(Method::Empty), &output);
+        TableHandle {
+            db,
+            table,
+            output: output.into(),
+            places: Arc::new(places),
+            schema: Arc::new(Schema::new(fields)),
+        }
     }
 
     /// The row under these key bytes.
@@ -196,7 +205,8 @@ impl TableHandle {
             index: None,
             as_table: false,
             access,
-            output: self.output.clone(),
+            output: Arc::clone(&self.output),
+            places: Arc::clone(&self.places),
             schema: Arc::clone(&self.schema),
             any_order: false,
         };

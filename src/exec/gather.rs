@@ -79,7 +79,7 @@ impl Gather {
     ) -> Gather {
         let held: Vec<Vec<ColumnId>> = branches.iter().map(|access| held_by(spec, access)).collect();
         let mut fields = spec.access.filter.fields();
-        fields.extend(&spec.output);
+        fields.extend(&*spec.output);
         let told = |held: &[ColumnId]| {
             let mut columns = Vec::new();
             fields.iter().for_each(|field| wanted_of(&spec.table, *field, held, &mut columns));

@@ -1,6 +1,7 @@
 //! One pull of a scan: GETs, walks, fetches for index entries, each into a [`Sink`].
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::scan::{Counters, ScanSpec};
 use super::sink::Sink;
@@ -22,8 +23,8 @@ pub(super) const TOGETHER: usize = 64;
 type Fetched<'a> = (&'a [u8], Vec<Option<&'a [u8]>>);
 
 /// Rowkeys, one behind the other in one piece of memory.
-#[derive(Default)]
-struct Pointers {
+#[derive(Debug, Default)]
+pub(super) struct Pointers {
     bytes: Vec<u8>,
     /// Where each ends.
     ends: Vec<usize>,
@@ -40,7 +41,15 @@ impl Pointers {
         &self.bytes[start..self.ends[i]]
     }
 
-    fn len(&self) -> usize {
+    /// The first eight bytes of one, by which nearly all are told apart.
+    fn head(&self, i: usize) -> u64 {
+        let (mut head, pointer) = ([0; 8], self.at(i));
+        let len = pointer.len().min(head.len());
+        head[..len].copy_from_slice(&pointer[..len]);
+        u64::from_be_bytes(head)
+    }
+
+    pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 }
@@ -50,8 +59,6 @@ pub(super) struct Pull<'a> {
     pub spec: &'a ScanSpec,
     pub reader: &'a dyn Reader,
     pub counters: &'a Counters,
-    pub entry_sources: Option<&'a Sources>,
-    pub row_sources: &'a Sources,
 }
 
 impl<'a> Pull<'a> {
@@ -80,7 +87,7 @@ impl<'a> Pull<'a> {
                 Ok(visited(before, out))
             });
         }
-        let mut sides = Side::for_families(self.spec, &self.row_sources.families, walk.direction());
+        let mut sides = Side::for_families(self.spec, &self.spec.places.rows.families, walk.direction());
         walk.go(self.reader, self.counters, &mut |key, value| {
             for side in &mut sides {
                 side.advance(self.reader, key, self.counters)?;
@@ -108,62 +115,68 @@ impl<'a> Pull<'a> {
         })
     }
 
-    /// Collects the pointers of a batch of entries, gets their rows in key order, and gives them out
+    /// Collects the pointers of a batch of entries, gets their rows, many of them in key order, and gives them out
     /// in index order, unless any will do.
     pub fn walk_and_fetch(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
-        let (index, sources) = self.index()?;
-        let mut scratch = Scratch::new(&self.spec.table);
-        let filter = &self.spec.access.entry_filter;
         loop {
             let wanted = out.rows_max() - out.rows();
-            let mut pointers = Pointers::default();
-            let more = walk.go(self.reader, self.counters, &mut |key, value| {
-                let parts = open_entry(index, key, value)?;
-                let taken = filter.is_true()
-                    || see_entry(self.spec, sources, index, &parts, &mut scratch, |view| {
-                        passes(filter, view)
-                    })?;
-                if taken {
-                    pointers.push(parts.pointer);
-                }
-                Ok(Visited { taken, go_on: pointers.len() < wanted })
-            })?;
-            self.fetch(index, &pointers, &mut scratch, out)?;
+            let (pointers, more) = self.pointers(walk, wanted)?;
+            self.fetch(&pointers, 0..pointers.len(), out)?;
             if !more || out.is_full() || pointers.len() < wanted {
                 return Ok(more);
             }
         }
     }
 
-    fn fetch(
-        &self,
-        index: &IndexDef,
-        pointers: &Pointers,
-        scratch: &mut Scratch,
-        out: &mut impl Sink,
-    ) -> Result<()> {
-        let mut order: Vec<usize> = (0..pointers.len()).collect();
-        order.sort_unstable_by(|a, b| pointers.at(*a).cmp(pointers.at(*b)));
+    /// The pointers of the next entries that pass, `wanted` at the most; whether there may be more.
+    pub fn pointers(&self, walk: &mut Walk, wanted: usize) -> Result<(Pointers, bool)> {
+        let (index, sources) = self.index()?;
+        let mut scratch = Scratch::new(&self.spec.table);
+        let filter = &self.spec.access.entry_filter;
+        let mut pointers = Pointers::default();
+        let more = walk.go(self.reader, self.counters, &mut |key, value| {
+            let parts = open_entry(index, key, value)?;
+            let taken = filter.is_true()
+                || see_entry(self.spec, sources, index, &parts, &mut scratch, |view| passes(filter, view))?;
+            if taken {
+                pointers.push(parts.pointer);
+            }
+            Ok(Visited { taken, go_on: pointers.len() < wanted })
+        })?;
+        Ok((pointers, more))
+    }
+
+    /// Gives out the rows of some of the pointers.
+    pub fn fetch(&self, pointers: &Pointers, some: Range<usize>, out: &mut impl Sink) -> Result<()> {
+        let (index, _) = self.index()?;
+        let scratch = &mut Scratch::new(&self.spec.table);
+        let mut order: Vec<(u64, usize)> = some.clone().map(|i| (pointers.head(i), i)).collect();
         let mut rows: Vec<Fetched<'_>> = Vec::new();
-        if !self.spec.any_order {
-            rows.resize(pointers.len(), (&[], Vec::new()));
+        // So few as go together lie far from each other, in whatever order.
+        if some.len() > TOGETHER {
+            order.sort_unstable_by(|(head, a), (other, b)| {
+                head.cmp(other).then_with(|| pointers.at(*a).cmp(pointers.at(*b)))
+            });
+            if !self.spec.any_order {
+                rows.resize(some.len(), (&[], Vec::new()));
+            }
         }
-        Counters::add(&self.counters.fetched, pointers.len() as u64);
+        Counters::add(&self.counters.fetched, some.len() as u64);
         // So many that what was read is still in the processor's cache.
         for order in order.chunks(TOGETHER) {
-            let keys: Vec<&[u8]> = order.iter().map(|i| pointers.at(*i)).collect();
-            for ((i, key), value) in
+            let keys: Vec<&[u8]> = order.iter().map(|(_, i)| pointers.at(*i)).collect();
+            for (((_, i), key), value) in
                 order.iter().zip(&keys).zip(self.get_many(self.spec.table.rows(), &keys)?)
             {
                 let value = value.ok_or_else(|| dangling(self.spec, index, key))?;
                 let families = self.families(key)?;
-                match rows.get_mut(*i) {
+                match rows.get_mut(*i - some.start) {
                     Some(row) => *row = (value, families),
                     None => self.row_out(key, value, families.into_iter(), scratch, out)?,
                 }
             }
         }
-        for (i, (value, families)) in rows.into_iter().enumerate() {
+        for (i, (value, families)) in some.zip(rows) {
             self.row_out(pointers.at(i), value, families.into_iter(), scratch, out)?;
         }
         Ok(())
@@ -190,7 +203,7 @@ impl<'a> Pull<'a> {
     /// Sealed values of the families other than the default one.
     pub fn families(&self, key: &[u8]) -> Result<Vec<Option<&'a [u8]>>> {
         let mut rows = Vec::new();
-        for &family in self.row_sources.families.iter().filter(|f| **f != FamilyId::DEFAULT) {
+        for &family in self.spec.places.rows.families.iter().filter(|f| **f != FamilyId::DEFAULT) {
             Counters::add(&self.counters.gets, 1);
             rows.push(self.get(self.spec.table.family(family).keyspace, key)?);
         }
@@ -198,7 +211,7 @@ impl<'a> Pull<'a> {
     }
 
     fn index(&self) -> Result<(&'a IndexDef, &'a Sources)> {
-        let found = self.spec.index().zip(self.entry_sources);
+        let found = self.spec.index().zip(self.spec.places.entries.as_ref());
         found.ok_or_else(|| Error::internal("an index path without its index"))
     }
 
@@ -212,7 +225,7 @@ impl<'a> Pull<'a> {
         scratch: &mut Scratch,
         out: &mut impl Sink,
     ) -> Result<()> {
-        let sources = self.row_sources;
+        let sources = &self.spec.places.rows;
         self.spec.table.touched(schema::Access::Read, key);
         scratch.decode_rowkey(self.spec, sources, key)?;
         let default = if sources.families.first() == Some(&FamilyId::DEFAULT) {

@@ -12,11 +12,10 @@ use arrow::record_batch::RecordBatch;
 
 use super::gather::Gather;
 pub use super::pieces::PIECES;
-use super::pull::Pull;
+use super::pull::{Pointers, Pull};
 use super::sink::{Columns, Rows, Sink};
 use super::sums::Sums;
-use super::view::Sources;
-pub use super::view::field_type;
+pub use super::view::{Places, field_type};
 use super::walk::Walk;
 use super::watch::PlanText;
 use crate::access::{Access, Method, Path, Source, describe, refused};
@@ -32,8 +31,8 @@ pub const BATCH_ROWS: usize = 8192;
 /// Rows to make room for in the first batch.
 const ROWS_EXPECTED: usize = 1024;
 
-/// Entries (count) that are worth a thread of their own.
-pub const PARALLEL_ENTRIES: f64 = 5_000.0;
+/// Work, as of [`Access::work`], that is worth a thread of its own.
+pub const PARALLEL_WORK: f64 = 5_000.0;
 
 /// What a scan did, in entries, keys and bytes; shared by everyone who watches it.
 #[derive(Debug, Default)]
@@ -71,7 +70,9 @@ pub struct ScanSpec {
     /// How to reach the rows.
     pub access: Access,
     /// Fields of each row, in the schema's order.
-    pub output: Vec<Field>,
+    pub output: Arc<[Field]>,
+    /// Where they are found, and those that are compared.
+    pub places: Arc<Places>,
     /// The batches' schema.
     pub schema: SchemaRef,
     /// Rows may be given out as they are found.
@@ -105,6 +106,8 @@ enum Position {
     Keys(usize),
     /// What is left of the walk.
     Walk(Box<Walk>),
+    /// Rowkeys that entries point at; the rows not yet asked for start here.
+    Fetch(Pointers, usize),
     /// Rowkeys that are being found, then asked for.
     Gather(Box<Gather>),
     /// So many rows are left of which nothing is asked but that they are there.
@@ -116,9 +119,6 @@ pub struct Scan {
     spec: Arc<ScanSpec>,
     snapshot: Arc<dyn Snapshot>,
     counters: Arc<Counters>,
-    /// None if no entries are read.
-    entry_sources: Option<Sources>,
-    row_sources: Sources,
     position: Position,
     left: u64,
     gets_max: Option<u64>,
@@ -136,18 +136,6 @@ impl Scan {
         limit: Option<u64>,
         counters: Arc<Counters>,
     ) -> Scan {
-        let mut row_fields = spec.access.filter.fields();
-        row_fields.extend(&spec.output);
-        let row_sources = Sources::new(&spec.table, None, &row_fields);
-        let entry_sources = match spec.access.path {
-            Path::Primary => None,
-            Path::IndexFetch(_) => Some(spec.access.entry_filter.fields()),
-            Path::IndexOnly(_) => {
-                row_fields.extend(spec.access.entry_filter.fields());
-                Some(row_fields)
-            }
-        };
-        let entry_sources = entry_sources.map(|fields| Sources::new(&spec.table, spec.index(), &fields));
         let keyspace = spec.index().map_or(spec.table.rows(), |index| index.keyspace);
         let position = match &spec.access.method {
             Method::Empty | Method::Get(_) => Position::Keys(0),
@@ -160,8 +148,6 @@ impl Scan {
             spec,
             snapshot,
             counters,
-            entry_sources,
-            row_sources,
             position,
             left: limit.unwrap_or(u64::MAX),
             gets_max: None,
@@ -183,9 +169,9 @@ impl Scan {
         Scan { part: Some((part, parts)), ..self }
     }
 
-    /// Entries that it is expected to read (count).
-    pub fn expected(&self) -> f64 {
-        self.spec.access.entries
+    /// What it is expected to do, as [`Access::work`] has it.
+    pub fn work(&self) -> f64 {
+        self.spec.access.work()
     }
 
     /// What it reads, and how.
@@ -211,11 +197,26 @@ impl Scan {
             self.position = Position::Count(rows);
             return Ok(part == 0);
         }
-        if parts > 1 && walk.is_divisible() && access.entries >= PARALLEL_ENTRIES {
+        if parts > 1 && walk.is_divisible() && access.work() >= PARALLEL_WORK {
             walk.keep_part(reader, (part, parts))?;
             return Ok(true);
         }
         Ok(part == 0)
+    }
+
+    /// Of a scan that fetches rows, before it starts: goes to the end of the entries that point at them, if that comes
+    /// before `entries_max`. If not, false, and the scan is as before.
+    pub fn walk_ahead(&mut self, entries_max: usize) -> Result<bool> {
+        let Position::Walk(walk) = &self.position else { return Ok(true) };
+        let mut ahead = Walk::new(&self.spec.access.method, walk.keyspace());
+        let snapshot = Arc::clone(&self.snapshot);
+        let reader = snapshot.reader()?;
+        let pull = Pull { spec: &self.spec, reader: &*reader, counters: &self.counters };
+        let (pointers, more) = pull.pointers(&mut ahead, entries_max)?;
+        if !more {
+            self.position = Position::Fetch(pointers, 0);
+        }
+        Ok(!more)
     }
 
     /// Its line of EXPLAIN, when it is asked for.
@@ -269,9 +270,9 @@ impl Scan {
     }
 
     /// The scan in pieces, which give out every row once, all together, in the order of their keys; one piece where
-    /// it reads fewer than `entries_min`, or nobody else can do any of it.
-    pub fn pieces(mut self, entries_min: f64) -> Result<Vec<Scan>> {
-        let is_shared = self.spec.any_order && self.left == u64::MAX && self.expected() >= entries_min;
+    /// it is less work than `work_min`, or nobody else can do any of it.
+    pub fn pieces(mut self, work_min: f64) -> Result<Vec<Scan>> {
+        let is_shared = self.spec.any_order && self.left == u64::MAX && self.work() >= work_min;
         if !is_shared {
             return Ok(vec![self]);
         }
@@ -304,14 +305,19 @@ impl Scan {
             self.left = 0;
             return Ok(false);
         }
-        let Scan { entry_sources, row_sources, position, counters, .. } = self;
-        let entry_sources = entry_sources.as_ref();
-        let pull = Pull { spec: &spec, reader: &*reader, counters, entry_sources, row_sources };
+        let Scan { position, counters, .. } = self;
+        let pull = Pull { spec: &spec, reader: &*reader, counters };
         let more = match (position, &spec.access.method, spec.access.path) {
             (Position::Keys(next), Method::Get(keys), _) => pull.get_rows(keys, next, out)?,
             (Position::Walk(walk), _, Path::Primary) => pull.walk_rows(walk, out)?,
             (Position::Walk(walk), _, Path::IndexOnly(_)) => pull.walk_entries(walk, out)?,
             (Position::Walk(walk), _, Path::IndexFetch(_)) => pull.walk_and_fetch(walk, out)?,
+            (Position::Fetch(pointers, next), ..) => {
+                let end = pointers.len().min(*next + (out.rows_max() - out.rows()));
+                pull.fetch(pointers, *next..end, out)?;
+                *next = end;
+                end < pointers.len()
+            }
             (Position::Gather(gather), ..) => gather.go(&pull, out)?,
             (Position::Count(left), ..) => {
                 let rows = usize::try_from(*left).unwrap_or(usize::MAX).min(out.rows_max());

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::scan::{PARALLEL_ENTRIES, Scan, ScanSpec};
+use super::scan::{PARALLEL_WORK, Scan, ScanSpec};
 use super::sums::{Function, Sums, Term, Total};
 use super::watch::PlanText;
 use crate::error::{Error, Result};
@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 /// How long one waits for others before it looks whether it was stopped.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Entries (count) that are worth asking for help with.
-const SHARED_ENTRIES: f64 = 2_000.0;
+/// Work, as of `Access::work`, that is worth asking for help with.
+const SHARED_WORK: f64 = 2_000.0;
 
 /// A piece, and what it has come to.
 struct Piece {
@@ -50,8 +50,8 @@ impl Adding {
         let spec = Arc::clone(scan.spec());
         // A plan of operators adds few doubles in the order of the rows, and what it gives is what we give.
         let has_doubles = terms.clone().any(|term| term.function == Function::SumOfDoubles);
-        let entries_min = if has_doubles { PARALLEL_ENTRIES } else { SHARED_ENTRIES };
-        let pieces = scan.pieces(entries_min)?.into_iter().enumerate().map(|(at, scan)| {
+        let work_min = if has_doubles { PARALLEL_WORK } else { SHARED_WORK };
+        let pieces = scan.pieces(work_min)?.into_iter().enumerate().map(|(at, scan)| {
             let sums = Sums::new(terms.clone(), scan.spec());
             Piece { at, scan, sums }
         });

@@ -9,8 +9,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use super::scan::ScanSpec;
 use super::view::{Found, View, field_type};
 use crate::error::{Error, Result};
-use crate::plan::RowView;
-use crate::row::ColumnBuilder;
+use crate::row::{self, ColumnBuilder};
 use crate::value::Value;
 
 /// Takes the rows of one pull.
@@ -40,11 +39,14 @@ pub(super) struct Rows {
 
 impl Sink for Rows {
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
-        let mut row = Vec::with_capacity(spec.output.len());
-        for field in &spec.output {
-            row.push(view.field(*field)?.to_value());
+        let mut values = Vec::with_capacity(spec.output.len());
+        for field in &*spec.output {
+            values.push(match view.find(*field)? {
+                Found::Value(value) => value.to_value(),
+                Found::Packed(id, bytes) => row::unpack(id, spec.table.column(id).ty, bytes)?.to_value(),
+            });
         }
-        self.rows.push(row);
+        self.rows.push(values);
         Ok(())
     }
 
@@ -77,7 +79,8 @@ impl Columns {
     }
 
     pub fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch> {
-        let arrays: Vec<ArrayRef> = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        let arrays: Vec<ArrayRef> =
+            self.builders.iter_mut().map(ColumnBuilder::finish).collect::<Result<_>>()?;
         let is_missing =
             |(field, array): &(&FieldRef, &ArrayRef)| !field.is_nullable() && array.null_count() > 0;
         if let Some((field, _)) = schema.fields().iter().zip(&arrays).find(is_missing) {
@@ -99,7 +102,7 @@ pub(super) fn no_value_in(column: &Field) -> Error {
 
 impl Sink for Columns {
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
-        for (builder, field) in self.builders.iter_mut().zip(&spec.output) {
+        for (builder, field) in self.builders.iter_mut().zip(&*spec.output) {
             match view.find(*field)? {
                 Found::Value(value) => builder.append(value)?,
                 Found::Packed(column, bytes) => builder.append_packed(column, bytes)?,

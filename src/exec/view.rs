@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 
 use super::scan::ScanSpec;
 use super::stored::bad_rowkey;
-use crate::access::Source;
+use crate::access::{Access, Path, Source};
 use crate::error::{Error, Result};
 use crate::index::EntryParts;
 use crate::key::{ColumnId, hex};
@@ -41,6 +41,7 @@ enum Origin<'a> {
 }
 
 /// Which families and keys must be read, and where each column is found.
+#[derive(Debug)]
 pub struct Sources {
     slots: Box<[Slot]>,
     /// Families to read, ascending.
@@ -49,6 +50,33 @@ pub struct Sources {
     formulas: Box<[ColumnId]>,
     decode_layout: bool,
     decode_pointer: bool,
+}
+
+/// Where a scan finds the fields that it needs.
+#[derive(Debug)]
+pub struct Places {
+    /// In index entries; `None` if none are read.
+    pub(super) entries: Option<Sources>,
+    /// In rows.
+    pub(super) rows: Sources,
+}
+
+impl Places {
+    /// Those of a scan along a path of `table`, through `index`, that gives out `output`.
+    pub fn new(table: &TableDef, index: Option<&IndexDef>, access: &Access, output: &[Field]) -> Places {
+        let mut of_row = access.filter.fields();
+        of_row.extend(output);
+        let rows = Sources::new(table, None, &of_row);
+        let of_entry = match access.path {
+            Path::Primary => None,
+            Path::IndexFetch(_) => Some(access.entry_filter.fields()),
+            Path::IndexOnly(_) => {
+                of_row.extend(access.entry_filter.fields());
+                Some(of_row)
+            }
+        };
+        Places { entries: of_entry.map(|fields| Sources::new(table, index, &fields)), rows }
+    }
 }
 
 impl Sources {

@@ -229,6 +229,12 @@ pub trait Reader {
     /// which loads rely.
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64>;
 
+    /// About how many entries lie in `range`, and exactly if they are few; `None` if that takes a walk. No answer may
+    /// depend on it.
+    fn estimate(&self, _: KeyspaceId, _: &KeyRange) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// Exact number of entries in the keyspace, if it is known without reading them.
     fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>>;
 

@@ -168,6 +168,11 @@ impl Reader for RecordingReader<'_> {
         self.base.entries(keyspace)
     }
 
+    /// The same.
+    fn estimate(&self, keyspace: KeyspaceId, range: &KeyRange) -> Result<Option<u64>> {
+        self.base.estimate(keyspace, range)
+    }
+
     /// An answer that every key has a part in.
     fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
         let count = self.base.count(keyspace)?;

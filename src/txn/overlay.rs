@@ -86,6 +86,10 @@ impl Reader for OverlayReader<'_> {
         })
     }
 
+    fn estimate(&self, keyspace: KeyspaceId, range: &KeyRange) -> Result<Option<u64>> {
+        if self.buffer.contains_key(&keyspace) { Ok(None) } else { self.base.estimate(keyspace, range) }
+    }
+
     fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
         if self.buffer.contains_key(&keyspace) { Ok(None) } else { self.base.count(keyspace) }
     }

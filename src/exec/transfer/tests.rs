@@ -130,7 +130,7 @@ fn written<T>(
     let column = |(at, (_, ty)): (usize, &(String, ColumnType))| {
         let mut builder = ColumnBuilder::new(*ty, rows.len());
         rows.iter().try_for_each(|row| builder.append(row[at].as_ref())).unwrap();
-        builder.finish()
+        builder.finish().unwrap()
     };
     let arrays = columns.iter().enumerate().map(column).collect();
     let batch = RecordBatch::try_new(schema.clone(), arrays).unwrap();

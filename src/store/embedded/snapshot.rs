@@ -10,6 +10,9 @@ use crate::key::KeyRange;
 use crate::store::lent::Lent;
 use crate::store::{Changes, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot};
 
+/// So many changes of a range (count) are counted for an estimate.
+const COUNTED: usize = 200;
+
 /// Everything up to a version.
 #[derive(Clone)]
 pub(super) struct Moment {
@@ -110,6 +113,23 @@ impl Reader for EmbeddedReader<'_> {
             }
             entries => Ok(entries),
         }
+    }
+
+    /// Off by the puts in memtables that overwrite a key and the deletes that find none.
+    fn estimate(&self, keyspace: KeyspaceId, range: &KeyRange) -> Result<Option<u64>> {
+        let mut more = 0;
+        for memtable in self.moment.memtables_of(keyspace) {
+            let mut changes = memtable.changes(keyspace, range, Direction::Forward, self.moment.version);
+            for n in 0.. {
+                let Some((_, value)) = changes.peek() else { break };
+                if n == COUNTED {
+                    return Ok(None);
+                }
+                more += if value.is_some() { 1 } else { -1 };
+                changes.advance();
+            }
+        }
+        Ok(Some(self.tree.estimate(keyspace, range)?.saturating_add_signed(more)))
     }
 
     /// LMDB counts as it writes; what is in memtables is looked up.

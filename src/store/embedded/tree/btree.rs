@@ -25,8 +25,11 @@ use super::meta::Root;
 use super::page::{Page, Stored, compare};
 use super::seal::unseal;
 use crate::error::{Error, Result};
-use crate::key::hex;
+use crate::key::{End, KeyRange, hex};
 use crate::store::{Direction, Entry, KeyspaceId};
+
+/// Leaves (count) whose entries are counted for an estimate.
+const COUNTED_LEAVES: usize = 8;
 
 /// A keyspace as it was.
 #[derive(Clone, Copy)]
@@ -134,6 +137,16 @@ impl<'m> Btree<'m> {
     /// The place behind the last entry.
     pub(super) fn end(self) -> Result<Place<'m>> {
         self.descend(|page| Some(page.len() - usize::from(!page.is_leaf())))
+    }
+
+    /// About how many entries lie in a range: exactly, if it is on few leaves.
+    pub(super) fn estimate(self, range: &KeyRange) -> Result<u64> {
+        let start = self.seek(&range.start)?;
+        let end = match &range.end {
+            End::Before(key) => self.seek(key)?,
+            End::Open => self.end()?,
+        };
+        start.entries_to(&end)
     }
 
     fn descend(self, choose: impl Fn(&Page<'m>) -> Option<usize>) -> Result<Place<'m>> {
@@ -266,6 +279,14 @@ impl<'m> Place<'m> {
             let Some(sibling) = sibling else { continue };
             self.levels[level].at = sibling;
             self.levels.truncate(level + 1);
+            // Who walks this far will want the one after that, too.
+            let after = match direction {
+                Direction::Forward => Some(sibling + 1),
+                Direction::Reverse => sibling.checked_sub(1),
+            };
+            if let Some(after) = after.and_then(|at| page.child(at)) {
+                self.tree.pages.fetch_ahead(after);
+            }
             let child = page.child(sibling).ok_or_else(|| self.tree.damaged(number))?;
             self.descend(child, |page| match direction {
                 Direction::Forward => Some(0),
@@ -276,6 +297,35 @@ impl<'m> Place<'m> {
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// About how many entries lie between this place and one that is not before it, as [`Btree::estimate`] says.
+    fn entries_to(&self, end: &Place<'m>) -> Result<u64> {
+        let differ = |(a, b): (&Level<'m>, &Level<'m>)| a.at != b.at;
+        let Some(level) = self.levels.iter().zip(&end.levels).position(differ) else { return Ok(0) };
+        let (from, to) = (&self.levels[level], &end.levels[level]);
+        if level + 1 == self.levels.len() {
+            return Ok(to.at.saturating_sub(from.at) as u64);
+        }
+        if level + 2 == self.levels.len() && to.at.saturating_sub(from.at) <= COUNTED_LEAVES {
+            let [.., first] = &self.levels[..] else { return Ok(0) };
+            let [.., last] = &end.levels[..] else { return Ok(0) };
+            let mut entries = first.page.len() - first.at + last.at;
+            for at in from.at + 1..to.at {
+                let child = from.page.child(at).ok_or_else(|| self.tree.damaged(from.number))?;
+                entries += self.tree.page(child, true)?.len();
+            }
+            return Ok(entries as u64);
+        }
+        // As if all that lies beside each other on one page held the same.
+        let share = |place: &Place<'m>| {
+            place
+                .levels
+                .iter()
+                .rev()
+                .fold(0.0, |below, Level { page, at, .. }| (*at as f64 + below) / page.len() as f64)
+        };
+        Ok(((share(end) - share(self)).max(0.0) * self.tree.root.entries as f64) as u64)
     }
 
     /// All nodes of a page are there, and of a branch in order.

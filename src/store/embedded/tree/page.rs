@@ -135,6 +135,9 @@ impl<'m> Page<'m> {
     #[inline]
     pub(super) fn search(&self, key: &[u8]) -> Option<(usize, bool)> {
         let (mut low, mut high) = (self.first_to_compare(), self.nodes);
+        if self.is_leaf {
+            self.fetch_ahead(low, high);
+        }
         while low < high {
             let middle = (low + high) / 2;
             match compare(self.key(middle)?, key) {
@@ -144,6 +147,22 @@ impl<'m> Page<'m> {
             }
         }
         Some((low, false))
+    }
+
+    /// Loads the keys that the first three steps of a search between two nodes may compare. Each lies in memory that
+    /// is far away, and the processor waits for all of them at the same time.
+    #[inline]
+    fn fetch_ahead(&self, low: usize, high: usize) {
+        let between = |low: usize, high: usize| (low + high) / 2;
+        let middle = between(low, high);
+        let (lower, upper) = (between(low, middle), between(middle + 1, high));
+        let rest = [(low, lower), (lower + 1, middle), (middle + 1, upper), (upper + 1, high)];
+        let mut loaded = 0;
+        for at in [middle, lower, upper].into_iter().chain(rest.map(|(low, high)| between(low, high))) {
+            let offset = self.offset(at).unwrap_or_default();
+            loaded ^= self.bytes.get(offset + NODE_HEADER_BYTES).copied().unwrap_or_default();
+        }
+        std::hint::black_box(loaded);
     }
 
     /// The first node whose key counts.

@@ -129,6 +129,11 @@ impl<'v> TreeReader<'v> {
         Ok(Box::new(cursor))
     }
 
+    /// About how many entries lie in a range.
+    pub(in crate::store::embedded) fn estimate(&self, keyspace: KeyspaceId, range: &KeyRange) -> Result<u64> {
+        self.tree(keyspace).filter(|_| !range.is_empty()).map_or(Ok(0), |tree| tree.estimate(range))
+    }
+
     /// What a keyspace must hold.
     fn tally(&self, keyspace: KeyspaceId) -> Result<Tally> {
         Tally::of(keyspace, self.entries(keyspace), self.get(STATE, &Tally::key(keyspace))?)

@@ -115,6 +115,10 @@ fn read(tree: Btree<'_>, model: &BTreeMap<Vec<u8>, Vec<u8>>, damages: &mut u32) 
         ranges.push(KeyRange { start: start.successor(), end: ends(at + 40) });
     }
     for range in ranges {
+        // Of damage it knows nothing, and does nothing worse than to be wrong.
+        if !range.is_empty() {
+            let _ = tree.estimate(&range);
+        }
         for direction in [Direction::Forward, Direction::Reverse] {
             let end = match &range.end {
                 End::Before(end) => Bound::Excluded(end.to_vec()),
@@ -198,6 +202,30 @@ fn market() -> Vec<Step> {
         steps.iter().step_by(7).map(|(keyspace, key, _)| (*keyspace, key.clone(), None)).collect();
     steps.extend(gone);
     steps
+}
+
+#[test]
+fn few_entries_are_estimated_exactly_and_many_nearly() {
+    let written = Written::new(&market());
+    let map = written.map().unwrap();
+    let trees = written.trees(&map).unwrap();
+    for (keyspace, model) in &written.model {
+        let (tree, keys) = (trees[keyspace], model.keys().collect::<Vec<_>>());
+        assert!(tree.root.depth > 1);
+        assert_eq!(tree.estimate(&KeyRange::all()).unwrap(), keys.len() as u64);
+        let (mut few, mut exact) = (0, 0);
+        for start in (0..keys.len()).step_by(7) {
+            for entries in [0, 1, 10, 100, 1000] {
+                let Some(end) = keys.get(start + entries) else { continue };
+                let range = KeyRange::new(&keys[start][..], &end[..]);
+                let estimated = tree.estimate(&range).unwrap() as usize;
+                assert!(estimated.abs_diff(entries) <= entries / 3, "{estimated} for {entries}");
+                few += usize::from(entries <= 10);
+                exact += usize::from(entries <= 10 && estimated == entries);
+            }
+        }
+        assert!(exact * 100 > few * 99, "{exact} of {few}");
+    }
 }
 
 #[test]
