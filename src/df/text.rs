@@ -273,7 +273,7 @@ impl ScalarUDFImpl for OurCast {
             };
             out.append(value.as_ref()).map_err(to_df)?;
         }
-        let array = out.finish();
+        let array = out.finish().map_err(to_df)?;
         Ok(ColumnarValue::Array(arrow::compute::cast(&array, &self.to)?))
     }
 }

@@ -351,7 +351,7 @@ fn batch_of_values(schema: &SchemaRef, rows: impl Iterator<Item = Vec<Value>>) -
             builder.append(value.as_ref())?;
         }
     }
-    let arrays = builders.iter_mut().map(ColumnBuilder::finish).collect();
+    let arrays = builders.iter_mut().map(ColumnBuilder::finish).collect::<Result<_>>()?;
     RecordBatch::try_new(Arc::clone(schema), arrays)
         .map_err(|e| Error::internal("rows do not fit their batch").caused_by(e))
 }

@@ -185,7 +185,7 @@ async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
     let mut builder = ColumnBuilder::new(ColumnType::BigInt, n);
     (0..n as i64).try_for_each(|i| builder.append(crate::value::ValueRef::Int(i)))?;
     let schema = Schema::new(vec![field("n", ColumnType::BigInt, false)]);
-    let rows = RecordBatch::try_new(Arc::new(schema), vec![builder.finish()])
+    let rows = RecordBatch::try_new(Arc::new(schema), vec![builder.finish()?])
         .map_err(|e| Error::internal("rows for a default").caused_by(e))?;
     let query = crate::sql::parse_query(&format!("SELECT ({sql}) AS value FROM default_rows"))?;
     let values = view.select_from(query, vec![("default_rows".into(), rows)], &[]).await?;
@@ -287,7 +287,7 @@ pub fn batch_of<'r>(
         fields.push(field("rowkey", ty, false));
         builders.push(builder);
     }
-    let arrays = builders.iter_mut().map(ColumnBuilder::finish).collect();
+    let arrays = builders.iter_mut().map(ColumnBuilder::finish).collect::<Result<_>>()?;
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
         .map_err(|e| Error::internal("rows do not fit their batch").caused_by(e))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use futures::TryStreamExt;
+use futures::future::BoxFuture;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query};
 
 use super::Database;
@@ -80,31 +81,41 @@ impl View {
     }
 
     /// A query over rows that are in no table.
-    pub async fn select_from(
-        &self,
+    // Boxed, as all that ask DataFusion: futures are copied when they are handed on, and most statements only may ask.
+    pub fn select_from<'a>(
+        &'a self,
         query: Query,
         rows: Vec<(String, RecordBatch)>,
-        params: &[Value],
-    ) -> Result<RecordBatch> {
-        let (query, rowkeys) = self.prepare(query)?;
-        let scope = self.scope(rowkeys, rows);
-        self.db.planner().collect(query, &scope, params, &self.limits()).await
+        params: &'a [Value],
+    ) -> BoxFuture<'a, Result<RecordBatch>> {
+        Box::pin(async move {
+            let (query, rowkeys) = self.prepare(query)?;
+            let scope = self.scope(rowkeys, rows);
+            self.db.planner().collect(query, &scope, params, &self.limits()).await
+        })
     }
 
     /// A query in which every table has its rowkey as a column of this name; its plan is kept, as those of
     /// queries are.
-    pub async fn select_rowkeys(&self, query: Query, name: &str, params: &[Value]) -> Result<RecordBatch> {
-        let lifted = sql::lift(&sql::text_of(&query));
-        if let Some(lifted) = &lifted
-            && let Some(keyed) = Keyed::new(name, lifted, params)
-            && let Some(batch) = self.select_kept(lifted, &keyed, name).await?
-        {
-            return Ok(batch);
-        }
-        let (query, mut rowkeys) = self.prepare(query)?;
-        rowkeys.push(name);
-        let scope = self.scope(rowkeys, Vec::new());
-        self.db.planner().collect(query, &scope, params, &self.limits()).await
+    pub fn select_rowkeys<'a>(
+        &'a self,
+        query: Query,
+        name: &'a str,
+        params: &'a [Value],
+    ) -> BoxFuture<'a, Result<RecordBatch>> {
+        Box::pin(async move {
+            let lifted = sql::lift(&sql::text_of(&query));
+            if let Some(lifted) = &lifted
+                && let Some(keyed) = Keyed::new(name, lifted, params)
+                && let Some(batch) = self.select_kept(lifted, &keyed, name).await?
+            {
+                return Ok(batch);
+            }
+            let (query, mut rowkeys) = self.prepare(query)?;
+            rowkeys.push(name);
+            let scope = self.scope(rowkeys, Vec::new());
+            self.db.planner().collect(query, &scope, params, &self.limits()).await
+        })
     }
 
     /// The rows of a query by its plan, if one is kept that suits; remembers the query, if not.
@@ -131,11 +142,17 @@ impl View {
     }
 
     /// A query's batches as they come, and their schema.
-    pub async fn stream(&self, query: Query, params: &[Value]) -> Result<(BatchStream, SchemaRef)> {
-        let (query, rowkeys) = self.prepare(query)?;
-        let planner = self.db.planner();
-        let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
-        planner.run(planner.physical(plan, &self.watch.cancel).await?, &self.limits())
+    pub fn stream<'a>(
+        &'a self,
+        query: Query,
+        params: &'a [Value],
+    ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
+        Box::pin(async move {
+            let (query, rowkeys) = self.prepare(query)?;
+            let planner = self.db.planner();
+            let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
+            planner.run(planner.physical(plan, &self.watch.cancel).await?, &self.limits())
+        })
     }
 
     /// What is known of a query; of a new one, from now on, that it has been seen.

@@ -99,14 +99,16 @@ pub(super) fn ordinal(ty: ColumnType, value: ValueRef<'_>) -> Result<i128, Rule>
 /// The value of an ordinal; `None` if it is none of the type's.
 pub(super) fn value(ty: ColumnType, n: i128) -> Option<ValueRef<'static>> {
     let value = match ty {
+        // Any 64 bits are one.
+        ColumnType::BigInt => return Some(ValueRef::Int(n.try_into().ok()?)),
+        ColumnType::Timestamp => return Some(ValueRef::Timestamp(n.try_into().ok()?)),
+        ColumnType::TimestampTz => return Some(ValueRef::TimestampTz(n.try_into().ok()?)),
         ColumnType::Boolean => ValueRef::Boolean(n != FALSE),
-        ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt => ValueRef::Int(n.try_into().ok()?),
+        ColumnType::SmallInt | ColumnType::Integer => ValueRef::Int(n.try_into().ok()?),
         ColumnType::Real => ValueRef::Double(real_of(n.try_into().ok()?).into()),
         ColumnType::Double => ValueRef::Double(double_of(n.try_into().ok()?)),
         ColumnType::Decimal { scale, .. } => ValueRef::Decimal(n, scale),
         ColumnType::Date => ValueRef::Date(n.try_into().ok()?),
-        ColumnType::Timestamp => ValueRef::Timestamp(n.try_into().ok()?),
-        ColumnType::TimestampTz => ValueRef::TimestampTz(n.try_into().ok()?),
         ColumnType::Uuid => ValueRef::Uuid((n ^ i128::MIN).to_be_bytes()),
         ColumnType::Varchar | ColumnType::Varbinary | ColumnType::Json => return None,
     };
@@ -122,6 +124,10 @@ pub(super) fn put(width: usize, n: i128, out: &mut Vec<u8>) {
 
 /// The ordinal of 1 to 16 bytes.
 pub(super) fn take(bytes: &[u8]) -> i128 {
+    // What most are.
+    if let Ok(eight) = <[u8; 8]>::try_from(bytes) {
+        return (i64::from_be_bytes(eight) ^ i64::MIN).into();
+    }
     let magnitude = bytes.iter().fold(0u128, |n, &b| n << 8 | u128::from(b));
     let unused = 128 - 8 * bytes.len() as u32;
     ((magnitude << unused) as i128 ^ i128::MIN) >> unused

@@ -70,6 +70,9 @@ fn digits(mut n: u128, scale: u8, buffer: &mut [u8; 48]) -> &[u8] {
     &buffer[at..]
 }
 
+/// Any number of so many digits fits 64 bits.
+const DIGITS_OF_64_BITS: usize = 19;
+
 /// Reads what [`put_digits`] wrote.
 pub(super) fn read_digits(text: &[u8], scale: u8) -> Option<i128> {
     let (whole, fraction) = match scale {
@@ -81,6 +84,10 @@ pub(super) fn read_digits(text: &[u8], scale: u8) -> Option<i128> {
     };
     if whole.is_empty() {
         return None;
+    }
+    if fraction.is_empty() && whole.len() <= DIGITS_OF_64_BITS {
+        let is_number = whole.iter().all(u8::is_ascii_digit);
+        return is_number.then(|| whole.iter().fold(0, |n, b| n * 10 + u64::from(b - b'0')).into());
     }
     whole.iter().chain(fraction).try_fold(0i128, |n, b| {
         let digit = b.is_ascii_digit().then(|| i128::from(b - b'0'))?;

@@ -371,9 +371,6 @@ impl Form {
     /// cannot be undone.
     pub fn get(&self, content: &[u8], f: &mut dyn FnMut(ValueRef<'_>)) -> Option<()> {
         let ty = self.ty()?;
-        if !self.nature().undoable {
-            return None;
-        }
         match &self.transform {
             Transform::Column(_) if ty == ColumnType::Varbinary => f(ValueRef::Bytes(content)),
             Transform::Column(_) | Transform::Text(_) if self.is_plain() => {
@@ -412,7 +409,8 @@ impl Form {
                 i128::from(*max).checked_sub(left)
             }
             Transform::ToChar { .. } => {
-                let time = self.time.as_ref()?.parse_time(std::str::from_utf8(content).ok()?)?;
+                let format = self.time.as_ref().filter(|format| format.undoable())?;
+                let time = format.parse_time(std::str::from_utf8(content).ok()?)?;
                 Some(text::time_ordinal(ty, time))
             }
             _ => None,

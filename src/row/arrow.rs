@@ -333,7 +333,7 @@ mod tests {
             let mut builder = ColumnBuilder::new(ty, values.len());
             values.iter().try_for_each(|v| builder.append(v.as_ref())).unwrap();
             prop_assert_eq!(builder.len(), values.len());
-            let array = builder.finish();
+            let array = builder.finish().unwrap();
             prop_assert_eq!(array.data_type(), &arrow_type(ty));
             prop_assert_eq!(column_type_of(&field("c", ty, true)), Some(ty));
             for (row, value) in values.iter().enumerate() {
@@ -352,7 +352,7 @@ mod tests {
         fn rows_come_back((ty, value) in typed_value()) {
             let mut builder = ColumnBuilder::new(ty, 1);
             builder.append(value.as_ref()).unwrap();
-            let batch = RecordBatch::try_from_iter([("c", builder.finish())]).unwrap();
+            let batch = RecordBatch::try_from_iter([("c", builder.finish().unwrap())]).unwrap();
             let rows = rows_of(&batch, &[ty]).unwrap();
             prop_assert!(same(&rows[0][0], &value));
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder,
-    Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
+    ArrayRef, BinaryArray, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder,
+    Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringArray, TimestampMicrosecondBuilder,
 };
 
 use super::arrow::{UTC, arrow_type};
@@ -18,6 +18,8 @@ use crate::value::{ColumnType, ValueRef};
 pub struct ColumnBuilder {
     ty: ColumnType,
     inner: Inner,
+    /// The column that bytes of text come from.
+    column: ColumnId,
 }
 
 #[derive(Debug)]
@@ -29,7 +31,8 @@ enum Inner {
     Real(Float32Builder),
     Double(Float64Builder),
     Decimal(Decimal128Builder),
-    Text(StringBuilder),
+    /// Whether they are UTF-8 is looked at when all are there, which is quicker than to look at each.
+    Text(BinaryBuilder),
     Bytes(BinaryBuilder),
     Date(Date32Builder),
     Timestamp(TimestampMicrosecondBuilder),
@@ -73,14 +76,14 @@ impl ColumnBuilder {
                 Inner::Decimal(Decimal128Builder::with_capacity(capacity).with_data_type(arrow_type(ty)))
             }
             ColumnType::Varchar | ColumnType::Uuid | ColumnType::Json => {
-                Inner::Text(StringBuilder::with_capacity(capacity, bytes))
+                Inner::Text(BinaryBuilder::with_capacity(capacity, bytes))
             }
             ColumnType::Varbinary => Inner::Bytes(BinaryBuilder::with_capacity(capacity, bytes)),
             ColumnType::Date => Inner::Date(Date32Builder::with_capacity(capacity)),
             ColumnType::Timestamp => Inner::Timestamp(timestamps()),
             ColumnType::TimestampTz => Inner::Timestamp(timestamps().with_timezone(UTC)),
         };
-        ColumnBuilder { ty, inner }
+        ColumnBuilder { ty, inner, column: ColumnId(0) }
     }
 
     /// Number of values so far.
@@ -101,7 +104,7 @@ impl ColumnBuilder {
 
     /// Adds the value in the `bytes` of a packed `column`, which is of the builder's type.
     ///
-    /// Errors: as [`unpack`] and [`ColumnBuilder::append`].
+    /// Errors: as [`unpack`], for text only later, and [`ColumnBuilder::append`].
     #[inline]
     pub fn append_packed(&mut self, column: ColumnId, bytes: &[u8]) -> Result<()> {
         // What most columns are goes in without a value in between.
@@ -109,6 +112,12 @@ impl ColumnBuilder {
             Inner::BigInt(b) => decode_int(bytes).map(|v| b.append_value(v)),
             Inner::Timestamp(b) => decode_int(bytes).map(|v| b.append_value(v)),
             Inner::Decimal(b) => decode_wide(bytes).map(|v| b.append_value(v)),
+            Inner::Text(b) if self.ty.is_text() => {
+                check_room(b.values_slice().len(), bytes.len())?;
+                self.column = column;
+                b.append_value(bytes);
+                Some(())
+            }
             _ => return self.append(unpack(column, self.ty, bytes)?),
         };
         appended.ok_or_else(|| no_value(column, self.ty, bytes))
@@ -155,8 +164,23 @@ impl ColumnBuilder {
     }
 
     /// The column; the builder is empty after that and may be used again.
-    pub fn finish(&mut self) -> ArrayRef {
-        each!(&mut self.inner, b => Arc::new(b.finish()))
+    ///
+    /// Errors: `Corrupt` when bytes that were to be text are none.
+    pub fn finish(&mut self) -> Result<ArrayRef> {
+        if let Inner::Text(b) = &mut self.inner {
+            let bytes = b.finish();
+            return match StringArray::try_from_binary(bytes.clone()) {
+                Ok(texts) => Ok(Arc::new(texts)),
+                Err(_) => Err(self.no_text(&bytes)),
+            };
+        }
+        Ok(each!(&mut self.inner, b => Arc::new(b.finish())))
+    }
+
+    #[cold]
+    fn no_text(&self, values: &BinaryArray) -> Error {
+        let bad = values.iter().flatten().find(|bytes| std::str::from_utf8(bytes).is_err());
+        no_value(self.column, self.ty, bad.unwrap_or_default())
     }
 }
 

@@ -120,7 +120,7 @@ mod tests {
     fn forms(ty: ColumnType, value: &Value) -> (Option<String>, String) {
         let mut builder = ColumnBuilder::new(ty, 1);
         builder.append(value.as_ref()).unwrap();
-        let array = builder.finish();
+        let array = builder.finish().unwrap();
         let (mut text, mut json) = (String::new(), Vec::new());
         let there = write_text_cell(&mut text, &array, 0).unwrap();
         write_json_cell(&mut json, &array, 0, &field("c", ty, true)).unwrap();

@@ -218,7 +218,12 @@ impl<'a> Narrow<'a> {
 
     #[inline(always)]
     fn bytes(&self, column: ColumnId) -> Option<&'a [u8]> {
-        let at = self.ids.iter().position(|id| u16::from(*id) == column.0)?;
+        // Where columns are neither NULL nor in the key, ids follow each other.
+        let guess = usize::from(column.0.wrapping_sub((*self.ids.first()?).into()));
+        let at = match self.ids.get(guess) {
+            Some(id) if u16::from(*id) == column.0 => guess,
+            _ => self.ids.iter().position(|id| u16::from(*id) == column.0)?,
+        };
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         Some(&self.data[start.into()..self.ends[at].into()])
     }
