@@ -8,7 +8,10 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, RwLock};
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::outcome::OutputColumn;
 use crate::df::plan::Plan;
@@ -88,7 +91,23 @@ fn letter(value: &Value) -> char {
 
 /// What is known of the queries of one database.
 #[derive(Default)]
-pub struct Plans(RwLock<HashMap<String, (u64, Known)>>);
+pub struct Plans(RwLock<ByText<(u64, Known)>>);
+
+type ByText<T> = HashMap<String, T, BuildHasherDefault<TextHasher>>;
+
+/// XXH3-64: a text is looked up for each run, and there are never many.
+#[derive(Default)]
+struct TextHasher(u64);
+
+impl Hasher for TextHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 impl Plans {
     /// What is known of a query under the catalog of this version.
@@ -131,7 +150,7 @@ impl Plans {
 
 /// Statements with parameters, by their texts: each is parsed once.
 #[derive(Default)]
-pub struct Statements(RwLock<HashMap<String, Arc<Statement>>>);
+pub struct Statements(RwLock<ByText<Arc<Statement>>>);
 
 impl Statements {
     /// A text's statement.

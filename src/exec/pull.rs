@@ -19,6 +19,10 @@ use crate::value::name_sql;
 /// So many rows are asked for at once.
 pub(super) const TOGETHER: usize = 64;
 
+/// Pointers (count) that a walk is expected to find, and bytes of each, for the first allocation.
+const POINTERS_EXPECTED: usize = 16;
+const KEY_BYTES_EXPECTED: usize = 16;
+
 /// What a GET gave: the default family's value, and those of the other families.
 type Fetched<'a> = (&'a [u8], Vec<Option<&'a [u8]>>);
 
@@ -31,6 +35,11 @@ pub(super) struct Pointers {
 }
 
 impl Pointers {
+    fn with_capacity(pointers: usize) -> Pointers {
+        let (bytes, ends) = (Vec::with_capacity(pointers * KEY_BYTES_EXPECTED), Vec::with_capacity(pointers));
+        Pointers { bytes, ends }
+    }
+
     fn push(&mut self, pointer: &[u8]) {
         self.bytes.extend_from_slice(pointer);
         self.ends.push(self.bytes.len());
@@ -63,7 +72,7 @@ pub(super) struct Pull<'a> {
 
 impl<'a> Pull<'a> {
     pub fn get_rows(&self, keys: &[Rowkey], next: &mut usize, out: &mut impl Sink) -> Result<bool> {
-        let mut scratch = Scratch::new(&self.spec.table);
+        let mut scratch = Scratch::of(&self.spec.table, &self.spec.places.rows);
         while *next < keys.len() && !out.is_full() {
             let some = &keys[*next..keys.len().min(*next + TOGETHER.min(out.rows_max() - out.rows()))];
             let some: Vec<&[u8]> = some.iter().map(|key| &key[..]).collect();
@@ -79,7 +88,7 @@ impl<'a> Pull<'a> {
     }
 
     pub fn walk_rows(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
-        let mut scratch = Scratch::new(&self.spec.table);
+        let mut scratch = Scratch::of(&self.spec.table, &self.spec.places.rows);
         if !walk.is_ordered() {
             return walk.go(self.reader, self.counters, &mut |key, value| {
                 let before = out.rows();
@@ -100,7 +109,7 @@ impl<'a> Pull<'a> {
 
     pub fn walk_entries(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
         let (index, sources) = self.index()?;
-        let mut scratch = Scratch::new(&self.spec.table);
+        let mut scratch = Scratch::of(&self.spec.table, sources);
         let access = &self.spec.access;
         walk.go(self.reader, self.counters, &mut |key, value| {
             let parts = open_entry(index, key, value)?;
@@ -131,9 +140,9 @@ impl<'a> Pull<'a> {
     /// The pointers of the next entries that pass, `wanted` at the most; whether there may be more.
     pub fn pointers(&self, walk: &mut Walk, wanted: usize) -> Result<(Pointers, bool)> {
         let (index, sources) = self.index()?;
-        let mut scratch = Scratch::new(&self.spec.table);
+        let mut scratch = Scratch::of(&self.spec.table, sources);
         let filter = &self.spec.access.entry_filter;
-        let mut pointers = Pointers::default();
+        let mut pointers = Pointers::with_capacity(wanted.min(POINTERS_EXPECTED));
         let more = walk.go(self.reader, self.counters, &mut |key, value| {
             let parts = open_entry(index, key, value)?;
             let taken = filter.is_true()
@@ -149,7 +158,7 @@ impl<'a> Pull<'a> {
     /// Gives out the rows of some of the pointers.
     pub fn fetch(&self, pointers: &Pointers, some: Range<usize>, out: &mut impl Sink) -> Result<()> {
         let (index, _) = self.index()?;
-        let scratch = &mut Scratch::new(&self.spec.table);
+        let scratch = &mut Scratch::of(&self.spec.table, &self.spec.places.rows);
         let mut order: Vec<(u64, usize)> = some.clone().map(|i| (pointers.head(i), i)).collect();
         let mut rows: Vec<Fetched<'_>> = Vec::new();
         // So few as go together lie far from each other, in whatever order.

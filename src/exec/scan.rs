@@ -207,13 +207,14 @@ impl Scan {
     /// Of a scan that fetches rows, before it starts: goes to the end of the entries that point at them, if that comes
     /// before `entries_max`. If not, false, and the scan is as before.
     pub fn walk_ahead(&mut self, entries_max: usize) -> Result<bool> {
-        let Position::Walk(walk) = &self.position else { return Ok(true) };
-        let mut ahead = Walk::new(&self.spec.access.method, walk.keyspace());
+        let Position::Walk(walk) = &mut self.position else { return Ok(true) };
         let snapshot = Arc::clone(&self.snapshot);
         let reader = snapshot.reader()?;
         let pull = Pull { spec: &self.spec, reader: &*reader, counters: &self.counters };
-        let (pointers, more) = pull.pointers(&mut ahead, entries_max)?;
-        if !more {
+        let (pointers, more) = pull.pointers(walk, entries_max)?;
+        if more {
+            **walk = Walk::new(&self.spec.access.method, walk.keyspace());
+        } else {
             self.position = Position::Fetch(pointers, 0);
         }
         Ok(!more)

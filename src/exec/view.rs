@@ -283,8 +283,16 @@ pub struct Scratch {
 }
 
 impl Scratch {
+    /// With room for every column.
     pub fn new(table: &TableDef) -> Scratch {
         Scratch { key_values: vec![Value::Null; table.columns.len()], computed: Vec::new() }
+    }
+
+    /// With room for what `sources` decode of keys.
+    pub fn of(table: &TableDef, sources: &Sources) -> Scratch {
+        let decodes = sources.decode_layout || sources.decode_pointer;
+        let columns = if decodes { table.columns.len() } else { 0 };
+        Scratch { key_values: vec![Value::Null; columns], computed: Vec::new() }
     }
 
     /// Begins with a row: decodes the rowkey's columns, if any is wanted.

@@ -12,6 +12,7 @@
 //! 1 TiB at once, and half of that again and again where the system refuses. The file itself grows
 //! as it is written, by plain writes: a full disk is an error of the commit, never a fault on access.
 
+mod ahead;
 mod btree;
 pub(super) mod header;
 mod map;

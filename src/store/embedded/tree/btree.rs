@@ -285,7 +285,7 @@ impl<'m> Place<'m> {
                 Direction::Reverse => sibling.checked_sub(1),
             };
             if let Some(after) = after.and_then(|at| page.child(at)) {
-                self.tree.pages.fetch_ahead(after);
+                self.tree.pages.ask(after);
             }
             let child = page.child(sibling).ok_or_else(|| self.tree.damaged(number))?;
             self.descend(child, |page| match direction {

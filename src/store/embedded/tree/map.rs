@@ -6,6 +6,7 @@ use std::slice;
 
 use memmap2::{MmapOptions, MmapRaw};
 
+use super::ahead::ask;
 use super::meta::{META_BYTES, MetaHead};
 use super::page::{HEADER_BYTES, Page, pages_of_long};
 
@@ -73,18 +74,15 @@ impl<'m> Pages<'m> {
         self.bytes(number, pages)?.get(HEADER_BYTES..HEADER_BYTES.checked_add(bytes)?)
     }
 
-    /// Asks for a page's bytes, without waiting for them.
-    pub(super) fn fetch_ahead(self, number: u64) {
-        const LINE_BYTES: usize = 64;
-        let bytes = self.bytes(number, 1).unwrap_or_default();
-        #[cfg(target_arch = "x86_64")]
-        for line in bytes.chunks(LINE_BYTES) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: every processor of this kind can do that, and nothing is read that the program could see.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = (bytes, LINE_BYTES);
+    /// Asks for a page, if there is one of this number.
+    pub(super) fn ask(self, number: u64) {
+        ask(self.bytes(number, 1).unwrap_or_default());
+    }
+
+    /// Asks for what a page begins with, if there is one of this number.
+    #[inline]
+    pub(super) fn ask_header(self, number: u64) {
+        ask(self.bytes(number, 1).and_then(|bytes| bytes.get(..HEADER_BYTES)).unwrap_or_default());
     }
 
     #[inline]

@@ -27,6 +27,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use super::ahead::ask;
+
 /// Length of what precedes the offsets of nodes, or a long value.
 pub(super) const HEADER_BYTES: usize = 16;
 const NODE_HEADER_BYTES: usize = 8;
@@ -136,7 +138,7 @@ impl<'m> Page<'m> {
     pub(super) fn search(&self, key: &[u8]) -> Option<(usize, bool)> {
         let (mut low, mut high) = (self.first_to_compare(), self.nodes);
         if self.is_leaf {
-            self.fetch_ahead(low, high);
+            self.ask_for_keys(low, high);
         }
         while low < high {
             let middle = (low + high) / 2;
@@ -149,20 +151,22 @@ impl<'m> Page<'m> {
         Some((low, false))
     }
 
-    /// Loads the keys that the first three steps of a search between two nodes may compare. Each lies in memory that
-    /// is far away, and the processor waits for all of them at the same time.
+    /// Asks for the keys that the first three steps of a search between two nodes may compare.
     #[inline]
-    fn fetch_ahead(&self, low: usize, high: usize) {
+    fn ask_for_keys(&self, low: usize, high: usize) {
         let between = |low: usize, high: usize| (low + high) / 2;
         let middle = between(low, high);
         let (lower, upper) = (between(low, middle), between(middle + 1, high));
         let rest = [(low, lower), (lower + 1, middle), (middle + 1, upper), (upper + 1, high)];
-        let mut loaded = 0;
         for at in [middle, lower, upper].into_iter().chain(rest.map(|(low, high)| between(low, high))) {
-            let offset = self.offset(at).unwrap_or_default();
-            loaded ^= self.bytes.get(offset + NODE_HEADER_BYTES).copied().unwrap_or_default();
+            self.offset(at).into_iter().for_each(|offset| self.ask(offset));
         }
-        std::hint::black_box(loaded);
+    }
+
+    /// Asks for the node at `offset`, as far as its key begins.
+    #[inline]
+    pub(super) fn ask(&self, offset: usize) {
+        ask(self.bytes.get(offset..offset + NODE_HEADER_BYTES).unwrap_or_default());
     }
 
     /// The first node whose key counts.

@@ -1,18 +1,22 @@
 //! Many keys at once: their searches go step by step together.
 //!
 //! Most of the time of a search goes into waiting for memory, once for each page and for each node that it looks at.
-//! What one search looks at next depends on what it waits for; what another one looks at does not, and the processor
-//! waits for all of them at the same time.
+//! What one search looks at next depends on what it waits for; what another one looks at does not. So each asks for what
+//! it needs next, and the others have their turn while that comes.
 
 use std::cmp::Ordering;
 
 use super::Btree;
 use crate::error::Result;
+use crate::store::embedded::tree::ahead::ask;
 use crate::store::embedded::tree::page::{Page, compare};
 use crate::store::embedded::tree::seal::unseal;
 
-/// Searches that go together: about as many loads as a processor has under way.
+/// Searches that go together: about as many lines of memory as a processor has on their way.
 const LANES: usize = 16;
+
+/// How much of a value is asked for before it is read, in bytes.
+const ASKED_BYTES: usize = 512;
 
 /// The search for one key in one page, which ends where `Page::search` ends.
 struct Search<'m> {
@@ -24,9 +28,8 @@ struct Search<'m> {
     high: usize,
     /// The key is that of `low`.
     found: bool,
-    /// Where the node in the middle is, and where its key begins and ends.
+    /// Where the node in the middle is, once it is asked for.
     offset: usize,
-    key: (usize, usize),
 }
 
 impl<'m> Btree<'m> {
@@ -43,20 +46,24 @@ impl<'m> Btree<'m> {
         let mut searches = Vec::with_capacity(LANES.min(keys.len()));
         for keys in keys.chunks(LANES) {
             searches.clear();
-            for _ in keys {
-                searches.push(Search::of(self.page(root, self.root.depth == 1)?, root));
+            // The root is at hand.
+            let page = self.page(root, self.root.depth == 1)?;
+            for key in keys {
+                let (low, found) = page.search(key).ok_or_else(|| self.damaged(root))?;
+                searches.push(Search { page, number: root, low, high: low, found, offset: 0 });
             }
             for level in 2..=self.root.depth {
-                self.search_page(&mut searches, keys)?;
                 for search in &mut searches {
                     let child = search.page.child(if search.found { search.low } else { search.low - 1 });
                     search.number = child.ok_or_else(|| self.damaged(search.number))?;
+                    self.pages.ask_header(search.number);
                 }
                 for search in &mut searches {
                     *search = Search::of(self.page(search.number, level == self.root.depth)?, search.number);
+                    self.ask(search)?;
                 }
+                self.search_page(&mut searches, keys)?;
             }
-            self.search_page(&mut searches, keys)?;
             self.values(&searches, keys, &mut values)?;
         }
         Ok(values)
@@ -66,26 +73,28 @@ impl<'m> Btree<'m> {
     fn search_page(self, searches: &mut [Search<'m>], keys: &[&[u8]]) -> Result<()> {
         let mut go_on = true;
         while go_on {
-            for search in searches.iter_mut().filter(|search| !search.is_done()) {
-                search.offset =
-                    search.page.offset(search.middle()).ok_or_else(|| self.damaged(search.number))?;
-            }
-            for search in searches.iter_mut().filter(|search| !search.is_done()) {
-                let place =
-                    search.page.key_place(search.offset).ok_or_else(|| self.damaged(search.number))?;
-                search.key = (place.start, place.end);
-            }
             go_on = false;
             for (search, key) in searches.iter_mut().zip(keys).filter(|(search, _)| !search.is_done()) {
-                let (start, end) = search.key;
-                let found = search.page.slice(start..end).ok_or_else(|| self.damaged(search.number))?;
-                match compare(found, key) {
+                let place = search.page.key_place(search.offset);
+                let found = place.and_then(|place| search.page.slice(place));
+                match compare(found.ok_or_else(|| self.damaged(search.number))?, key) {
                     Ordering::Less => search.low = search.middle() + 1,
                     Ordering::Greater => search.high = search.middle(),
                     Ordering::Equal => (search.low, search.found) = (search.middle(), true),
                 }
+                self.ask(search)?;
                 go_on |= !search.is_done();
             }
+        }
+        Ok(())
+    }
+
+    /// Asks for the node that a search looks at next.
+    #[inline]
+    fn ask(self, search: &mut Search<'m>) -> Result<()> {
+        if !search.is_done() {
+            search.offset = search.page.offset(search.middle()).ok_or_else(|| self.damaged(search.number))?;
+            search.page.ask(search.offset);
         }
         Ok(())
     }
@@ -93,7 +102,6 @@ impl<'m> Btree<'m> {
     /// Of leaves: the values that were found.
     fn values(self, searches: &[Search<'m>], keys: &[&[u8]], out: &mut Vec<Option<&'m [u8]>>) -> Result<()> {
         let first = out.len();
-        let mut ends = 0;
         for search in searches {
             if !search.found {
                 out.push(None);
@@ -101,11 +109,9 @@ impl<'m> Btree<'m> {
             }
             let stored = search.page.entry(search.low).and_then(|(_, stored)| self.value(stored));
             let value = stored.ok_or_else(|| self.damaged(search.number))?;
-            // The far end is loaded, too.
-            ends ^= value.last().copied().unwrap_or_default();
+            ask(&value[..value.len().min(ASKED_BYTES)]);
             out.push(Some(value));
         }
-        std::hint::black_box(ends);
         for ((value, search), key) in out[first..].iter_mut().zip(searches).zip(keys) {
             match value {
                 Some(stored) => *stored = unseal(self.keyspace, key, stored)?,
@@ -120,7 +126,7 @@ impl<'m> Search<'m> {
     #[inline]
     fn of(page: Page<'m>, number: u64) -> Search<'m> {
         let (low, high) = (page.first_to_compare(), page.len());
-        Search { page, number, low, high, found: false, offset: 0, key: (0, 0) }
+        Search { page, number, low, high, found: false, offset: 0 }
     }
 
     #[inline]
