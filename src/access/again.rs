@@ -82,8 +82,8 @@ impl Stretch {
         if_cheap(self.along(source, predicate)?, source, limit, stats)
     }
 
-    /// The same without a look at what is there; `None`, too, if the values do not make one range. With it the entries
-    /// (count) among which its end has to be found for it to be that access.
+    /// The same without a look at what is there; `None` where only that can tell. With it the entries (count) among
+    /// which the end of those that point at rows has to be found for it to be that access.
     pub fn unseen(
         &self,
         source: Source<'_>,
@@ -93,6 +93,9 @@ impl Stretch {
         let access = self.along(source, predicate)?;
         if is_cheap(&access, limit) {
             return Some((access, None));
+        }
+        if !matches!(access.path, Path::IndexFetch(_)) {
+            return None;
         }
         // So few that it does not matter how few.
         Some((Access { entries: 0.0, ..access }, Some(COST.probe_entries as usize)))

@@ -78,7 +78,7 @@ pub trait Statistics {
     /// Entries in a keyspace.
     fn entries(&self, keyspace: KeyspaceId) -> u64;
 
-    /// About how many entries are inside `ranges`, and exactly if they are few; `None` if they have to be counted.
+    /// About how many entries are inside `ranges`; `None` if they have to be counted.
     fn estimate(&self, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<u64>;
 
     /// Entries inside `ranges`, counted up to `limit`.

@@ -532,11 +532,11 @@ impl TableProvider for TableSource {
     }
 }
 
-/// The planner's questions, answered by the snapshot. What cannot be read counts as empty here: the
-/// scan itself reports it.
-/// Of so many ranges (count), at the most, it is asked what is in them; all are taken to be like them.
+/// More ranges (count) than these are not each asked what is in them.
 const RANGES_ESTIMATED: usize = 64;
 
+/// The planner's questions, answered by the snapshot. What cannot be read counts as empty here: the
+/// scan itself reports it.
 struct StoreStatistics<'a> {
     snapshot: &'a dyn Snapshot,
     collected: Option<&'a TableStatistics>,
@@ -552,14 +552,11 @@ impl Statistics for StoreStatistics<'_> {
     }
 
     fn estimate(&self, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<u64> {
+        let ranges = Some(ranges.as_slice()).filter(|ranges| ranges.len() <= RANGES_ESTIMATED)?;
         let reader = self.snapshot.unrecorded().ok()?;
-        let (all, step) =
-            (ranges.as_slice().len(), ranges.as_slice().len().div_ceil(RANGES_ESTIMATED).max(1));
-        let some = ranges.as_slice().iter().step_by(step);
-        let asked = some.len().max(1) as u64;
         // Who reads a damaged page will say so.
-        let entries = some.map(|range| reader.estimate(keyspace, range).ok().flatten());
-        entries.sum::<Option<u64>>().map(|entries| entries * all as u64 / asked)
+        let mut entries = ranges.iter().map(|range| reader.estimate(keyspace, range).ok().flatten());
+        entries.try_fold(0u64, |sum, entries| sum.checked_add(entries?))
     }
 
     fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64 {

@@ -191,6 +191,24 @@ mod tests {
     }
 
     #[test]
+    fn a_scan_of_a_range_in_an_order_that_it_does_not_have_runs_again() {
+        let db = Database::in_memory().unwrap();
+        db.execute("CREATE TABLE t (a INT, id INT, b INT, v INT, PRIMARY KEY (a, id))").unwrap();
+        db.execute("CREATE INDEX t_by_b ON t (b, v DESC) INCLUDE (id)").unwrap();
+        db.execute("INSERT INTO t SELECT v % 7, v, v % 3, v FROM generate_series(1, 100) t(v)").unwrap();
+        let queries = [
+            "SELECT sum(v) FROM (SELECT v, b FROM t WHERE a = 5 ORDER BY b OFFSET 0)",
+            "SELECT sum(v) FROM (SELECT v, id FROM t WHERE b = 2 ORDER BY id OFFSET 0)",
+            "SELECT min(r) FROM (SELECT rowkey AS r, primary_rowkey AS p FROM t_by_b WHERE b = 2 ORDER BY p OFFSET 0)",
+        ];
+        for query in queries {
+            let value = || db.query(query).unwrap().one().unwrap().value(0).unwrap();
+            let first = value();
+            (0..3).for_each(|_| assert_eq!(value(), first, "{query}"));
+        }
+    }
+
+    #[test]
     fn parameters_above_the_scans_do_not_keep_a_plan_from_being_kept() {
         let db = Database::in_memory().unwrap();
         db.execute("CREATE TABLE t (k INT PRIMARY KEY, a INT, d DOUBLE, note TEXT)").unwrap();

@@ -207,7 +207,10 @@ impl Scan {
     /// Of a scan that fetches rows, before it starts: goes to the end of the entries that point at them, if that comes
     /// before `entries_max`. If not, false, and the scan is as before.
     pub fn walk_ahead(&mut self, entries_max: usize) -> Result<bool> {
-        let Position::Walk(walk) = &mut self.position else { return Ok(true) };
+        let Position::Walk(walk) = &mut self.position else { return Ok(false) };
+        if !matches!(self.spec.access.path, Path::IndexFetch(_)) {
+            return Ok(false);
+        }
         let snapshot = Arc::clone(&self.snapshot);
         let reader = snapshot.reader()?;
         let pull = Pull { spec: &self.spec, reader: &*reader, counters: &self.counters };

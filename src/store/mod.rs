@@ -229,7 +229,7 @@ pub trait Reader {
     /// which loads rely.
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64>;
 
-    /// About how many entries lie in `range`, and exactly if they are few; `None` if that takes a walk. No answer may
+    /// About how many entries lie in `range`, the nearer the fewer they are; `None` if that takes a walk. No answer may
     /// depend on it.
     fn estimate(&self, _: KeyspaceId, _: &KeyRange) -> Result<Option<u64>> {
         Ok(None)

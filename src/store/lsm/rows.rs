@@ -11,7 +11,7 @@
 //!
 //! # In memory
 //!
-//! Keys are spread over [`SHARDS`] by their hash, each with a lock. A shard is a ring of entries, the newest written over
+//! 144 MiB, when all shards have something. Keys are spread over [`SHARDS`] by their hash, each with a lock. A shard is a ring of entries, the newest written over
 //! the oldest, and a table of buckets. A bucket has the greatest number of a commit to its keys, and places of entries.
 
 use std::array;
