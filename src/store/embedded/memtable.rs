@@ -7,11 +7,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use crossbeam_skiplist::SkipMap;
 use crossbeam_skiplist::map::{Entry, Range};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::MEMTABLE_BYTES;
 use crate::key::{End, KeyRange};
 use crate::store::log::record::Step;
 use crate::store::{Change, Changes, Direction, KEY_BYTES_MAX, KeyspaceId};
@@ -28,6 +30,7 @@ type Written = Option<Box<[u8]>>;
 #[derive(Default)]
 pub(super) struct Memtable {
     entries: SkipMap<Place, Written>,
+    keys: Keys,
     bytes: AtomicUsize,
     /// The last version in it.
     version: AtomicU64,
@@ -64,6 +67,7 @@ impl Memtable {
             };
             bytes += ENTRY_BYTES + key.len() + value.map_or(0, <[u8]>::len);
             *more.entry(keyspace).or_insert(0) += if value.is_some() { 1 } else { -1 };
+            self.keys.add(keyspace, key);
             self.entries.insert((keyspace, key.into(), Reverse(version)), value.map(Box::from));
         }
         let mut all = self.more.write().unwrap_or_else(PoisonError::into_inner);
@@ -79,6 +83,9 @@ impl Memtable {
 
     /// What stands under a key as of a version; `None` if nothing was written there.
     pub(super) fn get(&self, keyspace: KeyspaceId, key: &[u8], version: u64) -> Option<Found<'_>> {
+        if !self.keys.may_have(keyspace, key) {
+            return None;
+        }
         let place: Place = (keyspace, key.into(), Reverse(version));
         let found = self.entries.lower_bound(Bound::Included(&place))?;
         let (found_keyspace, found_key, _) = found.key();
@@ -116,6 +123,55 @@ impl Memtable {
             before = Some(entry.clone());
             (!is_older).then_some(Newest(entry))
         })
+    }
+}
+
+/// Which keys were written, and a few others: a filter after Bloom, whose bits of one key lie in one word. Most keys that
+/// are looked up were not, and a search for them takes a miss of the processor's caches for each step.
+///
+/// A key is there before the version that writes it can be seen, so whoever sees that finds its bits.
+struct Keys([OnceLock<Box<Segment>>; SEGMENTS]);
+
+/// Made when the first key falls into it: most memtables get few.
+type Segment = [AtomicU64; SEGMENT_WORDS];
+
+const SEGMENT_WORDS: usize = if cfg!(test) { 64 } else { 512 };
+
+/// So many that a full memtable of short entries takes one of 1,000 other keys for its own.
+const SEGMENTS: usize = (MEMTABLE_BYTES / 256).div_ceil(SEGMENT_WORDS);
+
+impl Default for Keys {
+    fn default() -> Keys {
+        Keys([const { OnceLock::new() }; SEGMENTS])
+    }
+}
+
+impl Keys {
+    fn add(&self, keyspace: KeyspaceId, key: &[u8]) {
+        let Spot { segment, word, bits } = Spot::of(keyspace, key);
+        let words = self.0[segment].get_or_init(|| Box::new([const { AtomicU64::new(0) }; SEGMENT_WORDS]));
+        words[word].fetch_or(bits, Ordering::Relaxed);
+    }
+
+    fn may_have(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
+        let Spot { segment, word, bits } = Spot::of(keyspace, key);
+        self.0[segment].get().is_some_and(|words| words[word].load(Ordering::Relaxed) & bits == bits)
+    }
+}
+
+/// Where the bits of a key are.
+struct Spot {
+    segment: usize,
+    word: usize,
+    bits: u64,
+}
+
+impl Spot {
+    fn of(keyspace: KeyspaceId, key: &[u8]) -> Spot {
+        let hash = xxh3_64_with_seed(key, keyspace.0.into());
+        let bit = |n: u32| 1 << (hash >> (6 * n) & 63);
+        let (segment, word) = ((hash >> 48) as usize % SEGMENTS, (hash >> 32) as usize % SEGMENT_WORDS);
+        Spot { segment, word, bits: bit(0) | bit(1) | bit(2) | bit(3) }
     }
 }
 
@@ -225,6 +281,20 @@ mod tests {
             layer.advance();
         }
         found
+    }
+
+    #[test]
+    fn most_keys_that_were_not_written_are_told_at_once() {
+        let table = Memtable::default();
+        assert!(!table.keys.may_have(T, b"0"));
+        let key = |n: usize| n.to_string().into_bytes();
+        let written = MEMTABLE_BYTES / (ENTRY_BYTES + 50);
+        for n in 0..written {
+            table.write(1, std::iter::once(Step::Put(T, &key(n), b"")));
+        }
+        assert!((0..written).all(|n| table.keys.may_have(T, &key(n))));
+        let others = (written..written + 100_000).filter(|n| table.keys.may_have(T, &key(*n)));
+        assert!(others.count() < 500, "of 100,000");
     }
 
     proptest! {

@@ -67,20 +67,31 @@ struct EmbeddedReader<'s> {
     lent: OnceCell<Box<Lent<Found<'s>>>>,
 }
 
+impl EmbeddedReader<'_> {
+    /// What memtables say of a key, which may be that it was deleted; `None` if nothing.
+    fn in_memtables(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<Option<&[u8]>> {
+        let version = self.moment.version;
+        let found = self.moment.memtables().find_map(|memtable| memtable.get(keyspace, key, version))?;
+        Some(self.lent.get_or_init(Box::default).lend(found).value())
+    }
+}
+
 impl Reader for EmbeddedReader<'_> {
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>> {
-        let version = self.moment.version;
-        match self.moment.memtables().find_map(|memtable| memtable.get(keyspace, key, version)) {
-            Some(found) => Ok(self.lent.get_or_init(Box::default).lend(found).value()),
+        match self.in_memtables(keyspace, key) {
+            Some(value) => Ok(value),
             None => self.tree.get(keyspace, key),
         }
     }
 
     fn get_many(&self, keyspace: KeyspaceId, keys: &[&[u8]]) -> Result<Vec<Option<&[u8]>>> {
-        match self.moment.memtables_of(keyspace).next() {
-            Some(_) => keys.iter().map(|key| self.get(keyspace, key)).collect(),
-            None => self.tree.get_many(keyspace, keys),
+        let mut values = self.tree.get_many(keyspace, keys)?;
+        if self.moment.memtables_of(keyspace).next().is_some() {
+            for (key, value) in keys.iter().zip(&mut values) {
+                *value = self.in_memtables(keyspace, key).unwrap_or(*value);
+            }
         }
+        Ok(values)
     }
 
     fn cursor<'a>(
