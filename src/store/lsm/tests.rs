@@ -86,6 +86,22 @@ fn files_that_are_missing_are_named() {
     assert_eq!(place.refusal().kind(), Kind::Corrupt);
 }
 
+/// Past log and memtable, and past the cache of rows, unless it is told.
+#[test]
+fn a_load_over_rows_that_were_looked_up_shows() {
+    let place = Place::new();
+    let store = place.relaxed();
+    (0..100).for_each(|n| put(&store, A, &key(n), [1; 100]));
+    let before = store.snapshot().unwrap();
+    assert!((0..100).all(|n| get(&store, A, &key(n)) == Some(vec![1; 100])));
+    let mut bulk = store.bulk().unwrap();
+    (0..100).for_each(|n| bulk.put(A, key(n).as_bytes(), &[2; 100]).unwrap());
+    bulk.commit().unwrap();
+    assert!((0..100).all(|n| get(&store, A, &key(n)) == Some(vec![2; 100])));
+    let reader = before.reader().unwrap();
+    assert!((0..100).all(|n| reader.get(A, key(n).as_bytes()).unwrap() == Some(&[1; 100][..])));
+}
+
 /// What a snapshot reads stays, whatever becomes tables, is merged, cleared and written over meanwhile.
 #[test]
 fn snapshots_outlive_merges() {
