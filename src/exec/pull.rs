@@ -27,7 +27,6 @@ const KEY_BYTES_EXPECTED: usize = 16;
 type Fetched<'a> = (&'a [u8], Vec<Option<&'a [u8]>>);
 
 /// Rowkeys, one behind the other in one piece of memory.
-#[derive(Debug, Default)]
 pub(super) struct Pointers {
     bytes: Vec<u8>,
     /// Where each ends.

@@ -1,9 +1,10 @@
 //! The write-optimised engine: a log of our own before an LSM tree ([`lsm_tree`]).
 //!
-//! A commit joins the [`queue`](super::queue); whoever leads it writes all that waits as one record of the [`log`](super::log), flushes
-//! once, and puts the entries into the tree's memtable. A memtable that is full becomes a table, and tables are merged,
-//! by the threads of [`upkeep`]. All keyspaces share one tree, each with a prefix of its own ([`slots`]). Reads go through
-//! [`snapshot`], loads through [`bulk`], which writes tables straight away.
+//! A commit joins the [`queue`](super::queue); whoever leads it writes all that waits as one record of the
+//! [`log`](super::log), flushes once, and puts the entries into the tree's memtable. A memtable that is full becomes a
+//! table, and tables are merged, by the threads of [`upkeep`]. All keyspaces share one tree, each with a prefix of its
+//! own ([`slots`]). Reads go through [`snapshot`], which keeps rows that were looked up ([`rows`]), loads through
+//! [`bulk`], which writes tables straight away.
 //!
 //! The tree keeps many versions of a key, by sequence number. Commits take their numbers from the counter that the tree
 //! takes its own from, one at a time under the writer lock; a snapshot sees what lies below a number.

@@ -1,5 +1,4 @@
-//! Values that were looked up, kept in memory: a search of the memtable and of each run of tables takes ten times as
-//! long.
+//! Values that were looked up, kept in memory: otherwise each is searched for in the memtable and in each run of tables.
 //!
 //! # Why what is kept is right
 //!
@@ -11,8 +10,9 @@
 //!
 //! # In memory
 //!
-//! 144 MiB, when all shards have something. Keys are spread over [`SHARDS`] by their hash, each with a lock. A shard is a ring of entries, the newest written over
+//! Keys are spread over [`SHARDS`] by their hash, each with a lock. A shard is a ring of entries, the newest written over
 //! the oldest, and a table of buckets. A bucket has the greatest number of a commit to its keys, and places of entries.
+//! All of it takes 144 MiB, once every shard has something.
 
 use std::array;
 use std::sync::{Mutex, MutexGuard, PoisonError};
