@@ -34,7 +34,20 @@ pub(super) struct Directory {
     path: PathBuf,
     engine: Engine,
     is_new: bool,
-    _lock: File,
+    _lock: Lock,
+}
+
+/// Held on the lock file.
+///
+/// It is let go of in words: a process that another thread has just started has the file open, too, until it runs its
+/// own program.
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Who cannot unlock it closes it.
+        let _ = self.0.unlock();
+    }
 }
 
 /// Is there a whole database in the directory `path`?
@@ -186,11 +199,11 @@ fn inspect(path: &Path) -> Result<Content> {
     }
 }
 
-fn take_lock(path: &Path) -> Result<File> {
+fn take_lock(path: &Path) -> Result<Lock> {
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(LOCK_FILE));
     let lock = lock.map_err(|e| unusable(path, e))?;
     match lock.try_lock() {
-        Ok(()) => Ok(lock),
+        Ok(()) => Ok(Lock(lock)),
         Err(TryLockError::WouldBlock) => Err(Error::new(
             Kind::Unavailable,
             format!("database {} is open in another process", path.display()),
@@ -292,4 +305,21 @@ fn unusable(path: &Path, e: io::Error) -> Error {
         _ => "name a directory that is there, or one to be made in a directory that is there",
     };
     error.hint(hint).caused_by(e)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_is_let_go_of_though_a_process_just_started_has_the_lock_file_open() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("db");
+        let directory = Directory::open(&path, None).unwrap();
+        // As a fork has it: the same open file under another number.
+        let inherited = directory._lock.0.try_clone().unwrap();
+        drop(directory);
+        Directory::open(&path, None).unwrap();
+        drop(inherited);
+    }
 }
