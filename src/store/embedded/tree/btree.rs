@@ -20,6 +20,7 @@ mod tests;
 
 use std::collections::HashSet;
 
+use super::ahead::Ahead;
 use super::map::Pages;
 use super::meta::Root;
 use super::page::{Page, Stored, compare};
@@ -150,7 +151,8 @@ impl<'m> Btree<'m> {
     }
 
     fn descend(self, choose: impl Fn(&Page<'m>) -> Option<usize>) -> Result<Place<'m>> {
-        let mut place = Place { tree: self, levels: Vec::with_capacity(self.root.depth.into()) };
+        let mut place =
+            Place { tree: self, levels: Vec::with_capacity(self.root.depth.into()), ahead: Ahead::default() };
         if let Some(number) = self.root.page {
             place.descend(number, choose)?;
         }
@@ -178,6 +180,8 @@ pub(super) struct Place<'m> {
     tree: Btree<'m>,
     /// Branches, then a leaf; none if the keyspace is empty.
     levels: Vec<Level<'m>>,
+    /// The page that comes after this leaf, as far as it was not asked for yet.
+    ahead: Ahead<'m>,
 }
 
 #[derive(Clone, Copy)]
@@ -228,6 +232,7 @@ impl<'m> Place<'m> {
             next = near(self);
         }
         let (Some(at), Some(leaf)) = (next, self.levels.last_mut()) else { return Ok(None) };
+        self.ahead.ask();
         leaf.at = match direction {
             Direction::Forward => at + 1,
             Direction::Reverse => at,
@@ -284,9 +289,7 @@ impl<'m> Place<'m> {
                 Direction::Forward => Some(sibling + 1),
                 Direction::Reverse => sibling.checked_sub(1),
             };
-            if let Some(after) = after.and_then(|at| page.child(at)) {
-                self.tree.pages.ask(after);
-            }
+            let after = after.and_then(|at| page.child(at));
             let child = page.child(sibling).ok_or_else(|| self.tree.damaged(number))?;
             self.descend(child, |page| match direction {
                 Direction::Forward => Some(0),
@@ -294,6 +297,9 @@ impl<'m> Place<'m> {
             })?;
             (level + 1..self.levels.len()).try_for_each(|level| self.check_whole(level))?;
             self.check_separators()?;
+            if let (Some(after), Some(leaf)) = (after, self.levels.last()) {
+                self.ahead = self.tree.pages.ahead(after, leaf.page.len());
+            }
             return Ok(true);
         }
         Ok(false)

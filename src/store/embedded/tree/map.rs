@@ -6,7 +6,7 @@ use std::slice;
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::ahead::ask;
+use super::ahead::{Ahead, ask};
 use super::meta::{META_BYTES, MetaHead};
 use super::page::{HEADER_BYTES, Page, pages_of_long};
 
@@ -74,9 +74,9 @@ impl<'m> Pages<'m> {
         self.bytes(number, pages)?.get(HEADER_BYTES..HEADER_BYTES.checked_add(bytes)?)
     }
 
-    /// Asks for a page, if there is one of this number.
-    pub(super) fn ask(self, number: u64) {
-        ask(self.bytes(number, 1).unwrap_or_default());
+    /// A page to be asked for in so many steps, if there is one of this number.
+    pub(super) fn ahead(self, number: u64, steps: usize) -> Ahead<'m> {
+        Ahead::new(self.bytes(number, 1).unwrap_or_default(), steps)
     }
 
     /// Asks for what a page begins with, if there is one of this number.
