@@ -21,6 +21,7 @@ mod expr;
 mod extremes;
 mod formula;
 mod functions;
+mod grouped;
 mod hints;
 mod integers;
 mod intervals;

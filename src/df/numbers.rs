@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, UInt64Array};
+use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, UInt64Array};
 use arrow::datatypes::{DataType, Schema, TimeUnit};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
@@ -89,6 +89,44 @@ impl Known {
         let values: ArrayRef = Arc::new(UInt64Array::from(vec![total.values]));
         mean.merge_batch(&[values, sum(ty)?.to_array()?])?;
         mean.evaluate()
+    }
+
+    /// The same function, the scan's columns being these of those that it was made for.
+    pub fn of_columns(self, columns: &[usize]) -> Option<Known> {
+        let Term { function, column } = self.term;
+        let column = match column {
+            Some(column) => Some(*columns.get(column)?),
+            None => None,
+        };
+        Some(Known { term: Term { function, column }, ..self })
+    }
+
+    /// Appends what DataFusion's own function would hand on of each group: columns of `schema`, the next ones.
+    pub fn states(&self, totals: &[Total], schema: &Schema, columns: &mut Vec<ArrayRef>) -> DfResult<()> {
+        if self.mean.is_some() {
+            let values = totals.iter().map(|total| (total.values > 0).then_some(total.values));
+            columns.push(Arc::new(values.collect::<UInt64Array>()));
+        }
+        let numbers = totals.iter().map(|total| self.number(total));
+        let state: ArrayRef = match schema.field(columns.len()).data_type() {
+            DataType::Int64 => {
+                let numbers = numbers.map(|number| number.map(narrow).transpose());
+                Arc::new(numbers.collect::<std::result::Result<Int64Array, _>>()?)
+            }
+            DataType::Decimal128(precision, scale) => {
+                Arc::new(numbers.collect::<Decimal128Array>().with_precision_and_scale(*precision, *scale)?)
+            }
+            DataType::Float64 => {
+                let doubles = totals.iter().map(|total| (total.values > 0).then_some(total.double));
+                Arc::new(doubles.collect::<Float64Array>())
+            }
+            ty => {
+                let scalars = numbers.map(|number| scalar(ty, number));
+                ScalarValue::iter_to_array(scalars.collect::<DfResult<Vec<_>>>()?)?
+            }
+        };
+        columns.push(state);
+        Ok(())
     }
 
     fn is_exact(&self) -> bool {

@@ -241,7 +241,7 @@ fn each_node(
 /// The plan as one scan with these columns, if it is one but for columns that are picked and renamed, or as the
 /// totals of one.
 fn single(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Single> {
-    match picked(root) {
+    match picked(root).filter(|(scan, _)| scan.is_whole()) {
         Some((scan, columns)) => Some(Single::Scan(scan.pick(&columns, schema))),
         None => Totals::of(root, schema).map(Arc::new).map(Single::Totals),
     }
@@ -249,13 +249,13 @@ fn single(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Single> {
 
 /// The plan is one scan but for columns that are picked and renamed.
 pub(super) fn is_scan(root: &Arc<dyn ExecutionPlan>) -> bool {
-    picked(root).is_some()
+    picked(root).is_some_and(|(scan, _)| scan.is_whole())
 }
 
 /// A scan, and the columns of it that come out of the plan.
 pub(super) fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
     let any: &dyn Any = &**root;
-    if let Some(scan) = any.downcast_ref::<ScanExec>().filter(|scan| scan.is_whole()) {
+    if let Some(scan) = any.downcast_ref::<ScanExec>() {
         return Some((scan, (0..scan.request.schema.fields().len()).collect()));
     }
     if let Some(cooperative) = any.downcast_ref::<CooperativeExec>() {

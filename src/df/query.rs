@@ -59,7 +59,7 @@ use super::time_parts::time_parts;
 use super::time_zone::at_time_zone;
 use super::ways::{Keep, Ways, ways};
 use super::yielding::Yielding;
-use super::{explain, functions, tpch};
+use super::{explain, functions, grouped, tpch};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
@@ -292,6 +292,7 @@ impl Planner {
         limits: &Limits<'_>,
     ) -> Result<impl Stream<Item = Result<RecordBatch>> + use<>> {
         let failed = limits.follow(&plan);
+        let plan = grouped::in_scans(plan).map_err(df_error)?;
         let batches = execute_stream(plan, self.context(limits.memory)?).map_err(df_error)?;
         let batches = if limits.cancel.may_stop() { batches_apart(batches) } else { batches };
         Ok(batches.map_err(failed))

@@ -72,7 +72,7 @@ impl Totals {
             && aggregate.group_expr().is_true_no_grouping()
             && aggregate.filter_expr().iter().all(Option::is_none)
             && functions.iter().all(is_small);
-        let (scan, columns) = picked(aggregate.input()).filter(|_| is_simple)?;
+        let (scan, columns) = picked(aggregate.input()).filter(|(scan, _)| is_simple && scan.is_whole())?;
         let schema_below = aggregate.input_schema();
         let known: Option<Vec<Known>> = functions.iter().map(|f| Known::of(f, &schema_below)).collect();
         Some(Totals {

@@ -2,9 +2,9 @@
 
 mod row;
 
+use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde::de::DeserializeOwned;
 
@@ -13,9 +13,9 @@ use super::native::TableHandle;
 use super::outcome::{Outcome, OutputColumn, RowStream};
 use super::session::{RETRIES, RETRIES_BESIDE, Session};
 use crate::error::{Error, Kind, Result};
-use crate::row::{ColumnBuilder, column_type_of};
 use crate::sql::Splitter;
-use crate::value::{ColumnType, Value};
+use crate::value::Value;
+use row::Together;
 pub use row::{ColumnIndex, FromValue, Row};
 
 impl Database {
@@ -254,24 +254,17 @@ impl Prepared {
 }
 
 /// Typed rows of a query, one by one.
-#[derive(Debug)]
 pub struct Rows {
     stream: RowStream,
     schema: SchemaRef,
-    ready: Ready,
-}
-
-/// Rows that have been read and not yet given out.
-#[derive(Debug)]
-enum Ready {
-    Rows(std::vec::IntoIter<Vec<Value>>),
-    Batch(Arc<RecordBatch>, usize),
+    /// Rows that have been read, and how many of them have been given out.
+    ready: Option<(Arc<Together>, usize)>,
 }
 
 impl Rows {
     pub(super) fn new(stream: RowStream) -> Rows {
         let schema = stream.schema();
-        Rows { stream, schema, ready: Ready::Rows(Vec::new().into_iter()) }
+        Rows { stream, schema, ready: None }
     }
 
     /// Names and types of the columns.
@@ -332,28 +325,17 @@ impl Rows {
 
     /// The rows that are left as record batches, for those who want Arrow.
     pub fn batches(self) -> RowStream {
-        let left = match self.ready {
-            Ready::Rows(rows) if rows.len() == 0 => return self.stream,
-            Ready::Rows(rows) => batch_of_values(&self.schema, rows),
-            Ready::Batch(batch, at) => Ok(batch.slice(at, batch.num_rows() - at)),
-        };
-        self.stream.after(left)
+        match self.ready {
+            Some((rows, given)) if given < rows.len() => self.stream.after(rows.batch_from(given)),
+            _ => self.stream,
+        }
     }
 }
 
-fn batch_of_values(schema: &SchemaRef, rows: impl Iterator<Item = Vec<Value>>) -> Result<RecordBatch> {
-    let types = schema.fields().iter().map(|field| column_type_of(field));
-    let types: Option<Vec<ColumnType>> = types.collect();
-    let types = types.ok_or_else(|| Error::internal("rows of a type that is none of ours"))?;
-    let mut builders: Vec<ColumnBuilder> = types.into_iter().map(|ty| ColumnBuilder::new(ty, 0)).collect();
-    for row in rows {
-        for (builder, value) in builders.iter_mut().zip(&row) {
-            builder.append(value.as_ref())?;
-        }
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.stream.fmt(f)
     }
-    let arrays = builders.iter_mut().map(ColumnBuilder::finish).collect::<Result<_>>()?;
-    RecordBatch::try_new(Arc::clone(schema), arrays)
-        .map_err(|e| Error::internal("rows do not fit their batch").caused_by(e))
 }
 
 impl Iterator for Rows {
@@ -361,26 +343,19 @@ impl Iterator for Rows {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            match &mut self.ready {
-                Ready::Rows(rows) => {
-                    if let Some(values) = rows.next() {
-                        return Some(Ok(Row::of_values(Arc::clone(&self.schema), values)));
-                    }
-                }
-                Ready::Batch(batch, at) if *at < batch.num_rows() => {
-                    let row = Row::of_batch(Arc::clone(batch), *at);
-                    *at += 1;
-                    return Some(Ok(row));
-                }
-                Ready::Batch(..) => {}
+            if let Some((rows, given)) = &mut self.ready
+                && *given < rows.len()
+            {
+                *given += 1;
+                return Some(Ok(Row::new(Arc::clone(rows), *given - 1)));
             }
-            self.ready = match self.stream.next_rows() {
-                Some(Ok(rows)) => Ready::Rows(rows?.into_iter()),
-                Some(Err(e)) => return Some(Err(e)),
-                None => match self.stream.next()? {
-                    Ok(batch) => Ready::Batch(Arc::new(batch), 0),
-                    Err(e) => return Some(Err(e)),
-                },
+            let rows = match self.stream.next_rows() {
+                Some(rows) => rows.transpose()?.map(|rows| Together::Kept(rows, Arc::clone(&self.schema))),
+                None => self.stream.next()?.map(Together::Batch),
+            };
+            match rows {
+                Ok(rows) => self.ready = Some((Arc::new(rows), 0)),
+                Err(e) => return Some(Err(e)),
             }
         }
     }

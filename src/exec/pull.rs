@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::scan::{Counters, ScanSpec};
 use super::sink::Sink;
-use super::view::{Scratch, Sources, View, see_entry};
+use super::view::{Scratch, View, see_entry};
 use super::walk::{Side, Visited, Walk};
 use crate::error::{Error, Result};
 use crate::index::open_entry;
@@ -71,7 +71,7 @@ pub(super) struct Pull<'a> {
 
 impl<'a> Pull<'a> {
     pub fn get_rows(&self, keys: &[Rowkey], next: &mut usize, out: &mut impl Sink) -> Result<bool> {
-        let mut scratch = Scratch::of(&self.spec.table, &self.spec.places.rows);
+        let mut scratch = Scratch::of(&self.spec.table, out.sources(&self.spec.places));
         while *next < keys.len() && !out.is_full() {
             let some = &keys[*next..keys.len().min(*next + TOGETHER.min(out.rows_max() - out.rows()))];
             let some: Vec<&[u8]> = some.iter().map(|key| &key[..]).collect();
@@ -87,7 +87,7 @@ impl<'a> Pull<'a> {
     }
 
     pub fn walk_rows(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
-        let mut scratch = Scratch::of(&self.spec.table, &self.spec.places.rows);
+        let mut scratch = Scratch::of(&self.spec.table, out.sources(&self.spec.places));
         if !walk.is_ordered() {
             return walk.go(self.reader, self.counters, &mut |key, value| {
                 let before = out.rows();
@@ -107,7 +107,7 @@ impl<'a> Pull<'a> {
     }
 
     pub fn walk_entries(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
-        let (index, sources) = self.index()?;
+        let (index, sources) = (self.index()?, out.sources(&self.spec.places));
         let mut scratch = Scratch::of(&self.spec.table, sources);
         let access = &self.spec.access;
         walk.go(self.reader, self.counters, &mut |key, value| {
@@ -138,7 +138,9 @@ impl<'a> Pull<'a> {
 
     /// The pointers of the next entries that pass, `wanted` at the most; whether there may be more.
     pub fn pointers(&self, walk: &mut Walk, wanted: usize) -> Result<(Pointers, bool)> {
-        let (index, sources) = self.index()?;
+        let index = self.index()?;
+        let sources = self.spec.places.entries.as_ref();
+        let sources = sources.ok_or_else(|| Error::internal("a fetch without its index"))?;
         let mut scratch = Scratch::of(&self.spec.table, sources);
         let filter = &self.spec.access.entry_filter;
         let mut pointers = Pointers::with_capacity(wanted.min(POINTERS_EXPECTED));
@@ -156,8 +158,8 @@ impl<'a> Pull<'a> {
 
     /// Gives out the rows of some of the pointers.
     pub fn fetch(&self, pointers: &Pointers, some: Range<usize>, out: &mut impl Sink) -> Result<()> {
-        let (index, _) = self.index()?;
-        let scratch = &mut Scratch::of(&self.spec.table, &self.spec.places.rows);
+        let index = self.index()?;
+        let scratch = &mut Scratch::of(&self.spec.table, out.sources(&self.spec.places));
         let mut order: Vec<(u64, usize)> = some.clone().map(|i| (pointers.head(i), i)).collect();
         let mut rows: Vec<Fetched<'_>> = Vec::new();
         // So few as go together lie far from each other, in whatever order.
@@ -218,9 +220,8 @@ impl<'a> Pull<'a> {
         Ok(rows)
     }
 
-    fn index(&self) -> Result<(&'a IndexDef, &'a Sources)> {
-        let found = self.spec.index().zip(self.spec.places.entries.as_ref());
-        found.ok_or_else(|| Error::internal("an index path without its index"))
+    fn index(&self) -> Result<&'a IndexDef> {
+        self.spec.index().ok_or_else(|| Error::internal("an index path without its index"))
     }
 
     /// Decides the filter on one row and appends it if it passes. `others`: the sealed values of the
@@ -233,10 +234,10 @@ impl<'a> Pull<'a> {
         scratch: &mut Scratch,
         out: &mut impl Sink,
     ) -> Result<()> {
-        let sources = &self.spec.places.rows;
+        let sources = out.sources(&self.spec.places);
         self.spec.table.touched(schema::Access::Read, key);
         scratch.decode_rowkey(self.spec, sources, key)?;
-        let default = if sources.families.first() == Some(&FamilyId::DEFAULT) {
+        let default = if self.spec.places.rows.families.first() == Some(&FamilyId::DEFAULT) {
             Some(row::open(default)?)
         } else {
             None

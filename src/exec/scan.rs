@@ -11,9 +11,11 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
 use super::gather::Gather;
+use super::groups::Groups;
+use super::kept::KeptRows;
 pub use super::pieces::PIECES;
 use super::pull::{Pointers, Pull};
-use super::sink::{Columns, Rows, Sink};
+use super::sink::{Columns, Sink};
 use super::sums::Sums;
 pub use super::view::{Places, field_type};
 use super::walk::Walk;
@@ -23,7 +25,6 @@ use crate::error::Result;
 use crate::plan::Field;
 use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::{Reader, Snapshot};
-use crate::value::Value;
 
 /// Rows in a batch at the most.
 pub const BATCH_ROWS: usize = 8192;
@@ -251,15 +252,20 @@ impl Scan {
         if more || out.rows > 0 { out.finish(&self.spec.schema).map(Some) } else { Ok(None) }
     }
 
-    /// The next rows one by one, `rows_max` at the most; `None` when the scan is over. For few rows this is
+    /// What it gives out can be kept as it lies in the store: [`Scan::next_rows`].
+    pub fn keeps_rows(&self) -> bool {
+        !matches!(self.position, Position::Gather(_)) && self.spec.places.rows.is_one_entry()
+    }
+
+    /// The next rows as they are, `rows_max` at the most; `None` when the scan is over. For few rows this is
     /// cheaper than a batch.
-    pub fn next_rows(&mut self, rows_max: usize) -> Result<Option<Vec<Vec<Value>>>> {
+    pub fn next_rows(&mut self, rows_max: usize) -> Result<Option<KeptRows>> {
         if self.left == 0 {
             return Ok(None);
         }
-        let mut out = Rows { rows: Vec::new(), rows_max: self.rows_max(rows_max) };
+        let mut out = KeptRows::new(Arc::clone(&self.spec), self.rows_max(rows_max));
         let more = self.pull(&mut out)?;
-        Ok((more || !out.rows.is_empty()).then_some(out.rows))
+        Ok((more || !out.is_empty()).then_some(out))
     }
 
     /// Adds up the next rows; false when the scan is over.
@@ -271,6 +277,15 @@ impl Scan {
         let more = self.pull(sums)?;
         sums.end();
         Ok(more)
+    }
+
+    /// Puts the next rows into groups; false when the scan is over.
+    pub fn group(&mut self, groups: &mut Groups) -> Result<bool> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        groups.begin(self.left);
+        self.pull(groups)
     }
 
     /// The scan in pieces, which give out every row once, all together, in the order of their keys; one piece where

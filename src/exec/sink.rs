@@ -1,4 +1,4 @@
-//! Where the rows of a scan go: into Arrow columns, or values one by one.
+//! Where the rows of a scan go: into Arrow columns here, and elsewhere as they are or into sums.
 
 use std::sync::Arc;
 
@@ -7,13 +7,17 @@ use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use super::scan::ScanSpec;
-use super::view::{Found, View, field_type};
+use super::view::{Found, Places, Sources, View, field_type};
 use crate::error::{Error, Result};
-use crate::row::{self, ColumnBuilder};
-use crate::value::Value;
+use crate::row::ColumnBuilder;
 
 /// Takes the rows of one pull.
 pub(super) trait Sink {
+    /// Where the fields are found that it asks a view for.
+    fn sources<'p>(&self, places: &'p Places) -> &'p Sources {
+        &places.rows
+    }
+
     /// Adds the wanted fields of a row.
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()>;
 
@@ -28,38 +32,6 @@ pub(super) trait Sink {
 
     fn is_full(&self) -> bool {
         self.rows() >= self.rows_max()
-    }
-}
-
-/// Rows as values.
-pub(super) struct Rows {
-    pub rows: Vec<Vec<Value>>,
-    pub rows_max: usize,
-}
-
-impl Sink for Rows {
-    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
-        let mut values = Vec::with_capacity(spec.output.len());
-        for field in &*spec.output {
-            values.push(match view.find(*field)? {
-                Found::Value(value) => value.to_value(),
-                Found::Packed(id, bytes) => row::unpack(id, spec.table.column(id).ty, bytes)?.to_value(),
-            });
-        }
-        self.rows.push(values);
-        Ok(())
-    }
-
-    fn append_empty(&mut self, rows: usize) {
-        self.rows.resize(self.rows.len() + rows, Vec::new());
-    }
-
-    fn rows(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn rows_max(&self) -> usize {
-        self.rows_max
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Term {
 }
 
 /// What a term has come to.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Total {
     /// Values (count) that were not NULL.
     pub values: u64,
@@ -63,28 +63,41 @@ struct Sum {
     doubles: Option<Float64Builder>,
 }
 
-struct Column {
+/// A column of a scan.
+pub(super) struct Column {
     /// Among those of the scan.
     place: usize,
     field: Field,
-    ty: ColumnType,
+    pub(super) ty: ColumnType,
     nullable: bool,
+}
+
+impl Column {
+    pub(super) fn of(place: usize, spec: &ScanSpec) -> Column {
+        let index = spec.index().filter(|_| spec.as_table);
+        let field = spec.output[place];
+        let ty = field_type(&spec.table, index, field);
+        Column { place, field, ty, nullable: spec.schema.field(place).is_nullable() }
+    }
+
+    /// What it is in a row; `None`: NULL. Errors: `Corrupt`, if it is declared NOT NULL.
+    #[inline(always)]
+    pub(super) fn find<'v>(&self, spec: &ScanSpec, view: &'v View<'_>) -> Result<Option<Found<'v>>> {
+        match view.find(self.field)? {
+            Found::Value(ValueRef::Null) if self.nullable => Ok(None),
+            Found::Value(ValueRef::Null) => Err(no_value_in(spec.schema.field(self.place))),
+            found => Ok(Some(found)),
+        }
+    }
 }
 
 impl Sums {
     /// Nothing yet of the rows of `spec`.
     pub fn new(terms: impl Iterator<Item = Term>, spec: &ScanSpec) -> Sums {
-        let index = spec.index().filter(|_| spec.as_table);
-        let column = |place: usize| Column {
-            place,
-            field: spec.output[place],
-            ty: field_type(&spec.table, index, spec.output[place]),
-            nullable: spec.schema.field(place).is_nullable(),
-        };
         let sum = |term: Term| Sum {
             function: term.function,
-            column: term.column.map(column),
-            total: Total { values: 0, number: 0, double: 0.0 },
+            column: term.column.map(|place| Column::of(place, spec)),
+            total: Total::default(),
             doubles: (term.function == Function::SumOfDoubles).then(|| Float64Builder::with_capacity(0)),
         };
         Sums { sums: terms.map(sum).collect(), rows: 0, rows_max: 0 }
@@ -133,7 +146,7 @@ impl Sums {
 impl Total {
     /// Takes in one more number, before it is counted.
     #[inline]
-    fn add(&mut self, function: Function, number: i128) {
+    pub(super) fn add(&mut self, function: Function, number: i128) {
         match function {
             Function::Count | Function::SumOfDoubles => {}
             // As Arrow adds decimals; integers cannot come that far.
@@ -149,11 +162,10 @@ impl Sum {
     #[inline]
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
         let Some(column) = &self.column else { return Ok(()) };
-        let found = view.find(column.field)?;
-        if matches!(found, Found::Value(ValueRef::Null)) {
+        let Some(found) = column.find(spec, view)? else {
             self.doubles.iter_mut().for_each(Float64Builder::append_null);
-            return if column.nullable { Ok(()) } else { Err(no_value_in(spec.schema.field(column.place))) };
-        }
+            return Ok(());
+        };
         if self.function != Function::Count {
             if let Some(doubles) = &mut self.doubles {
                 doubles.append_value(double(found, column.ty)?);
@@ -167,14 +179,14 @@ impl Sum {
 }
 
 #[inline]
-fn number(found: Found<'_>, ty: ColumnType) -> Result<i128> {
+pub(super) fn number(found: Found<'_>, ty: ColumnType) -> Result<i128> {
     match found {
         Found::Packed(id, bytes) => row::unpack_number(id, ty, bytes),
         Found::Value(value) => value.number().ok_or_else(|| no_number(value)),
     }
 }
 
-fn double(found: Found<'_>, ty: ColumnType) -> Result<f64> {
+pub(super) fn double(found: Found<'_>, ty: ColumnType) -> Result<f64> {
     let value = match found {
         Found::Packed(id, bytes) => row::unpack(id, ty, bytes)?,
         Found::Value(value) => value,

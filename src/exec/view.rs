@@ -10,7 +10,7 @@ use super::stored::bad_rowkey;
 use crate::access::{Access, Path, Source};
 use crate::error::{Error, Result};
 use crate::index::EntryParts;
-use crate::key::{ColumnId, hex};
+use crate::key::{BadKey, ColumnId, hex};
 use crate::plan::{Field, RowView};
 use crate::row::{self, PackedRow};
 use crate::schema::{FamilyId, IndexDef, TableDef};
@@ -55,27 +55,31 @@ pub struct Sources {
 /// Where a scan finds the fields that it needs.
 #[derive(Debug)]
 pub struct Places {
-    /// In index entries; `None` if none are read.
+    /// Those that decide which index entries' rows are fetched; `None` if none are.
     pub(super) entries: Option<Sources>,
-    /// In rows.
+    /// Those that are compared and given out, in rows, or in index entries that take their place.
     pub(super) rows: Sources,
+    /// Of these, those that are compared.
+    pub(super) compared: Sources,
 }
 
 impl Places {
     /// Those of a scan along a path of `table`, through `index`, that gives out `output`.
     pub fn new(table: &TableDef, index: Option<&IndexDef>, access: &Access, output: &[Field]) -> Places {
-        let mut of_row = access.filter.fields();
-        of_row.extend(output);
-        let rows = Sources::new(table, None, &of_row);
-        let of_entry = match access.path {
-            Path::Primary => None,
-            Path::IndexFetch(_) => Some(access.entry_filter.fields()),
-            Path::IndexOnly(_) => {
-                of_row.extend(access.entry_filter.fields());
-                Some(of_row)
+        let (mut fields, mut entries, mut entry) = (access.filter.fields(), None, None);
+        match access.path {
+            Path::Primary => {}
+            Path::IndexFetch(_) => {
+                entries = Some(Sources::new(table, index, &access.entry_filter.fields()));
             }
-        };
-        Places { entries: of_entry.map(|fields| Sources::new(table, index, &fields)), rows }
+            Path::IndexOnly(_) => {
+                fields.extend(access.entry_filter.fields());
+                entry = index;
+            }
+        }
+        let compared = Sources::new(table, entry, &fields);
+        fields.extend(output);
+        Places { entries, rows: Sources::new(table, entry, &fields), compared }
     }
 }
 
@@ -115,6 +119,11 @@ impl Sources {
             }
         }
         sources
+    }
+
+    /// All are in a key or a packed value of one entry.
+    pub fn is_one_entry(&self) -> bool {
+        self.formulas.is_empty() && self.families.iter().all(|family| *family == FamilyId::DEFAULT)
     }
 
     fn add(
@@ -163,10 +172,10 @@ impl Sources {
 pub struct View<'a> {
     spec: &'a ScanSpec,
     sources: &'a Sources,
-    /// Bytes of the source's own rowkey.
-    rowkey: &'a [u8],
     /// Bytes of the table's rowkey.
-    pointer: &'a [u8],
+    pub(super) pointer: &'a [u8],
+    /// Of an index entry, the bytes of its key before those.
+    pub(super) layout: &'a [u8],
     /// Columns decoded from keys, by [`ColumnId`].
     key_values: &'a [Value],
     /// The default family, or what an index entry includes; if it is read.
@@ -190,13 +199,24 @@ impl<'a> View<'a> {
         View {
             spec,
             sources,
-            rowkey,
             pointer: rowkey,
+            layout: &[],
             key_values: &scratch.key_values,
             packed: None,
             others: &[],
             computed: &scratch.computed,
         }
+    }
+
+    /// A row or entry of which the bytes were kept. Columns of its keys are not decoded: ask for [`View::value`].
+    pub fn of_kept(
+        spec: &'a ScanSpec,
+        pointer: &'a [u8],
+        layout: &'a [u8],
+        packed: Option<PackedRow<'a>>,
+    ) -> View<'a> {
+        let sources = &spec.places.rows;
+        View { spec, sources, pointer, layout, key_values: &[], packed, others: &[], computed: &[] }
     }
 }
 
@@ -224,6 +244,31 @@ impl View<'_> {
         Ok(bytes.map_or(Found::Value(ValueRef::Null), |bytes| Found::Packed(id, bytes)))
     }
 
+    /// The value of a field that is stored, of a view without key columns: they are decoded here.
+    pub fn value(&self, field: Field) -> Result<Value> {
+        if let Field::Column(id) = field
+            && self.sources.slots[usize::from(id.0)] == Slot::Key
+        {
+            return self.key_column(id);
+        }
+        Ok(self.field(field)?.to_value())
+    }
+
+    fn key_column(&self, id: ColumnId) -> Result<Value> {
+        let ScanSpec { table, access, .. } = self.spec;
+        match self.spec.index() {
+            Some(index)
+                if matches!(access.path, Path::IndexOnly(_)) && index.layout.undoable().contains(&id) =>
+            {
+                index.layout.value_in(self.layout, id).map_err(|e| bad_entry(index, self.layout, &e))
+            }
+            _ => table
+                .key
+                .value_in(self.pointer, id)
+                .map_err(|e| bad_rowkey(table, self.pointer, &e.to_string())),
+        }
+    }
+
     /// Computes what is not stored.
     fn computed(&self, place: usize) -> Result<ValueRef<'_>> {
         let cell = &self.computed[place];
@@ -239,7 +284,7 @@ impl View<'_> {
     fn rowkey(&self, field: Field) -> Result<ValueRef<'_>> {
         match self.spec.source() {
             Source::Index(_, index) if field == Field::Rowkey => {
-                key_value(self.rowkey, index.layout.is_text())
+                key_value(self.layout, index.layout.is_text())
             }
             _ => key_value(self.pointer, self.spec.table.key.is_text()),
         }
@@ -254,6 +299,13 @@ impl RowView for View<'_> {
             Found::Packed(id, bytes) => row::unpack(id, self.spec.table.column(id).ty, bytes),
         }
     }
+}
+
+#[cold]
+fn bad_entry(index: &IndexDef, key: &[u8], error: &BadKey) -> Error {
+    Error::corrupt(format!("a key of index \"{}\" cannot be decoded", index.name))
+        .why(format!("{error}; key {}", hex(key)))
+        .hint(format!("CHECK INDEX {} lists what is wrong", name_sql(&index.name)))
 }
 
 /// A rowkey as a value: text if its layout is text, otherwise bytes.
@@ -326,11 +378,7 @@ impl Scratch {
 
     fn decode_layout(&mut self, index: &IndexDef, parts: &EntryParts<'_>) -> Result<()> {
         let decoded = index.layout.decode(parts.layout, &mut |id, value| self.set(id, value));
-        decoded.map_err(|e| {
-            Error::corrupt(format!("a key of index \"{}\" cannot be decoded", index.name))
-                .why(format!("{e}; key {}", hex(parts.layout)))
-                .hint(format!("CHECK INDEX {} lists what is wrong", name_sql(&index.name)))
-        })?;
+        decoded.map_err(|e| bad_entry(index, parts.layout, &e))?;
         Ok(())
     }
 
@@ -376,9 +424,6 @@ pub fn see_entry<R>(
     scratch.decode_entry(spec, sources, index, parts)?;
     let packed = parts.include()?;
     let mut view = View::of_row(spec, sources, parts.pointer, scratch);
-    view.packed = packed;
-    if spec.as_table {
-        view.rowkey = parts.layout;
-    }
+    (view.packed, view.layout) = (packed, parts.layout);
     see(&view)
 }

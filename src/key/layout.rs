@@ -151,6 +151,18 @@ impl KeyLayout {
         Ok(at)
     }
 
+    /// The value of one of the [`KeyLayout::undoable`] columns in a key that starts with this layout's bytes; NULL
+    /// for any other column.
+    pub fn value_in(&self, key: &[u8], column: ColumnId) -> Result<Value, BadKey> {
+        let Some(at) = self.undoable.iter().position(|id| *id == column) else { return Ok(Value::Null) };
+        let giver = self.givers[at];
+        let start = (0..giver).try_fold(0, |at, part| self.end(part, key, at))?;
+        let end = self.end(giver, key, start)?;
+        let mut value = Value::Null;
+        let given = self.parts[giver].get(&key[start..end], &mut |found| value = found.to_value());
+        given.map(|()| value).ok_or_else(|| self.bad(giver, key))
+    }
+
     /// Offset just after a part that starts at `at` in `key`; `None` if there is no such part.
     pub fn end_of(&self, part: usize, key: &[u8], at: usize) -> Option<usize> {
         self.parts[part].end_in(key, at)

@@ -16,4 +16,4 @@ pub use arrow::{any_value_at, arrow_type, column_type_of, field, rows_of, value_
 pub use builder::ColumnBuilder;
 pub use cell::{write_json_cell, write_text_cell};
 pub use compress::{Compression, open, seal};
-pub use packed::{PackedRow, Stamp, pack, pack_stamped, unpack, unpack_number};
+pub use packed::{PackedRow, Stamp, encode, pack, pack_stamped, unpack, unpack_number};

@@ -147,6 +147,11 @@ impl<'a> PackedRow<'a> {
         if is_sound { Ok(PackedRow(bytes)) } else { PackedRow::any(bytes) }
     }
 
+    /// What it was made from.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.0
+    }
+
     #[inline(never)]
     fn any(bytes: &'a [u8]) -> Result<PackedRow<'a>> {
         Frame::of(bytes)?.check_order()?;
@@ -380,7 +385,8 @@ impl Numbers<'_> {
     }
 }
 
-fn encode(ty: ColumnType, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<()> {
+/// Appends what a value that is not NULL is in a packed row. Errors: `Internal` when it is not of its type.
+pub fn encode(ty: ColumnType, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<()> {
     use ColumnType as T;
     match (ty, value) {
         (T::Boolean, ValueRef::Boolean(b)) => encode_int(b.into(), out),

@@ -175,3 +175,81 @@ fn a_sum_out_of_range_is_an_error_with_several_threads_too() {
         assert!(only(&db, "SELECT count(b) FROM big WHERE id > 0").contains("6000"));
     }
 }
+
+const GROUPS: [&str; 12] =
+    ["g", "s", "i", "b", "d", "r", "m", "w", "t", "ts, day", "t, g, tz", "id - id % 2000, t"];
+
+const OF_GROUPS: [&str; 8] = [
+    "count(*), count(s), count(t), max(id)",
+    "sum(s), sum(i), sum(g), avg(i), avg(g)",
+    "sum(m), avg(m), avg(w), count(d), count(r)",
+    "min(s), max(i), min(b), max(m), min(w)",
+    "min(ts), max(tz), min(day)",
+    "max(t), count(*)",
+    "count(DISTINCT t), sum(id) FILTER (WHERE s > 0)",
+    "min(id) + max(id)",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 6,
+        max_shrink_iters: 20,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(11),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn groups_of_many_rows_are_those_of_datafusion(
+        kinds in prop::collection::vec(row(), 1..12),
+        by in prop::sample::subsequence(GROUPS.to_vec(), 4),
+        of in prop::sample::subsequence(OF_GROUPS.to_vec(), 3),
+        which in prop::sample::select(vec!["true", "id > 500", "g >= -5", "g < 9 OR id < 6000"]),
+    ) {
+        let db = filled(&kinds);
+        let columns = "g, s, i, b, d, r, m, w, ts, tz, day, t";
+        db.execute(&format!(
+            "INSERT INTO t SELECT v.value + 1000, {columns} FROM t JOIN generate_series(0, 6499) v
+             ON v.value % {} = t.id",
+            kinds.len()
+        )).unwrap();
+        for (by, of) in by.iter().flat_map(|by| of.iter().map(move |of| (by, of))) {
+            let groups = |of: &str, from: &str| {
+                let sql = format!("SELECT {by}, {of} FROM {from} WHERE {which} GROUP BY {by} ORDER BY {by}");
+                let rows = db.query(&sql)?.map(|row| row?.values());
+                rows.collect::<rowkeydb::Result<Vec<_>>>()
+            };
+            // A function with a FILTER leaves all of it to DataFusion.
+            let expected = groups(&format!("{of}, count(*) FILTER (WHERE g > -100)"), "t").map(|mut rows| {
+                rows.iter_mut().for_each(|row| drop(row.pop()));
+                format!("{rows:?}")
+            });
+            let expected = expected.unwrap_or_else(|e| e.to_string());
+            // By several threads, and by one.
+            for from in ["t", "t", "(SELECT * FROM t ORDER BY id LIMIT 1000000) t"] {
+                let found = groups(of, from).map_or_else(|e| e.to_string(), |rows| format!("{rows:?}"));
+                prop_assert_eq!(&found, &expected, "{}, {} FROM {} WHERE {} of {:?}", by, of, from, which, kinds);
+            }
+        }
+    }
+}
+
+#[test]
+fn more_groups_than_memory_holds_come_in_pieces() {
+    let db = long();
+    let mut session = db.session();
+    let mut all = |sql: &str| {
+        let rows = session.query(sql, &[]).unwrap();
+        let mut rows: Vec<Vec<Value>> = rows.map(|row| row.unwrap().values().unwrap()).collect();
+        rows.sort();
+        rows
+    };
+    let sql = "SELECT m, g, count(*), sum(id), min(d) FROM t WHERE id > 7 GROUP BY m, g";
+    let each = "SELECT id, count(*), sum(m), max(g) FROM t GROUP BY id";
+    let expected = [all(sql), all(each)];
+    assert_eq!(expected.each_ref().map(Vec::len), [7_000, 40_000]);
+    all("SET memory_limit = '2MB'");
+    for _ in 0..2 {
+        assert_eq!([all(sql), all(each)], expected);
+    }
+}

@@ -1,9 +1,10 @@
 //! One row, and its values as Rust types.
 
+use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{FieldRef, SchemaRef};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use serde::de::value::{Error as SerdeError, MapDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
@@ -11,33 +12,95 @@ use serde::forward_to_deserialize_any;
 use uuid::Uuid;
 
 use crate::error::{Error, Result, sqlstate};
-use crate::row::{column_type_of, value_at};
-use crate::value::Value;
+use crate::exec::kept::KeptRows;
+use crate::row::{ColumnBuilder, column_type_of, value_at};
+use crate::value::{Value, decimal_to_double};
 
 /// One row.
-#[derive(Clone, Debug)]
-pub struct Row(Cells);
-
-#[derive(Clone, Debug)]
-enum Cells {
-    Values(SchemaRef, Vec<Value>),
-    Batch(Arc<RecordBatch>, usize),
+#[derive(Clone)]
+pub struct Row {
+    rows: Arc<Together>,
+    at: usize,
 }
 
-impl Row {
-    pub(super) fn of_values(schema: SchemaRef, values: Vec<Value>) -> Row {
-        Row(Cells::Values(schema, values))
-    }
+/// Rows that were read together.
+pub(super) enum Together {
+    /// As they are stored, and the names of their columns.
+    Kept(KeptRows, SchemaRef),
+    /// As Arrow columns.
+    Batch(RecordBatch),
+}
 
-    pub(super) fn of_batch(batch: Arc<RecordBatch>, at: usize) -> Row {
-        Row(Cells::Batch(batch, at))
+impl Together {
+    /// How many rows (count).
+    pub fn len(&self) -> usize {
+        match self {
+            Together::Kept(rows, _) => rows.len(),
+            Together::Batch(batch) => batch.num_rows(),
+        }
     }
 
     fn schema(&self) -> &SchemaRef {
-        match &self.0 {
-            Cells::Values(schema, _) => schema,
-            Cells::Batch(batch, _) => batch.schema_ref(),
+        match self {
+            Together::Kept(_, schema) => schema,
+            Together::Batch(batch) => batch.schema_ref(),
         }
+    }
+
+    fn value(&self, row: usize, column: usize) -> Result<Value> {
+        let batch = match self {
+            Together::Kept(rows, _) => return rows.value(row, column),
+            Together::Batch(batch) => batch,
+        };
+        let field = batch.schema_ref().field(column);
+        let ty = column_type_of(field).ok_or_else(|| {
+            Error::unsupported(format!("column \"{}\" has type {}", field.name(), field.data_type()))
+        })?;
+        value_at(batch.column(column), row, ty)
+    }
+
+    /// The rows from one on, as a batch.
+    pub fn batch_from(&self, first: usize) -> Result<RecordBatch> {
+        let (rows, schema) = match self {
+            Together::Kept(rows, schema) => (rows, schema),
+            Together::Batch(batch) => return Ok(batch.slice(first, batch.num_rows() - first)),
+        };
+        let column = |(column, field): (usize, &FieldRef)| {
+            let ty = column_type_of(field)
+                .ok_or_else(|| Error::internal("rows of a type that is none of ours"))?;
+            let mut builder = ColumnBuilder::new(ty, rows.len() - first);
+            for row in first..rows.len() {
+                builder.append(rows.value(row, column)?.as_ref())?;
+            }
+            builder.finish()
+        };
+        let columns = schema.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len() - first));
+        RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+            .map_err(|e| Error::internal("rows do not fit their batch").caused_by(e))
+    }
+}
+
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut row = f.debug_map();
+        for (at, name) in self.columns().enumerate() {
+            match self.value_at(at) {
+                Ok(value) => row.entry(&name, &value),
+                Err(error) => row.entry(&name, &error),
+            };
+        }
+        row.finish()
+    }
+}
+
+impl Row {
+    pub(super) fn new(rows: Arc<Together>, at: usize) -> Row {
+        Row { rows, at }
+    }
+
+    fn schema(&self) -> &SchemaRef {
+        self.rows.schema()
     }
 
     /// Names of the columns.
@@ -73,22 +136,17 @@ impl Row {
     }
 
     fn value_at(&self, column: usize) -> Result<Value> {
-        let (batch, at) = match &self.0 {
-            Cells::Values(_, values) => return Ok(values[column].clone()),
-            Cells::Batch(batch, at) => (batch, *at),
-        };
-        let field = batch.schema_ref().field(column);
-        let ty = column_type_of(field).ok_or_else(|| {
-            Error::unsupported(format!("column \"{}\" has type {}", field.name(), field.data_type()))
-        })?;
-        value_at(batch.column(column), at, ty)
+        self.rows.value(self.at, column)
     }
 
     /// The row as a `T`, its fields named like the columns.
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T> {
         let fields = self.schema().fields();
-        let entries: Result<Vec<(String, Cell)>> =
-            fields.iter().enumerate().map(|(i, f)| Ok((f.name().clone(), Cell(self.value_at(i)?)))).collect();
+        let entries: Result<Vec<(&str, Cell)>> = fields
+            .iter()
+            .enumerate()
+            .map(|(i, f)| Ok((f.name().as_str(), Cell(self.value_at(i)?))))
+            .collect();
         T::deserialize(MapDeserializer::new(entries?.into_iter())).map_err(|e: SerdeError| {
             Error::invalid(format!("the row does not fit the type: {e}")).state(sqlstate::DATATYPE_MISMATCH)
         })
@@ -211,7 +269,7 @@ from_value!(f32, v => match v {
 });
 from_value!(f64, v => match v {
     Value::Double(d) => Some(d),
-    Value::Decimal(..) => v.to_string().parse().ok(),
+    Value::Decimal(d, scale) => Some(decimal_to_double(d, scale)),
     _ => None,
 });
 from_value!(String, v => match v {

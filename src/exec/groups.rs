@@ -1,0 +1,272 @@
+//! Rows grouped and added up as they are found: a [`Sink`] that keeps a row's groups instead of the row.
+//!
+//! Two rows are of one group where the bytes of the grouping columns are the same, as they lie in the store. So a
+//! value is decoded once for a group and not for a row. Values that are equal and of other bytes would come as two
+//! groups; and so do the groups of a long scan, in pieces. Whoever puts pieces together compares values.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use arrow::array::ArrayRef;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::scan::{BATCH_ROWS, ScanSpec};
+use super::sink::Sink;
+use super::sums::{Column, Function, Term, Total, double, number};
+use super::view::{Found, View};
+use crate::error::Result;
+use crate::row::{self, ColumnBuilder};
+use crate::value::ValueRef;
+
+/// Groups (count) that are kept until they are given out, at the most.
+const GROUPS_MAX: usize = 65_536;
+
+/// If more than one of so many rows (count) begins a group, hardly two rows share one.
+const SHARING_MIN: usize = 2;
+
+/// Bytes that a group takes besides its key and totals, about: its place in the table.
+const PLACE_BYTES: usize = 48;
+
+/// Groups (count) that are remembered by their short keys, a power of two.
+const RECENT: usize = 256;
+
+/// Puts rows into groups.
+pub struct Groups {
+    by: Vec<(Column, ColumnBuilder)>,
+    terms: Vec<(Function, Option<Column>)>,
+    places: HashMap<Box<[u8]>, usize, Seed>,
+    /// Some of the groups whose key is one value of a few bytes: the value, and the group.
+    recent: Vec<Option<(Short, usize)>>,
+    /// Of each group what its terms have come to, one after the other.
+    totals: Vec<Total>,
+    groups: usize,
+    /// Bytes of the keys in `places`.
+    key_bytes: usize,
+    /// The bytes of the row at hand.
+    key: Vec<u8>,
+    /// Rows since groups were last given out.
+    rows_in: usize,
+    /// Rows hardly share groups, so nobody looks for them.
+    apart: bool,
+    /// Rows of this batch.
+    rows: usize,
+    rows_max: usize,
+}
+
+impl Groups {
+    /// Rows of `spec`, by some of its columns, of which the terms are wanted.
+    pub fn new(by: &[usize], terms: impl Iterator<Item = Term>, spec: &ScanSpec) -> Groups {
+        let by = by.iter().map(|place| Column::of(*place, spec));
+        let term = |term: Term| (term.function, term.column.map(|place| Column::of(place, spec)));
+        Groups {
+            by: by
+                .map(|column| {
+                    let builder = ColumnBuilder::new(column.ty, 0);
+                    (column, builder)
+                })
+                .collect(),
+            terms: terms.map(term).collect(),
+            places: HashMap::with_hasher(Seed(RandomState::new().hash_one(0))),
+            recent: Vec::new(),
+            totals: Vec::new(),
+            groups: 0,
+            key_bytes: 0,
+            key: Vec::new(),
+            rows_in: 0,
+            apart: false,
+            rows: 0,
+            rows_max: 0,
+        }
+    }
+
+    /// Begins a batch of `left` rows at the most.
+    pub(super) fn begin(&mut self, left: u64) {
+        self.rows_max = usize::try_from(left).unwrap_or(usize::MAX).min(BATCH_ROWS);
+        self.rows = 0;
+    }
+
+    /// No row is in a group.
+    pub fn is_empty(&self) -> bool {
+        self.groups == 0
+    }
+
+    /// It is time to [`Groups::take`] what there is.
+    pub fn is_large(&self) -> bool {
+        self.groups >= if self.apart { BATCH_ROWS } else { GROUPS_MAX }
+    }
+
+    /// Bytes that it has in memory, about.
+    pub fn size(&self) -> usize {
+        // The values are in the builders and in the keys.
+        2 * self.key_bytes + self.places.len() * PLACE_BYTES + self.totals.len() * size_of::<Total>()
+    }
+
+    /// The groups so far: a column for each that they are made by, and of each term what it has come to in each
+    /// group. Begins anew.
+    ///
+    /// Errors: `Corrupt` when bytes that were to be text are none.
+    pub fn take(&mut self) -> Result<(Vec<ArrayRef>, Vec<Vec<Total>>)> {
+        let columns = self.by.iter_mut().map(|(_, builder)| builder.finish()).collect::<Result<_>>()?;
+        let each = self.terms.len();
+        let of_term = |term| self.totals.iter().skip(term).step_by(each).copied().collect();
+        let totals = (0..each).map(of_term).collect();
+        self.apart |= self.groups * SHARING_MIN > self.rows_in;
+        (self.groups, self.key_bytes, self.rows_in) = (0, 0, 0);
+        self.places.clear();
+        self.recent.clear();
+        self.totals.clear();
+        Ok((columns, totals))
+    }
+
+    /// The group of the row at hand.
+    #[inline(always)]
+    fn group(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
+        let short = match &self.by[..] {
+            [(column, _)] => match column.find(spec, view)? {
+                Some(Found::Packed(_, bytes)) => Short::of(bytes),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(short) = short.filter(|_| !self.apart) else { return self.find(spec, view) };
+        let at = short.place();
+        if let Some(Some((recent, group))) = self.recent.get(at)
+            && *recent == short
+        {
+            return Ok(*group);
+        }
+        let group = self.find(spec, view)?;
+        self.recent.resize(RECENT, None);
+        self.recent[at] = Some((short, group));
+        Ok(group)
+    }
+
+    /// The group of the row at hand, by all of its values' bytes.
+    fn find(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
+        if self.apart {
+            return self.begin_group(spec, view);
+        }
+        self.key.clear();
+        for (column, _) in &self.by {
+            let at = self.key.len();
+            self.key.extend_from_slice(&[0; 4]);
+            match column.find(spec, view)? {
+                // Its length, plus one, is never that of NULL.
+                None => continue,
+                Some(Found::Packed(_, bytes)) => self.key.extend_from_slice(bytes),
+                Some(Found::Value(value)) => row::encode(column.ty, value, &mut self.key)?,
+            }
+            let len = (self.key.len() - at - 3) as u32;
+            self.key[at..at + 4].copy_from_slice(&len.to_le_bytes());
+        }
+        match self.places.get(&self.key[..]) {
+            Some(group) => Ok(*group),
+            None => self.begin_group(spec, view),
+        }
+    }
+
+    /// Begins a group with the row at hand.
+    #[cold]
+    fn begin_group(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
+        for (column, builder) in &mut self.by {
+            match column.find(spec, view)? {
+                None => builder.append(ValueRef::Null)?,
+                Some(Found::Packed(id, bytes)) => builder.append_packed(id, bytes)?,
+                Some(Found::Value(value)) => builder.append(value)?,
+            }
+        }
+        if !self.apart {
+            self.places.insert(self.key[..].into(), self.groups);
+            self.key_bytes += self.key.len();
+        }
+        self.totals.resize(self.totals.len() + self.terms.len(), Total::default());
+        self.groups += 1;
+        Ok(self.groups - 1)
+    }
+}
+
+impl Sink for Groups {
+    #[inline]
+    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
+        let group = self.group(spec, view)?;
+        let totals = &mut self.totals[group * self.terms.len()..];
+        for ((function, column), total) in self.terms.iter().zip(totals) {
+            if let Some(column) = column {
+                let Some(found) = column.find(spec, view)? else { continue };
+                match function {
+                    Function::Count => {}
+                    Function::SumOfDoubles => total.double += double(found, column.ty)?,
+                    function => total.add(*function, number(found, column.ty)?),
+                }
+            }
+            total.values += 1;
+        }
+        self.rows += 1;
+        self.rows_in += 1;
+        Ok(())
+    }
+
+    fn append_empty(&mut self, rows: usize) {
+        self.rows += rows;
+    }
+
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn rows_max(&self) -> usize {
+        self.rows_max
+    }
+}
+
+/// A value of a few bytes: they, and how many there are.
+#[derive(Clone, Copy, PartialEq)]
+struct Short(u64, u8);
+
+impl Short {
+    #[inline(always)]
+    fn of(bytes: &[u8]) -> Option<Short> {
+        let len = bytes.len();
+        let word = match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+            (Some(first), Some(last)) if len <= 8 => {
+                u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+            }
+            (Some(_), _) => return None,
+            _ => bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        Some(Short(word, len as u8))
+    }
+
+    /// Where it would be remembered.
+    fn place(self) -> usize {
+        // Fibonacci hashing (Knuth): the upper bits depend on all.
+        let mixed = (self.0 ^ u64::from(self.1)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> (u64::BITS - RECENT.ilog2())) as usize
+    }
+}
+
+/// XXH3-64, with a seed that nobody who chooses values can know.
+struct Seed(u64);
+
+impl BuildHasher for Seed {
+    type Hasher = KeyHasher;
+
+    fn build_hasher(&self) -> KeyHasher {
+        KeyHasher(self.0)
+    }
+}
+
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    // The length of the whole key, which its own lengths tell already.
+    fn write_usize(&mut self, _: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,100 @@
+//! Rows as they lie in the store, copied, and taken apart only where somebody asks for a value.
+//!
+//! Who reads rows one by one often wants few of their columns; and a value that is wanted goes from its bytes to
+//! where it is wanted, without a copy in between.
+
+use std::sync::Arc;
+
+use super::scan::ScanSpec;
+use super::sink::Sink;
+use super::view::{Places, Sources, View};
+use crate::error::Result;
+use crate::row::PackedRow;
+use crate::value::Value;
+
+/// Rows (count) to make room for at first.
+const ROWS_EXPECTED: usize = 10;
+
+/// Rows of a scan whose fields all lie in one entry: see [`super::scan::Scan::next_rows`].
+#[derive(Debug)]
+pub struct KeptRows {
+    spec: Arc<ScanSpec>,
+    /// Of each row its rowkey, of an index entry the rest of its key, and its packed value.
+    bytes: Vec<u8>,
+    ends: Vec<Ends>,
+    rows_max: usize,
+}
+
+/// Where the bytes of a row end.
+#[derive(Debug)]
+struct Ends {
+    pointer: usize,
+    layout: usize,
+    packed: usize,
+}
+
+impl KeptRows {
+    /// None yet, `rows_max` at the most.
+    pub(super) fn new(spec: Arc<ScanSpec>, rows_max: usize) -> KeptRows {
+        KeptRows { spec, bytes: Vec::new(), ends: Vec::new(), rows_max }
+    }
+
+    /// How many rows (count).
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The value of a column of the scan in one of the rows.
+    ///
+    /// Errors: `Corrupt` when its bytes are no value of its type.
+    pub fn value(&self, row: usize, column: usize) -> Result<Value> {
+        let start = if row == 0 { 0 } else { self.ends[row - 1].packed };
+        let Ends { pointer, layout, packed } = self.ends[row];
+        let packed = &self.bytes[layout..packed];
+        let packed = if packed.is_empty() { None } else { Some(PackedRow::new(packed)?) };
+        let view =
+            View::of_kept(&self.spec, &self.bytes[start..pointer], &self.bytes[pointer..layout], packed);
+        view.value(self.spec.output[column])
+    }
+}
+
+impl Sink for KeptRows {
+    fn sources<'p>(&self, places: &'p Places) -> &'p Sources {
+        &places.compared
+    }
+
+    fn append(&mut self, _: &ScanSpec, view: &View<'_>) -> Result<()> {
+        let packed = view.packed.as_ref().map_or(&[][..], PackedRow::as_bytes);
+        if self.ends.is_empty() {
+            let rows = self.rows_max.min(ROWS_EXPECTED);
+            self.bytes.reserve(rows * (view.pointer.len() + view.layout.len() + packed.len()));
+            self.ends.reserve(rows);
+        }
+        self.bytes.extend_from_slice(view.pointer);
+        let pointer = self.bytes.len();
+        self.bytes.extend_from_slice(view.layout);
+        let layout = self.bytes.len();
+        self.bytes.extend_from_slice(packed);
+        self.ends.push(Ends { pointer, layout, packed: self.bytes.len() });
+        Ok(())
+    }
+
+    fn append_empty(&mut self, rows: usize) {
+        let end = self.bytes.len();
+        let empty = || Ends { pointer: end, layout: end, packed: end };
+        self.ends.resize_with(self.ends.len() + rows, empty);
+    }
+
+    fn rows(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn rows_max(&self) -> usize {
+        self.rows_max
+    }
+}
