@@ -101,7 +101,8 @@ impl Known {
         Some(Known { term: Term { function, column }, ..self })
     }
 
-    /// Appends what DataFusion's own function would hand on of each group: columns of `schema`, the next ones.
+    /// Appends what DataFusion's own function would hand on of each group, of which there is one at least: columns of
+    /// `schema`, the next ones.
     pub fn states(&self, totals: &[Total], schema: &Schema, columns: &mut Vec<ArrayRef>) -> DfResult<()> {
         if self.mean.is_some() {
             let values = totals.iter().map(|total| (total.values > 0).then_some(total.values));

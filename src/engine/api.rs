@@ -13,6 +13,7 @@ use super::native::TableHandle;
 use super::outcome::{Outcome, OutputColumn, RowStream};
 use super::session::{RETRIES, RETRIES_BESIDE, Session};
 use crate::error::{Error, Kind, Result};
+use crate::exec::kept::NextRows;
 use crate::sql::Splitter;
 use crate::value::Value;
 use row::Together;
@@ -350,9 +351,13 @@ impl Iterator for Rows {
                 return Some(Ok(Row::new(Arc::clone(rows), *given - 1)));
             }
             let rows = match self.stream.next_rows() {
-                Some(rows) => rows.transpose()?.map(|rows| Together::Kept(rows, Arc::clone(&self.schema))),
-                None => self.stream.next()?.map(Together::Batch),
+                Some(rows) => rows.transpose()?,
+                None => self.stream.next()?.map(NextRows::Batch),
             };
+            let rows = rows.map(|rows| match rows {
+                NextRows::Kept(rows) => Together::Kept(rows, Arc::clone(&self.schema)),
+                NextRows::Batch(batch) => Together::Batch(batch),
+            });
             match rows {
                 Ok(rows) => self.ready = Some((Arc::new(rows), 0)),
                 Err(e) => return Some(Err(e)),

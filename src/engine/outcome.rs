@@ -10,7 +10,7 @@ use super::runtime::Runtime;
 use crate::df::plan::Alone;
 use crate::df::query::BatchStream;
 use crate::error::Result;
-use crate::exec::kept::KeptRows;
+use crate::exec::kept::NextRows;
 use crate::exec::watch::CancelHandle;
 use crate::row::column_type_of;
 
@@ -135,10 +135,10 @@ impl RowStream {
     }
 
     /// The next rows, where they need not come in batches: `None` where they do.
-    pub(super) fn next_rows(&mut self) -> Option<Result<Option<KeptRows>>> {
+    pub(super) fn next_rows(&mut self) -> Option<Result<Option<NextRows>>> {
         let Source::Alone(alone) = &mut self.source else { return None };
         let Alone::Scan(scan) = &mut **alone else { return None };
-        scan.keeps_rows().then(|| self.cancel.check().and_then(|()| scan.next_rows(ROWS)))
+        Some(self.cancel.check().and_then(|()| scan.next_rows(ROWS)))
     }
 
     /// Names and types of the columns.

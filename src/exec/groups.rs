@@ -24,6 +24,9 @@ const GROUPS_MAX: usize = 65_536;
 /// If more than one of so many rows (count) begins a group, hardly two rows share one.
 const SHARING_MIN: usize = 2;
 
+/// Bytes of their values that are kept, at the most, but for those of the last group.
+const VALUE_BYTES_MAX: usize = 64 << 20;
+
 /// Bytes that a group takes besides its key and totals, about: its place in the table.
 const PLACE_BYTES: usize = 48;
 
@@ -40,8 +43,8 @@ pub struct Groups {
     /// Of each group what its terms have come to, one after the other.
     totals: Vec<Total>,
     groups: usize,
-    /// Bytes of the keys in `places`.
-    key_bytes: usize,
+    /// Bytes of the values that the groups are made by, about.
+    value_bytes: usize,
     /// The bytes of the row at hand.
     key: Vec<u8>,
     /// Rows since groups were last given out.
@@ -70,7 +73,7 @@ impl Groups {
             recent: Vec::new(),
             totals: Vec::new(),
             groups: 0,
-            key_bytes: 0,
+            value_bytes: 0,
             key: Vec::new(),
             rows_in: 0,
             apart: false,
@@ -92,13 +95,14 @@ impl Groups {
 
     /// It is time to [`Groups::take`] what there is.
     pub fn is_large(&self) -> bool {
-        self.groups >= if self.apart { BATCH_ROWS } else { GROUPS_MAX }
+        let groups_max = if self.apart { BATCH_ROWS } else { GROUPS_MAX };
+        self.groups >= groups_max || self.value_bytes >= VALUE_BYTES_MAX
     }
 
     /// Bytes that it has in memory, about.
     pub fn size(&self) -> usize {
-        // The values are in the builders and in the keys.
-        2 * self.key_bytes + self.places.len() * PLACE_BYTES + self.totals.len() * size_of::<Total>()
+        // The values are in the builders, and most in the keys.
+        2 * self.value_bytes + self.places.len() * PLACE_BYTES + self.totals.len() * size_of::<Total>()
     }
 
     /// The groups so far: a column for each that they are made by, and of each term what it has come to in each
@@ -111,7 +115,7 @@ impl Groups {
         let of_term = |term| self.totals.iter().skip(term).step_by(each).copied().collect();
         let totals = (0..each).map(of_term).collect();
         self.apart |= self.groups * SHARING_MIN > self.rows_in;
-        (self.groups, self.key_bytes, self.rows_in) = (0, 0, 0);
+        (self.groups, self.value_bytes, self.rows_in) = (0, 0, 0);
         self.places.clear();
         self.recent.clear();
         self.totals.clear();
@@ -128,7 +132,7 @@ impl Groups {
             },
             _ => None,
         };
-        let Some(short) = short.filter(|_| !self.apart) else { return self.find(spec, view) };
+        let Some(short) = short else { return self.find(spec, view) };
         let at = short.place();
         if let Some(Some((recent, group))) = self.recent.get(at)
             && *recent == short
@@ -143,9 +147,6 @@ impl Groups {
 
     /// The group of the row at hand, by all of its values' bytes.
     fn find(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
-        if self.apart {
-            return self.begin_group(spec, view);
-        }
         self.key.clear();
         for (column, _) in &self.by {
             let at = self.key.len();
@@ -171,13 +172,22 @@ impl Groups {
         for (column, builder) in &mut self.by {
             match column.find(spec, view)? {
                 None => builder.append(ValueRef::Null)?,
-                Some(Found::Packed(id, bytes)) => builder.append_packed(id, bytes)?,
-                Some(Found::Value(value)) => builder.append(value)?,
+                Some(Found::Packed(id, bytes)) => {
+                    self.value_bytes += bytes.len();
+                    builder.append_packed(id, bytes)?;
+                }
+                Some(Found::Value(value)) => {
+                    self.value_bytes += match value {
+                        ValueRef::Text(text) => text.len(),
+                        ValueRef::Bytes(bytes) => bytes.len(),
+                        _ => size_of::<u64>(),
+                    };
+                    builder.append(value)?;
+                }
             }
         }
         if !self.apart {
             self.places.insert(self.key[..].into(), self.groups);
-            self.key_bytes += self.key.len();
         }
         self.totals.resize(self.totals.len() + self.terms.len(), Total::default());
         self.groups += 1;
@@ -188,7 +198,7 @@ impl Groups {
 impl Sink for Groups {
     #[inline]
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
-        let group = self.group(spec, view)?;
+        let group = if self.apart { self.begin_group(spec, view)? } else { self.group(spec, view)? };
         let totals = &mut self.totals[group * self.terms.len()..];
         for ((function, column), total) in self.terms.iter().zip(totals) {
             if let Some(column) = column {
@@ -216,6 +226,10 @@ impl Sink for Groups {
 
     fn rows_max(&self) -> usize {
         self.rows_max
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows >= self.rows_max || self.value_bytes >= VALUE_BYTES_MAX
     }
 }
 

@@ -5,15 +5,32 @@
 
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
+
 use super::scan::ScanSpec;
 use super::sink::Sink;
-use super::view::{Places, Sources, View};
+use super::view::{OneEntry, Places, Sources, View};
 use crate::error::Result;
-use crate::row::PackedRow;
+use crate::key::ColumnId;
+use crate::plan::Field;
+use crate::row::{self, PackedRow};
 use crate::value::Value;
 
-/// Rows (count) to make room for at first.
+/// Rows (count) to make room for at first, and bytes.
 const ROWS_EXPECTED: usize = 10;
+const BYTES_EXPECTED: usize = 4096;
+
+/// Of a packed value of more bytes than that the columns that are wanted are kept, and no others.
+const PACKED_BYTES: usize = 1024;
+
+/// The next rows of a scan, one by one.
+#[derive(Debug)]
+pub enum NextRows {
+    /// As they lie in the store.
+    Kept(KeptRows),
+    /// Those that are put together from several places.
+    Batch(RecordBatch),
+}
 
 /// Rows of a scan whose fields all lie in one entry: see [`super::scan::Scan::next_rows`].
 #[derive(Debug)]
@@ -49,6 +66,23 @@ impl KeptRows {
         self.ends.is_empty()
     }
 
+    /// Keeps the wanted columns of a long packed value.
+    #[cold]
+    fn keep_wanted(&mut self, packed: &PackedRow<'_>) -> Result<()> {
+        let column = |field: &Field| if let Field::Column(id) = field { Some(*id) } else { None };
+        let mut wanted: Vec<ColumnId> = self.spec.output.iter().filter_map(column).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut columns = Vec::with_capacity(wanted.len());
+        for id in wanted {
+            let ty = self.spec.table.column(id).ty;
+            if let Some(value) = packed.get(id, ty)? {
+                columns.push((id, ty, value));
+            }
+        }
+        row::pack(columns, &mut self.bytes)
+    }
+
     /// The value of a column of the scan in one of the rows.
     ///
     /// Errors: `Corrupt` when its bytes are no value of its type.
@@ -57,9 +91,8 @@ impl KeptRows {
         let Ends { pointer, layout, packed } = self.ends[row];
         let packed = &self.bytes[layout..packed];
         let packed = if packed.is_empty() { None } else { Some(PackedRow::new(packed)?) };
-        let view =
-            View::of_kept(&self.spec, &self.bytes[start..pointer], &self.bytes[pointer..layout], packed);
-        view.value(self.spec.output[column])
+        let (pointer, layout) = (&self.bytes[start..pointer], &self.bytes[pointer..layout]);
+        OneEntry { pointer, layout, packed }.value(&self.spec, self.spec.output[column])
     }
 }
 
@@ -72,14 +105,18 @@ impl Sink for KeptRows {
         let packed = view.packed.as_ref().map_or(&[][..], PackedRow::as_bytes);
         if self.ends.is_empty() {
             let rows = self.rows_max.min(ROWS_EXPECTED);
-            self.bytes.reserve(rows * (view.pointer.len() + view.layout.len() + packed.len()));
+            let bytes = rows * (view.pointer.len() + view.layout.len() + packed.len());
+            self.bytes.reserve(bytes.min(BYTES_EXPECTED));
             self.ends.reserve(rows);
         }
         self.bytes.extend_from_slice(view.pointer);
         let pointer = self.bytes.len();
         self.bytes.extend_from_slice(view.layout);
         let layout = self.bytes.len();
-        self.bytes.extend_from_slice(packed);
+        match &view.packed {
+            Some(row) if packed.len() > PACKED_BYTES => self.keep_wanted(row)?,
+            _ => self.bytes.extend_from_slice(packed),
+        }
         self.ends.push(Ends { pointer, layout, packed: self.bytes.len() });
         Ok(())
     }

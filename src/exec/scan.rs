@@ -12,7 +12,7 @@ use arrow::record_batch::RecordBatch;
 
 use super::gather::Gather;
 use super::groups::Groups;
-use super::kept::KeptRows;
+use super::kept::{KeptRows, NextRows};
 pub use super::pieces::PIECES;
 use super::pull::{Pointers, Pull};
 use super::sink::{Columns, Sink};
@@ -242,30 +242,32 @@ impl Scan {
 
     /// The next rows, possibly none of them yet; `None` when the scan is over.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        self.next_batch_of(BATCH_ROWS)
+    }
+
+    fn next_batch_of(&mut self, rows_max: usize) -> Result<Option<RecordBatch>> {
         if self.left == 0 {
             return Ok(None);
         }
-        let mut out = Columns::new(&self.spec, self.rows_max(BATCH_ROWS), self.rows_expected);
+        let mut out = Columns::new(&self.spec, self.rows_max(rows_max), self.rows_expected);
         let more = self.pull(&mut out)?;
         // Where one batch was full, the next one will be.
         self.rows_expected = out.rows;
         if more || out.rows > 0 { out.finish(&self.spec.schema).map(Some) } else { Ok(None) }
     }
 
-    /// What it gives out can be kept as it lies in the store: [`Scan::next_rows`].
-    pub fn keeps_rows(&self) -> bool {
-        !matches!(self.position, Position::Gather(_)) && self.spec.places.rows.is_one_entry()
-    }
-
-    /// The next rows as they are, `rows_max` at the most; `None` when the scan is over. For few rows this is
-    /// cheaper than a batch.
-    pub fn next_rows(&mut self, rows_max: usize) -> Result<Option<KeptRows>> {
+    /// The next rows, `rows_max` at the most, for somebody who reads them one by one: for few rows this is cheaper
+    /// than a batch. `None` when the scan is over.
+    pub fn next_rows(&mut self, rows_max: usize) -> Result<Option<NextRows>> {
+        if matches!(self.position, Position::Gather(_)) || !self.spec.places.rows.is_one_entry() {
+            return Ok(self.next_batch_of(rows_max)?.map(NextRows::Batch));
+        }
         if self.left == 0 {
             return Ok(None);
         }
         let mut out = KeptRows::new(Arc::clone(&self.spec), self.rows_max(rows_max));
         let more = self.pull(&mut out)?;
-        Ok((more || !out.is_empty()).then_some(out))
+        Ok((more || !out.is_empty()).then_some(NextRows::Kept(out)))
     }
 
     /// Adds up the next rows; false when the scan is over.

@@ -1,4 +1,4 @@
-//! Where the rows of a scan go: into Arrow columns here, and elsewhere as they are or into sums.
+//! Where the rows of a scan go: into Arrow columns here; elsewhere as they are, into sums, or into groups.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::row::ColumnBuilder;
 
 /// Takes the rows of one pull.
 pub(super) trait Sink {
-    /// Where the fields are found that it asks a view for.
+    /// Where the fields are found that it asks a view for: those of the scan, and not only the compared ones, unless it
+    /// takes rows as they lie in one entry.
     fn sources<'p>(&self, places: &'p Places) -> &'p Sources {
         &places.rows
     }

@@ -174,7 +174,7 @@ pub struct View<'a> {
     sources: &'a Sources,
     /// Bytes of the table's rowkey.
     pub(super) pointer: &'a [u8],
-    /// Of an index entry, the bytes of its key before those.
+    /// Of an index entry, the bytes of its key before those: its own rowkey, where the index is read as a table.
     pub(super) layout: &'a [u8],
     /// Columns decoded from keys, by [`ColumnId`].
     key_values: &'a [Value],
@@ -207,17 +207,6 @@ impl<'a> View<'a> {
             computed: &scratch.computed,
         }
     }
-
-    /// A row or entry of which the bytes were kept. Columns of its keys are not decoded: ask for [`View::value`].
-    pub fn of_kept(
-        spec: &'a ScanSpec,
-        pointer: &'a [u8],
-        layout: &'a [u8],
-        packed: Option<PackedRow<'a>>,
-    ) -> View<'a> {
-        let sources = &spec.places.rows;
-        View { spec, sources, pointer, layout, key_values: &[], packed, others: &[], computed: &[] }
-    }
 }
 
 /// Where a field of a row was found.
@@ -244,31 +233,6 @@ impl View<'_> {
         Ok(bytes.map_or(Found::Value(ValueRef::Null), |bytes| Found::Packed(id, bytes)))
     }
 
-    /// The value of a field that is stored, of a view without key columns: they are decoded here.
-    pub fn value(&self, field: Field) -> Result<Value> {
-        if let Field::Column(id) = field
-            && self.sources.slots[usize::from(id.0)] == Slot::Key
-        {
-            return self.key_column(id);
-        }
-        Ok(self.field(field)?.to_value())
-    }
-
-    fn key_column(&self, id: ColumnId) -> Result<Value> {
-        let ScanSpec { table, access, .. } = self.spec;
-        match self.spec.index() {
-            Some(index)
-                if matches!(access.path, Path::IndexOnly(_)) && index.layout.undoable().contains(&id) =>
-            {
-                index.layout.value_in(self.layout, id).map_err(|e| bad_entry(index, self.layout, &e))
-            }
-            _ => table
-                .key
-                .value_in(self.pointer, id)
-                .map_err(|e| bad_rowkey(table, self.pointer, &e.to_string())),
-        }
-    }
-
     /// Computes what is not stored.
     fn computed(&self, place: usize) -> Result<ValueRef<'_>> {
         let cell = &self.computed[place];
@@ -282,12 +246,7 @@ impl View<'_> {
     }
 
     fn rowkey(&self, field: Field) -> Result<ValueRef<'_>> {
-        match self.spec.source() {
-            Source::Index(_, index) if field == Field::Rowkey => {
-                key_value(self.layout, index.layout.is_text())
-            }
-            _ => key_value(self.pointer, self.spec.table.key.is_text()),
-        }
+        rowkey(self.spec, field, self.pointer, self.layout)
     }
 }
 
@@ -306,6 +265,52 @@ fn bad_entry(index: &IndexDef, key: &[u8], error: &BadKey) -> Error {
     Error::corrupt(format!("a key of index \"{}\" cannot be decoded", index.name))
         .why(format!("{error}; key {}", hex(key)))
         .hint(format!("CHECK INDEX {} lists what is wrong", name_sql(&index.name)))
+}
+
+/// The table's rowkey, or that of an index which is read as a table.
+fn rowkey<'a>(spec: &ScanSpec, field: Field, pointer: &'a [u8], layout: &'a [u8]) -> Result<ValueRef<'a>> {
+    match spec.source() {
+        Source::Index(_, index) if field == Field::Rowkey => key_value(layout, index.layout.is_text()),
+        _ => key_value(pointer, spec.table.key.is_text()),
+    }
+}
+
+/// What a row of a scan was found in, if that is one entry.
+#[derive(Clone, Copy)]
+pub struct OneEntry<'a> {
+    /// As of a [`View`].
+    pub pointer: &'a [u8],
+    /// The same.
+    pub layout: &'a [u8],
+    /// The same.
+    pub packed: Option<PackedRow<'a>>,
+}
+
+impl OneEntry<'_> {
+    /// The value of a field: one that [`Sources::is_one_entry`] speaks of.
+    pub fn value(&self, spec: &ScanSpec, field: Field) -> Result<Value> {
+        let Field::Column(id) = field else {
+            return Ok(rowkey(spec, field, self.pointer, self.layout)?.to_value());
+        };
+        if spec.places.rows.slots[usize::from(id.0)] == Slot::Key {
+            return self.key_column(spec, id);
+        }
+        let value = self.packed.map(|row| row.get(id, spec.table.column(id).ty)).transpose()?;
+        Ok(value.flatten().map_or(Value::Null, ValueRef::to_value))
+    }
+
+    fn key_column(&self, spec: &ScanSpec, id: ColumnId) -> Result<Value> {
+        let table = &spec.table;
+        match spec.index().filter(|_| matches!(spec.access.path, Path::IndexOnly(_))) {
+            Some(index) if index.layout.undoable().contains(&id) => {
+                index.layout.value_in(self.layout, id).map_err(|e| bad_entry(index, self.layout, &e))
+            }
+            _ => {
+                let value = table.key.value_in(self.pointer, id);
+                value.map_err(|e| bad_rowkey(table, self.pointer, &e.to_string()))
+            }
+        }
+    }
 }
 
 /// A rowkey as a value: text if its layout is text, otherwise bytes.

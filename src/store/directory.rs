@@ -40,13 +40,18 @@ pub(super) struct Directory {
 /// Held on the lock file.
 ///
 /// It is let go of in words: a process that another thread has just started has the file open, too, until it runs its
-/// own program.
-struct Lock(File);
+/// own program. But not by such a process, of which the lock is not.
+struct Lock {
+    file: File,
+    process: u32,
+}
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Who cannot unlock it closes it.
-        let _ = self.0.unlock();
+        if self.process == std::process::id() {
+            // Who cannot unlock it closes it.
+            let _ = self.file.unlock();
+        }
     }
 }
 
@@ -203,7 +208,7 @@ fn take_lock(path: &Path) -> Result<Lock> {
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(LOCK_FILE));
     let lock = lock.map_err(|e| unusable(path, e))?;
     match lock.try_lock() {
-        Ok(()) => Ok(Lock(lock)),
+        Ok(()) => Ok(Lock { file: lock, process: std::process::id() }),
         Err(TryLockError::WouldBlock) => Err(Error::new(
             Kind::Unavailable,
             format!("database {} is open in another process", path.display()),
@@ -317,7 +322,7 @@ mod tests {
         let path = place.path().join("db");
         let directory = Directory::open(&path, None).unwrap();
         // As a fork has it: the same open file under another number.
-        let inherited = directory._lock.0.try_clone().unwrap();
+        let inherited = directory._lock.file.try_clone().unwrap();
         drop(directory);
         Directory::open(&path, None).unwrap();
         drop(inherited);

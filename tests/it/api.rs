@@ -213,3 +213,65 @@ fn keys_are_made_of_their_columns() {
     let error = db.table("r").unwrap().key(&[("id", 1.into())]).unwrap_err();
     assert_eq!(error.what(), "keys of table \"r\" are drawn");
 }
+
+/// A plan that is kept gives rows as they lie in the store; the first one gives batches.
+#[test]
+fn rows_that_are_taken_apart_later_have_the_values_of_batches() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch(
+        "CREATE TABLE e (id BIGINT, name VARCHAR(8), u UUID, j JSON, ok BOOLEAN, r REAL, x DOUBLE, m DECIMAL(9, 2),
+             day DATE, ts TIMESTAMP, tz TIMESTAMPTZ, raw VARBINARY, long VARCHAR, aside VARCHAR, FAMILY f (aside),
+             PRIMARY KEY (reverse(lpad(id, 6)), name));
+         CREATE INDEX e_by_name ON e (name, m DESC) INCLUDE (day, r, u);
+         CREATE INDEX e_by_day ON e (day)",
+    )
+    .unwrap();
+    let mut put = db
+        .prepare("INSERT INTO e VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)")
+        .unwrap();
+    for n in 0..40_i64 {
+        let or_null = |value: Value| if n % 7 == 3 { Value::Null } else { value };
+        put.execute(&[
+            n.into(),
+            ["a", "b\0c", "", "ddd"][n as usize % 4].into(),
+            or_null(Value::Uuid([n as u8; 16])),
+            or_null(Value::Text(format!("{{\"n\": {n}}}"))),
+            or_null((n % 2 == 0).into()),
+            or_null(Value::Double(f64::from(n as f32 * 0.1))),
+            or_null(Value::Double(n as f64 / 3.0)),
+            or_null(Value::Decimal(i128::from(n % 5) - 2, 2)),
+            or_null(Value::Date(n as i32 - 20)),
+            or_null(Value::Timestamp(n * 1_000_003)),
+            or_null(Value::TimestampTz(-n * 1_000_003)),
+            or_null(Value::Bytes(vec![n as u8; n as usize])),
+            or_null("long ".repeat(n as usize * 20).into()),
+            or_null("aside".into()),
+        ])
+        .unwrap();
+    }
+    for sql in [
+        "SELECT * FROM e",
+        "SELECT rowkey, * FROM e ORDER BY rowkey DESC",
+        "SELECT long, id, name FROM e WHERE id = 39",
+        "SELECT x, id, x FROM e WHERE r > 1 AND ok",
+        "SELECT u, j, ok, r, x, m, day, ts, tz, raw, name, id, long FROM e",
+        "SELECT name, m, day, r, u, id, rowkey FROM e WHERE name >= 'b' ORDER BY name, m DESC",
+        "SELECT m, name FROM e WHERE name = 'a' AND day > '1970-01-01'",
+        "SELECT rowkey, primary_rowkey, name, m, u FROM e_by_name",
+        "SELECT * FROM e_by_name ORDER BY rowkey DESC LIMIT 11",
+        "SELECT raw, id, day FROM e WHERE day < '1970-01-05' ORDER BY day DESC LIMIT 9",
+        "SELECT * FROM e WHERE day = '1970-01-05' OR name = 'ddd'",
+        "SELECT id, day FROM e WHERE day = '1970-01-05' OR name = 'ddd'",
+        "SELECT aside, id FROM e WHERE id IN (1, 2, 3)",
+        "SELECT u FROM e WHERE id = 77",
+    ] {
+        let mut query = db.prepare(sql).unwrap();
+        let mut rows = || -> Vec<Vec<Value>> {
+            query.query(&[]).unwrap().map(|row| row.unwrap().values().unwrap()).collect()
+        };
+        let first = format!("{:?}", rows());
+        for _ in 0..3 {
+            assert_eq!(format!("{:?}", rows()), first, "{sql}");
+        }
+    }
+}
