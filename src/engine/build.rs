@@ -270,20 +270,18 @@ impl Moment {
 
     /// The entries of rows that are not done, sorted.
     fn gather(self, job: Job, most: Most, told: &mut Told<'_>) -> Result<(Moment, Gathered)> {
-        let reader = self.snapshot.reader()?;
         let Moment { table, index, .. } = &self;
         let range = match self.progress.rows {
             0 => KeyRange::all(),
             _ => KeyRange::from(Rowkey::new(&self.progress.last[..]).successor()),
         };
         let gathered = match job {
-            Job::Entries => gather_entries((table, index), &range, most, &*reader, told)?,
+            Job::Entries => gather_entries((table, index), &range, most, &*self.snapshot, told)?,
             Job::Rows => {
                 let next = table.followed().ok_or_else(gone)?;
-                gather_rows((table, next), &range, most, &*reader, told)?
+                gather_rows((table, next), &range, most, &*self.snapshot, told)?
             }
         };
-        drop(reader);
         Ok((self, gathered))
     }
 

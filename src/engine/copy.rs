@@ -172,7 +172,7 @@ pub fn load(
     view: &View,
     table: &TableDef,
     columns: &[ColumnId],
-    mut skipped: Option<&mut Skipped>,
+    skipped: Option<&mut Skipped>,
     mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
 ) -> Result<u64> {
     let _load = view.db.shared.turns.load(&view.watch.cancel)?;
@@ -200,26 +200,27 @@ pub fn load(
     let mut loader = Loader::new(table, writer, fresh, &view.watch);
     // Identity counters move from chunk to chunk and are written at the end.
     let mut counters = WriteBatch::default();
-    while let Some(rows) = next()? {
-        let cells = Cells {
-            columns: columns.to_vec(),
-            rows,
-            overriding: None,
-            before: loader.rows() as usize,
-            written: &[],
-        };
-        let rows = view.db.runtime().block_on(complete(&locked, table, cells, &mut counters))?;
-        for row in &rows {
-            let Some(skipped) = &mut skipped else {
-                loader.add(row)?;
-                continue;
-            };
-            match loader.add_if_free(row) {
-                Err(e) if e.sqlstate() == sqlstate::UNIQUE => {
-                    skipped.rows += 1;
-                    skipped.first.get_or_insert(e);
+    let mut before = 0;
+    let mut next = || -> Result<Option<Vec<Vec<Value>>>> {
+        let Some(rows) = next()? else { return Ok(None) };
+        let n = rows.len();
+        let cells = Cells { columns: columns.to_vec(), rows, overriding: None, before, written: &[] };
+        before += n;
+        view.db.runtime().block_on(complete(&locked, table, cells, &mut counters)).map(Some)
+    };
+    match skipped {
+        None => loader.add_all(next)?,
+        Some(skipped) => {
+            while let Some(rows) = next()? {
+                for row in rows {
+                    match loader.add_if_free(&row) {
+                        Err(e) if e.sqlstate() == sqlstate::UNIQUE => {
+                            skipped.rows += 1;
+                            skipped.first.get_or_insert(e);
+                        }
+                        added => added?,
+                    }
                 }
-                added => added?,
             }
         }
     }

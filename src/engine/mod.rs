@@ -238,7 +238,7 @@ impl Database {
         &self.shared.plans
     }
 
-    fn store(&self) -> &dyn Store {
+    pub(crate) fn store(&self) -> &dyn Store {
         &*self.shared.store
     }
 
@@ -246,7 +246,7 @@ impl Database {
         &self.shared.runtime
     }
 
-    fn catalog(&self) -> Arc<Catalog> {
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
         match self.shared.catalog.read() {
             Ok(catalog) => Arc::clone(&catalog),
             Err(poisoned) => Arc::clone(&poisoned.into_inner()),

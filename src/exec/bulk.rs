@@ -6,13 +6,15 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
 
 use super::dml::{duplicate_index_key, duplicate_rowkey, rowkey_of};
 use super::rekey;
 use super::sorter::{Pile, Sorter};
 use super::stored;
 use super::watch::Watch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::index::{entry_of, open_entry};
 use crate::key::Rowkey;
 use crate::schema::{Access, IndexDef, TableDef};
@@ -31,16 +33,41 @@ const UNIT: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 /// Entries written between two reports.
 const TOLD_EVERY: u64 = 8192;
 
+/// Chunks of rows (count) that wait to be made entries, at the most.
+const CHUNKS_WAITING: usize = 1;
+
 /// Rows on their way to a bulk writer.
 pub struct Loader<'a> {
     table: &'a TableDef,
     writer: Box<dyn BulkWriter + 'a>,
     watch: &'a Watch,
-    sorter: Sorter,
-    rows: u64,
+    gathered: Gathered<'a>,
     /// Nothing was in the keyspaces before what is in the sorter: only that can collide.
     fresh: bool,
     taken: Taken,
+}
+
+/// The entries of rows.
+struct Gathered<'a> {
+    table: &'a TableDef,
+    watch: &'a Watch,
+    sorter: Sorter,
+    rows: u64,
+}
+
+impl Gathered<'_> {
+    fn add(&mut self, row: &[Value]) -> Result<()> {
+        let rowkey = rowkey_of(self.table, row)?;
+        self.table.touched(Access::Write, &rowkey);
+        let sorter = &mut self.sorter;
+        let mut gather = |keyspace, key: &Rowkey, value: &[u8]| sorter.push(keyspace, key, value);
+        stored::entries_of(self.table, row, &rowkey, &mut gather)?;
+        if let Some(next) = self.table.followed() {
+            rekey::entries_of(next, row, &rowkey, &mut gather)?;
+        }
+        self.rows += 1;
+        self.sorter.make_room(&self.watch.cancel)
+    }
 }
 
 /// Keys of the rows in the sorter that no other row may have, where they are asked for.
@@ -71,7 +98,8 @@ impl<'a> Loader<'a> {
     /// A load of new rows into `table`. `fresh`: the table has no rows yet.
     pub fn new(table: &'a TableDef, writer: Box<dyn BulkWriter + 'a>, fresh: bool, watch: &'a Watch) -> Self {
         let sorter = Sorter::new(writer.folder().map(Path::to_owned), GATHERED_BYTES);
-        Loader { table, writer, watch, sorter, rows: 0, fresh, taken: Taken::default() }
+        let gathered = Gathered { table, watch, sorter, rows: 0 };
+        Loader { table, writer, watch, gathered, fresh, taken: Taken::default() }
     }
 
     /// [`Loader::add`] of a row whose keys are looked up first. Errors: one of them is taken; the load can go on.
@@ -114,21 +142,43 @@ impl<'a> Loader<'a> {
 
     /// Adds a row. Errors: a value its key part cannot hold.
     pub fn add(&mut self, row: &[Value]) -> Result<()> {
-        let rowkey = rowkey_of(self.table, row)?;
-        self.table.touched(Access::Write, &rowkey);
-        let sorter = &mut self.sorter;
-        let mut gather = |keyspace, key: &Rowkey, value: &[u8]| sorter.push(keyspace, key, value);
-        stored::entries_of(self.table, row, &rowkey, &mut gather)?;
-        if let Some(next) = self.table.followed() {
-            rekey::entries_of(next, row, &rowkey, &mut gather)?;
-        }
-        self.rows += 1;
-        self.sorter.make_room(&self.watch.cancel)
+        self.gathered.add(row)
+    }
+
+    /// Adds all rows that `next` gives, chunk by chunk. Another thread makes entries of them while `next` goes on.
+    ///
+    /// Errors: as [`Loader::add`], and those of `next`.
+    pub fn add_all(&mut self, mut next: impl FnMut() -> Result<Option<Vec<Vec<Value>>>>) -> Result<()> {
+        let gathered = &mut self.gathered;
+        thread::scope(|scope| {
+            let (give, given) = mpsc::sync_channel::<Vec<Vec<Value>>>(CHUNKS_WAITING);
+            let adding = thread::Builder::new()
+                .name("rowkeydb-load".to_owned())
+                .spawn_scoped(scope, move || given.iter().flatten().try_for_each(|row| gathered.add(&row)))
+                .map_err(|e| {
+                    Error::new(Kind::Unavailable, "the system has no thread to give").caused_by(e)
+                })?;
+            let read = loop {
+                let rows = match next() {
+                    Ok(Some(rows)) => rows,
+                    ended => break ended.map(drop),
+                };
+                if give.send(rows).is_err() {
+                    // It has failed.
+                    break Ok(());
+                }
+            };
+            drop(give);
+            let added =
+                adding.join().map_err(|_| Error::internal("a thread that makes entries has panicked"))?;
+            // What came first failed first.
+            added.and(read)
+        })
     }
 
     /// Writes what was gathered, refusing keys that are taken.
     fn write(&mut self) -> Result<()> {
-        for (keyspace, pile) in self.sorter.take() {
+        for (keyspace, pile) in self.gathered.sorter.take() {
             self.write_pile(keyspace, pile)?;
         }
         // What comes now may meet what was written.
@@ -181,11 +231,6 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Rows added so far.
-    pub fn rows(&self) -> u64 {
-        self.rows
-    }
-
     /// Puts `key` next to the rows, in the same atomic step.
     pub fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
         self.writer.put(keyspace, key, value)
@@ -196,7 +241,7 @@ impl<'a> Loader<'a> {
         self.write()?;
         check(&*self.writer)?;
         self.writer.commit()?;
-        Ok(self.rows)
+        Ok(self.gathered.rows)
     }
 }
 

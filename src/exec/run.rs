@@ -40,6 +40,17 @@ impl Run {
         self.places.push(place);
     }
 
+    /// Adds the entries of another run behind these.
+    pub fn append(&mut self, other: Run) {
+        if self.places.is_empty() {
+            *self = other;
+            return;
+        }
+        let shift = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.places.extend(other.places.iter().map(|place| Place { start: place.start + shift, ..*place }));
+    }
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.places.len()

@@ -1,0 +1,43 @@
+//! What several threads gather.
+
+use super::*;
+use crate::engine::Database;
+
+/// The rows that several threads read make the entries that the table has, however much is gathered at a time.
+#[test]
+fn all_rows_are_gathered_once() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id BIGINT, v BIGINT, PRIMARY KEY (reverse(lpad(id, 8))))").unwrap();
+    db.execute("CREATE INDEX by_v ON t (v)").unwrap();
+    db.table("t").unwrap().load((0..5000).map(|id: i64| vec![id.into(), (id % 977).into()])).unwrap();
+    let (catalog, snapshot) = (db.catalog(), db.store().snapshot().unwrap());
+    let table = catalog.table("t").unwrap();
+    let index = &table.indexes[0];
+    let reader = snapshot.reader().unwrap();
+    let mut expected = Vec::new();
+    let mut cursor = reader.cursor(index.keyspace, &KeyRange::all(), Direction::Forward).unwrap();
+    while let Some((key, _)) = cursor.next().unwrap() {
+        expected.push(key.to_vec());
+    }
+    assert_eq!(expected.len(), 5000);
+    let most = |rows, bytes| Most { rows, bytes };
+    let several = [4 << 10, 20_000, 100_000, 400_000, usize::MAX].map(|bytes| most(u64::MAX, bytes));
+    for most in [most(700, usize::MAX)].into_iter().chain(several) {
+        let (mut found, mut rows, mut range, mut times) = (Vec::new(), 0, KeyRange::all(), 0);
+        loop {
+            let gathered =
+                gather_entries((&table, index), &range, most, &*snapshot, &mut |_| Ok(())).unwrap();
+            rows += gathered.rows;
+            times += 1;
+            for run in gathered.runs.values() {
+                assert!(run.iter().is_sorted());
+                found.extend(run.iter().map(|(key, _)| key.to_vec()));
+            }
+            let Some(last) = gathered.last else { break };
+            range = KeyRange::from(last.successor());
+        }
+        found.sort();
+        assert!(found == expected, "{} entries with {most:?}", found.len());
+        assert_eq!((rows, times > 1), (5000, most.rows < 5000 || most.bytes < 480_000), "{most:?}");
+    }
+}
