@@ -25,7 +25,7 @@ use crate::store::Direction;
 use crate::value::{ColumnType, Value};
 
 /// Rows taken from the caller at a time, by count.
-const CHUNK_ROWS: usize = 8192;
+const CHUNK_ROWS: usize = 2048;
 
 /// A table without SQL.
 #[derive(Clone, Debug)]

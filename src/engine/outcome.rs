@@ -11,6 +11,7 @@ use crate::df::plan::Alone;
 use crate::df::query::BatchStream;
 use crate::error::Result;
 use crate::exec::kept::NextRows;
+use crate::exec::scan::BATCH_ROWS;
 use crate::exec::watch::CancelHandle;
 use crate::row::column_type_of;
 
@@ -65,12 +66,14 @@ pub struct RowStream {
     /// What comes before all that the source has.
     first: Option<Result<RecordBatch>>,
     source: Source,
+    /// Rows (count) to read at once, for those who ask for them one by one.
+    rows_max: usize,
     runtime: Runtime,
     cancel: CancelHandle,
 }
 
-/// Rows that are read at once when they are asked for one by one.
-const ROWS: usize = 256;
+/// Rows (count) that are read at once when they are asked for one by one: at first, then more and more.
+const ROWS_FIRST: usize = 256;
 
 /// Where rows come from.
 pub(super) enum Source {
@@ -95,7 +98,7 @@ impl RowStream {
         runtime: Runtime,
         cancel: CancelHandle,
     ) -> RowStream {
-        RowStream { schema, first: None, source, runtime, cancel }
+        RowStream { schema, first: None, source, rows_max: ROWS_FIRST, runtime, cancel }
     }
 
     /// The same batches behind another one.
@@ -138,7 +141,9 @@ impl RowStream {
     pub(super) fn next_rows(&mut self) -> Option<Result<Option<NextRows>>> {
         let Source::Alone(alone) = &mut self.source else { return None };
         let Alone::Scan(scan) = &mut **alone else { return None };
-        Some(self.cancel.check().and_then(|()| scan.next_rows(ROWS)))
+        let rows_max = self.rows_max;
+        self.rows_max = (rows_max * 2).min(BATCH_ROWS);
+        Some(self.cancel.check().and_then(|()| scan.next_rows(rows_max)))
     }
 
     /// Names and types of the columns.

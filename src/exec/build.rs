@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::thread;
+use std::time::Duration;
 
 use super::pieces::{PIECES, pieces_of};
 use super::rekey;
@@ -36,7 +37,7 @@ pub struct Most {
 }
 
 /// Rows, or entries, between two reports.
-const TOLD_EVERY: u64 = 8192;
+const TOLD_EVERY: u64 = if cfg!(test) { 16 } else { 8192 };
 
 /// Hears now and then how many rows, or entries, are done; its error ends it.
 pub type Told<'t> = dyn FnMut(u64) -> Result<()> + 't;
@@ -97,66 +98,97 @@ struct Rows<'r> {
     snapshot: &'r dyn Snapshot,
 }
 
-/// Rows of a table (count) that are worth a second thread.
-const SHARED_ROWS: u64 = if cfg!(test) { 100 } else { 10_000 };
+/// Rows that a piece of a table should have (count), so that those who read pieces hear of each other.
+const PIECE_ROWS: u64 = if cfg!(test) { 64 } else { 32_768 };
 
-/// What an entry takes in memory, in bytes, about.
-const ENTRY_BYTES: u64 = 96;
+/// Pieces of a table (count), about, at the most.
+const PIECES_MAX: u64 = 4096;
 
-/// Parts of a range that several threads read, in the order of their keys.
+/// Bytes of entries after which a thread says how many it has.
+const TOLD_BYTES: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+
+/// How often the calling thread looks after the others, when it has nothing else to do.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// A range in pieces, which threads take one after the other.
 struct Pieces {
     ranges: Vec<KeyRange>,
-    /// They are not all of the range, but its start.
-    is_start: bool,
     next: AtomicUsize,
+    /// Rows that were read, and bytes of their entries.
     rows: AtomicU64,
     bytes: AtomicUsize,
-    /// A thread has failed.
-    failed: AtomicBool,
+    /// No more pieces are taken: one was not gathered to its end, or is damaged.
+    is_full: AtomicBool,
+    /// Nobody wants the entries any more.
+    is_cancelled: AtomicBool,
+    /// What is gathered at the most; and of one piece, so that all that are under way take twice as much.
+    most: Most,
+    piece_bytes: usize,
 }
 
-/// The entries of a part's rows.
+/// The entries of a piece's rows.
 struct Piece {
-    at: usize,
     runs: Runs,
     rows: u64,
     last_row: Option<Rowkey>,
-    /// There was more than may be gathered.
+    /// There were more rows.
     is_cut: bool,
 }
 
-/// The entries of the rows of `range`, from its start, read by as many threads as there are processors, and sorted.
+/// A piece's place, and what came of it.
+type Done = (usize, Result<Piece>);
+
+/// The entries of the rows of `range`, from its start, read by some threads, and sorted.
+///
+/// Pieces are taken in the order of their keys until enough is gathered, and those that were taken are read to their
+/// end: what is gathered has no gaps, and nothing is read in vain.
 fn gather(rows: &Rows<'_>, range: &KeyRange, most: Most, told: &mut Told<'_>) -> Result<Gathered> {
-    let pieces = Pieces::of(rows, range, most)?;
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(pieces.ranges.len());
-    let mut done = thread::scope(|scope| {
-        let work = || rows.gather(&pieces, most, &mut |_| Ok(()));
+    let ranges = rows.pieces(range, most)?;
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(PIECES).min(ranges.len());
+    let (next, rows_read, bytes, is_full, is_cancelled) = Default::default();
+    let piece_bytes = most.bytes / threads.max(1);
+    let pieces = Pieces { ranges, next, rows: rows_read, bytes, is_full, is_cancelled, most, piece_bytes };
+    let mut stopped = None;
+    let told = &mut |rows| {
+        if let Err(e) = told(rows) {
+            pieces.is_cancelled.store(true, Relaxed);
+            stopped.get_or_insert(e);
+        }
+    };
+    let mut done = thread::scope(|scope| -> Result<Vec<Done>> {
+        let work = || rows.gather(&pieces, &mut |_| ());
         // Where the system gives none, the calling thread does the work.
         let spawn =
-            |_| thread::Builder::new().name("rowkeydb-build".to_owned()).spawn_scoped(scope, work).ok();
+            |_| thread::Builder::new().name("rowkeydb-entries".to_owned()).spawn_scoped(scope, work).ok();
         let others: Vec<_> = (1..threads).filter_map(spawn).collect();
-        let mut done = rows.gather(&pieces, most, told);
+        let mut done = rows.gather(&pieces, told);
         for other in others {
-            let panicked = |_| Err(Error::internal("a thread that builds an index has panicked"));
-            let found = other.join().unwrap_or_else(panicked);
-            done = done.and_then(|done| Ok([done, found?].into_iter().flatten().collect()));
+            while !other.is_finished() {
+                thread::sleep(PATIENCE);
+                told(pieces.rows.load(Relaxed));
+            }
+            let panicked = |_| Error::internal("a thread that makes entries has panicked");
+            done.extend(other.join().map_err(panicked)?);
         }
-        done
+        told(pieces.rows.load(Relaxed));
+        Ok(done)
     })?;
-    done.sort_unstable_by_key(|piece: &Piece| piece.at);
-    let (mut runs, mut count, mut last_row, mut is_cut) = (Runs::new(), 0, None, pieces.is_start);
-    for (at, piece) in done.into_iter().enumerate() {
-        if at != piece.at {
-            break;
-        }
+    if let Some(e) = stopped {
+        return Err(e);
+    }
+    done.sort_unstable_by_key(|(at, _)| *at);
+    let mut is_cut = done.len() < pieces.ranges.len();
+    let (mut runs, mut count, mut last_row) = (Runs::new(), 0, None);
+    for (_, piece) in done {
+        let piece = piece?;
         for (keyspace, run) in piece.runs {
             runs.entry(keyspace).or_default().append(run);
         }
         count += piece.rows;
         last_row = piece.last_row.or(last_row);
-        // What lies behind is for the next time.
-        is_cut |= piece.is_cut;
         if piece.is_cut {
+            // What lies behind is for the next time.
+            is_cut = true;
             break;
         }
     }
@@ -167,51 +199,47 @@ fn gather(rows: &Rows<'_>, range: &KeyRange, most: Most, told: &mut Told<'_>) ->
     Ok(Gathered { runs, last: last_row.filter(|_| is_cut), rows: count })
 }
 
-impl Pieces {
-    fn of(rows: &Rows<'_>, range: &KeyRange, most: Most) -> Result<Pieces> {
-        let (reader, keyspace) = (rows.snapshot.reader()?, rows.table.rows());
-        let (mut ranges, mut is_start) = (vec![range.clone()], false);
-        let mut each = reader.entries(keyspace)?;
-        let room = most.bytes as u64 / ENTRY_BYTES;
-        // Pieces that fit into memory, two of them at the least.
-        while most.rows == u64::MAX && each >= SHARED_ROWS && (ranges.len() == 1 || each > room / 2) {
-            if ranges.len() > 1 {
-                ranges.truncate(1);
-                is_start = true;
+impl Rows<'_> {
+    /// The range in pieces, each with keys in it: one, if only some rows are wanted.
+    fn pieces(&self, range: &KeyRange, most: Most) -> Result<Vec<KeyRange>> {
+        let (reader, keyspace) = (self.snapshot.reader()?, self.table.rows());
+        // Of a range that is a part of the table they are smaller, which does no harm.
+        let wanted = (reader.entries(keyspace)? / PIECE_ROWS).min(PIECES_MAX) as usize;
+        let mut pieces = vec![range.clone()];
+        while most.rows == u64::MAX && pieces.len() < wanted {
+            let mut smaller = Vec::with_capacity(pieces.len() * PIECES);
+            for piece in &pieces {
+                smaller.extend(pieces_of(&*reader, keyspace, vec![piece.clone()], (0, 1))?);
             }
-            let smaller = pieces_of(&*reader, keyspace, ranges.clone(), (0, 1))?;
-            if smaller.len() < 2 {
+            if smaller.len() == pieces.len() {
                 break;
             }
-            (ranges, each) = (smaller, each / PIECES as u64);
+            pieces = smaller;
         }
-        let fit = usize::try_from(room / each.max(1)).unwrap_or(usize::MAX).max(2);
-        if ranges.len() > fit {
-            ranges.truncate(fit);
-            is_start = true;
-        }
-        let (next, rows, bytes, failed) = Default::default();
-        Ok(Pieces { ranges, is_start, next, rows, bytes, failed })
+        Ok(pieces)
     }
-}
 
-impl Rows<'_> {
-    /// Takes pieces until there are no more.
-    fn gather(&self, pieces: &Pieces, most: Most, told: &mut Told<'_>) -> Result<Vec<Piece>> {
+    /// Takes pieces until there are no more, or enough is gathered.
+    fn gather(&self, pieces: &Pieces, told: &mut dyn FnMut(u64)) -> Vec<Done> {
         let mut done = Vec::new();
-        while let Some(at) = Some(pieces.next.fetch_add(1, Relaxed)).filter(|at| *at < pieces.ranges.len()) {
-            let piece = self.gather_piece(at, pieces, most, told);
-            done.push(piece.inspect_err(|_| pieces.failed.store(true, Relaxed))?);
+        while !pieces.is_full.load(Relaxed) && pieces.bytes.load(Relaxed) < pieces.most.bytes {
+            let at = pieces.next.fetch_add(1, Relaxed);
+            let Some(range) = pieces.ranges.get(at) else { break };
+            let piece = self.gather_piece(range, pieces, told);
+            if piece.as_ref().map_or(true, |piece| piece.is_cut) {
+                pieces.is_full.store(true, Relaxed);
+            }
+            done.push((at, piece));
         }
-        Ok(done)
+        done
     }
 
-    fn gather_piece(&self, at: usize, pieces: &Pieces, most: Most, told: &mut Told<'_>) -> Result<Piece> {
+    fn gather_piece(&self, range: &KeyRange, pieces: &Pieces, told: &mut dyn FnMut(u64)) -> Result<Piece> {
         let Rows { table, wanted, entries, .. } = self;
         let reader = self.snapshot.reader()?;
-        let mut piece = Piece { at, runs: Runs::new(), rows: 0, last_row: None, is_cut: false };
-        let (mut values, mut bytes_before) = (Vec::new(), 0);
-        let mut cursor = reader.cursor(table.rows(), &pieces.ranges[at], Direction::Forward)?;
+        let mut piece = Piece { runs: Runs::new(), rows: 0, last_row: None, is_cut: false };
+        let (mut values, mut bytes, mut bytes_told) = (Vec::new(), 0, 0);
+        let mut cursor = reader.cursor(table.rows(), range, Direction::Forward)?;
         while !piece.is_cut
             && let Some((key, value)) = cursor.next()?
         {
@@ -220,15 +248,20 @@ impl Rows<'_> {
             let rowkey = Rowkey::from(key);
             entries(&values, &rowkey, &mut piece.runs).map_err(|e| of_row(e, table, &rowkey))?;
             piece.last_row = Some(rowkey);
-            let bytes: usize = piece.runs.values().map(Run::size).sum();
-            piece.is_cut = piece.rows >= most.rows || bytes >= most.bytes;
+            bytes = piece.runs.values().map(Run::size).sum();
+            piece.is_cut = piece.rows >= pieces.most.rows || bytes >= pieces.piece_bytes;
+            if bytes - bytes_told >= TOLD_BYTES {
+                pieces.bytes.fetch_add(bytes - bytes_told, Relaxed);
+                bytes_told = bytes;
+            }
             if piece.rows.is_multiple_of(TOLD_EVERY) {
-                told(pieces.rows.fetch_add(TOLD_EVERY, Relaxed) + TOLD_EVERY)?;
-                let all = pieces.bytes.fetch_add(bytes - bytes_before, Relaxed) + bytes - bytes_before;
-                bytes_before = bytes;
-                piece.is_cut |= all >= most.bytes || pieces.failed.load(Relaxed);
+                told(pieces.rows.fetch_add(TOLD_EVERY, Relaxed) + TOLD_EVERY);
+                piece.is_cut |= pieces.is_cancelled.load(Relaxed);
             }
         }
+        pieces.bytes.fetch_add(bytes - bytes_told, Relaxed);
+        let rest = piece.rows % TOLD_EVERY;
+        told(pieces.rows.fetch_add(rest, Relaxed) + rest);
         Ok(piece)
     }
 }

@@ -150,10 +150,17 @@ impl<'a> Loader<'a> {
     /// Errors: as [`Loader::add`], and those of `next`.
     pub fn add_all(&mut self, mut next: impl FnMut() -> Result<Option<Vec<Vec<Value>>>>) -> Result<()> {
         let gathered = &mut self.gathered;
+        let Some(first) = next()? else { return Ok(()) };
+        let second = match next() {
+            Ok(Some(second)) => second,
+            ended => return first.iter().try_for_each(|row| gathered.add(row)).and(ended.map(drop)),
+        };
+        let mut read_before = [first, second].into_iter();
+        let mut next = || read_before.next().map_or_else(&mut next, |rows| Ok(Some(rows)));
         thread::scope(|scope| {
             let (give, given) = mpsc::sync_channel::<Vec<Vec<Value>>>(CHUNKS_WAITING);
             let adding = thread::Builder::new()
-                .name("rowkeydb-load".to_owned())
+                .name("rowkeydb-entries".to_owned())
                 .spawn_scoped(scope, move || given.iter().flatten().try_for_each(|row| gathered.add(&row)))
                 .map_err(|e| {
                     Error::new(Kind::Unavailable, "the system has no thread to give").caused_by(e)

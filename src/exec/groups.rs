@@ -24,7 +24,7 @@ const GROUPS_MAX: usize = 65_536;
 /// If more than one of so many rows (count) begins a group, hardly two rows share one.
 const SHARING_MIN: usize = 2;
 
-/// Bytes of their values that are kept, at the most, but for those of the last group.
+/// Bytes of their values that are kept, at the most, but for those of rows that were fetched together.
 const VALUE_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes that a group takes besides its key and totals, about: its place in the table.

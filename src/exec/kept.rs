@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 
 use super::scan::ScanSpec;
-use super::sink::Sink;
+use super::sink::{Sink, no_value_in};
 use super::view::{OneEntry, Places, Sources, View};
 use crate::error::Result;
 use crate::key::ColumnId;
@@ -85,14 +85,18 @@ impl KeptRows {
 
     /// The value of a column of the scan in one of the rows.
     ///
-    /// Errors: `Corrupt` when its bytes are no value of its type.
+    /// Errors: `Corrupt` when its bytes are no value of its type, or it has none and is declared NOT NULL.
     pub fn value(&self, row: usize, column: usize) -> Result<Value> {
         let start = if row == 0 { 0 } else { self.ends[row - 1].packed };
         let Ends { pointer, layout, packed } = self.ends[row];
         let packed = &self.bytes[layout..packed];
         let packed = if packed.is_empty() { None } else { Some(PackedRow::new(packed)?) };
         let (pointer, layout) = (&self.bytes[start..pointer], &self.bytes[pointer..layout]);
-        OneEntry { pointer, layout, packed }.value(&self.spec, self.spec.output[column])
+        let value = OneEntry { pointer, layout, packed }.value(&self.spec, self.spec.output[column])?;
+        match self.spec.schema.field(column) {
+            column if value.is_null() && !column.is_nullable() => Err(no_value_in(column)),
+            _ => Ok(value),
+        }
     }
 }
 

@@ -38,6 +38,22 @@ fn all_rows_are_gathered_once() {
         }
         found.sort();
         assert!(found == expected, "{} entries with {most:?}", found.len());
-        assert_eq!((rows, times > 1), (5000, most.rows < 5000 || most.bytes < 480_000), "{most:?}");
+        assert_eq!(rows, 5000, "{most:?}");
+        // An entry takes some 90 bytes. So small pieces are gathered whole, until there are enough.
+        let times_max = if most.bytes < 100_000 { 5000 } else { 500_000 / most.bytes as u64 + 2 };
+        let times_max = times_max.max(5000 / most.rows + 1);
+        assert!((1..=times_max).contains(&times), "{times} times with {most:?}");
+        assert!(times > 1 || most.bytes >= 400_000, "{most:?}");
     }
+    let all = most(u64::MAX, usize::MAX);
+    let mut heard = Vec::new();
+    let told = &mut |rows| {
+        heard.push(rows);
+        Ok(())
+    };
+    gather_entries((&table, index), &KeyRange::all(), all, &*snapshot, told).unwrap();
+    assert!(heard.is_sorted() && heard.last() == Some(&5000), "{heard:?}");
+    let told = &mut |rows| if rows < 900 { Ok(()) } else { Err(Error::internal("enough")) };
+    let stopped = gather_entries((&table, index), &KeyRange::all(), all, &*snapshot, told);
+    assert_eq!(stopped.err().unwrap().what(), "enough");
 }
