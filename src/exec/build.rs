@@ -141,7 +141,8 @@ type Done = (usize, Result<Piece>);
 /// The entries of the rows of `range`, from its start, read by some threads, and sorted.
 ///
 /// Pieces are taken in the order of their keys until enough is gathered, and those that were taken are read to their
-/// end: what is gathered has no gaps, and nothing is read in vain.
+/// end, so that what is gathered has no gaps. Only if a piece takes more than its share of memory, those behind it were
+/// read in vain.
 fn gather(rows: &Rows<'_>, range: &KeyRange, most: Most, told: &mut Told<'_>) -> Result<Gathered> {
     let ranges = rows.pieces(range, most)?;
     let threads = thread::available_parallelism().map_or(1, usize::from).min(PIECES).min(ranges.len());
