@@ -107,8 +107,10 @@ const PIECES_MAX: u64 = 4096;
 /// Bytes of entries after which a thread says how many it has.
 const TOLD_BYTES: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
-/// How often the calling thread looks after the others, when it has nothing else to do.
+/// How often the calling thread looks after the others when it has nothing else to do, and after how many times it tells
+/// how far they are, and hears whether to go on.
 const PATIENCE: Duration = Duration::from_millis(1);
+const TOLD_TURNS: u64 = 20;
 
 /// A range in pieces, which threads take one after the other.
 struct Pieces {
@@ -164,14 +166,18 @@ fn gather(rows: &Rows<'_>, range: &KeyRange, most: Most, told: &mut Told<'_>) ->
         let others: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut done = rows.gather(&pieces, told);
         for other in others {
-            while !other.is_finished() {
+            for turn in 1.. {
+                if other.is_finished() {
+                    break;
+                }
                 thread::sleep(PATIENCE);
-                told(pieces.rows.load(Relaxed));
+                if turn % TOLD_TURNS == 0 {
+                    told(pieces.rows.load(Relaxed));
+                }
             }
             let panicked = |_| Error::internal("a thread that makes entries has panicked");
             done.extend(other.join().map_err(panicked)?);
         }
-        told(pieces.rows.load(Relaxed));
         Ok(done)
     })?;
     if let Some(e) = stopped {
@@ -261,8 +267,7 @@ impl Rows<'_> {
             }
         }
         pieces.bytes.fetch_add(bytes - bytes_told, Relaxed);
-        let rest = piece.rows % TOLD_EVERY;
-        told(pieces.rows.fetch_add(rest, Relaxed) + rest);
+        pieces.rows.fetch_add(piece.rows % TOLD_EVERY, Relaxed);
         Ok(piece)
     }
 }
