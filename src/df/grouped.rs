@@ -54,7 +54,7 @@ fn in_two_steps(aggregate: &AggregateExec) -> DfResult<Option<Arc<dyn ExecutionP
     let is_long = picked(aggregate.input())
         .and_then(|(scan, _)| scan.bound().ok())
         .is_some_and(|bound| bound.spec.access.work() >= STEPS_WORK);
-    if !is_long || aggregate.limit_options().is_some() {
+    if !is_long || aggregate.group_expr().is_empty() || aggregate.limit_options().is_some() {
         return Ok(None);
     }
     let step = |mode, by, input| {

@@ -238,7 +238,7 @@ impl Database {
         &self.shared.plans
     }
 
-    pub(crate) fn store(&self) -> &dyn Store {
+    fn store(&self) -> &dyn Store {
         &*self.shared.store
     }
 
@@ -246,7 +246,7 @@ impl Database {
         &self.shared.runtime
     }
 
-    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+    fn catalog(&self) -> Arc<Catalog> {
         match self.shared.catalog.read() {
             Ok(catalog) => Arc::clone(&catalog),
             Err(poisoned) => Arc::clone(&poisoned.into_inner()),
@@ -260,6 +260,12 @@ impl Database {
             Err(poisoned) => poisoned.into_inner(),
         };
         Ok((Arc::clone(&catalog), self.shared.store.snapshot()?))
+    }
+
+    /// [`Database::view`] for tests of what lies below.
+    #[cfg(test)]
+    pub(crate) fn moment(&self) -> (Arc<Catalog>, Arc<dyn Snapshot>) {
+        self.view().unwrap()
     }
 
     /// Changes definitions: `change` makes the next catalog from the current one. Errors: `Cancelled` before that.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use super::pieces::{PIECES, pieces_of};
@@ -115,7 +115,17 @@ const TOLD_TURNS: u64 = 20;
 /// A range in pieces, which threads take one after the other.
 struct Pieces {
     ranges: Vec<KeyRange>,
-    next: AtomicUsize,
+    /// What is gathered at the most; and of one piece, so that all that are under way take twice as much.
+    most: Most,
+    piece_bytes: usize,
+    done: Progress,
+}
+
+/// How far the threads are, all together.
+#[derive(Default)]
+struct Progress {
+    /// Pieces that were taken.
+    taken: AtomicUsize,
     /// Rows that were read, and bytes of their entries.
     rows: AtomicU64,
     bytes: AtomicUsize,
@@ -123,9 +133,6 @@ struct Pieces {
     is_full: AtomicBool,
     /// Nobody wants the entries any more.
     is_cancelled: AtomicBool,
-    /// What is gathered at the most; and of one piece, so that all that are under way take twice as much.
-    most: Most,
-    piece_bytes: usize,
 }
 
 /// The entries of a piece's rows.
@@ -148,62 +155,75 @@ type Done = (usize, Result<Piece>);
 fn gather(rows: &Rows<'_>, range: &KeyRange, most: Most, told: &mut Told<'_>) -> Result<Gathered> {
     let ranges = rows.pieces(range, most)?;
     let threads = thread::available_parallelism().map_or(1, usize::from).min(PIECES).min(ranges.len());
-    let (next, rows_read, bytes, is_full, is_cancelled) = Default::default();
     let piece_bytes = most.bytes / threads.max(1);
-    let pieces = Pieces { ranges, next, rows: rows_read, bytes, is_full, is_cancelled, most, piece_bytes };
+    let pieces = Pieces { ranges, most, piece_bytes, done: Progress::default() };
     let mut stopped = None;
     let told = &mut |rows| {
         if let Err(e) = told(rows) {
-            pieces.is_cancelled.store(true, Relaxed);
+            pieces.done.is_cancelled.store(true, Relaxed);
             stopped.get_or_insert(e);
         }
     };
-    let mut done = thread::scope(|scope| -> Result<Vec<Done>> {
+    let gathered = thread::scope(|scope| -> Result<Vec<Done>> {
         let work = || rows.gather(&pieces, &mut |_| ());
         // Where the system gives none, the calling thread does the work.
         let spawn =
             |_| thread::Builder::new().name("rowkeydb-entries".to_owned()).spawn_scoped(scope, work).ok();
         let others: Vec<_> = (1..threads).filter_map(spawn).collect();
-        let mut done = rows.gather(&pieces, told);
+        let mut gathered = rows.gather(&pieces, told);
         for other in others {
-            for turn in 1.. {
-                if other.is_finished() {
-                    break;
-                }
-                thread::sleep(PATIENCE);
-                if turn % TOLD_TURNS == 0 {
-                    told(pieces.rows.load(Relaxed));
-                }
-            }
-            let panicked = |_| Error::internal("a thread that makes entries has panicked");
-            done.extend(other.join().map_err(panicked)?);
+            gathered.extend(pieces.wait_for(other, told)?);
         }
-        Ok(done)
+        Ok(gathered)
     })?;
-    if let Some(e) = stopped {
-        return Err(e);
+    match stopped {
+        Some(e) => Err(e),
+        None => pieces.put_together(gathered),
     }
-    done.sort_unstable_by_key(|(at, _)| *at);
-    let mut is_cut = done.len() < pieces.ranges.len();
-    let (mut runs, mut count, mut last_row) = (Runs::new(), 0, None);
-    for (_, piece) in done {
-        let piece = piece?;
-        for (keyspace, run) in piece.runs {
-            runs.entry(keyspace).or_default().append(run);
+}
+
+impl Pieces {
+    /// What another thread has gathered, once it is done; `told` goes on to hear how far all are.
+    fn wait_for(
+        &self,
+        other: ScopedJoinHandle<'_, Vec<Done>>,
+        told: &mut dyn FnMut(u64),
+    ) -> Result<Vec<Done>> {
+        let mut turns = 0;
+        while !other.is_finished() {
+            thread::sleep(PATIENCE);
+            turns += 1;
+            if turns % TOLD_TURNS == 0 {
+                told(self.done.rows.load(Relaxed));
+            }
         }
-        count += piece.rows;
-        last_row = piece.last_row.or(last_row);
-        if piece.is_cut {
-            // What lies behind is for the next time.
-            is_cut = true;
-            break;
+        other.join().map_err(|_| Error::internal("a thread that makes entries has panicked"))
+    }
+
+    /// The entries of the pieces up to the first that was left early.
+    fn put_together(&self, mut gathered: Vec<Done>) -> Result<Gathered> {
+        gathered.sort_unstable_by_key(|(at, _)| *at);
+        let mut is_cut = gathered.len() < self.ranges.len();
+        let (mut runs, mut rows, mut last_row) = (Runs::new(), 0, None);
+        for (_, piece) in gathered {
+            let piece = piece?;
+            for (keyspace, run) in piece.runs {
+                runs.entry(keyspace).or_default().append(run);
+            }
+            rows += piece.rows;
+            last_row = piece.last_row.or(last_row);
+            if piece.is_cut {
+                // What lies behind is for the next time.
+                is_cut = true;
+                break;
+            }
         }
+        if is_cut && last_row.is_none() {
+            return Err(Error::internal("a piece of a table has no rows"));
+        }
+        sort_all(runs.values_mut());
+        Ok(Gathered { runs, last: last_row.filter(|_| is_cut), rows })
     }
-    if is_cut && last_row.is_none() {
-        return Err(Error::internal("a piece of a table has no rows"));
-    }
-    sort_all(runs.values_mut());
-    Ok(Gathered { runs, last: last_row.filter(|_| is_cut), rows: count })
 }
 
 impl Rows<'_> {
@@ -228,17 +248,17 @@ impl Rows<'_> {
 
     /// Takes pieces until there are no more, or enough is gathered.
     fn gather(&self, pieces: &Pieces, told: &mut dyn FnMut(u64)) -> Vec<Done> {
-        let mut done = Vec::new();
-        while !pieces.is_full.load(Relaxed) && pieces.bytes.load(Relaxed) < pieces.most.bytes {
-            let at = pieces.next.fetch_add(1, Relaxed);
+        let (mut gathered, done) = (Vec::new(), &pieces.done);
+        while !done.is_full.load(Relaxed) && done.bytes.load(Relaxed) < pieces.most.bytes {
+            let at = done.taken.fetch_add(1, Relaxed);
             let Some(range) = pieces.ranges.get(at) else { break };
             let piece = self.gather_piece(range, pieces, told);
             if piece.as_ref().map_or(true, |piece| piece.is_cut) {
-                pieces.is_full.store(true, Relaxed);
+                done.is_full.store(true, Relaxed);
             }
-            done.push((at, piece));
+            gathered.push((at, piece));
         }
-        done
+        gathered
     }
 
     fn gather_piece(&self, range: &KeyRange, pieces: &Pieces, told: &mut dyn FnMut(u64)) -> Result<Piece> {
@@ -258,16 +278,16 @@ impl Rows<'_> {
             bytes = piece.runs.values().map(Run::size).sum();
             piece.is_cut = piece.rows >= pieces.most.rows || bytes >= pieces.piece_bytes;
             if bytes - bytes_told >= TOLD_BYTES {
-                pieces.bytes.fetch_add(bytes - bytes_told, Relaxed);
+                pieces.done.bytes.fetch_add(bytes - bytes_told, Relaxed);
                 bytes_told = bytes;
             }
             if piece.rows.is_multiple_of(TOLD_EVERY) {
-                told(pieces.rows.fetch_add(TOLD_EVERY, Relaxed) + TOLD_EVERY);
-                piece.is_cut |= pieces.is_cancelled.load(Relaxed);
+                told(pieces.done.rows.fetch_add(TOLD_EVERY, Relaxed) + TOLD_EVERY);
+                piece.is_cut |= pieces.done.is_cancelled.load(Relaxed);
             }
         }
-        pieces.bytes.fetch_add(bytes - bytes_told, Relaxed);
-        pieces.rows.fetch_add(piece.rows % TOLD_EVERY, Relaxed);
+        pieces.done.bytes.fetch_add(bytes - bytes_told, Relaxed);
+        pieces.done.rows.fetch_add(piece.rows % TOLD_EVERY, Relaxed);
         Ok(piece)
     }
 }

@@ -145,7 +145,8 @@ impl<'a> Loader<'a> {
         self.gathered.add(row)
     }
 
-    /// Adds all rows that `next` gives, chunk by chunk. Another thread makes entries of them while `next` goes on.
+    /// Adds all rows that `next` gives, chunk by chunk. If there are several chunks, another thread makes entries of them
+    /// while `next` goes on.
     ///
     /// Errors: as [`Loader::add`], and those of `next`.
     pub fn add_all(&mut self, mut next: impl FnMut() -> Result<Option<Vec<Vec<Value>>>>) -> Result<()> {

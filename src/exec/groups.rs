@@ -5,13 +5,11 @@
 //! groups; and so do the groups of a long scan, in pieces. Whoever puts pieces together compares values.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
 
 use arrow::array::ArrayRef;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::scan::{BATCH_ROWS, ScanSpec};
-use super::sink::Sink;
+use super::sink::{Room, Sink};
 use super::sums::{Column, Function, Term, Total, double, number};
 use super::view::{Found, View};
 use crate::error::Result;
@@ -35,9 +33,9 @@ const RECENT: usize = 256;
 
 /// Puts rows into groups.
 pub struct Groups {
-    by: Vec<(Column, ColumnBuilder)>,
+    by: Vec<(ColumnBuilder, Column)>,
     terms: Vec<(Function, Option<Column>)>,
-    places: HashMap<Box<[u8]>, usize, Seed>,
+    places: HashMap<Box<[u8]>, usize>,
     /// Some of the groups whose key is one value of a few bytes: the value, and the group.
     recent: Vec<Option<(Short, usize)>>,
     /// Of each group what its terms have come to, one after the other.
@@ -51,9 +49,8 @@ pub struct Groups {
     rows_in: usize,
     /// Rows hardly share groups, so nobody looks for them.
     apart: bool,
-    /// Rows of this batch.
-    rows: usize,
-    rows_max: usize,
+    /// For the rows of this batch.
+    room: Room,
 }
 
 impl Groups {
@@ -62,14 +59,9 @@ impl Groups {
         let by = by.iter().map(|place| Column::of(*place, spec));
         let term = |term: Term| (term.function, term.column.map(|place| Column::of(place, spec)));
         Groups {
-            by: by
-                .map(|column| {
-                    let builder = ColumnBuilder::new(column.ty, 0);
-                    (column, builder)
-                })
-                .collect(),
+            by: by.map(|column| (ColumnBuilder::new(column.ty, 0), column)).collect(),
             terms: terms.map(term).collect(),
-            places: HashMap::with_hasher(Seed(RandomState::new().hash_one(0))),
+            places: HashMap::new(),
             recent: Vec::new(),
             totals: Vec::new(),
             groups: 0,
@@ -77,15 +69,13 @@ impl Groups {
             key: Vec::new(),
             rows_in: 0,
             apart: false,
-            rows: 0,
-            rows_max: 0,
+            room: Room::default(),
         }
     }
 
     /// Begins a batch of `left` rows at the most.
     pub(super) fn begin(&mut self, left: u64) {
-        self.rows_max = usize::try_from(left).unwrap_or(usize::MAX).min(BATCH_ROWS);
-        self.rows = 0;
+        self.room = Room { rows: 0, rows_max: usize::try_from(left).unwrap_or(usize::MAX).min(BATCH_ROWS) };
     }
 
     /// No row is in a group.
@@ -110,7 +100,7 @@ impl Groups {
     ///
     /// Errors: `Corrupt` when bytes that were to be text are none.
     pub fn take(&mut self) -> Result<(Vec<ArrayRef>, Vec<Vec<Total>>)> {
-        let columns = self.by.iter_mut().map(|(_, builder)| builder.finish()).collect::<Result<_>>()?;
+        let columns = self.by.iter_mut().map(|(builder, _)| builder.finish()).collect::<Result<_>>()?;
         let each = self.terms.len();
         let of_term = |term| self.totals.iter().skip(term).step_by(each).copied().collect();
         let totals = (0..each).map(of_term).collect();
@@ -122,33 +112,33 @@ impl Groups {
         Ok((columns, totals))
     }
 
-    /// The group of the row at hand.
+    /// The group of the row at hand, which may begin one.
     #[inline(always)]
-    fn group(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
+    fn group_of(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
         let short = match &self.by[..] {
-            [(column, _)] => match column.find(spec, view)? {
+            [(_, column)] => match column.find(spec, view)? {
                 Some(Found::Packed(_, bytes)) => Short::of(bytes),
                 _ => None,
             },
             _ => None,
         };
-        let Some(short) = short else { return self.find(spec, view) };
+        let Some(short) = short else { return self.group_by_key(spec, view) };
         let at = short.place();
         if let Some(Some((recent, group))) = self.recent.get(at)
             && *recent == short
         {
             return Ok(*group);
         }
-        let group = self.find(spec, view)?;
+        let group = self.group_by_key(spec, view)?;
         self.recent.resize(RECENT, None);
         self.recent[at] = Some((short, group));
         Ok(group)
     }
 
-    /// The group of the row at hand, by all of its values' bytes.
-    fn find(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
+    /// The same, by all of its values' bytes.
+    fn group_by_key(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
         self.key.clear();
-        for (column, _) in &self.by {
+        for (_, column) in &self.by {
             let at = self.key.len();
             self.key.extend_from_slice(&[0; 4]);
             match column.find(spec, view)? {
@@ -169,7 +159,7 @@ impl Groups {
     /// Begins a group with the row at hand.
     #[cold]
     fn begin_group(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
-        for (column, builder) in &mut self.by {
+        for (builder, column) in &mut self.by {
             match column.find(spec, view)? {
                 None => builder.append(ValueRef::Null)?,
                 Some(Found::Packed(id, bytes)) => {
@@ -198,7 +188,7 @@ impl Groups {
 impl Sink for Groups {
     #[inline]
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
-        let group = if self.apart { self.begin_group(spec, view)? } else { self.group(spec, view)? };
+        let group = if self.apart { self.begin_group(spec, view)? } else { self.group_of(spec, view)? };
         let totals = &mut self.totals[group * self.terms.len()..];
         for ((function, column), total) in self.terms.iter().zip(totals) {
             if let Some(column) = column {
@@ -211,25 +201,21 @@ impl Sink for Groups {
             }
             total.values += 1;
         }
-        self.rows += 1;
+        self.room.rows += 1;
         self.rows_in += 1;
         Ok(())
     }
 
-    fn append_empty(&mut self, rows: usize) {
-        self.rows += rows;
+    fn room(&self) -> &Room {
+        &self.room
     }
 
-    fn rows(&self) -> usize {
-        self.rows
-    }
-
-    fn rows_max(&self) -> usize {
-        self.rows_max
+    fn room_mut(&mut self) -> &mut Room {
+        &mut self.room
     }
 
     fn is_full(&self) -> bool {
-        self.rows >= self.rows_max || self.value_bytes >= VALUE_BYTES_MAX
+        self.room.rows >= self.room.rows_max || self.value_bytes >= VALUE_BYTES_MAX
     }
 }
 
@@ -256,31 +242,5 @@ impl Short {
         // Fibonacci hashing (Knuth): the upper bits depend on all.
         let mixed = (self.0 ^ u64::from(self.1)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> (u64::BITS - RECENT.ilog2())) as usize
-    }
-}
-
-/// XXH3-64, with a seed that nobody who chooses values can know.
-struct Seed(u64);
-
-impl BuildHasher for Seed {
-    type Hasher = KeyHasher;
-
-    fn build_hasher(&self) -> KeyHasher {
-        KeyHasher(self.0)
-    }
-}
-
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxh3_64_with_seed(bytes, self.0);
-    }
-
-    // The length of the whole key, which its own lengths tell already.
-    fn write_usize(&mut self, _: usize) {}
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 
 use super::scan::ScanSpec;
-use super::sink::{Sink, no_value_in};
+use super::sink::{Room, Sink, no_value_in};
 use super::view::{OneEntry, Places, Sources, View};
 use crate::error::Result;
 use crate::key::ColumnId;
@@ -39,7 +39,7 @@ pub struct KeptRows {
     /// Of each row its rowkey, of an index entry the rest of its key, and its packed value.
     bytes: Vec<u8>,
     ends: Vec<Ends>,
-    rows_max: usize,
+    room: Room,
 }
 
 /// Where the bytes of a row end.
@@ -53,7 +53,7 @@ struct Ends {
 impl KeptRows {
     /// None yet, `rows_max` at the most.
     pub(super) fn new(spec: Arc<ScanSpec>, rows_max: usize) -> KeptRows {
-        KeptRows { spec, bytes: Vec::new(), ends: Vec::new(), rows_max }
+        KeptRows { spec, bytes: Vec::new(), ends: Vec::new(), room: Room { rows: 0, rows_max } }
     }
 
     /// How many rows (count).
@@ -64,23 +64,6 @@ impl KeptRows {
     /// There are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
-    }
-
-    /// Keeps the wanted columns of a long packed value.
-    #[cold]
-    fn keep_wanted(&mut self, packed: &PackedRow<'_>) -> Result<()> {
-        let column = |field: &Field| if let Field::Column(id) = field { Some(*id) } else { None };
-        let mut wanted: Vec<ColumnId> = self.spec.output.iter().filter_map(column).collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        let mut columns = Vec::with_capacity(wanted.len());
-        for id in wanted {
-            let ty = self.spec.table.column(id).ty;
-            if let Some(value) = packed.get(id, ty)? {
-                columns.push((id, ty, value));
-            }
-        }
-        row::pack(columns, &mut self.bytes)
     }
 
     /// The value of a column of the scan in one of the rows.
@@ -98,6 +81,22 @@ impl KeptRows {
             _ => Ok(value),
         }
     }
+
+    /// Keeps the wanted columns of a long packed value.
+    #[cold]
+    fn keep_wanted(&mut self, packed: &PackedRow<'_>) -> Result<()> {
+        let is_wanted = |id: &ColumnId| self.spec.output.contains(&Field::Column(*id));
+        if packed.columns().all(|id| is_wanted(&id)) {
+            self.bytes.extend_from_slice(packed.as_bytes());
+            return Ok(());
+        }
+        let mut columns = Vec::new();
+        for id in packed.columns().filter(is_wanted) {
+            let ty = self.spec.table.column(id).ty;
+            columns.extend(packed.get(id, ty)?.map(|value| (id, ty, value)));
+        }
+        row::pack(columns, &mut self.bytes)
+    }
 }
 
 impl Sink for KeptRows {
@@ -108,7 +107,7 @@ impl Sink for KeptRows {
     fn append(&mut self, _: &ScanSpec, view: &View<'_>) -> Result<()> {
         let packed = view.packed.as_ref().map_or(&[][..], PackedRow::as_bytes);
         if self.ends.is_empty() {
-            let rows = self.rows_max.min(ROWS_EXPECTED);
+            let rows = self.room.rows_max.min(ROWS_EXPECTED);
             let bytes = rows * (view.pointer.len() + view.layout.len() + packed.len());
             self.bytes.reserve(bytes.min(BYTES_EXPECTED));
             self.ends.reserve(rows);
@@ -122,20 +121,21 @@ impl Sink for KeptRows {
             _ => self.bytes.extend_from_slice(packed),
         }
         self.ends.push(Ends { pointer, layout, packed: self.bytes.len() });
+        self.room.rows += 1;
         Ok(())
     }
 
     fn append_empty(&mut self, rows: usize) {
         let end = self.bytes.len();
-        let empty = || Ends { pointer: end, layout: end, packed: end };
-        self.ends.resize_with(self.ends.len() + rows, empty);
+        self.ends.resize_with(self.ends.len() + rows, || Ends { pointer: end, layout: end, packed: end });
+        self.room.rows += rows;
     }
 
-    fn rows(&self) -> usize {
-        self.ends.len()
+    fn room(&self) -> &Room {
+        &self.room
     }
 
-    fn rows_max(&self) -> usize {
-        self.rows_max
+    fn room_mut(&mut self) -> &mut Room {
+        &mut self.room
     }
 }

@@ -237,6 +237,7 @@ impl<'a> Pull<'a> {
         let sources = out.sources(&self.spec.places);
         self.spec.table.touched(schema::Access::Read, key);
         scratch.decode_rowkey(self.spec, sources, key)?;
+        // Who takes a row as it lies takes these bytes, too, though it looks at none of them.
         let default = if self.spec.places.rows.families.first() == Some(&FamilyId::DEFAULT) {
             Some(row::open(default)?)
         } else {

@@ -252,8 +252,8 @@ impl Scan {
         let mut out = Columns::new(&self.spec, self.rows_max(rows_max), self.rows_expected);
         let more = self.pull(&mut out)?;
         // Where one batch was full, the next one will be.
-        self.rows_expected = out.rows;
-        if more || out.rows > 0 { out.finish(&self.spec.schema).map(Some) } else { Ok(None) }
+        self.rows_expected = out.rows();
+        if more || out.rows() > 0 { out.finish(&self.spec.schema).map(Some) } else { Ok(None) }
     }
 
     /// The next rows, `rows_max` at the most, for somebody who reads them one by one: for few rows this is cheaper

@@ -22,25 +22,43 @@ pub(super) trait Sink {
     /// Adds the wanted fields of a row.
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()>;
 
+    /// Its room.
+    fn room(&self) -> &Room;
+
+    /// The same, to be filled.
+    fn room_mut(&mut self) -> &mut Room;
+
     /// Adds so many rows without fields.
-    fn append_empty(&mut self, rows: usize);
+    fn append_empty(&mut self, rows: usize) {
+        self.room_mut().rows += rows;
+    }
 
     /// Rows so far.
-    fn rows(&self) -> usize;
+    fn rows(&self) -> usize {
+        self.room().rows
+    }
 
     /// Rows it takes.
-    fn rows_max(&self) -> usize;
+    fn rows_max(&self) -> usize {
+        self.room().rows_max
+    }
 
     fn is_full(&self) -> bool {
         self.rows() >= self.rows_max()
     }
 }
 
+/// How many rows (count) a sink has, and how many it takes at the most.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Room {
+    pub rows: usize,
+    pub rows_max: usize,
+}
+
 /// Rows as Arrow columns.
 pub(super) struct Columns {
     builders: Vec<ColumnBuilder>,
-    pub rows: usize,
-    rows_max: usize,
+    room: Room,
 }
 
 impl Columns {
@@ -48,7 +66,8 @@ impl Columns {
         let index = spec.index().filter(|_| spec.as_table);
         let types = spec.output.iter().map(|f| field_type(&spec.table, index, *f));
         let capacity = rows_max.min(rows_expected);
-        Columns { builders: types.map(|ty| ColumnBuilder::new(ty, capacity)).collect(), rows: 0, rows_max }
+        let builders = types.map(|ty| ColumnBuilder::new(ty, capacity)).collect();
+        Columns { builders, room: Room { rows: 0, rows_max } }
     }
 
     pub fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch> {
@@ -59,7 +78,7 @@ impl Columns {
         if let Some((field, _)) = schema.fields().iter().zip(&arrays).find(is_missing) {
             return Err(no_value_in(field));
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        let options = RecordBatchOptions::new().with_row_count(Some(self.room.rows));
         RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
             .map_err(|e| Error::internal("a batch does not fit its schema").caused_by(e))
     }
@@ -81,19 +100,15 @@ impl Sink for Columns {
                 Found::Packed(column, bytes) => builder.append_packed(column, bytes)?,
             }
         }
-        self.rows += 1;
+        self.room.rows += 1;
         Ok(())
     }
 
-    fn append_empty(&mut self, rows: usize) {
-        self.rows += rows;
+    fn room(&self) -> &Room {
+        &self.room
     }
 
-    fn rows(&self) -> usize {
-        self.rows
-    }
-
-    fn rows_max(&self) -> usize {
-        self.rows_max
+    fn room_mut(&mut self) -> &mut Room {
+        &mut self.room
     }
 }

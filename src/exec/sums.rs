@@ -4,7 +4,7 @@ use arrow::array::Float64Builder;
 use arrow::compute;
 
 use super::scan::{BATCH_ROWS, ScanSpec};
-use super::sink::{Sink, no_value_in};
+use super::sink::{Room, Sink, no_value_in};
 use super::view::{Found, View, field_type};
 use crate::error::{Error, Result};
 use crate::plan::Field;
@@ -49,9 +49,8 @@ pub struct Total {
 /// Adds up what it is given, batch by batch.
 pub struct Sums {
     sums: Vec<Sum>,
-    /// Rows of this batch.
-    rows: usize,
-    rows_max: usize,
+    /// For the rows of this batch.
+    room: Room,
 }
 
 /// One term under way.
@@ -100,22 +99,21 @@ impl Sums {
             total: Total::default(),
             doubles: (term.function == Function::SumOfDoubles).then(|| Float64Builder::with_capacity(0)),
         };
-        Sums { sums: terms.map(sum).collect(), rows: 0, rows_max: 0 }
+        Sums { sums: terms.map(sum).collect(), room: Room::default() }
     }
 
     /// Begins a batch of `left` rows at the most.
     pub(super) fn begin(&mut self, left: u64) {
         // To count rows takes no room.
         let most = if self.sums.iter().any(|sum| sum.column.is_some()) { BATCH_ROWS } else { usize::MAX };
-        self.rows_max = usize::try_from(left).unwrap_or(usize::MAX).min(most);
-        self.rows = 0;
+        self.room = Room { rows: 0, rows_max: usize::try_from(left).unwrap_or(usize::MAX).min(most) };
     }
 
     /// Adds what belongs to a whole batch.
     pub(super) fn end(&mut self) {
         for sum in &mut self.sums {
             if sum.column.is_none() {
-                sum.total.values += self.rows as u64;
+                sum.total.values += self.room.rows as u64;
             }
             if let Some(doubles) = &mut sum.doubles
                 && let Some(of_batch) = compute::sum(&doubles.finish())
@@ -209,19 +207,15 @@ impl Sink for Sums {
         for sum in &mut self.sums {
             sum.append(spec, view)?;
         }
-        self.rows += 1;
+        self.room.rows += 1;
         Ok(())
     }
 
-    fn append_empty(&mut self, rows: usize) {
-        self.rows += rows;
+    fn room(&self) -> &Room {
+        &self.room
     }
 
-    fn rows(&self) -> usize {
-        self.rows
-    }
-
-    fn rows_max(&self) -> usize {
-        self.rows_max
+    fn room_mut(&mut self) -> &mut Room {
+        &mut self.room
     }
 }

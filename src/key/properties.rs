@@ -467,6 +467,8 @@ fn undoable_columns_come_back() {
                 })
                 .unwrap();
             assert_eq!(seen, usize::from(keeps), "{spec:?} {value:?}");
+            let expected = if keeps { &value } else { &Value::Null };
+            assert_eq!(case.layout.value_in(&key, ColumnId(0)).unwrap(), *expected, "{spec:?}");
             let pointer = if matches!(case.next, Next::Pointer) { 4 } else { 0 };
             assert_eq!(len, key.len() - pointer);
         }

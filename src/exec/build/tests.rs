@@ -10,7 +10,7 @@ fn all_rows_are_gathered_once() {
     db.execute("CREATE TABLE t (id BIGINT, v BIGINT, PRIMARY KEY (reverse(lpad(id, 8))))").unwrap();
     db.execute("CREATE INDEX by_v ON t (v)").unwrap();
     db.table("t").unwrap().load((0..5000).map(|id: i64| vec![id.into(), (id % 977).into()])).unwrap();
-    let (catalog, snapshot) = (db.catalog(), db.store().snapshot().unwrap());
+    let (catalog, snapshot) = db.moment();
     let table = catalog.table("t").unwrap();
     let index = &table.indexes[0];
     let reader = snapshot.reader().unwrap();
