@@ -17,6 +17,9 @@ use crate::schema::{Access, IndexDef, IndexId, IndexState, TableDef};
 use crate::store::{KeyspaceId, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
 
+/// Rows (count) that are read together, and changed before anybody asks whether to stop.
+const ROWS_READ: usize = 1024;
+
 /// What becomes of one row.
 pub struct Change {
     /// As it was before the statement.
@@ -51,7 +54,7 @@ impl<'a> RowWriter<'a> {
 
     /// Whether to stop, asked with each row and answered with some.
     fn may_go_on(&self, rows: usize) -> Result<()> {
-        if rows.is_multiple_of(1024) { self.watch.cancel.check() } else { Ok(()) }
+        if rows.is_multiple_of(ROWS_READ) { self.watch.cancel.check() } else { Ok(()) }
     }
 
     /// Gives up the reader, keeping the changes.
@@ -69,12 +72,25 @@ impl<'a> RowWriter<'a> {
         Ok(self.change(rowkey)?.new.as_deref())
     }
 
+    /// Reads rows that are to be changed: together, which takes less time than one after the other.
+    pub fn read<'k>(&mut self, rowkeys: impl Iterator<Item = &'k Rowkey>) -> Result<()> {
+        let unread: Vec<&[u8]> =
+            rowkeys.filter(|key| !self.changes.contains_key(*key)).map(|key| &key[..]).collect();
+        for keys in unread.chunks(ROWS_READ) {
+            self.watch.cancel.check()?;
+            for (key, value) in keys.iter().zip(self.reader.get_many(self.table.rows(), keys)?) {
+                let row = |value| stored::row_of(self.reader, self.table, key, value);
+                let old = value.map(row).transpose()?;
+                let new = old.as_ref().map(|row| row.values.clone());
+                self.changes.insert(Rowkey::from(*key), Change { old, new });
+            }
+        }
+        Ok(())
+    }
+
     fn change(&mut self, rowkey: &Rowkey) -> Result<&mut Change> {
         if !self.changes.contains_key(rowkey) {
-            self.may_go_on(self.changes.len())?;
-            let old = stored::load(self.reader, self.table, rowkey)?;
-            let new = old.as_ref().map(|row| row.values.clone());
-            self.changes.insert(rowkey.clone(), Change { old, new });
+            self.read(std::iter::once(rowkey))?;
         }
         self.changes.get_mut(rowkey).ok_or_else(|| Error::internal("a change went missing"))
     }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::key::Rowkey;
+use crate::key::{KeyHead, Rowkey};
 
 /// Entries of one keyspace, one after the other in one piece of memory.
 ///
@@ -20,7 +20,7 @@ pub struct Run {
 
 #[derive(Clone, Copy)]
 struct Place {
-    head: Head,
+    head: KeyHead,
     start: usize,
     key_len: u32,
     value_len: u32,
@@ -30,7 +30,7 @@ impl Run {
     /// Adds an entry. Keys and values are shorter than 4 GiB.
     pub fn push(&mut self, key: &Rowkey, value: &[u8]) {
         let place = Place {
-            head: Head::of(key),
+            head: KeyHead::of(key),
             start: self.bytes.len(),
             key_len: key.len() as u32,
             value_len: value.len() as u32,
@@ -98,28 +98,6 @@ impl Place {
 
     fn value<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         &bytes[self.start + self.key_len as usize..][..self.value_len as usize]
-    }
-}
-
-/// A key's first 16 bytes as numbers, zeros behind a shorter key: they sort as keys do, but for keys with one head.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Head([u64; 2]);
-
-impl Head {
-    pub fn of(key: &[u8]) -> Head {
-        Head([number(key), number(key.get(8..).unwrap_or_default())])
-    }
-}
-
-/// The first eight bytes as a number that sorts as they do.
-fn number(bytes: &[u8]) -> u64 {
-    match bytes.first_chunk::<8>() {
-        Some(chunk) => u64::from_be_bytes(*chunk),
-        None => {
-            let mut chunk = [0; 8];
-            chunk[..bytes.len()].copy_from_slice(bytes);
-            u64::from_be_bytes(chunk)
-        }
     }
 }
 

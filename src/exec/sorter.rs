@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use std::path::PathBuf;
 
-use super::run::{Head, Run, sort_all};
+use super::run::{Run, sort_all};
 use super::spill::{Spill, SpilledRun};
 use super::watch::CancelHandle;
 use crate::error::Result;
-use crate::key::Rowkey;
+use crate::key::{KeyHead, Rowkey};
 use crate::store::KeyspaceId;
 
 /// Gathers entries of some keyspaces.
@@ -130,7 +130,7 @@ impl Merge<'_> {
 /// A run, at one of its entries.
 struct Source<'p> {
     /// Of the entry's key.
-    head: Head,
+    head: KeyHead,
     /// Runs were gathered one after the other; of equal keys the one of the first run comes first.
     number: usize,
     from: Origin<'p>,
@@ -144,7 +144,7 @@ enum Origin<'p> {
 
 impl<'p> Source<'p> {
     fn new(number: usize, from: Origin<'p>) -> Self {
-        Source { head: Head::of(from.entry().0), number, from }
+        Source { head: KeyHead::of(from.entry().0), number, from }
     }
 
     /// Moves to the next entry; gives whether there is one.
@@ -156,7 +156,7 @@ impl<'p> Source<'p> {
                 *at < run.len()
             }
         };
-        self.head = Head::of(self.from.entry().0);
+        self.head = KeyHead::of(self.from.entry().0);
         Ok(is_there)
     }
 }

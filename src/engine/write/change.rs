@@ -129,6 +129,7 @@ fn stage_updates(
 ) -> Result<Changed> {
     let reader = view.snapshot.reader()?;
     let mut writer = RowWriter::new(table, &*reader, &view.watch);
+    writer.read(updates.iter().map(|(rowkey, _)| rowkey))?;
     let mut touched = Vec::with_capacity(updates.len());
     for (rowkey, values) in updates {
         let Some(old) = writer.current(&rowkey)? else { continue };
@@ -142,6 +143,7 @@ fn stage_updates(
 fn stage_deletes(view: &View, table: &TableDef, rowkeys: Vec<Rowkey>) -> Result<Changed> {
     let reader = view.snapshot.reader()?;
     let mut writer = RowWriter::new(table, &*reader, &view.watch);
+    writer.read(rowkeys.iter())?;
     let mut touched = Vec::with_capacity(rowkeys.len());
     for rowkey in rowkeys {
         if writer.delete(&rowkey)? {

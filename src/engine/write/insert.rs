@@ -210,8 +210,10 @@ fn stage(
     let mut met = HashSet::new();
     let mut conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)> = Vec::new();
     let n = rows.len();
-    for (at, row) in rows.into_iter().enumerate() {
-        let rowkey = writer.rowkey(&row).map_err(|e| in_row(e, at, n))?;
+    let rowkey_of = |(at, row): (usize, &Vec<Value>)| writer.rowkey(row).map_err(|e| in_row(e, at, n));
+    let rowkeys: Vec<Rowkey> = rows.iter().enumerate().map(rowkey_of).collect::<Result<_>>()?;
+    writer.read(rowkeys.iter())?;
+    for (rowkey, row) in rowkeys.into_iter().zip(rows) {
         match mode {
             InsertMode::Insert => writer.insert(rowkey.clone(), row)?,
             InsertMode::Upsert => {

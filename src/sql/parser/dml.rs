@@ -74,8 +74,8 @@ impl Parser<'_> {
             return Ok(InsertSource::DefaultValues);
         }
         if self.word("VALUES") {
-            let rows = self.rows.take();
-            return Ok(InsertSource::Values(rows.map_or_else(|| self.list(Self::row), Ok)?));
+            let rows = if std::mem::take(&mut self.has_rows) { Vec::new() } else { self.list(Self::row)? };
+            return Ok(InsertSource::Values(rows));
         }
         let starts = ["SELECT", "WITH"];
         if starts.iter().any(|word| self.peek_words(&[word])) || self.peek_token(&Token::LParen) {

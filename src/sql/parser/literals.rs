@@ -1,13 +1,16 @@
 //! Rows of literals behind VALUES, read off the text without tokens: most of a long INSERT is nothing else.
 //!
-//! What is read here comes out as it would from tokens, places included; at the first thing that is no plain literal
-//! the whole statement is left to them.
+//! What is read here comes out as it would from tokens, places included, and in the form that the engine expects; at
+//! the first thing that is no plain literal the whole statement is left to them.
 
 use sqlparser::ast::{Expr, Ident, UnaryOperator, Value};
 use sqlparser::tokenizer::{Location, Span};
 
 use crate::sql::lex::Piece;
 use crate::sql::refused;
+
+/// Longer numbers may be out of range.
+const DIGITS_MAX: usize = 300;
 
 /// An INSERT in its parts.
 pub(super) struct Literals<'a> {
@@ -183,7 +186,7 @@ impl<'a> Text<'a> {
         // Anything else, such as 1e5, goes on here.
         let ends = matches!(self.peek()?, b',' | b')' | b' ' | b'\t' | b'\r' | b'\n');
         let digits = self.sql[from..self.at].to_owned();
-        ends.then(|| self.literal(Value::Number(digits, false), start))
+        (ends && digits.len() < DIGITS_MAX).then(|| self.literal(Value::Number(digits, false), start))
     }
 
     fn digits(&mut self) -> Option<()> {
@@ -337,6 +340,7 @@ mod tests {
             let literals = read(sql).unwrap_or_else(|| panic!("{sql}"));
             parse_parts(sql, Some(literals)).unwrap();
         }
+        assert!(read(&format!("INSERT INTO t VALUES ({})", "9".repeat(310))).is_none());
         for sql in [
             "INSERT INTO t VALUES ($1)",
             "INSERT INTO t VALUES (1 + 1)",

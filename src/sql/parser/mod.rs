@@ -28,7 +28,7 @@ pub use pieces::{column_type, parse_expr, parse_query, rename_column, unqualifie
 
 pub use crate::value::is_reserved;
 
-use super::ast::Statement;
+use super::ast::{InsertSource, Statement};
 use super::dialect::RowkeyDialect;
 use super::lex::{Piece, Source};
 use super::nesting::PARSED_DEPTH_MAX;
@@ -59,14 +59,18 @@ fn parse_parts(sql: &str, literals: Option<Literals<'_>>) -> Result<Statement> {
     let inner = SqlParser::new(&dialect)
         .with_recursion_limit(8 * PARSED_DEPTH_MAX)
         .with_tokens_with_locations(tokens);
-    let mut parser = Parser { inner, source: &source, rows };
+    let mut parser = Parser { inner, source: &source, has_rows: rows.is_some() };
     let mut statement = parser.statement()?;
     parser.end()?;
-    if parser.rows.is_some() {
+    if parser.has_rows {
         return Err(parser.expected("VALUES"));
     }
     rewrite::normalise(&mut statement)?;
     shape::check_depth(&statement)?;
+    // They are in the form that the engine expects.
+    if let (Statement::Insert(insert), Some(rows)) = (&mut statement, rows) {
+        insert.source = InsertSource::Values(rows);
+    }
     Ok(statement)
 }
 
@@ -79,8 +83,8 @@ const STACK_KEPT: usize = 512 << 10;
 struct Parser<'a> {
     inner: SqlParser<'a>,
     source: &'a Source<'a>,
-    /// What stands behind VALUES, if no tokens were made of it.
-    rows: Option<Vec<Vec<Expr>>>,
+    /// No tokens were made of the rows behind VALUES, which is still to come.
+    has_rows: bool,
 }
 
 impl Parser<'_> {

@@ -14,15 +14,32 @@ use crossbeam_skiplist::map::{Entry, Range};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::MEMTABLE_BYTES;
-use crate::key::{End, KeyRange};
+use crate::key::{End, KeyHead, KeyRange};
 use crate::store::log::record::Step;
 use crate::store::{Change, Changes, Direction, KEY_BYTES_MAX, KeyspaceId};
 
 /// What an entry takes besides its key and its value, in bytes: about.
-const ENTRY_BYTES: usize = 128;
+const ENTRY_BYTES: usize = 144;
 
 /// Where a version of a key stands: keys ascend, of one key the newest version comes first.
-type Place = (KeyspaceId, Box<[u8]>, Reverse<u64>);
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    keyspace: KeyspaceId,
+    /// Most comparisons end here, without a look at the key itself.
+    head: KeyHead,
+    key: Box<[u8]>,
+    version: Reverse<u64>,
+}
+
+impl Place {
+    fn new(keyspace: KeyspaceId, key: &[u8], version: u64) -> Place {
+        Place { keyspace, head: KeyHead::of(key), key: key.into(), version: Reverse(version) }
+    }
+
+    fn is_of(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
+        self.keyspace == keyspace && *self.key == *key
+    }
+}
 
 /// A value, or that there is none.
 type Written = Option<Box<[u8]>>;
@@ -68,7 +85,7 @@ impl Memtable {
             bytes += ENTRY_BYTES + key.len() + value.map_or(0, <[u8]>::len);
             *more.entry(keyspace).or_insert(0) += if value.is_some() { 1 } else { -1 };
             self.keys.add(keyspace, key);
-            self.entries.insert((keyspace, key.into(), Reverse(version)), value.map(Box::from));
+            self.entries.insert(Place::new(keyspace, key, version), value.map(Box::from));
         }
         let mut all = self.more.write().unwrap_or_else(PoisonError::into_inner);
         more.into_iter().for_each(|(keyspace, more)| *all.entry(keyspace).or_insert(0) += more);
@@ -86,10 +103,8 @@ impl Memtable {
         if !self.keys.may_have(keyspace, key) {
             return None;
         }
-        let place: Place = (keyspace, key.into(), Reverse(version));
-        let found = self.entries.lower_bound(Bound::Included(&place))?;
-        let (found_keyspace, found_key, _) = found.key();
-        (*found_keyspace == keyspace && **found_key == *key).then_some(Found(found))
+        let found = self.entries.lower_bound(Bound::Included(&Place::new(keyspace, key, version)))?;
+        found.key().is_of(keyspace, key).then_some(Found(found))
     }
 
     /// The changes of a range as of a version, in the order of a cursor.
@@ -101,11 +116,11 @@ impl Memtable {
         version: u64,
     ) -> Layer<'_> {
         // Before every version of the key.
-        let place = |key: &[u8]| (keyspace, key.into(), Reverse(u64::MAX));
+        let place = |key: &[u8]| Place::new(keyspace, key, u64::MAX);
         let end = match &range.end {
             End::Before(key) => Bound::Excluded(place(key)),
             End::Open => match keyspace.0.checked_add(1) {
-                Some(next) => Bound::Excluded((KeyspaceId(next), Box::default(), Reverse(u64::MAX))),
+                Some(next) => Bound::Excluded(Place::new(KeyspaceId(next), &[], u64::MAX)),
                 None => Bound::Unbounded,
             },
         };
@@ -180,7 +195,7 @@ pub(super) struct Newest<'m>(Entry<'m, Place, Written>);
 
 impl Newest<'_> {
     pub(super) fn change(&self) -> (KeyspaceId, Change<'_>) {
-        let (keyspace, key, _) = self.0.key();
+        let Place { keyspace, key, .. } = self.0.key();
         (*keyspace, (key, self.0.value().as_deref()))
     }
 }
@@ -215,7 +230,7 @@ impl<'m> Layer<'m> {
                 Direction::Forward => self.rest.next(),
                 Direction::Reverse => self.rest.next_back(),
             }?;
-            if entry.key().2.0 <= self.version {
+            if entry.key().version.0 <= self.version {
                 return Some(entry);
             }
         }
@@ -223,12 +238,12 @@ impl<'m> Layer<'m> {
 }
 
 fn is_same(a: &Entry<'_, Place, Written>, b: &Entry<'_, Place, Written>) -> bool {
-    (a.key().0, &a.key().1) == (b.key().0, &b.key().1)
+    a.key().is_of(b.key().keyspace, &b.key().key)
 }
 
 impl Changes for Layer<'_> {
     fn peek(&self) -> Option<Change<'_>> {
-        self.here.as_ref().map(|entry| (&*entry.key().1, entry.value().as_deref()))
+        self.here.as_ref().map(|entry| (&*entry.key().key, entry.value().as_deref()))
     }
 
     fn advance(&mut self) {

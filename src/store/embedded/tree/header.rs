@@ -121,7 +121,8 @@ impl DataFile {
         if let Some(root) = meta.free.page {
             self.add_free(meta, root, 1, &mut 0, &mut free)?;
         }
-        free.sort_unstable();
+        // Lists in order, one behind the other, which this way of sorting makes use of.
+        free.sort();
         let is_list =
             free.is_sorted_by(|a, b| a < b) && free.iter().all(|page| (2..=meta.last_page).contains(page));
         is_list.then_some(free)
