@@ -151,7 +151,10 @@ impl Catalog {
             Some(Relation::Index(table, _)) => {
                 Err(Error::invalid(format!("\"{name}\" is an index table of \"{}\"", table.name))
                     .why("index tables are kept by the engine and cannot be changed by hand")
-                    .hint(format!("change \"{}\"; its index tables follow", table.name))
+                    .hint(format!(
+                        "change \"{}\"; CHECK INDEX and DROP INDEX take the index table",
+                        table.name
+                    ))
                     .state(sqlstate::WRONG_OBJECT))
             }
             None => Err(self.unknown(name)),

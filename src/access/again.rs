@@ -139,6 +139,10 @@ impl Statistics for Unprobed<'_> {
         self.0.entries(keyspace)
     }
 
+    fn is_counted(&self, keyspace: KeyspaceId) -> bool {
+        self.0.is_counted(keyspace)
+    }
+
     fn estimate(&self, _: KeyspaceId, _: &KeyRanges) -> Option<u64> {
         None
     }

@@ -55,7 +55,13 @@ fn entries_access(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Acce
 fn choose_entries(table: &TableDef, index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let mut access = entries_access(index, need, stats);
     settle(&mut access, Source::Index(table, index), need, stats);
-    Choice { chosen: reason(&access, &index.layout, need), access, rejected: Vec::new(), note: None }
+    let is_counted = stats.is_counted(index.keyspace);
+    Choice {
+        chosen: reason(&access, &index.layout, need, is_counted),
+        access,
+        rejected: Vec::new(),
+        note: None,
+    }
 }
 
 fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<Choice> {
@@ -108,7 +114,8 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
     rejected.sort_by_key(|(name, _)| position(name));
     let note = note(table, need, &best);
     let layout = index.map_or(&table.key, |index| &index.layout);
-    Ok(Choice { chosen: reason(&best, layout, need), access: best, rejected, note })
+    let is_counted = stats.is_counted(best.keyspace(source));
+    Ok(Choice { chosen: reason(&best, layout, need, is_counted), access: best, rejected, note })
 }
 
 /// The key ranges for a need, or all keys, if that is what a hint wants.

@@ -78,6 +78,11 @@ pub trait Statistics {
     /// Entries in a keyspace.
     fn entries(&self, keyspace: KeyspaceId) -> u64;
 
+    /// The exact number of entries in a keyspace is known, without reading them.
+    fn is_counted(&self, _: KeyspaceId) -> bool {
+        false
+    }
+
     /// About how many entries are inside `ranges`; `None` if they have to be counted.
     fn estimate(&self, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<u64>;
 

@@ -151,6 +151,12 @@ pub struct Access {
 }
 
 impl Access {
+    /// Of every entry in there nothing is asked but that it is: where the store knows how many there are, none is
+    /// read.
+    pub fn only_counts(&self, output: &[Field]) -> bool {
+        output.is_empty() && self.method.is_whole() && self.filter.is_true() && self.entry_filter.is_true()
+    }
+
     /// What it takes, in entries walked: which threads may share.
     pub fn work(&self) -> f64 {
         let each =

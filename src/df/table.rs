@@ -551,6 +551,11 @@ impl Statistics for StoreStatistics<'_> {
         self.snapshot.unrecorded().and_then(|r| r.entries(keyspace)).unwrap_or(0)
     }
 
+    fn is_counted(&self, keyspace: KeyspaceId) -> bool {
+        let count = self.snapshot.unrecorded().and_then(|reader| reader.count(keyspace));
+        matches!(count, Ok(Some(_)))
+    }
+
     fn estimate(&self, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<u64> {
         let ranges = Some(ranges.as_slice()).filter(|ranges| ranges.len() <= RANGES_ESTIMATED)?;
         let reader = self.snapshot.unrecorded().ok()?;

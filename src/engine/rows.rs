@@ -32,9 +32,26 @@ pub struct Cells<'a> {
 /// Casts the cells to their columns and fills in what was not given. Identity counters that move are
 /// written to `batch`.
 ///
-/// Errors: a value that does not fit its column, naming row and column; NULL in a NOT NULL column; a
-/// value for a GENERATED ALWAYS column; a CHECK that does not hold.
+/// Errors: as [`filled`]; NULL in a NOT NULL column; a CHECK that does not hold.
 pub async fn complete(
+    view: &View,
+    table: &TableDef,
+    cells: Cells<'_>,
+    batch: &mut WriteBatch,
+) -> Result<Vec<Vec<Value>>> {
+    let before = cells.before;
+    let rows = filled(view, table, cells, batch).await?;
+    for (at, row) in rows.iter().enumerate() {
+        check_nulls(table, row).map_err(|e| in_row(e, before + at, before + rows.len()))?;
+    }
+    check_constraints(view, table, &rows).await?;
+    Ok(rows)
+}
+
+/// [`complete`], but for the constraints, for rows that may become part of others.
+///
+/// Errors: a value that does not fit its column, naming row and column; a value for a GENERATED ALWAYS column.
+pub async fn filled(
     view: &View,
     table: &TableDef,
     cells: Cells<'_>,
@@ -86,10 +103,6 @@ pub async fn complete(
             }
         }
     }
-    for (at, row) in rows.iter().enumerate() {
-        check_nulls(table, row).map_err(|e| in_row(e, at))?;
-    }
-    check_constraints(view, table, &rows).await?;
     Ok(rows)
 }
 
@@ -130,16 +143,24 @@ fn always_identity(column: &Column) -> Error {
 
 /// Errors: NULL in a NOT NULL column.
 pub fn check_nulls(table: &TableDef, row: &[Value]) -> Result<()> {
-    for (id, column) in table.live_columns() {
-        if !column.nullable && row[usize::from(id.0)].is_null() {
-            let why = if table.is_key_column(id) { "it is part of the rowkey" } else { "it is NOT NULL" };
-            return Err(Error::invalid(format!("column \"{}\" cannot be NULL", column.name))
-                .why(why)
-                .hint("give it a value")
-                .state(sqlstate::NOT_NULL));
-        }
+    table.live_columns().try_for_each(|(id, column)| check_null(table, id, column, row))
+}
+
+/// Errors: NULL in a NOT NULL column of the rowkey.
+pub fn check_nulls_of_key(table: &TableDef, row: &[Value]) -> Result<()> {
+    let mut of_key = table.live_columns().filter(|(id, _)| table.is_key_column(*id));
+    of_key.try_for_each(|(id, column)| check_null(table, id, column, row))
+}
+
+fn check_null(table: &TableDef, id: ColumnId, column: &Column, row: &[Value]) -> Result<()> {
+    if column.nullable || !row[usize::from(id.0)].is_null() {
+        return Ok(());
     }
-    Ok(())
+    let why = if table.is_key_column(id) { "it is part of the rowkey" } else { "it is NOT NULL" };
+    Err(Error::invalid(format!("column \"{}\" cannot be NULL", column.name))
+        .why(why)
+        .hint("give it a value")
+        .state(sqlstate::NOT_NULL))
 }
 
 /// Errors: a CHECK that is false for a row (NULL passes).

@@ -221,26 +221,28 @@ impl Sink for Groups {
 
 /// A value of a few bytes: they, and how many there are.
 #[derive(Clone, Copy, PartialEq)]
-struct Short(u64, u8);
+struct Short([u64; 2], u8);
 
 impl Short {
     #[inline(always)]
     fn of(bytes: &[u8]) -> Option<Short> {
-        let len = bytes.len();
-        let word = match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-            (Some(first), Some(last)) if len <= 8 => {
-                u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+        // Two loads, which overlap where there are fewer bytes.
+        let words = match bytes.len() {
+            0..=3 => [bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0],
+            4..=7 => {
+                [bytes.first_chunk::<4>()?, bytes.last_chunk()?].map(|word| u32::from_le_bytes(*word).into())
             }
-            (Some(_), _) => return None,
-            _ => bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+            8..=16 => [bytes.first_chunk::<8>()?, bytes.last_chunk()?].map(|word| u64::from_le_bytes(*word)),
+            _ => return None,
         };
-        Some(Short(word, len as u8))
+        Some(Short(words, bytes.len() as u8))
     }
 
     /// Where it would be remembered.
     fn place(self) -> usize {
         // Fibonacci hashing (Knuth): the upper bits depend on all.
-        let mixed = (self.0 ^ u64::from(self.1)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let Short([first, last], len) = self;
+        let mixed = (first ^ last.rotate_left(32) ^ u64::from(len)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> (u64::BITS - RECENT.ilog2())) as usize
     }
 }

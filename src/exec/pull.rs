@@ -226,11 +226,30 @@ impl<'a> Pull<'a> {
 
     /// Decides the filter on one row and appends it if it passes. `others`: the sealed values of the
     /// families other than the default one.
+    #[inline(always)]
     pub fn row_out<'b>(
         &self,
         key: &[u8],
         default: &[u8],
-        others: impl Iterator<Item = Option<&'b [u8]>>,
+        others: impl ExactSizeIterator<Item = Option<&'b [u8]>>,
+        scratch: &mut Scratch,
+        out: &mut impl Sink,
+    ) -> Result<()> {
+        if others.len() == 0 {
+            return self.opened_out(key, default, &[], scratch, out);
+        }
+        let opened: Vec<Option<Cow<'_, [u8]>>> =
+            others.map(|sealed| sealed.map(row::open).transpose()).collect::<Result<_>>()?;
+        let packed = opened.iter().map(|bytes| bytes.as_deref().map(PackedRow::new).transpose());
+        self.opened_out(key, default, &packed.collect::<Result<Vec<_>>>()?, scratch, out)
+    }
+
+    /// The same, the other families' values being open.
+    fn opened_out(
+        &self,
+        key: &[u8],
+        default: &[u8],
+        others: &[Option<PackedRow<'_>>],
         scratch: &mut Scratch,
         out: &mut impl Sink,
     ) -> Result<()> {
@@ -243,15 +262,9 @@ impl<'a> Pull<'a> {
         } else {
             None
         };
-        let mut opened: Vec<Option<Cow<'_, [u8]>>> = Vec::new();
-        for sealed in others {
-            opened.push(sealed.map(row::open).transpose()?);
-        }
-        let packed = opened.iter().map(|bytes| bytes.as_deref().map(PackedRow::new).transpose());
-        let others: Vec<Option<PackedRow<'_>>> = packed.collect::<Result<_>>()?;
         let mut view = View::of_row(self.spec, sources, key, scratch);
         view.packed = default.as_deref().map(PackedRow::new).transpose()?;
-        view.others = &others;
+        view.others = others;
         if passes(&self.spec.access.filter, &view)? {
             out.append(self.spec, &view)?;
         }

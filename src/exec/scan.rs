@@ -190,9 +190,7 @@ impl Scan {
         let Some((part, parts)) = self.part.take() else { return Ok(true) };
         let Position::Walk(walk) = &mut self.position else { return Ok(part == 0) };
         let ScanSpec { access, output, .. } = &*self.spec;
-        let reads_nothing = output.is_empty() && access.filter.is_true() && access.entry_filter.is_true();
-        if reads_nothing
-            && access.method.is_whole()
+        if access.only_counts(output)
             && let Some(rows) = reader.count(walk.keyspace())?
         {
             self.position = Position::Count(rows);

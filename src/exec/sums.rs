@@ -176,7 +176,7 @@ impl Sum {
     }
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn number(found: Found<'_>, ty: ColumnType) -> Result<i128> {
     match found {
         Found::Packed(id, bytes) => row::unpack_number(id, ty, bytes),

@@ -110,13 +110,15 @@ pub fn entry_of(
 
 /// The error of a formula.
 fn uncomputed(index: &IndexDef, e: Error) -> Error {
-    e.hint(format!("index \"{}\" is made of it: change the value, or drop the index", index.name))
+    e.hint(format!("index \"{}\" is made of it: change the value, or do without the index", index.name))
 }
 
 fn refused(table: &TableDef, index: &IndexDef, e: KeyError) -> Error {
     if !table.is_next_key(index) {
-        let hint =
-            format!("the part belongs to index \"{}\": change the value, or drop the index", index.name);
+        let hint = format!(
+            "the part belongs to index \"{}\": change the value, or do without the index",
+            index.name
+        );
         return Error::from(e).hint(hint);
     }
     let null = e.rule == Rule::Null;

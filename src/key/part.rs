@@ -345,7 +345,17 @@ impl KeyPart {
     }
 
     /// Offset just after this part, which starts at `at`; `None` if there is no such part.
-    pub(super) fn end_in(&self, key: &[u8], mut at: usize) -> Option<usize> {
+    #[inline]
+    pub(super) fn end_in(&self, key: &[u8], at: usize) -> Option<usize> {
+        match self.ending {
+            Ending::Bytes(n) if self.null != NullMark::Presence && !self.is_literal() => {
+                Some(at + n).filter(|end| *end <= key.len())
+            }
+            _ => self.end_in_any(key, at),
+        }
+    }
+
+    fn end_in_any(&self, key: &[u8], mut at: usize) -> Option<usize> {
         let mask = self.mask();
         if self.null == NullMark::Presence {
             let mark = key.get(at)? ^ mask;

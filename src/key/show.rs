@@ -43,10 +43,16 @@ impl KeyLayout {
     fn show_parts(&self, bytes: &[u8]) -> String {
         let Whole { shown: mut out, count, len } = self.whole_parts(bytes);
         if len < bytes.len() {
+            let (rest, part) = (&bytes[len..], self.parts().get(count));
             // What says that a text is not NULL is no part of it.
-            let rest = &bytes[len..];
-            let text = self.parts().get(count).and_then(|part| part.begun(rest));
-            push(&mut out, &show_rest(text.as_deref().unwrap_or(rest)));
+            let text = part.and_then(|part| part.begun(rest));
+            push(
+                &mut out,
+                &match part.map(|part| part.form.shape()) {
+                    Some(Shape::Binary(_)) => show_hex(rest),
+                    _ => show_rest(text.as_deref().unwrap_or(rest)),
+                },
+            );
         }
         out
     }
@@ -123,6 +129,9 @@ fn visible(text: &str) -> String {
         match c {
             '\0' => out.push_str("\\0"),
             // Writing to a String does not fail.
+            c if c.is_ascii_control() && !matches!(c, '\t' | '\n' | '\r') => {
+                out.push_str(&format!("\\x{:02x}", u32::from(c)));
+            }
             c if c.is_control() => drop(write!(out, "{}", c.escape_default())),
             c => out.push(c),
         }

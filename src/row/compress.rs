@@ -86,13 +86,17 @@ fn sealed_lz4(packed: &[u8]) -> Option<Vec<u8>> {
 /// The packed row in `stored`; borrowed when it was not compressed.
 ///
 /// Errors: `Corrupt` when the block is damaged or claims more than 64 MiB.
+#[inline(always)]
 pub fn open(stored: &[u8]) -> Result<Cow<'_, [u8]>> {
-    let Some(&head) = stored.first() else {
-        return Err(corrupt("it is empty"));
-    };
-    if head & SEALED == 0 {
-        return Ok(Cow::Borrowed(stored));
+    match stored.first() {
+        Some(head) if head & SEALED == 0 => Ok(Cow::Borrowed(stored)),
+        Some(head) => inflated(*head, stored).map(Cow::Owned),
+        None => Err(corrupt("it is empty")),
     }
+}
+
+#[inline(never)]
+fn inflated(head: u8, stored: &[u8]) -> Result<Vec<u8>> {
     let (clear, rest) =
         stored.split_at_checked(clear_len(head)).ok_or_else(|| corrupt("it ends too early"))?;
     let (len, block) = rest.split_first_chunk::<4>().ok_or_else(|| corrupt("it ends too early"))?;
@@ -104,12 +108,13 @@ pub fn open(stored: &[u8]) -> Result<Cow<'_, [u8]>> {
     row[..clear.len()].copy_from_slice(clear);
     row[0] &= !SEALED;
     match lz4_flex::block::decompress_into(block, &mut row[clear.len()..]) {
-        Ok(inflated) if inflated == len => Ok(Cow::Owned(row)),
+        Ok(inflated) if inflated == len => Ok(row),
         Ok(inflated) => Err(corrupt(format!("it holds {inflated} bytes and not {len}"))),
         Err(e) => Err(corrupt("its block does not decompress").caused_by(e)),
     }
 }
 
+#[cold]
 fn corrupt(why: impl Into<String>) -> Error {
     Error::corrupt("a compressed row is damaged").why(why)
 }

@@ -186,12 +186,17 @@ impl<'a> PackedRow<'a> {
     }
 
     /// The bytes of `column`, for [`unpack`]; `None` when it is NULL or was never written.
-    #[inline]
+    #[inline(always)]
     pub fn bytes(&self, column: ColumnId) -> Option<&'a [u8]> {
         match Narrow::of(self.0) {
             Some(row) => row.bytes(column),
-            None => self.frame().bytes(column),
+            None => self.bytes_of_any(column),
         }
+    }
+
+    #[inline(never)]
+    fn bytes_of_any(&self, column: ColumnId) -> Option<&'a [u8]> {
+        self.frame().bytes(column)
     }
 }
 
@@ -227,10 +232,15 @@ impl<'a> Narrow<'a> {
         let guess = usize::from(column.0.wrapping_sub((*self.ids.first()?).into()));
         let at = match self.ids.get(guess) {
             Some(id) if u16::from(*id) == column.0 => guess,
-            _ => self.ids.iter().position(|id| u16::from(*id) == column.0)?,
+            _ => self.position(column)?,
         };
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         Some(&self.data[start.into()..self.ends[at].into()])
+    }
+
+    #[inline(never)]
+    fn position(&self, column: ColumnId) -> Option<usize> {
+        self.ids.iter().position(|id| u16::from(*id) == column.0)
     }
 }
 
@@ -306,18 +316,20 @@ pub fn unpack(column: ColumnId, ty: ColumnType, bytes: &[u8]) -> Result<ValueRef
 
 /// The same of a type whose values are whole numbers inside: [`ValueRef::number`]. Errors: `Internal` for another
 /// type, too.
-#[inline]
+#[inline(always)]
 pub fn unpack_number(column: ColumnId, ty: ColumnType, bytes: &[u8]) -> Result<i128> {
     // What most columns are needs no value in between.
     let number = match ty {
-        ColumnType::Decimal { .. } => decode_wide(bytes),
-        ColumnType::BigInt => decode_int(bytes).map(i128::from),
-        _ => {
-            let value = unpack(column, ty, bytes)?;
-            return value.number().ok_or_else(|| Error::internal(format!("{ty} is not a number inside")));
-        }
+        ColumnType::Decimal { .. } | ColumnType::BigInt => decode_int(bytes),
+        _ => None,
     };
-    number.ok_or_else(|| no_value(column, ty, bytes))
+    number.map_or_else(|| unpack_any_number(column, ty, bytes), |number| Ok(number.into()))
+}
+
+#[inline(never)]
+fn unpack_any_number(column: ColumnId, ty: ColumnType, bytes: &[u8]) -> Result<i128> {
+    let value = unpack(column, ty, bytes)?;
+    value.number().ok_or_else(|| Error::internal(format!("{ty} is not a number inside")))
 }
 
 #[cold]

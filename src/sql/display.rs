@@ -221,7 +221,7 @@ impl Display for AlterTable {
             }
             AlterTableOp::RenameColumn { from, to } => write!(f, "RENAME COLUMN {from} TO {to}"),
             AlterTableOp::RenameTable { to } => write!(f, "RENAME TO {to}"),
-            AlterTableOp::Split(points @ Split::At(_)) => write!(f, "SPLIT AT {points}"),
+            AlterTableOp::Split(points @ Split::At(_)) => write!(f, "SPLIT ON {points}"),
             AlterTableOp::Split(into) => write!(f, "SPLIT {into}"),
             AlterTableOp::Rekey { keys } => write!(f, "REKEY ({})", List(keys)),
             AlterTableOp::CancelRekey => f.write_str("REKEY CANCEL"),

@@ -292,12 +292,16 @@ impl VisitorMut for Normaliser {
                     .state(sqlstate::SYNTAX)
                     .at(span_of(value)),
             ),
-            Value::Number(digits, _) if crate::value::Value::number(digits).is_none() => ControlFlow::Break(
-                Error::invalid("this number is out of range")
-                    .why("the largest is about 1.8e308")
-                    .state(sqlstate::OUT_OF_RANGE)
-                    .at(span_of(value)),
-            ),
+            Value::Number(digits, _) if crate::value::Value::number(digits).is_none() => {
+                let error = Error::invalid("this number is out of range");
+                let error = match digits.contains(['e', 'E']) {
+                    true => error.why("the largest is about 1.8e308"),
+                    false => error
+                        .why("a decimal has 38 digits at the most")
+                        .hint("write fewer digits, or a DOUBLE, with an exponent: 1e40"),
+                };
+                ControlFlow::Break(error.state(sqlstate::OUT_OF_RANGE).at(span_of(value)))
+            }
             _ => go_on(refused::plain_text(value)),
         }
     }

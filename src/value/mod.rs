@@ -185,7 +185,8 @@ impl Value {
     }
 
     /// A number as SQL writes it: an integer if it fits, an exact decimal if it has a point or is longer, a
-    /// double if it has an exponent or more than 38 digits. `None` for what is not a number, or too large for a double.
+    /// double if it has an exponent. `None` for what is not a number, a decimal of more than 38 digits, and what is
+    /// too large for a double.
     pub fn number(digits: &str) -> Option<Value> {
         if let Ok(i) = digits.parse::<i64>() {
             return Some(Value::Int(i));
@@ -195,6 +196,8 @@ impl Value {
             Ok(unscaled) if scale <= 38 && unscaled.unsigned_abs() < 10u128.pow(38) => {
                 Some(Value::Decimal(unscaled, scale as u8))
             }
+            // As a double it would be another number.
+            _ if !digits.contains(['e', 'E']) => None,
             _ => digits.parse().ok().filter(|double: &f64| double.is_finite()).map(Value::Double),
         }
     }

@@ -30,5 +30,6 @@ mod reopen;
 mod slt;
 mod sqlite;
 mod stopping;
+mod terminal;
 mod totals;
 mod tpch;

@@ -8,7 +8,10 @@ use super::{
     Changed, Target, Written, assigned_columns, key_update, name_in, named, new_values, select, with_assigned,
 };
 use crate::engine::bulk;
-use crate::engine::rows::{Cells, batch_of, check_constraints, complete, in_row, literal, quote, values_of};
+use crate::engine::rows::{
+    Cells, batch_of, check_constraints, check_nulls, check_nulls_of_key, complete, filled, in_row, literal,
+    quote, values_of,
+};
 use crate::engine::view::{View, column_named};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::RowWriter;
@@ -29,8 +32,18 @@ pub async fn insert(view: &View, stmt: &Insert, params: &[Value], alone: bool) -
         Sourced::Loaded(affected) => return Ok(Written { batch, affected, returning: None }),
     };
     let given = cells.columns.clone();
-    let rows = complete(view, &table, cells, &mut batch).await?;
+    // What an UPSERT leaves out may be there already: its rows are complete once they are put together.
+    let is_upsert = matches!(stmt.mode, InsertMode::Upsert);
+    let rows = match is_upsert {
+        true => filled(view, &table, cells, &mut batch).await?,
+        false => complete(view, &table, cells, &mut batch).await?,
+    };
     let mut staged = stage(view, &table, &stmt.mode, rows, &given)?;
+    if is_upsert && !table.checks.is_empty() {
+        let rows: Vec<Vec<Value>> =
+            staged.changed.changes.values().filter_map(|change| change.new.clone()).collect();
+        check_constraints(view, &table, &rows).await?;
+    }
     if !staged.conflicts.is_empty() {
         settle(view, &table, stmt, params, &mut staged).await?;
     }
@@ -210,10 +223,12 @@ fn stage(
     let mut met = HashSet::new();
     let mut conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)> = Vec::new();
     let n = rows.len();
-    let rowkey_of = |(at, row): (usize, &Vec<Value>)| writer.rowkey(row).map_err(|e| in_row(e, at, n));
+    let rowkey_of = |(at, row): (usize, &Vec<Value>)| {
+        check_nulls_of_key(table, row).and_then(|()| writer.rowkey(row)).map_err(|e| in_row(e, at, n))
+    };
     let rowkeys: Vec<Rowkey> = rows.iter().enumerate().map(rowkey_of).collect::<Result<_>>()?;
     writer.read(rowkeys.iter())?;
-    for (rowkey, row) in rowkeys.into_iter().zip(rows) {
+    for (at, (rowkey, row)) in rowkeys.into_iter().zip(rows).enumerate() {
         match mode {
             InsertMode::Insert => writer.insert(rowkey.clone(), row)?,
             InsertMode::Upsert => {
@@ -221,6 +236,7 @@ fn stage(
                     Some(old) => overwrite(old, &row, given),
                     None => row,
                 };
+                check_nulls(table, &row).map_err(|e| in_row(e, at, n))?;
                 writer.replace(&rowkey, row)?;
             }
             InsertMode::OnConflictDoNothing { .. } | InsertMode::OnConflictUpdate { .. } => {

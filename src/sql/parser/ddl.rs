@@ -55,7 +55,7 @@ impl Parser<'_> {
         self.list(|p| p.table_element(&mut elements))?;
         self.end_of_list()?;
         let options = self.options()?;
-        let split = if self.word("SPLIT") { Some(self.split("ON")?) } else { None };
+        let split = if self.word("SPLIT") { Some(self.split()?) } else { None };
         let Elements { columns, primary_key, uniques, checks, families } = elements;
         Ok(Statement::CreateTable(Box::new(CreateTable {
             if_not_exists,
@@ -436,7 +436,7 @@ impl Parser<'_> {
             return Ok(AlterTableOp::RenameColumn { from, to: self.name("the new name")? });
         }
         if self.word("SPLIT") {
-            return Ok(AlterTableOp::Split(self.split("AT")?));
+            return Ok(AlterTableOp::Split(self.split()?));
         }
         if self.words(&["REKEY", "CANCEL"]) {
             return Ok(AlterTableOp::CancelRekey);

@@ -132,16 +132,16 @@ impl Parser<'_> {
         Ok(Statement::Design(Box::new(Design::Advise { queries })))
     }
 
-    /// What follows SPLIT: `ON (points)` with the word that suits, or `INTO n method`.
-    pub(super) fn split(&mut self, on: &str) -> Result<Split> {
-        if self.word(on) {
+    /// What follows SPLIT: `ON (points)`, in other words `AT (points)`, or `INTO n method`.
+    pub(super) fn split(&mut self) -> Result<Split> {
+        if self.word("ON") || self.word("AT") {
             self.expect_token(Token::LParen)?;
             let points = self.list(Self::expr)?;
             self.end_of_list()?;
             return Ok(Split::At(points));
         }
         if !self.word("INTO") {
-            return Err(self.expected(&format!("{on} or INTO")));
+            return Err(self.expected("ON, AT or INTO"));
         }
         let from = self.here();
         let regions = self.integer("a number of regions")?;

@@ -9,8 +9,8 @@ use sqlparser::tokenizer::{Location, Span};
 use crate::sql::lex::Piece;
 use crate::sql::refused;
 
-/// Longer numbers may be out of range.
-const DIGITS_MAX: usize = 300;
+/// Longer numbers are out of range, if they have no zeros in front.
+const DIGITS_MAX: usize = 38;
 
 /// An INSERT in its parts.
 pub(super) struct Literals<'a> {
@@ -186,7 +186,7 @@ impl<'a> Text<'a> {
         // Anything else, such as 1e5, goes on here.
         let ends = matches!(self.peek()?, b',' | b')' | b' ' | b'\t' | b'\r' | b'\n');
         let digits = self.sql[from..self.at].to_owned();
-        (ends && digits.len() < DIGITS_MAX).then(|| self.literal(Value::Number(digits, false), start))
+        (ends && digits.len() <= DIGITS_MAX).then(|| self.literal(Value::Number(digits, false), start))
     }
 
     fn digits(&mut self) -> Option<()> {
@@ -340,7 +340,7 @@ mod tests {
             let literals = read(sql).unwrap_or_else(|| panic!("{sql}"));
             parse_parts(sql, Some(literals)).unwrap();
         }
-        assert!(read(&format!("INSERT INTO t VALUES ({})", "9".repeat(310))).is_none());
+        assert!(read(&format!("INSERT INTO t VALUES ({})", "9".repeat(39))).is_none());
         for sql in [
             "INSERT INTO t VALUES ($1)",
             "INSERT INTO t VALUES (1 + 1)",

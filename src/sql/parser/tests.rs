@@ -415,6 +415,12 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: SELECT 1e400\n               ^^^^^",
     ),
     (
+        "INSERT INTO t VALUES (0.12345678901234567890123456789012345678901)",
+        "error: this number is out of range\n  why: a decimal has 38 digits at the most\n \
+         hint: write fewer digits, or a DOUBLE, with an exponent: 1e40\n\
+         LINE 1: INSERT INTO t VALUES (0.12345678901234567890123456789012345678901)\n                              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+    ),
+    (
         "CREATE TABLE t (a INT NOT NULL NULL)",
         "error: this column is both NULL and NOT NULL\n hint: keep one of them\n\
          LINE 1: CREATE TABLE t (a INT NOT NULL NULL)\n                                       ^^^^",

@@ -1,0 +1,57 @@
+//! The shell at a terminal.
+
+#![cfg(unix)]
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use nix::pty::openpty;
+
+/// Until then it has answered.
+const ANSWERED: Duration = Duration::from_secs(60);
+
+/// What the shell writes, of a database in memory, to somebody who has typed all of `typed` before it reads.
+fn answer(typed: &str) -> String {
+    let home = tempfile::tempdir().unwrap();
+    let pty = openpty(None, None).unwrap();
+    let terminal = || Stdio::from(pty.slave.try_clone().unwrap());
+    let mut shell = Command::new(env!("CARGO_BIN_EXE_rowkeydb"))
+        .env("TERM", "xterm")
+        .env("HOME", home.path())
+        .stdin(terminal())
+        .stdout(terminal())
+        .stderr(terminal())
+        .spawn()
+        .unwrap();
+    drop(pty.slave);
+    let mut keyboard = File::from(pty.master);
+    let mut screen = keyboard.try_clone().unwrap();
+    keyboard.write_all(typed.as_bytes()).unwrap();
+    let (send, written) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let mut all = Vec::new();
+        // Where the other end is gone, Linux says so by an error.
+        let _ = screen.read_to_end(&mut all);
+        let _ = send.send(String::from_utf8_lossy(&all).into_owned());
+    });
+    let written = written.recv_timeout(ANSWERED);
+    let _ = shell.kill();
+    shell.wait().unwrap();
+    reader.join().unwrap();
+    written.expect("the shell has read all of it")
+}
+
+#[test]
+fn what_is_typed_ahead_is_read_line_by_line() {
+    let written = answer(
+        "CREATE TABLE t (k INT PRIMARY KEY);\rBEGIN;\rINSERT INTO t VALUES (40);\rCOMMIT;\r\
+         SELECT k + 2 AS found,\r 'two' || 'lines' AS lines\r FROM t;\r.quit\r",
+    );
+    for expected in ["CREATE TABLE", "BEGIN", "INSERT 1", "COMMIT", "42 | twolines"] {
+        assert!(written.contains(expected), "{expected}: {written}");
+    }
+}
