@@ -80,19 +80,18 @@ fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tabl
         columns.filter(|id| known(table.column(*id).ty)).map(|id| (id, Vec::new())).collect();
     let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
     let (mut n, mut sampled) = (0, 0);
-    while let Some((key, _)) = cursor.next()? {
+    while let Some((key, value)) = cursor.next()? {
         if n % STEP == 0 {
             watch.step(&label(&table.name), n, Some(rows), "rows")?;
         }
-        if n % every == 0
-            && let Some(row) = stored::load(reader, table, key)?
-        {
+        if n % every == 0 {
+            let row = stored::values_of(reader, table, key, value)?;
             sampled += 1;
             for (id, values) in &mut sample {
                 values.push(match &table.column(*id).formula {
                     // A row without a value of it has no entry, either.
-                    Some(formula) => formula.eval(&Values(&row.values)).unwrap_or(Value::Null),
-                    None => row.values[usize::from(id.0)].clone(),
+                    Some(formula) => formula.eval(&Values(&row)).unwrap_or(Value::Null),
+                    None => row[usize::from(id.0)].clone(),
                 });
             }
         }

@@ -11,7 +11,7 @@ use super::view::{View, column_named};
 use super::{Database, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::Rule;
-use crate::error::{Error, Result, Span, sqlstate};
+use crate::error::{Error, Kind, Result, Span, sqlstate};
 use crate::exec::watch::Watch;
 use crate::key::{self, ColumnId, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
@@ -20,7 +20,7 @@ use crate::schema::{
 };
 use crate::sql::{
     AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
-    Statement, key_specs, name_of, name_sql, rename_column, span_of_name, unqualified,
+    Split, Statement, key_specs, name_of, name_sql, rename_column, span_of_name, unqualified,
 };
 use crate::value::Value;
 
@@ -67,7 +67,8 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
         Statement::AlterTable(alter) => match &alter.op {
             AlterTableOp::Rekey { keys } => rekey::rekey(db, alter, keys, watch),
             AlterTableOp::CancelRekey => rekey::cancel(db, &alter.name, watch).map(|()| Vec::new()),
-            _ => db.change_catalog(&watch.cancel, |catalog| alter_table(db, catalog, alter)),
+            AlterTableOp::Split(split) => split_table(db, alter, split, watch),
+            _ => db.change_catalog(&watch.cancel, |catalog| alter_table(catalog, alter)),
         },
         Statement::DropIndex { if_exists, name } => {
             db.change_catalog(&watch.cancel, |catalog| match catalog.index(&name_of(name)) {
@@ -121,6 +122,12 @@ pub fn new_name(ident: &Ident) -> Result<String> {
         .at(span_of_name(ident)));
     }
     Ok(name)
+}
+
+/// The beginning of a name of our own, with room for a number behind it.
+fn fitted(mut name: String) -> String {
+    name.truncate(name.floor_char_boundary(NAME_BYTES_MAX - 8));
+    name
 }
 
 fn cut(text: &str) -> String {
@@ -284,8 +291,7 @@ pub fn free_name(catalog: &Catalog, table: &TableDef, keys: &[KeyExpr]) -> Strin
                 .collect()
         })
         .collect();
-    let base: String =
-        format!("{}_{}_key", table.name, parts.join("_")).chars().take(NAME_BYTES_MAX - 8).collect();
+    let base = fitted(format!("{}_{}_key", table.name, parts.join("_")));
     let taken = |name: &str| catalog.find(name).is_some() || table.index(name).is_some();
     let mut name = base.clone();
     let mut n = 1;
@@ -424,29 +430,50 @@ fn checks(create: &CreateTable) -> Result<Vec<Check>> {
     let name = |(i, check): (usize, &crate::sql::CheckDef)| {
         let name = match &check.name {
             Some(name) => new_name(name)?,
-            None => format!("{}_check_{}", name_of(&create.name), i + 1),
+            None => format!("{}_{}", fitted(format!("{}_check", name_of(&create.name))), i + 1),
         };
         Ok(Check { name, sql: unqualified(&check.sql, &name_of(&create.name))? })
     };
     create.checks.iter().enumerate().map(name).collect()
 }
 
-fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
-    let old = match catalog.table(&name_of(&alter.name)) {
-        Ok(table) => table,
-        Err(_) if alter.if_exists => return Ok((Vec::new(), None)),
-        Err(e) => return Err(e.at(span_of_name(&alter.name))),
-    };
-    rekey::refuse(&old)?;
+/// The table to be altered, if it has to be there. Errors: it is not, or it is being re-keyed.
+fn altered(catalog: &Catalog, alter: &AlterTable) -> Result<Option<Arc<TableDef>>> {
+    match catalog.table(&name_of(&alter.name)) {
+        Ok(table) => rekey::refuse(&table).map(|()| Some(table)),
+        Err(_) if alter.if_exists => Ok(None),
+        Err(e) => Err(e.at(span_of_name(&alter.name))),
+    }
+}
+
+/// ALTER TABLE ... SPLIT. The points may take a walk through the table, for which nobody waits.
+fn split_table(db: &Database, alter: &AlterTable, split: &Split, watch: &Watch) -> Result<Vec<Warning>> {
+    let (catalog, snapshot) = db.view()?;
+    let Some(old) = altered(&catalog, alter)? else { return Ok(Vec::new()) };
+    let cuts = regions::cuts(&old, split, Some((&*snapshot.reader()?, watch)))?;
+    db.change_catalog(&watch.cancel, |catalog| {
+        let Some(table) = altered(catalog, alter)? else { return Ok((Vec::new(), None)) };
+        if (table.id, &table.key, &table.splits) != (old.id, &old.key, &old.splits) {
+            return Err(Error::new(
+                Kind::Conflict,
+                format!("table \"{}\" was changed while it was split", table.name),
+            )
+            .hint("run the statement again"));
+        }
+        let mut table = (*table).clone();
+        table.split_at(cuts);
+        let warnings = regions::warnings(&table);
+        let mut edit = catalog.edit();
+        edit.put_table(table)?;
+        finish(edit, warnings)
+    })
+}
+
+fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
+    let Some(old) = altered(catalog, alter)? else { return Ok((Vec::new(), None)) };
     let mut edit = catalog.edit();
     let mut table = (*old).clone();
-    let mut warnings = Vec::new();
     match &alter.op {
-        AlterTableOp::Split(split) => {
-            let snapshot = db.store().snapshot()?;
-            table.split_at(regions::cuts(&table, split, Some(&*snapshot.reader()?))?);
-            warnings = regions::warnings(&table);
-        }
         AlterTableOp::AddColumn { if_not_exists, column: def, family } => {
             if table.column_id(&name_of(&def.name)).is_some() {
                 if *if_not_exists {
@@ -520,12 +547,12 @@ fn alter_table(db: &Database, catalog: &Catalog, alter: &AlterTable) -> Changed<
             edit.rename_table(&table.name);
             table.name = name;
         }
-        AlterTableOp::Rekey { .. } | AlterTableOp::CancelRekey => {
-            return Err(Error::internal("a table is re-keyed in steps, not in one change of the catalog"));
+        AlterTableOp::Split(_) | AlterTableOp::Rekey { .. } | AlterTableOp::CancelRekey => {
+            return Err(Error::internal("no single change of the catalog"));
         }
     }
     edit.put_table(table)?;
-    finish(edit, warnings)
+    finish(edit, Vec::new())
 }
 
 /// Changes every expression that a table keeps as it was written.

@@ -258,7 +258,7 @@ pub fn duplicate_index_key(table: &TableDef, index: &IndexDef, key: &[u8], a: &[
 #[derive(Default)]
 struct UniqueCheck {
     deleted: HashSet<(KeyspaceId, Rowkey)>,
-    puts: HashMap<(KeyspaceId, Rowkey), Vec<Rowkey>>,
+    puts: BTreeMap<(KeyspaceId, Rowkey), Vec<Rowkey>>,
 }
 
 impl UniqueCheck {
@@ -276,15 +276,14 @@ impl UniqueCheck {
 
     fn verify(&self, table: &TableDef, reader: &dyn Reader) -> Result<()> {
         for index in table.kept().filter(|i| i.unique) {
-            for ((keyspace, key), rowkeys) in &self.puts {
-                if *keyspace != index.keyspace {
-                    continue;
-                }
+            let puts = self.puts.range((index.keyspace, Rowkey::default())..);
+            for (taken, rowkeys) in puts.take_while(|((keyspace, _), _)| *keyspace == index.keyspace) {
+                let (keyspace, key) = taken;
                 if let [a, b, ..] = &rowkeys[..] {
                     return Err(duplicate_index_key(table, index, key, a, b));
                 }
                 let existing = reader.get(*keyspace, key)?;
-                let freed = self.deleted.contains(&(*keyspace, key.clone()));
+                let freed = self.deleted.contains(taken);
                 if let Some(value) = existing
                     && !freed
                 {

@@ -9,7 +9,7 @@ use super::view::{Scratch, View, see_entry};
 use super::walk::{Side, Visited, Walk};
 use crate::error::{Error, Result};
 use crate::index::open_entry;
-use crate::key::{Rowkey, hex};
+use crate::key::{KeyHead, Rowkey, hex};
 use crate::plan::Predicate;
 use crate::row::{self, PackedRow};
 use crate::schema::{self, FamilyId, IndexDef};
@@ -47,14 +47,6 @@ impl Pointers {
     fn at(&self, i: usize) -> &[u8] {
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         &self.bytes[start..self.ends[i]]
-    }
-
-    /// The first eight bytes of one, by which nearly all are told apart.
-    fn head(&self, i: usize) -> u64 {
-        let (mut head, pointer) = ([0; 8], self.at(i));
-        let len = pointer.len().min(head.len());
-        head[..len].copy_from_slice(&pointer[..len]);
-        u64::from_be_bytes(head)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -160,7 +152,8 @@ impl<'a> Pull<'a> {
     pub fn fetch(&self, pointers: &Pointers, some: Range<usize>, out: &mut impl Sink) -> Result<()> {
         let index = self.index()?;
         let scratch = &mut Scratch::of(&self.spec.table, out.sources(&self.spec.places));
-        let mut order: Vec<(u64, usize)> = some.clone().map(|i| (pointers.head(i), i)).collect();
+        let mut order: Vec<(KeyHead, usize)> =
+            some.clone().map(|i| (KeyHead::of(pointers.at(i)), i)).collect();
         let mut rows: Vec<Fetched<'_>> = Vec::new();
         // So few as go together lie far from each other, in whatever order.
         if some.len() > TOGETHER {

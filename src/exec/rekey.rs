@@ -75,8 +75,8 @@ pub fn verify(table: &TableDef, next: &TableDef, reader: &dyn Reader, watch: &Wa
     let mut rows = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
     let mut n = 0;
     while let Some((key, value)) = rows.next()? {
-        let row = stored::row_of(reader, table, key, value)?;
-        entries_of(next, &row.values, key, &mut |keyspace, key, value| {
+        let row = stored::values_of(reader, table, key, value)?;
+        entries_of(next, &row, key, &mut |keyspace, key, value| {
             expected.entry(keyspace).or_default().add(key, value);
         })?;
         n += 1;

@@ -17,15 +17,8 @@ pub struct StoredRow {
     pub sealed: Vec<Option<Vec<u8>>>,
 }
 
-/// Reads a whole row. Errors: `Corrupt` when its bytes are not a row of this table.
-pub fn load(reader: &dyn Reader, table: &TableDef, rowkey: &[u8]) -> Result<Option<StoredRow>> {
-    match reader.get(table.rows(), rowkey)? {
-        Some(value) => row_of(reader, table, rowkey, value).map(Some),
-        None => Ok(None),
-    }
-}
-
-/// Like [`load`], of a row whose value in the default family is at hand.
+/// A whole row, whose value in the default family is at hand. Errors: `Corrupt` when its bytes are not a row of this
+/// table.
 pub fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) -> Result<StoredRow> {
     let mut sealed = vec![Some(value.to_vec())];
     for id in table.family_ids().skip(1) {

@@ -229,8 +229,12 @@ impl View<'_> {
             Slot::Other(place) => self.others.get(place).and_then(Option::as_ref),
             Slot::Formula(place) => return self.computed(place).map(Found::Value),
         };
-        let bytes = packed.and_then(|row| row.bytes(id));
-        Ok(bytes.map_or(Found::Value(ValueRef::Null), |bytes| Found::Packed(id, bytes)))
+        if let Some(row) = packed
+            && let Some(bytes) = row.bytes(id)
+        {
+            return Ok(Found::Packed(id, bytes));
+        }
+        Ok(Found::Value(ValueRef::Null))
     }
 
     /// Computes what is not stored.

@@ -34,16 +34,6 @@ impl Rowkey {
         bytes.push(0);
         Rowkey(bytes)
     }
-
-    /// The smallest key greater than every key with this prefix; `None` if there is none (all FF).
-    pub fn prefix_end(&self) -> Option<Rowkey> {
-        prefix_end(&self.0).map(Rowkey)
-    }
-
-    /// Two hex digits a byte.
-    pub fn hex(&self) -> String {
-        hex(&self.0)
-    }
 }
 
 /// A key's first 16 bytes as numbers, zeros behind a shorter key: they sort as keys do, but for keys with one head.
@@ -151,7 +141,7 @@ mod tests {
 
     #[test]
     fn prefix_end_skips_trailing_ff() {
-        assert_eq!(Rowkey::from("ab").prefix_end(), Some(Rowkey::from("ac")));
+        assert_eq!(prefix_end(b"ab"), Some(b"ac".to_vec()));
         assert_eq!(prefix_end(&[1, 0xFF, 0xFF]), Some(vec![2]));
         assert_eq!(prefix_end(&[0xFF]), None);
         assert_eq!(prefix_end(&[]), None);

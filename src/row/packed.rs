@@ -188,10 +188,16 @@ impl<'a> PackedRow<'a> {
     /// The bytes of `column`, for [`unpack`]; `None` when it is NULL or was never written.
     #[inline(always)]
     pub fn bytes(&self, column: ColumnId) -> Option<&'a [u8]> {
-        match Narrow::of(self.0) {
-            Some(row) => row.bytes(column),
-            None => self.bytes_of_any(column),
+        if let [VERSION, count, first, ..] = *self.0 {
+            // Where columns are neither NULL nor in the key, ids follow each other.
+            let (count, at) = (usize::from(count), usize::from(column.0).wrapping_sub(first.into()));
+            let (ids, ends, data) = (2, 2 + count, 2 + 2 * count);
+            if at < count && self.0.get(ids + at).is_some_and(|id| u16::from(*id) == column.0) {
+                let start = if at == 0 { 0 } else { *self.0.get(ends + at - 1)? };
+                return self.0.get(data + usize::from(start)..data + usize::from(*self.0.get(ends + at)?));
+            }
         }
+        self.bytes_of_any(column)
     }
 
     #[inline(never)]
@@ -224,23 +230,6 @@ impl<'a> Narrow<'a> {
             (least_id, last_end) = (u32::from(*id) + 1, *end);
         }
         is_sound && usize::from(last_end) == self.data.len()
-    }
-
-    #[inline(always)]
-    fn bytes(&self, column: ColumnId) -> Option<&'a [u8]> {
-        // Where columns are neither NULL nor in the key, ids follow each other.
-        let guess = usize::from(column.0.wrapping_sub((*self.ids.first()?).into()));
-        let at = match self.ids.get(guess) {
-            Some(id) if u16::from(*id) == column.0 => guess,
-            _ => self.position(column)?,
-        };
-        let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        Some(&self.data[start.into()..self.ends[at].into()])
-    }
-
-    #[inline(never)]
-    fn position(&self, column: ColumnId) -> Option<usize> {
-        self.ids.iter().position(|id| u16::from(*id) == column.0)
     }
 }
 
@@ -302,7 +291,7 @@ impl<'a> Frame<'a> {
         let at = self.ids().position(column.0.into())?;
         let ends = self.ends();
         let start = if at == 0 { 0 } else { ends.at(at - 1) };
-        Some(&self.data[start..ends.at(at)])
+        self.data.get(start..ends.at(at))
     }
 }
 

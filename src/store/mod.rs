@@ -225,8 +225,8 @@ pub trait Reader {
         direction: Direction,
     ) -> Result<Box<dyn Cursor + 'a>>;
 
-    /// Number of entries in the keyspace, exact or nearly so, without reading them; 0 if and only if there are none, on
-    /// which loads rely.
+    /// Number of entries in the keyspace, exact or nearly so, without reading them; 0 only if there are none, on which
+    /// loads rely, and more than there are where a key was written twice.
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64>;
 
     /// About how many entries lie in `range`, the nearer the fewer they are; `None` if that takes a walk. No answer may

@@ -1,4 +1,7 @@
-//! A change of definitions beside open transactions: those that touched its table lose, the others do not notice.
+//! Changes of definitions, beside open transactions above all: those that touched its table lose, the others do not
+//! notice.
+
+use std::sync::Arc;
 
 use rowkeydb::{Database, Kind};
 
@@ -143,5 +146,51 @@ fn loads_go_on_beside_changes_of_other_tables_and_miss_none_of_their_own() {
             }
         });
         assert_eq!(problems(&db), [""; 0]);
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_split_that_looks_at_the_rows_and_it_can_be_stopped() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
+    db.execute("INSERT INTO t SELECT value FROM generate_series(1, 10000)").unwrap();
+    let mut session = db.session();
+    let (cancel, beside) = (session.cancel_handle(), db.clone());
+    session.on_progress(Arc::new(move |progress| {
+        if progress.label == "splitting t" {
+            beside.execute("INSERT INTO t VALUES (0) ON CONFLICT DO NOTHING").unwrap();
+            cancel.cancel();
+        }
+    }));
+    let stopped = session.execute("ALTER TABLE t SPLIT INTO 4 FROM DATA", &[]).unwrap_err();
+    assert_eq!(stopped.kind(), Kind::Cancelled, "{stopped}");
+    assert_eq!(db.query("SHOW REGIONS FROM t").unwrap().into_iter().count(), 1);
+}
+
+#[test]
+fn regions_by_data_are_even_however_often_the_rows_were_written() {
+    over_each_store(|db| {
+        db.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT)").unwrap();
+        db.execute("INSERT INTO t SELECT value, 0 FROM generate_series(1, 400)").unwrap();
+        for _ in 0..3 {
+            db.execute("UPDATE t SET n = n + 1").unwrap();
+        }
+        db.execute("ALTER TABLE t SPLIT INTO 4 FROM DATA").unwrap();
+        let rows = db.query("SHOW REGIONS FROM t").unwrap().into_iter().map(|row| row.unwrap().get("rows"));
+        assert_eq!(rows.collect::<rowkeydb::Result<Vec<i64>>>().unwrap(), [100; 4]);
+    });
+}
+
+#[test]
+fn names_that_the_engine_gives_can_be_written_again() {
+    let db = Database::in_memory().unwrap();
+    for name in ["t".repeat(124), "表".repeat(40)] {
+        db.execute(&format!(
+            "CREATE TABLE \"{name}\" (id INT PRIMARY KEY, a INT UNIQUE, CHECK (a > 0), CHECK (id > 0))"
+        ))
+        .unwrap();
+        let shown = db.query(&format!("SHOW CREATE TABLE \"{name}\"")).unwrap().one().unwrap();
+        let again = Database::in_memory().unwrap();
+        again.execute_batch(&shown.get::<String>(1).unwrap()).unwrap();
     }
 }

@@ -14,6 +14,7 @@ use crate::engine::rows;
 use crate::engine::show::{numbers, rows_of, text};
 use crate::engine::view::View;
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::watch::Watch;
 use crate::key::{Digits, KeyPart, KeyRange, Rowkey, hex};
 use crate::schema::{Access, TableDef};
 use crate::sql::{Split, SplitMethod, name_sql, span_of};
@@ -23,11 +24,11 @@ use crate::value::{Literal, Value};
 /// Digits of hex and decimal cuts, where the layout does not say how many its keys have.
 const DIGITS: usize = 16;
 
-/// Split points of a table after a SPLIT. `reader`: its rows, if there can be any.
+/// Split points of a table after a SPLIT. `rows`: where its rows are, if there can be any, and who watches a walk.
 ///
 /// Errors: points that are no keys, out of order, or there already; no region, or too many; a method that the
 /// layout or the data do not allow.
-pub fn cuts(table: &TableDef, split: &Split, reader: Option<&dyn Reader>) -> Result<Vec<Rowkey>> {
+pub fn cuts(table: &TableDef, split: &Split, rows: Option<(&dyn Reader, &Watch)>) -> Result<Vec<Rowkey>> {
     match split {
         Split::At(points) => at(table, points),
         Split::Into { regions, method, span } => {
@@ -37,7 +38,7 @@ pub fn cuts(table: &TableDef, split: &Split, reader: Option<&dyn Reader>) -> Res
                     .state(sqlstate::OUT_OF_RANGE)
                     .at(*span)
             })?;
-            into(table, regions, method, reader).map_err(|e| e.at(*span))
+            into(table, regions, method, rows).map_err(|e| e.at(*span))
         }
     }
 }
@@ -125,7 +126,7 @@ fn into(
     table: &TableDef,
     regions: usize,
     method: &SplitMethod,
-    reader: Option<&dyn Reader>,
+    rows: Option<(&dyn Reader, &Watch)>,
 ) -> Result<Vec<Rowkey>> {
     let first = table.key.parts().first();
     let too_many = |digits: Digits| {
@@ -154,8 +155,8 @@ fn into(
                     .state(sqlstate::INVALID_TABLE_DEFINITION)
             })
         }
-        SplitMethod::FromData => match reader {
-            Some(reader) => even(table, regions, reader),
+        SplitMethod::FromData => match rows {
+            Some((reader, watch)) => even(table, regions, reader, watch),
             None => Err(Error::invalid("a new table has no data to split by")
                 .hint(format!(
                     "load it first, then ALTER TABLE {} SPLIT INTO {regions} FROM DATA",
@@ -185,27 +186,49 @@ fn unsuited(table: &TableDef, regions: usize) -> Error {
 }
 
 /// Split points with as many rows between them, as short as they can be.
-fn even(table: &TableDef, regions: usize, reader: &dyn Reader) -> Result<Vec<Rowkey>> {
-    let rows = reader.entries(table.rows())?;
+fn even(table: &TableDef, regions: usize, reader: &dyn Reader, watch: &Watch) -> Result<Vec<Rowkey>> {
+    let rows = match reader.count(table.rows())? {
+        Some(rows) => rows,
+        None => each_rowkey(table, reader, &format!("counting {}", table.name), watch, |_, _| ())?,
+    };
     if rows < regions as u64 {
         return Err(Error::invalid(format!("{rows} rows make no {regions} regions"))
-            .hint("load more rows first, or name the points: SPLIT AT (...)")
+            .hint("load more rows first, or name the points: SPLIT ON (...)")
             .state(sqlstate::OBJECT_STATE));
     }
     let mut cuts = Vec::with_capacity(regions - 1);
     let mut last: Vec<u8> = Vec::new();
-    let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
-    let mut n: u64 = 0;
-    while let Some((key, _)) = cursor.next()? {
+    each_rowkey(table, reader, &format!("splitting {}", table.name), watch, |n, key| {
         let next = (cuts.len() as u64 + 1) * rows / regions as u64;
         if n == next && cuts.len() + 1 < regions {
             cuts.push(splits::separator(&table.key, &last, key));
         }
         last.clear();
         last.extend_from_slice(key);
+    })?;
+    Ok(cuts)
+}
+
+/// Shows the rowkeys of a table, numbered from 0; how many they are.
+fn each_rowkey(
+    table: &TableDef,
+    reader: &dyn Reader,
+    label: &str,
+    watch: &Watch,
+    mut see: impl FnMut(u64, &[u8]),
+) -> Result<u64> {
+    let total = Some(reader.entries(table.rows())?);
+    let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
+    let mut n: u64 = 0;
+    while let Some((key, _)) = cursor.next()? {
+        if n.is_multiple_of(8192) {
+            watch.step(label, n, total, "rows")?;
+        }
+        see(n, key);
         n += 1;
     }
-    Ok(cuts)
+    watch.finish(label, n, "rows");
+    Ok(n)
 }
 
 /// What to know of a table's regions although they can be had.
@@ -228,7 +251,7 @@ pub fn literal(table: &TableDef, key: &Rowkey) -> String {
         Ok(text) if table.key.is_text() && !text.contains(char::is_control) => {
             Literal(Value::from(text).as_ref()).to_string()
         }
-        _ => format!("X'{}'", key.hex()),
+        _ => format!("X'{}'", hex(key)),
     }
 }
 

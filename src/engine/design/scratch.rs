@@ -116,14 +116,12 @@ impl Scratch {
         let mut loader = Loader::new(&copy, self.db.store().bulk()?, true, watch);
         let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
         let mut n: u64 = 0;
-        while let Some((key, _)) = cursor.next()? {
+        while let Some((key, value)) = cursor.next()? {
             if n.is_multiple_of(8192) {
                 watch.step(&label, n, None, "rows")?;
             }
-            if n.is_multiple_of(every)
-                && let Some(row) = stored::load(reader, table, key)?
-            {
-                loader.add(&row.values)?;
+            if n.is_multiple_of(every) {
+                loader.add(&stored::values_of(reader, table, key, value)?)?;
             }
             n += 1;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr};
+use sqlparser::ast::{Expr, Ident, SetExpr};
 
 use super::{
     Changed, Target, Written, assigned_columns, key_update, name_in, named, new_values, select, with_assigned,
@@ -17,7 +17,9 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::RowWriter;
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::{IndexId, IndexState, TableDef};
-use crate::sql::{Insert, InsertMode, InsertSource, is_default, name_of, parse_query, span_of, span_of_name};
+use crate::sql::{
+    Insert, InsertMode, InsertSource, is_default, name_of, parse_expr, parse_query, span_of, span_of_name,
+};
 use crate::store::WriteBatch;
 use crate::value::Value;
 
@@ -304,11 +306,11 @@ async fn settle(
         numbered("__old"),
         numbered("__excluded"),
     ))?;
-    let always = parse_query("SELECT true")?;
-    let Some(SelectItem::UnnamedExpr(always)) = projection(&always).and_then(<[_]>::first).cloned() else {
-        return Err(Error::internal("a query without its column"));
+    let verdict = match filter {
+        Some(filter) => (**filter).clone(),
+        None => parse_expr("true")?,
     };
-    let verdict = named(filter.as_deref().cloned().unwrap_or(always), "__passes");
+    let verdict = named(verdict, "__passes");
     let values = new_values(table, assignments, &targets)?;
     if let SetExpr::Select(select) = &mut *query.body {
         select.projection.extend(values.into_iter().chain([verdict]));
@@ -341,11 +343,4 @@ async fn settle(
         staged.changed.touched.push(rowkey);
     }
     Ok(())
-}
-
-fn projection(query: &Query) -> Option<&[SelectItem]> {
-    match &*query.body {
-        SetExpr::Select(select) => Some(&select.projection),
-        _ => None,
-    }
 }
