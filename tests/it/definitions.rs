@@ -164,7 +164,7 @@ fn nobody_waits_for_a_split_that_looks_at_the_rows_and_it_can_be_stopped() {
     }));
     let stopped = session.execute("ALTER TABLE t SPLIT INTO 4 FROM DATA", &[]).unwrap_err();
     assert_eq!(stopped.kind(), Kind::Cancelled, "{stopped}");
-    assert_eq!(db.query("SHOW REGIONS FROM t").unwrap().into_iter().count(), 1);
+    assert_eq!(db.query("SHOW REGIONS FROM t").unwrap().count(), 1);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn regions_by_data_are_even_however_often_the_rows_were_written() {
             db.execute("UPDATE t SET n = n + 1").unwrap();
         }
         db.execute("ALTER TABLE t SPLIT INTO 4 FROM DATA").unwrap();
-        let rows = db.query("SHOW REGIONS FROM t").unwrap().into_iter().map(|row| row.unwrap().get("rows"));
+        let rows = db.query("SHOW REGIONS FROM t").unwrap().map(|row| row.unwrap().get("rows"));
         assert_eq!(rows.collect::<rowkeydb::Result<Vec<i64>>>().unwrap(), [100; 4]);
     });
 }
