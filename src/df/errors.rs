@@ -1,5 +1,7 @@
 //! DataFusion's errors as ours, and ours on their way through it.
 
+use std::collections::HashSet;
+
 use datafusion::common::{Column, DataFusionError, SchemaError};
 
 use super::cast_error::{cast_error, sql_words};
@@ -136,7 +138,15 @@ fn schema_error(error: &SchemaError) -> Error {
                 .state(sqlstate::UNDEFINED_COLUMN);
             let names = valid_fields.iter().map(|c| output_name(&c.name));
             // Those of our own are nobody else's business.
-            let names: Vec<&str> = names.filter(|name| !name.starts_with("__")).collect();
+            let mut seen = HashSet::new();
+            let names: Vec<&str> =
+                names.filter(|name| !name.starts_with("__") && seen.insert(*name)).collect();
+            let is_hidden = valid_fields.iter().all(|other| other.relation != field.relation);
+            let same_name = valid_fields.iter().find(|other| output_name(&other.name) == name);
+            if let Some(column) = same_name.filter(|_| is_hidden) {
+                let hint = format!("an alias hides the name of its table: write {}", column.flat_name());
+                return error.hint(hint);
+            }
             let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
             let otherwise = if shown.is_empty() {
                 "no column can be used here".to_owned()

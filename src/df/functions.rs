@@ -73,6 +73,14 @@ pub fn register(state: &mut SessionState) {
         // The registry refuses nothing: a function of that name is replaced.
         let _ = state.register_udf(Arc::new(row_function(name, body, output)));
     }
+    let signature = Signature::nullary(Volatility::Immutable);
+    let version = RowFunction { signature, ..RowFunction::new("version", version, DataType::Utf8) };
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(version)));
+}
+
+/// `version()`.
+fn version(_: &[Value]) -> Result<Value> {
+    Ok(concat!("RowkeyDB ", env!("CARGO_PKG_VERSION")).into())
 }
 
 /// `typeof(x)`, in SQLite's words as far as it has the type.
@@ -96,8 +104,7 @@ fn type_of(args: &[Value]) -> Result<Value> {
 
 /// A function of the values of one row.
 pub fn row_function(name: &'static str, body: Plain, output: DataType) -> ScalarUDF {
-    let signature = Signature::variadic_any(Volatility::Immutable);
-    ScalarUDF::new_from_impl(RowFunction { name, body: Body(Arc::new(body)), output, signature })
+    ScalarUDF::new_from_impl(RowFunction::new(name, body, output))
 }
 
 /// `rowkey_explain('orders', rowkey)`: a key of a table or an index of this catalog, part by part.
@@ -157,6 +164,13 @@ struct RowFunction {
     body: Body,
     output: DataType,
     signature: Signature,
+}
+
+impl RowFunction {
+    fn new(name: &'static str, body: Plain, output: DataType) -> RowFunction {
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        RowFunction { name, body: Body(Arc::new(body)), output, signature }
+    }
 }
 
 impl PartialEq for RowFunction {

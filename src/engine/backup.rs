@@ -33,7 +33,7 @@ pub fn backup(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -
     }
     let copied = copy(db, &unfinished, engine, watch);
     let renamed = copied.and_then(|entries| {
-        fs::rename(&unfinished, to).and_then(|()| sync_parent(to)).map_err(Error::from)?;
+        fs::rename(&unfinished, to).and_then(|()| store::sync_directory(to)).map_err(Error::from)?;
         Ok(entries)
     });
     if renamed.is_err() {
@@ -86,12 +86,4 @@ fn unfinished(to: &Path) -> Result<PathBuf> {
     let mut name = name.to_owned();
     name.push(".unfinished");
     Ok(to.with_file_name(name))
-}
-
-/// Makes the name survive a crash of the machine.
-fn sync_parent(to: &Path) -> std::io::Result<()> {
-    match to.canonicalize()?.parent() {
-        Some(parent) if cfg!(unix) => fs::File::open(parent)?.sync_all(),
-        _ => Ok(()),
-    }
 }

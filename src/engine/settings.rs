@@ -60,14 +60,14 @@ impl Settings {
                 Value::Text(zone) if ["utc", "local"].contains(&zone.to_ascii_lowercase().as_str()) => {}
                 _ => return Err(unfit(name, value, "times are in UTC here")),
             },
-            other => return Err(unknown(other)),
+            other => return Err(unknown(other, &[])),
         }
         Ok(())
     }
 
     /// `SHOW name`
     pub fn show(&self, name: &str) -> Result<RecordBatch> {
-        let (known, _) = ALL.iter().find(|(n, _)| *n == name).ok_or_else(|| unknown(name))?;
+        let (known, _) = ALL.iter().find(|(n, _)| *n == name).ok_or_else(|| unknown(name, &SHOWN))?;
         rows_of(vec![(known, text(vec![self.value(known)]))])
     }
 
@@ -143,9 +143,15 @@ fn unfit(name: &str, value: &Value, wanted: &str) -> Error {
     Error::invalid(format!("{name} cannot be {value}")).hint(format!("give {wanted}")).state("22023")
 }
 
-fn unknown(name: &str) -> Error {
+/// What else SHOW takes.
+const SHOWN: [&str; 9] =
+    ["tables", "indexes", "columns", "settings", "views", "snapshots", "regions", "traffic", "statistics"];
+
+/// `others`: what the name may have been meant for.
+fn unknown(name: &str, others: &[&str]) -> Error {
     let error = Error::invalid(format!("there is no setting \"{name}\"")).state(sqlstate::UNDEFINED_OBJECT);
-    crate::suggest::with_suggestion(error, name, ALL.iter().map(|(n, _)| *n), "SHOW SETTINGS lists them")
+    let names = ALL.iter().map(|(name, _)| *name).chain(others.iter().copied());
+    crate::suggest::with_suggestion(error, name, names, "SHOW SETTINGS lists them")
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::run::Run;
 use super::watch::CancelHandle;
 use crate::error::{Error, Kind, Result, sqlstate};
+use crate::store::is_full;
 
 /// A block is written when it has so many bytes of entries. One of each run is in memory when runs are merged.
 const BLOCK_BYTES: usize = if cfg!(test) { 256 } else { 64 << 10 };
@@ -162,11 +163,11 @@ fn places(entries: &[u8], start: usize) -> Option<(Range<usize>, Range<usize>)> 
 }
 
 fn unavailable(e: io::Error) -> Error {
-    let hint = match e.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+    let hint = match is_full(&e) {
+        true => {
             "free some space on the disk of the database: until a load is done it takes up to twice its room"
         }
-        _ => "see that the database's folder can be written to, and that the disk works",
+        false => "see that the database's folder can be written to, and that the disk works",
     };
     Error::new(Kind::Unavailable, "there is no room to sort what is loaded")
         .why(format!(

@@ -226,7 +226,7 @@ pub enum AlterTableOp {
     RenameColumn { from: Ident, to: Ident },
     /// `RENAME TO to`
     RenameTable { to: Ident },
-    /// `SPLIT AT (points)`, `SPLIT INTO n`
+    /// `SPLIT ON (points)`, `SPLIT INTO n`
     Split(Split),
     /// `REKEY (layout)`
     Rekey { keys: Vec<KeyExpr> },

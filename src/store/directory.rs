@@ -258,7 +258,7 @@ fn discard_unfinished(path: &Path) -> io::Result<()> {
 }
 
 /// Makes the names in `path`, and its own name above, survive a crash of the machine.
-pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
+pub fn sync_directory(path: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(path)?.sync_all()?;
         let absolute = path.canonicalize()?;
@@ -269,8 +269,11 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// What helps then.
+const FULL: &str = "free some space on the disk";
+
 /// There was no room, on the disk or in the quota.
-pub(super) fn is_full(e: &io::Error) -> bool {
+pub fn is_full(e: &io::Error) -> bool {
     matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
@@ -285,11 +288,11 @@ pub(super) fn damaged(folder: &Path, file: impl fmt::Display, why: impl Into<Str
 /// A file of the database that the system refuses.
 pub(super) fn unavailable(what: &str, e: io::Error) -> Error {
     let error = Error::new(Kind::Unavailable, what).why(e.to_string()).state(sqlstate::IO);
-    match e.kind() {
-        ErrorKind::StorageFull => error.hint("free some space on the disk"),
-        _ => error.hint("see that the disk works, and that nobody else has put or taken files there"),
-    }
-    .caused_by(e)
+    let hint = match is_full(&e) {
+        true => FULL,
+        false => "see that the disk works, and that nobody else has put or taken files there",
+    };
+    error.hint(hint).caused_by(e)
 }
 
 fn not_a_database(path: &Path, why: &str) -> Error {
@@ -306,7 +309,7 @@ fn unusable(path: &Path, e: io::Error) -> Error {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "a database needs a directory it may write to, even to be read: change the permissions, or copy it"
         }
-        ErrorKind::StorageFull => "free some space on the disk",
+        _ if is_full(&e) => FULL,
         _ => "name a directory that is there, or one to be made in a directory that is there",
     };
     error.hint(hint).caused_by(e)

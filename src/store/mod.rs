@@ -29,7 +29,7 @@ mod traced;
 mod trust;
 
 pub use batch::{KeyspaceId, Mutation, WriteBatch};
-pub use directory::is_database;
+pub use directory::{is_database, is_full, sync_directory};
 pub use embedded::EmbeddedStore;
 pub use failing::{FailingStore, Fuse};
 pub use lsm::LsmStore;

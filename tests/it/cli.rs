@@ -158,6 +158,9 @@ fn errors_show_the_place_and_a_hint() {
     );
     let column = cli.error(&["-c", &format!("{ORDERS} SELECT amout FROM orders")]);
     assert!(column.contains("did you mean \"amount\"?") && column.contains("^^^^^"), "{column}");
+    assert!(cli.error(&["-c", "SHOW TABELS"]).contains("did you mean \"tables\"?"));
+    let hidden = cli.error(&["-c", &format!("{ORDERS} SELECT orders.amount FROM orders o")]);
+    assert!(hidden.contains("write o.amount") && hidden.contains("^^^^^"), "{hidden}");
     let malformed = cli.error(&["-c", "SELEC 1"]);
     assert!(
         malformed.contains("hint: did you mean SELECT?")

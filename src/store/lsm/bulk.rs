@@ -25,7 +25,7 @@ use crate::key::KeyRange;
 use crate::store::log::record::{self, Step};
 use crate::store::recent::{Recorder, Touched};
 use crate::store::rules::check_entry;
-use crate::store::{BulkWriter, KEY_BYTES_MAX, KeyspaceId, Reads};
+use crate::store::{BulkWriter, Change, KEY_BYTES_MAX, KeyspaceId, Reads};
 
 /// Bytes of entries that gather before they are staged.
 const GATHERED_BYTES: usize = 64 * UNIT;
@@ -298,8 +298,6 @@ struct Place {
     key_len: usize,
     value_len: usize,
 }
-
-type Change<'a> = (&'a [u8], Option<&'a [u8]>);
 
 impl Gathered {
     /// Memory it fills, in bytes.
