@@ -54,8 +54,9 @@ fn entries_access(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Acce
 
 fn choose_entries(table: &TableDef, index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let mut access = entries_access(index, need, stats);
-    settle(&mut access, Source::Index(table, index), need, stats);
-    let is_counted = stats.is_counted(index.keyspace);
+    let source = Source::Index(table, index);
+    settle(&mut access, source, need, stats);
+    let is_counted = access.is_counted(source, need, stats);
     Choice {
         chosen: reason(&access, &index.layout, need, is_counted),
         access,
@@ -114,7 +115,7 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
     rejected.sort_by_key(|(name, _)| position(name));
     let note = note(table, need, &best);
     let layout = index.map_or(&table.key, |index| &index.layout);
-    let is_counted = stats.is_counted(best.keyspace(source));
+    let is_counted = best.is_counted(source, need, stats);
     Ok(Choice { chosen: reason(&best, layout, need, is_counted), access: best, rejected, note })
 }
 

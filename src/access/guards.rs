@@ -36,7 +36,7 @@ impl Guards {
         let up_to = |rows: u64| need.limit.filter(|_| is_exact).map_or(rows, |limit| rows.min(limit));
         let read = match &access.method {
             Method::Empty => return Ok(()),
-            _ if access.only_counts(&need.output) && stats.is_counted(keyspace) => return Ok(()),
+            _ if access.is_counted(source, need, stats) => return Ok(()),
             Method::Get(keys) => ("GETs", "max_gets", keys.len() as u64, self.gets),
             method if method.is_whole() && over(up_to(stats.entries(keyspace)), self.full_scan_rows) => (
                 "rows of a full scan",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::cost::COST;
+use super::cost::{COST, Statistics};
 use super::hints::Hints;
 use crate::key::{KeyRanges, Rowkey};
 use crate::plan::{FanOut, Field, Predicate, Skipping};
@@ -155,6 +155,11 @@ impl Access {
     /// read.
     pub fn only_counts(&self, output: &[Field]) -> bool {
         output.is_empty() && self.method.is_whole() && self.filter.is_true() && self.entry_filter.is_true()
+    }
+
+    /// It is so, and the store knows.
+    pub(super) fn is_counted(&self, source: Source<'_>, need: &Need, stats: &dyn Statistics) -> bool {
+        self.only_counts(&need.output) && stats.is_counted(self.keyspace(source))
     }
 
     /// What it takes, in entries walked: which threads may share.

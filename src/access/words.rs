@@ -9,10 +9,10 @@ use crate::schema::{IndexDef, TableDef};
 /// Why nothing is read.
 pub const NO_ROW: &str = "no row can match the WHERE; nothing is read";
 
-/// Why the path was chosen. `is_counted`: the store knows how many entries there are.
+/// Why the path was chosen. `is_counted`: as [`Access::is_counted`].
 pub(super) fn reason(access: &Access, layout: &KeyLayout, need: &Need, is_counted: bool) -> String {
     let hinted = if need.hints.is_some() { "hinted; " } else { "" };
-    if is_counted && access.only_counts(&need.output) {
+    if is_counted {
         return format!("{hinted}only the number of entries is asked for, which is known; none is read");
     }
     format!("{hinted}{}", plain_reason(access, layout, need))

@@ -141,7 +141,8 @@ fn schema_error(error: &SchemaError) -> Error {
             let mut seen = HashSet::new();
             let names: Vec<&str> =
                 names.filter(|name| !name.starts_with("__") && seen.insert(*name)).collect();
-            let is_hidden = valid_fields.iter().all(|other| other.relation != field.relation);
+            let is_hidden =
+                field.relation.is_some() && valid_fields.iter().all(|other| other.relation != field.relation);
             let same_name = valid_fields.iter().find(|other| output_name(&other.name) == name);
             if let Some(column) = same_name.filter(|_| is_hidden) {
                 let hint = format!("an alias hides the name of its table: write {}", column.flat_name());

@@ -143,24 +143,26 @@ fn always_identity(column: &Column) -> Error {
 
 /// Errors: NULL in a NOT NULL column.
 pub fn check_nulls(table: &TableDef, row: &[Value]) -> Result<()> {
-    table.live_columns().try_for_each(|(id, column)| check_null(table, id, column, row))
+    missing(table, row).next().map_or(Ok(()), |missing| Err(cannot_be_null(table, missing)))
 }
 
 /// Errors: NULL in a NOT NULL column of the rowkey.
 pub fn check_nulls_of_key(table: &TableDef, row: &[Value]) -> Result<()> {
-    let mut of_key = table.live_columns().filter(|(id, _)| table.is_key_column(*id));
-    of_key.try_for_each(|(id, column)| check_null(table, id, column, row))
+    let of_key = missing(table, row).find(|(id, _)| table.is_key_column(*id));
+    of_key.map_or(Ok(()), |missing| Err(cannot_be_null(table, missing)))
 }
 
-fn check_null(table: &TableDef, id: ColumnId, column: &Column, row: &[Value]) -> Result<()> {
-    if column.nullable || !row[usize::from(id.0)].is_null() {
-        return Ok(());
-    }
+/// The NOT NULL columns that are NULL.
+fn missing<'t>(table: &'t TableDef, row: &[Value]) -> impl Iterator<Item = (ColumnId, &'t Column)> {
+    table.live_columns().filter(|(id, column)| !column.nullable && row[usize::from(id.0)].is_null())
+}
+
+fn cannot_be_null(table: &TableDef, (id, column): (ColumnId, &Column)) -> Error {
     let why = if table.is_key_column(id) { "it is part of the rowkey" } else { "it is NOT NULL" };
-    Err(Error::invalid(format!("column \"{}\" cannot be NULL", column.name))
+    Error::invalid(format!("column \"{}\" cannot be NULL", column.name))
         .why(why)
         .hint("give it a value")
-        .state(sqlstate::NOT_NULL))
+        .state(sqlstate::NOT_NULL)
 }
 
 /// Errors: a CHECK that is false for a row (NULL passes).

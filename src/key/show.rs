@@ -128,10 +128,10 @@ fn visible(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\0' => out.push_str("\\0"),
-            // Writing to a String does not fail.
             c if c.is_ascii_control() && !matches!(c, '\t' | '\n' | '\r') => {
                 out.push_str(&format!("\\x{:02x}", u32::from(c)));
             }
+            // Writing to a String does not fail.
             c if c.is_control() => drop(write!(out, "{}", c.escape_default())),
             c => out.push(c),
         }

@@ -49,11 +49,12 @@ fn answer(typed: &str) -> Option<String> {
 #[test]
 fn what_is_typed_ahead_is_read_line_by_line() {
     let written = answer(
-        "CREATE TABLE t (k INT PRIMARY KEY);\rBEGIN;\rINSERT INTO t VALUES (40);\rCOMMIT;\r\
+        "CREATE TABLE t (k INT PRIMARY KEY);\rBEGIN;\rINSERT INTO t VALUES (40);\rCOMMIT;\rROLLBACK;\r\
          SELECT k + 2 AS found,\r 'two' || 'lines' AS lines\r FROM t;\r.quit\r",
     );
     let Some(written) = written else { return println!("there are no terminals: not tested") };
-    for expected in ["CREATE TABLE", "BEGIN", "INSERT 1", "COMMIT", "42 | twolines"] {
+    // Nobody has typed these.
+    for expected in ["INSERT 1", "no transaction is open", "42 | twolines"] {
         assert!(written.contains(expected), "{expected}: {written}");
     }
 }

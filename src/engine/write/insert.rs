@@ -226,7 +226,8 @@ fn stage(
     let mut conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)> = Vec::new();
     let n = rows.len();
     let rowkey_of = |(at, row): (usize, &Vec<Value>)| {
-        check_nulls_of_key(table, row).and_then(|()| writer.rowkey(row)).map_err(|e| in_row(e, at, n))
+        let complete = if let InsertMode::Upsert = mode { check_nulls_of_key(table, row) } else { Ok(()) };
+        complete.and_then(|()| writer.rowkey(row)).map_err(|e| in_row(e, at, n))
     };
     let rowkeys: Vec<Rowkey> = rows.iter().enumerate().map(rowkey_of).collect::<Result<_>>()?;
     writer.read(rowkeys.iter())?;
