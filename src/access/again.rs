@@ -5,7 +5,7 @@ use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
 use super::probe::Jumps;
 use crate::key::KeyRanges;
-use crate::plan::{Predicate, Skip, Target, short_ranges};
+use crate::plan::{Filter, Predicate, Skip, Target, short_ranges};
 use crate::schema::{EntryKey, TableStatistics};
 use crate::store::{Direction, KeyspaceId};
 
@@ -107,8 +107,8 @@ impl Stretch {
         Some(Access {
             path,
             method: Method::Scan { ranges, direction, merge: None, skip: None },
-            entry_filter: Predicate::True,
-            filter: Predicate::True,
+            entry_filter: Filter::all(),
+            filter: Filter::all(),
             ordered,
             entries,
             cost: 0.0,

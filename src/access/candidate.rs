@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cost::{COST, Jumping, Sorted, Statistics, entries_in, jumping_in, residual_share};
 use super::path::{Access, Method, Need, OrderBy, Path};
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, Rowkey};
-use crate::plan::{EachOf, Field, Predicate, Ranges, Skipping, ordering, ordering_behind};
+use crate::plan::{EachOf, Field, Filter, Ranges, Skipping, ordering, ordering_behind};
 use crate::store::Direction;
 
 /// A path over one sorted keyspace, without any fetches.
@@ -61,7 +61,8 @@ pub(super) fn candidate(
         let merge = found.fan_out.filter(|_| ordered && !need.order.is_empty());
         Method::Scan { ranges: found.ranges, direction, merge, skip }
     };
-    Access { path: Path::Primary, method, entry_filter: Predicate::True, filter, ordered, entries, cost }
+    let (entry_filter, filter) = (Filter::all(), filter.into());
+    Access { path: Path::Primary, method, entry_filter, filter, ordered, entries, cost }
 }
 
 /// The leading parts that tell the groups of which a few rows are enough, and which way those come first.

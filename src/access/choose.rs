@@ -12,7 +12,7 @@ use super::several::several;
 use super::words::{more, note, reason, unbound};
 use crate::error::Result;
 use crate::key::{ColumnId, KeyLayout};
-use crate::plan::{Field, Limits, Predicate, Ranges, Target, ranges};
+use crate::plan::{Field, Filter, Limits, Predicate, Ranges, Target, ranges};
 use crate::schema::{EntryKey, IndexDef, IndexState, TableDef};
 
 /// Chooses how to read `source`. Errors: hints leave no path.
@@ -48,7 +48,7 @@ fn entries_access(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Acce
     let found = key_ranges(need, &index.layout, Target::Index);
     let mut access = candidate(Sorted::index(index, &index.layout), found, need, stats);
     access.path = Path::IndexOnly(index.id);
-    access.entry_filter = std::mem::replace(&mut access.filter, Predicate::True);
+    access.entry_filter = std::mem::replace(&mut access.filter, Filter::all());
     access
 }
 
@@ -195,7 +195,7 @@ pub(super) fn index_walk(
     // One entry is walked, too: a GET is for rows.
     let ranges = |need: &Need| Ranges { points: false, ..key_ranges(need, layout, *target) };
     let mut access = candidate(sorted, ranges(&need), &need, stats);
-    if need.each.is_some() && !split(access.filter.clone(), &held).1.is_true() {
+    if need.each.is_some() && !split(access.filter.clone().into(), &held).1.is_true() {
         // Which entries become rows, the walk would not know.
         need.each = None;
         access = candidate(sorted, ranges(&need), &need, stats);
@@ -210,8 +210,8 @@ pub(super) fn index_walk(
     {
         return Err(unbound(index));
     }
-    (access.entry_filter, access.filter) =
-        split(std::mem::replace(&mut access.filter, Predicate::True), &held);
+    let filter = std::mem::replace(&mut access.filter, Filter::all());
+    (access.entry_filter, access.filter) = split(filter.into(), &held);
     access.path = if covering { Path::IndexOnly(index.id) } else { Path::IndexFetch(index.id) };
     Ok(access)
 }
@@ -255,8 +255,8 @@ pub(super) fn fields_of(table: &TableDef, columns: BTreeSet<ColumnId>) -> BTreeS
 }
 
 /// Splits a filter into what an index entry can decide and the rest.
-fn split(filter: Predicate, held: &BTreeSet<Field>) -> (Predicate, Predicate) {
+fn split(filter: Predicate, held: &BTreeSet<Field>) -> (Filter, Filter) {
     let (entry, row): (Vec<_>, Vec<_>) =
         filter.conjuncts().into_iter().partition(|p| p.fields().iter().all(|f| held.contains(f)));
-    (Predicate::and(entry), Predicate::and(row))
+    (Predicate::and(entry).into(), Predicate::and(row).into())
 }

@@ -154,8 +154,8 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
         Path::IndexFetch(_) => out.fetch = Some(table.name.clone()),
         Path::Primary => {}
     }
-    let filters: Vec<Predicate> =
-        [&access.entry_filter, &access.filter].into_iter().filter(|p| !p.is_true()).cloned().collect();
+    let filters = [&access.entry_filter, &access.filter].into_iter().filter(|p| !p.is_true());
+    let filters: Vec<Predicate> = filters.cloned().map(Predicate::from).collect();
     out.residual = (!filters.is_empty()).then(|| Predicate::and(filters).show(&names));
     out
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cost::{COST, Statistics};
 use super::hints::Hints;
 use crate::key::{KeyRanges, Rowkey};
-use crate::plan::{FanOut, Field, Predicate, Skipping};
+use crate::plan::{FanOut, Field, Filter, Predicate, Skipping};
 use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::{Direction, KeyspaceId};
 
@@ -139,9 +139,9 @@ pub struct Access {
     /// How.
     pub method: Method,
     /// Checked on the index entry, before its row is fetched.
-    pub entry_filter: Predicate,
+    pub entry_filter: Filter,
     /// Checked on the row.
-    pub filter: Predicate,
+    pub filter: Filter,
     /// The wanted order comes for free.
     pub ordered: bool,
     /// Entries it is expected to read.
@@ -174,8 +174,8 @@ impl Access {
         Access {
             path: Path::Primary,
             method: Method::Get(keys),
-            entry_filter: Predicate::True,
-            filter,
+            entry_filter: Filter::all(),
+            filter: filter.into(),
             ordered: true,
             entries: rows,
             cost: rows * COST.get,

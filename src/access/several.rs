@@ -6,7 +6,7 @@ use super::candidate::{candidate, order_of};
 use super::choose::{fields_of, held_fields, index_walk};
 use super::cost::{COST, Sorted, Statistics, residual_share, share};
 use super::path::{Access, Method, Need, Path, SetOp};
-use crate::plan::{Field, Limits, Predicate, Ranges, Target, ranges};
+use crate::plan::{Field, Filter, Limits, Predicate, Ranges, Target, ranges};
 use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::Direction;
 
@@ -210,7 +210,7 @@ impl Gather<'_> {
     /// The branches as one access that fetches `rows` rows; `open`: they leave out some of the conditions.
     fn access(&self, set: SetOp, mut branches: Vec<Access>, rows: f64, open: bool) -> Access {
         // What a branch gives matches if its own filter says so. A row of a union may be any branch's.
-        let taken = branches.iter_mut().map(|b| std::mem::replace(&mut b.filter, Predicate::True));
+        let taken = branches.iter_mut().map(|b| std::mem::replace(&mut b.filter, Filter::all()).into());
         let filters: Vec<Predicate> = taken.collect();
         let filter = match set {
             SetOp::Union if !open && filters.iter().all(Predicate::is_true) => Predicate::True,
@@ -242,8 +242,8 @@ impl Gather<'_> {
         Access {
             path: Path::Primary,
             method: Method::Gather { set, branches, direction, covering },
-            entry_filter: Predicate::True,
-            filter,
+            entry_filter: Filter::all(),
+            filter: filter.into(),
             ordered,
             entries,
             cost: walked + sorting(entries) + fetched * COST.get + sorted,

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, ScalarValue};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
@@ -32,7 +32,7 @@ struct Extreme<'p> {
 
 /// The same plan, its extremes read from one end.
 pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let changed = plan.transform_up(|node| {
+    let changed = plan.transform_up_with_subqueries(|node| {
         let changed = match &node {
             LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => rewritten(aggregate)?,
             LogicalPlan::Aggregate(aggregate) => one_of_each(aggregate)?,

@@ -7,10 +7,11 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -66,6 +67,29 @@ pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         })
     });
     opened.map(|opened| opened.data)
+}
+
+/// Parameters whose type nothing around them tells are of the type of their value.
+pub fn typed(plan: LogicalPlan, params: &[Value]) -> DfResult<LogicalPlan> {
+    let typed = plan.transform_up_with_subqueries(|node| {
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            Ok(expr.transform_up(|e| Ok(typed_by(e, params)))?.update_data(|expr| name.restore(expr)))
+        })
+    });
+    typed?.data.recompute_schema()
+}
+
+fn typed_by(expr: Expr, params: &[Value]) -> Transformed<Expr> {
+    let Expr::Placeholder(Placeholder { id, field: None }) = &expr else { return Transformed::no(expr) };
+    let at = id.strip_prefix('$').and_then(|n| n.parse::<usize>().ok());
+    let value = at.and_then(|n| params.get(n.checked_sub(1)?)).filter(|value| !value.is_null());
+    let Some(scalar) = value.and_then(|value| super::query::scalar_of(value).ok()) else {
+        return Transformed::no(expr);
+    };
+    let field = Field::new(id.clone(), scalar.data_type(), true);
+    Transformed::yes(Expr::Placeholder(Placeholder::new_with_field(id.clone(), Some(Arc::new(field)))))
 }
 
 fn opened(expr: Expr) -> Transformed<Expr> {
@@ -129,7 +153,11 @@ pub fn fill(node: Arc<dyn ExecutionPlan>, params: &[Value]) -> Result<Option<Arc
     Ok(Some(node))
 }
 
-fn filled(expr: &Arc<dyn PhysicalExpr>, params: &[Value]) -> Option<Arc<dyn PhysicalExpr>> {
+/// The expression with these values in the place of its open parameters; `None` if one has no value that suits.
+pub fn filled(expr: &Arc<dyn PhysicalExpr>, params: &[Value]) -> Option<Arc<dyn PhysicalExpr>> {
+    if params.is_empty() || !is_open(expr) {
+        return Some(Arc::clone(expr));
+    }
     let mut suits = true;
     let replaced = Arc::clone(expr).transform_up(|e| {
         let Some(open) = as_open(&e) else { return Ok(Transformed::no(e)) };

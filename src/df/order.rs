@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Expr, LogicalPlan, Sort};
@@ -25,7 +25,7 @@ struct Wanted {
 
 /// The same plan, its sources knowing their order.
 pub fn advise(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let advised = plan.transform_down(|node| {
+    let advised = plan.transform_down_with_subqueries(|node| {
         let LogicalPlan::Sort(sort) = &node else { return Ok(Transformed::no(node)) };
         let wanted = sort.expr.iter();
         let wanted = wanted

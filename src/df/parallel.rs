@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
@@ -25,7 +25,7 @@ pub const OF_A_SET: [&str; 5] = ["count", "sum", "min", "max", "avg"];
 
 /// The same plan, the sources under such aggregates told so.
 pub fn advise(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let advised = plan.transform_down(|node| {
+    let advised = plan.transform_down_with_subqueries(|node| {
         let LogicalPlan::Aggregate(aggregate) = &node else { return Ok(Transformed::no(node)) };
         if !aggregate.aggr_expr.iter().all(is_unordered) {
             return Ok(Transformed::no(node));

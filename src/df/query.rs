@@ -37,6 +37,7 @@ use super::dates::at_midnight;
 use super::doubles::doubles_win;
 use super::errors::df_error;
 use super::formula::{formula, formulas_in};
+use super::frames::frames_of_bytes;
 use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
 use super::intervals::interval_lengths;
@@ -47,9 +48,11 @@ use super::null_equality::KeptApart;
 use super::one_by_one::one_by_one;
 use super::or_null::value_or_null;
 use super::order_subquery::subqueries_in_order;
+use super::picking::PickApart;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::resolver::{Resolver, Types};
 use super::rewrite::{ExpressionRule, NodeRule, below, idle_orders, lazy_functions, rounded_decimals};
+use super::row_map::RowMap;
 use super::scan::threads;
 use super::table::{Binding, TableSource};
 use super::tell::Telling;
@@ -59,7 +62,7 @@ use super::time_parts::time_parts;
 use super::time_zone::at_time_zone;
 use super::ways::{Keep, Ways, ways};
 use super::yielding::Yielding;
-use super::{explain, functions, grouped, tpch};
+use super::{explain, functions, grouped, open, tpch};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
@@ -186,6 +189,7 @@ impl Planner {
                 Arc::new(ExpressionRule("wide_integers", wide_integers)),
                 Arc::new(ExpressionRule("byte_casts", byte_casts)),
                 Arc::new(ExpressionRule("rounded_decimals", rounded_decimals)),
+                Arc::new(ExpressionRule("frames_of_bytes", frames_of_bytes)),
                 Arc::new(TypeCoercion::new()),
                 Arc::new(ExpressionRule("own_patterns", own_patterns)),
                 Arc::new(ExpressionRule("text_casts", text_casts)),
@@ -216,12 +220,13 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules
 }
 
-/// DataFusion's, but for those that follow columns by their names, and with two of our own.
+/// DataFusion's, but for those that follow columns by their names, and with some of our own.
 fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = Vec::new();
     for rule in PhysicalOptimizer::new().rules {
         match rule.name() {
             "FilterPushdown" => {}
+            "ProjectionPushdown" => rules.push(Arc::new(PickApart(rule)) as _),
             "FilterPushdown(Post)" => rules.push(Arc::new(Telling) as _),
             _ => rules.push(rule),
         }
@@ -274,6 +279,22 @@ impl Planner {
             let ways = self.ways(plan, Keep::Yes, cancel).await?;
             Plan::new(&ways.alone, ways.shared.as_ref(), self.state.config_options())
         }
+    }
+
+    /// Plans a query over the scope's rows to be run many times; `None` if it has to be planned each time.
+    pub async fn keep_map(
+        &self,
+        query: Query,
+        scope: &Scope<'_>,
+        cancel: &CancelHandle,
+    ) -> Result<Option<RowMap>> {
+        let (plan, _) = self.resolved(query, scope)?;
+        if depends_on_time(&plan)? {
+            return Ok(None);
+        }
+        let plan = open::typed(plan, &scope.binding.params).map_err(df_error)?;
+        let ways = self.ways(plan, Keep::Yes, cancel).await?;
+        Ok(RowMap::new(&ways.alone, scope.rows.first().map(|(_, rows)| rows)))
     }
 
     /// What a plan runs in: sorts, joins and groups take `memory` bytes at the most, then go to disk.

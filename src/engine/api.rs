@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use super::Database;
 use super::native::TableHandle;
 use super::outcome::{Outcome, OutputColumn, RowStream};
+use super::plans::Parsed;
 use super::session::{RETRIES, RETRIES_BESIDE, Session};
 use crate::error::{Error, Kind, Result};
 use crate::exec::kept::NextRows;
@@ -95,8 +96,8 @@ impl Database {
     /// # }
     /// ```
     pub fn prepare(&self, sql: &str) -> Result<Prepared> {
-        let statement = self.runtime().block_on(async { crate::sql::parse(sql) })?;
-        Ok(Prepared { statement, lifted: crate::sql::lift(sql), session: Session::brief(self.clone()) })
+        let parsed = Parsed::new(self.runtime().block_on(async { crate::sql::parse(sql) })?);
+        Ok(Prepared { parsed, lifted: crate::sql::lift(sql), session: Session::brief(self.clone()) })
     }
 
     /// Runs a script, a statement after the other, in a session of its own.
@@ -223,7 +224,7 @@ fn written(outcome: Outcome) -> Result<u64> {
 /// A parsed statement with a session of its own.
 #[derive(Debug)]
 pub struct Prepared {
-    statement: crate::sql::Statement,
+    parsed: Parsed,
     lifted: Option<crate::sql::Lifted>,
     session: Session,
 }
@@ -241,16 +242,16 @@ impl Prepared {
 
     /// [`Prepared::execute`] in a session, such as a transaction.
     pub fn execute_in(&self, session: &mut Session, params: &[Value]) -> Result<u64> {
-        written(session.run_parsed(&self.statement, self.lifted.as_ref(), params)?)
+        written(session.run_parsed(&self.parsed, self.lifted.as_ref(), params)?)
     }
 
     /// [`Prepared::query`] in a session, such as a transaction.
     pub fn query_in(&self, session: &mut Session, params: &[Value]) -> Result<Rows> {
-        Ok(Rows::new(session.run_parsed(&self.statement, self.lifted.as_ref(), params)?.rows))
+        Ok(Rows::new(session.run_parsed(&self.parsed, self.lifted.as_ref(), params)?.rows))
     }
 
     fn run(&mut self, params: &[Value]) -> Result<Outcome> {
-        self.session.run_parsed(&self.statement, self.lifted.as_ref(), params)
+        self.session.run_parsed(&self.parsed, self.lifted.as_ref(), params)
     }
 }
 

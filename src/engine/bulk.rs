@@ -33,7 +33,7 @@ pub struct Source {
 impl Source {
     /// Starts the query.
     pub async fn open(view: &View, query: Query, params: &[Value]) -> Result<Source> {
-        let (batches, schema) = view.stream(query, params).await?;
+        let (batches, schema) = view.stream_again(query, params).await?;
         Ok(Source {
             batches,
             width: schema.fields().len(),

@@ -195,6 +195,7 @@ pub fn load(
         moments: Arc::clone(&view.moments),
         watch: view.watch.clone(),
         settings: view.settings.clone(),
+        now: view.now.clone(),
     };
     let fresh = locked.snapshot.reader()?.entries(table.rows())? == 0;
     let mut loader = Loader::new(table, writer, fresh, &view.watch);

@@ -1,5 +1,7 @@
 //! Definitions: CREATE, DROP, ALTER and TRUNCATE. Each is one atomic change of the catalog.
 
+mod alter;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -7,11 +9,11 @@ use sqlparser::ast::Ident;
 
 use super::design::regions;
 use super::outcome::Warning;
-use super::view::{View, column_named};
+use super::view::View;
 use super::{Database, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::Rule;
-use crate::error::{Error, Kind, Result, Span, sqlstate};
+use crate::error::{Error, Result, Span, sqlstate};
 use crate::exec::watch::Watch;
 use crate::key::{self, ColumnId, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
@@ -19,8 +21,8 @@ use crate::schema::{
     Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, SortedBy, TableDef, Traffic, ViewDef,
 };
 use crate::sql::{
-    AlterTable, AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
-    Split, Statement, key_specs, name_of, name_sql, rename_column, span_of_name, unqualified,
+    AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef, Statement,
+    key_specs, name_of, name_sql, span_of_name, unqualified,
 };
 use crate::value::Value;
 
@@ -45,7 +47,7 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
                 create.name
             ))
             .at(span_of_name(&create.name))),
-        Statement::DropTable { if_exists, names } => db.change_catalog(&watch.cancel, |catalog| {
+        Statement::DropTable { if_exists, names } => change(db, watch, |catalog| {
             let mut edit = catalog.edit();
             for name in names {
                 match catalog.table(&name_of(name)) {
@@ -67,11 +69,11 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
         Statement::AlterTable(alter) => match &alter.op {
             AlterTableOp::Rekey { keys } => rekey::rekey(db, alter, keys, watch),
             AlterTableOp::CancelRekey => rekey::cancel(db, &alter.name, watch).map(|()| Vec::new()),
-            AlterTableOp::Split(split) => split_table(db, alter, split, watch),
-            _ => db.change_catalog(&watch.cancel, |catalog| alter_table(catalog, alter)),
+            AlterTableOp::Split(split) => alter::split_table(db, alter, split, watch),
+            _ => change(db, watch, |catalog| alter::alter_table(catalog, alter)),
         },
         Statement::DropIndex { if_exists, name } => {
-            db.change_catalog(&watch.cancel, |catalog| match catalog.index(&name_of(name)) {
+            change(db, watch, |catalog| match catalog.index(&name_of(name)) {
                 Ok((table, index)) => {
                     rekey::refuse(&table)?;
                     let mut edit = catalog.edit();
@@ -84,7 +86,7 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
         }
         Statement::CreateView(create) => create_view(db, create, watch),
         Statement::DropView { if_exists, name } => {
-            db.change_catalog(&watch.cancel, |catalog| match catalog.find(&name_of(name)) {
+            change(db, watch, |catalog| match catalog.find(&name_of(name)) {
                 Some(Relation::View(view)) => {
                     let mut edit = catalog.edit();
                     edit.drop_view(&view.name);
@@ -104,6 +106,31 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
 }
 
 type Changed<T> = Result<(T, Option<(Catalog, crate::store::WriteBatch)>)>;
+
+/// Changes what views may read. Errors: one of them could not be planned any more.
+fn change<T>(db: &Database, watch: &Watch, to: impl FnOnce(&Catalog) -> Changed<T>) -> Result<T> {
+    let mut view = View { moments: Arc::default(), ..db.session().view()? };
+    db.change_catalog(&watch.cancel, |catalog| {
+        let (result, next) = to(catalog)?;
+        if let Some((next, _)) = &next {
+            for def in next.views() {
+                let mut under = |catalog: &Catalog| {
+                    view.catalog = Arc::new(catalog.clone());
+                    view.view_schema(def)
+                };
+                if let Err(e) = under(next)
+                    && under(catalog).is_ok()
+                {
+                    return Err(Error::invalid(format!("view \"{}\" needs it as it is", def.name))
+                        .why(format!("without it, {}", e.what()))
+                        .hint(format!("DROP VIEW {} first", name_sql(&def.name)))
+                        .state("2BP01"));
+                }
+            }
+        }
+        Ok((result, next))
+    })
+}
 
 fn finish(edit: CatalogEdit, warnings: Vec<Warning>) -> Changed<Vec<Warning>> {
     Ok((warnings, Some(edit.finish()?)))
@@ -435,160 +462,6 @@ fn checks(create: &CreateTable) -> Result<Vec<Check>> {
         Ok(Check { name, sql: unqualified(&check.sql, &name_of(&create.name))? })
     };
     create.checks.iter().enumerate().map(name).collect()
-}
-
-/// The table to be altered, if it has to be there. Errors: it is not, or it is being re-keyed.
-fn altered(catalog: &Catalog, alter: &AlterTable) -> Result<Option<Arc<TableDef>>> {
-    match catalog.table(&name_of(&alter.name)) {
-        Ok(table) => rekey::refuse(&table).map(|()| Some(table)),
-        Err(_) if alter.if_exists => Ok(None),
-        Err(e) => Err(e.at(span_of_name(&alter.name))),
-    }
-}
-
-/// ALTER TABLE ... SPLIT. The points may take a walk through the table, for which nobody waits.
-fn split_table(db: &Database, alter: &AlterTable, split: &Split, watch: &Watch) -> Result<Vec<Warning>> {
-    let (catalog, snapshot) = db.view()?;
-    let Some(old) = altered(&catalog, alter)? else { return Ok(Vec::new()) };
-    let cuts = regions::cuts(&old, split, Some((&*snapshot.reader()?, watch)))?;
-    db.change_catalog(&watch.cancel, |catalog| {
-        let Some(table) = altered(catalog, alter)? else { return Ok((Vec::new(), None)) };
-        if (table.id, &table.key, &table.splits) != (old.id, &old.key, &old.splits) {
-            return Err(Error::new(
-                Kind::Conflict,
-                format!("table \"{}\" was changed while it was split", table.name),
-            )
-            .hint("run the statement again"));
-        }
-        let mut table = (*table).clone();
-        table.split_at(cuts);
-        let warnings = regions::warnings(&table);
-        let mut edit = catalog.edit();
-        edit.put_table(table)?;
-        finish(edit, warnings)
-    })
-}
-
-fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
-    let Some(old) = altered(catalog, alter)? else { return Ok((Vec::new(), None)) };
-    let mut edit = catalog.edit();
-    let mut table = (*old).clone();
-    match &alter.op {
-        AlterTableOp::AddColumn { if_not_exists, column: def, family } => {
-            if table.column_id(&name_of(&def.name)).is_some() {
-                if *if_not_exists {
-                    return Ok((Vec::new(), None));
-                }
-                return Err(Error::invalid(format!(
-                    "table \"{}\" has a column \"{}\" already",
-                    table.name,
-                    name_of(&def.name)
-                ))
-                .state(sqlstate::DUPLICATE_COLUMN)
-                .at(def.span));
-            }
-            let family = match family {
-                None => FamilyId::DEFAULT,
-                Some(name) => {
-                    let wanted = name_of(name);
-                    let at = table.families.iter().position(|f| f.name == wanted);
-                    FamilyId(at.ok_or_else(|| {
-                        Error::invalid(format!("table \"{}\" has no family \"{wanted}\"", table.name))
-                            .at(span_of_name(name))
-                    })? as u8)
-                }
-            };
-            let column = column(def, family)?;
-            if !column.nullable || column.default.is_some() || column.identity.is_some() {
-                return Err(Error::unsupported(format!("column \"{}\" cannot be added as NOT NULL or with a DEFAULT", column.name))
-                    .why("adding a column is instant: the rows that are there are not rewritten, so it is NULL in them")
-                    .hint("add it without, then UPDATE")
-                    .at(def.span));
-            }
-            if table.columns.len() >= COLUMNS_MAX {
-                return Err(Error::invalid(format!(
-                    "a table has {COLUMNS_MAX} columns at the most, dropped ones included"
-                ))
-                .state(sqlstate::LIMIT));
-            }
-            table.columns.push(column);
-        }
-        AlterTableOp::DropColumn { if_exists, name } => {
-            let id = match column_named(&table, name) {
-                Err(_) if *if_exists => return Ok((Vec::new(), None)),
-                found => found?,
-            };
-            refuse_if_used(&table, id, name)?;
-            table.columns[usize::from(id.0)].dropped = true;
-        }
-        AlterTableOp::RenameColumn { from, to } => {
-            let id = column_named(&table, from)?;
-            let to_name = new_name(to)?;
-            if table.column_id(&to_name).is_some() {
-                return Err(Error::invalid(format!(
-                    "table \"{}\" has a column \"{to_name}\" already",
-                    table.name
-                ))
-                .state(sqlstate::DUPLICATE_COLUMN)
-                .at(span_of_name(to)));
-            }
-            if !table.checks.is_empty() {
-                return Err(Error::unsupported(
-                    "a column of a table with CHECK constraints cannot be renamed",
-                )
-                .at(span_of_name(from)));
-            }
-            rewrite(&mut table, |sql| rename_column(sql, &name_of(from), &to_name))?;
-            table.columns[usize::from(id.0)].name = to_name;
-        }
-        AlterTableOp::RenameTable { to } => {
-            let name = new_name(to)?;
-            catalog.check_free(&name).map_err(|e| e.at(span_of_name(to)))?;
-            edit.rename_table(&table.name);
-            table.name = name;
-        }
-        AlterTableOp::Split(_) | AlterTableOp::Rekey { .. } | AlterTableOp::CancelRekey => {
-            return Err(Error::internal("no single change of the catalog"));
-        }
-    }
-    edit.put_table(table)?;
-    finish(edit, Vec::new())
-}
-
-/// Changes every expression that a table keeps as it was written.
-fn rewrite(table: &mut TableDef, sql: impl Fn(&str) -> Result<String>) -> Result<()> {
-    table.key.rewrite(&sql)?;
-    for index in &mut table.indexes {
-        index.layout.rewrite(&sql)?;
-        if let Some(filter) = &mut index.filter_sql {
-            *filter = sql(filter)?;
-        }
-    }
-    let formulas = table.columns.iter_mut().filter(|c| c.formula.is_some() && !c.dropped);
-    for column in formulas {
-        column.name = sql(&column.name)?;
-    }
-    Ok(())
-}
-
-fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
-    let user = if table.is_key_column(id) {
-        Some("the rowkey".to_owned())
-    } else if !table.checks.is_empty() {
-        Some(format!("perhaps check \"{}\"", table.checks[0].name))
-    } else {
-        let of = |used: ColumnId| table.sources(used).contains(&id);
-        let uses = |i: &&IndexDef| i.inputs().any(of) || i.include.contains(&id);
-        table.indexes.iter().find(uses).map(|i| format!("index \"{}\"", i.name))
-    };
-    match user {
-        None => Ok(()),
-        Some(user) => Err(Error::invalid(format!("column \"{}\" cannot be dropped", name_of(name)))
-            .why(format!("{user} uses it"))
-            .hint("drop that first")
-            .state("2BP01")
-            .at(span_of_name(name))),
-    }
 }
 
 fn create_view(db: &Database, create: &CreateView, watch: &Watch) -> Result<Vec<Warning>> {

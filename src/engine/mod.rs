@@ -10,6 +10,7 @@ mod background;
 mod backup;
 mod build;
 mod bulk;
+mod clock;
 mod copy;
 mod ddl;
 mod design;

@@ -18,7 +18,7 @@ use crate::exec::dml::rowkey_of;
 use crate::exec::scan::{Counters, Places, Scan, ScanSpec};
 use crate::exec::watch::CancelHandle;
 use crate::key::{ColumnId, KeyPart, KeyRange, KeyRanges, Rowkey};
-use crate::plan::{Field, Predicate};
+use crate::plan::{Field, Filter};
 use crate::row::field;
 use crate::schema::TableDef;
 use crate::store::Direction;
@@ -225,8 +225,8 @@ fn access(method: Method) -> Access {
     Access {
         path: Path::Primary,
         method,
-        entry_filter: Predicate::True,
-        filter: Predicate::True,
+        entry_filter: Filter::all(),
+        filter: Filter::all(),
         ordered: true,
         entries: 0.0,
         cost: 0.0,

@@ -112,21 +112,27 @@ impl RowStream {
         Arc::clone(&self.schema)
     }
 
-    /// The next batch, which may be empty; `None` at the end.
+    /// The next batch, which may be empty; `None` at the end, and after an error.
     pub async fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
         if self.first.is_some() {
             return self.first.take();
         }
         let Source::Batches(batches) = &mut self.source else { return self.next_ready() };
-        match self.cancel.guard(async { Ok(batches.next().await) }).await {
-            Ok(batch) => batch,
-            Err(e) => Some(Err(e)),
+        let batch = self.cancel.guard(async { Ok(batches.next().await) }).await;
+        self.or_end(batch.map_or_else(|e| Some(Err(e)), |batch| batch))
+    }
+
+    /// Nothing comes after an error: what failed half way would go on anywhere.
+    fn or_end<T>(&mut self, next: Option<Result<T>>) -> Option<Result<T>> {
+        if let Some(Err(_)) = &next {
+            self.source = Source::Batch(None);
         }
+        next
     }
 
     /// The next batch of a source that nobody waits for.
     fn next_ready(&mut self) -> Option<Result<RecordBatch>> {
-        match &mut self.source {
+        let next = match &mut self.source {
             Source::Alone(alone) => match self.cancel.check() {
                 Ok(()) => alone.next_batch().transpose(),
                 Err(e) => Some(Err(e)),
@@ -134,7 +140,8 @@ impl RowStream {
             // It is too late to stop: what the statement wrote is written, and must not be called cancelled.
             Source::Batch(batch) => batch.take().map(Ok),
             Source::Batches(_) => None,
-        }
+        };
+        self.or_end(next)
     }
 
     /// The next rows, where they need not come in batches: `None` where they do.
@@ -143,7 +150,8 @@ impl RowStream {
         let Alone::Scan(scan) = &mut **alone else { return None };
         let rows_max = self.rows_max;
         self.rows_max = (rows_max * 2).min(BATCH_ROWS);
-        Some(self.cancel.check().and_then(|()| scan.next_rows(rows_max)))
+        let rows = self.cancel.check().and_then(|()| scan.next_rows(rows_max));
+        self.or_end(Some(rows))
     }
 
     /// Names and types of the columns.

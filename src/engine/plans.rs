@@ -6,6 +6,7 @@
 //! makes a catalog of another version, and plans of other versions are not found; ANALYZE makes none, and all
 //! plans are forgotten.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,10 +14,12 @@ use std::sync::{Arc, RwLock};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::clock;
 use super::outcome::OutputColumn;
 use crate::df::plan::Plan;
-use crate::error::Result;
-use crate::sql::{self, Lifted, Statement};
+use crate::df::row_map::RowMap;
+use crate::error::{Error, Result};
+use crate::sql::{self, Lifted, Statement, parameter_count};
 use crate::value::Value;
 
 /// Queries remembered at the most; then all are forgotten.
@@ -32,6 +35,8 @@ pub enum Known {
     Seen,
     /// Its plan.
     Plan(Arc<KeptPlan>),
+    /// What it makes of rows that are in no table.
+    Map(Arc<RowMap>),
     /// It has to be planned each time.
     Each,
 }
@@ -57,7 +62,10 @@ impl Keyed {
         if params.len() != lifted.own {
             return None;
         }
-        let params: Arc<[Value]> = params.iter().chain(&lifted.values).cloned().collect();
+        // One time for all of them.
+        let now = OnceCell::new();
+        let lifted_values = lifted.values.iter().map(|value| value.value(|| *now.get_or_init(clock::now)));
+        let params: Arc<[Value]> = params.iter().cloned().chain(lifted_values).collect();
         let mut key = String::with_capacity(kind.len() + lifted.text.len() + 2 * params.len());
         key.push_str(kind);
         for value in &*params {
@@ -148,20 +156,46 @@ impl Plans {
     }
 }
 
+/// A statement, and how many values it takes.
+#[derive(Debug)]
+pub struct Parsed {
+    pub statement: Statement,
+    pub parameters: usize,
+}
+
+impl Parsed {
+    pub fn new(statement: Statement) -> Parsed {
+        Parsed { parameters: parameter_count(&statement), statement }
+    }
+
+    /// Errors: there are more or fewer values than it takes.
+    pub fn check(&self, given: usize) -> Result<()> {
+        let takes = self.parameters;
+        if takes == given {
+            return Ok(());
+        }
+        let s = if takes == 1 { "" } else { "s" };
+        let are = if given == 1 { "is" } else { "are" };
+        Err(Error::invalid(format!("the statement takes {takes} value{s}"))
+            .why(format!("{given} {are} given"))
+            .state("08P01"))
+    }
+}
+
 /// Statements with parameters, by their texts: each is parsed once.
 #[derive(Default)]
-pub struct Statements(RwLock<ByText<Arc<Statement>>>);
+pub struct Statements(RwLock<ByText<Arc<Parsed>>>);
 
 impl Statements {
     /// A text's statement.
     ///
     /// Errors: those of [`sql::parse`].
-    pub fn parse(&self, text: &str) -> Result<Arc<Statement>> {
+    pub fn parse(&self, text: &str) -> Result<Arc<Parsed>> {
         let known = self.0.read().ok().and_then(|statements| statements.get(text).cloned());
         if let Some(statement) = known {
             return Ok(statement);
         }
-        let statement = Arc::new(sql::parse(text)?);
+        let statement = Arc::new(Parsed::new(sql::parse(text)?));
         if text.len() <= TEXT_BYTES
             && let Ok(mut statements) = self.0.write()
         {

@@ -111,15 +111,16 @@ pub fn assign(value: Value, column: &Column) -> Result<Value> {
     let value = value
         .cast(column.ty)
         .map_err(|e| Error::from(e).why(format!("column \"{}\" is {}", column.name, column.ty)))?;
-    if let (Some(max), Value::Text(text)) = (column.max_len, &value) {
-        let len = text.chars().count();
+    if let Some(max) = column.max_len {
+        let (len, unit) = match &value {
+            Value::Text(text) => (text.chars().count(), "characters"),
+            Value::Bytes(bytes) => (bytes.len(), "bytes"),
+            _ => (0, ""),
+        };
         if len > max as usize {
-            return Err(Error::invalid(format!(
-                "column \"{}\" takes {max} characters, not {len}",
-                column.name
-            ))
-            .hint("shorten the value, or declare the column wider")
-            .state(sqlstate::TOO_LONG));
+            return Err(Error::invalid(format!("column \"{}\" takes {max} {unit}, not {len}", column.name))
+                .hint("shorten the value, or declare the column wider")
+                .state(sqlstate::TOO_LONG));
         }
     }
     Ok(value)
@@ -201,7 +202,7 @@ fn show_row(table: &TableDef, row: &[Value]) -> String {
 /// `n` values of a DEFAULT expression.
 async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
     let expr = crate::sql::parse_expr(sql)?;
-    if let Some(value) = literal(&expr, &[])? {
+    if let Some(value) = view.value_of(&expr, &[])? {
         return Ok(vec![value; n]);
     }
     // Rows to evaluate it for: a default may be different for each, as a random one is.

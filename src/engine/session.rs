@@ -1,10 +1,11 @@
 //! One connection: a statement goes in, an outcome comes out.
 
+mod prepared;
 mod transactions;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{RecordBatch, StringArray};
 use arrow::datatypes::{Schema, SchemaRef};
@@ -13,7 +14,7 @@ use futures::TryStreamExt;
 use sqlparser::ast::Query;
 
 use super::outcome::{Outcome, RowStream, Source};
-use super::plans::{KeptPlan, Keyed, Known};
+use super::plans::{KeptPlan, Keyed, Known, Parsed};
 use super::settings::Settings;
 use super::turns::Turn;
 use super::view::View;
@@ -22,14 +23,13 @@ use super::{Database, analyze, backup, build, copy, ddl, design, moments, show};
 use crate::catalog::Catalog;
 use crate::df::explain;
 use crate::df::plan::Run;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
-use crate::sql::{
-    self, Check, CheckTarget, Lifted, Statement, name_of, parameter_count, span_of, span_of_name,
-};
+use crate::sql::{self, Check, CheckTarget, Lifted, Statement, name_of};
 use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
+use prepared::Named;
 
 /// Times that a statement outside a transaction, or a [transaction of the API](Database::transaction), starts
 /// over when somebody else changed what it had read.
@@ -48,19 +48,10 @@ struct Open {
     savepoints: Vec<(String, Savepoint)>,
 }
 
-/// A statement behind PREPARE.
-struct Prepared {
-    statement: Statement,
-    /// The values that it takes.
-    parameters: usize,
-    /// Its text, if it is a query: EXECUTE runs by the plan that is kept for it.
-    lifted: Option<Lifted>,
-}
-
 /// A statement to run.
 enum Text<'a> {
     Sql(&'a str),
-    Parsed(&'a Statement),
+    Parsed(&'a Parsed),
 }
 
 /// How a statement starts.
@@ -75,7 +66,7 @@ enum Start<'l> {
 pub struct Session {
     db: Database,
     open: Option<Open>,
-    prepared: HashMap<String, Arc<Prepared>>,
+    prepared: HashMap<String, Arc<Named>>,
     settings: Settings,
     watch: Watch,
     /// While the transaction that this session is for has lost too often.
@@ -131,7 +122,7 @@ impl Session {
     /// [`Session::execute`] of a statement parsed before.
     pub(super) fn run_parsed(
         &mut self,
-        statement: &Statement,
+        statement: &Parsed,
         lifted: Option<&Lifted>,
         params: &[Value],
     ) -> Result<Outcome> {
@@ -170,7 +161,7 @@ impl Session {
                 None => Start::Plan(None),
             },
             Some(Known::Seen) => Start::Plan(Some((lifted, query))),
-            Some(Known::Each) | None => Start::Plan(None),
+            Some(Known::Each | Known::Map(_)) | None => Start::Plan(None),
         })
     }
 
@@ -213,11 +204,16 @@ impl Session {
             Text::Sql(sql) if params.is_empty() => self.run_async(&sql::parse(sql)?, params).await,
             // It will come again, with other values.
             Text::Sql(sql) => {
-                let statement = self.db.shared.statements.parse(sql)?;
-                self.run_async(&statement, params).await
+                let parsed = self.db.shared.statements.parse(sql)?;
+                self.run_checked(&parsed, params).await
             }
-            Text::Parsed(statement) => self.run_async(statement, params).await,
+            Text::Parsed(parsed) => self.run_checked(parsed, params).await,
         }
+    }
+
+    async fn run_checked(&mut self, parsed: &Parsed, params: &[Value]) -> Result<Outcome> {
+        parsed.check(params.len())?;
+        self.run_async(&parsed.statement, params).await
     }
 
     fn rows(&self, schema: SchemaRef, source: Source) -> RowStream {
@@ -262,7 +258,8 @@ impl Session {
         };
         let (watch, settings) = (self.watch.clone(), self.settings.clone());
         let moments = self.db.shared.held.now();
-        Ok(View { db: self.db.clone(), catalog, snapshot, recording: None, moments, watch, settings })
+        let now = OnceLock::new();
+        Ok(View { db: self.db.clone(), catalog, snapshot, recording: None, moments, watch, settings, now })
     }
 
     async fn run(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
@@ -290,58 +287,8 @@ impl Session {
             Statement::Rollback { to: Some(name) } => self.rollback_to(name),
             Statement::Savepoint { name } => self.savepoint(name),
             Statement::Release { name } => self.release(name),
-            Statement::Prepare(prepare) => {
-                let name = name_of(&prepare.name);
-                if self.prepared.contains_key(&name) {
-                    return Err(Error::invalid(format!("there is a prepared statement \"{name}\" already"))
-                        .hint(format!("DEALLOCATE {} first", prepare.name))
-                        .state("42P05")
-                        .at(span_of_name(&prepare.name)));
-                }
-                let statement = (*prepare.statement).clone();
-                let text = matches!(statement, Statement::Query(_)).then(|| statement.to_string());
-                let lifted = text.and_then(|text| sql::lift(&text));
-                self.prepared.insert(
-                    name,
-                    Arc::new(Prepared { parameters: parameter_count(&statement), statement, lifted }),
-                );
-                Ok(self.done(tag))
-            }
-            Statement::Execute { name, args } => {
-                let Some(prepared) = self.prepared.get(&name_of(name)).cloned() else {
-                    let error =
-                        Error::invalid(format!("there is no prepared statement \"{}\"", name_of(name)));
-                    return Err(error.hint("PREPARE it first").state("26000").at(span_of_name(name)));
-                };
-                let (takes, given) = (prepared.parameters, args.len());
-                if takes != given {
-                    let s = |n| if n == 1 { "" } else { "s" };
-                    return Err(Error::invalid(format!(
-                        "\"{}\" takes {takes} value{}",
-                        name_of(name),
-                        s(takes)
-                    ))
-                    .why(format!("{given} {} given", if given == 1 { "is" } else { "are" }))
-                    .state(sqlstate::SYNTAX)
-                    .at(span_of_name(name)));
-                }
-                let mut values = Vec::with_capacity(given);
-                for arg in args {
-                    let value = super::rows::literal(arg, params)?;
-                    values.push(value.ok_or_else(|| {
-                        Error::unsupported("EXECUTE takes literals")
-                            .hint("write the value itself")
-                            .at(span_of(arg))
-                    })?);
-                }
-                match self.by_plan(prepared.lifted.as_ref(), &values)? {
-                    Start::Ran(outcome) => Ok(outcome),
-                    Start::Plan(again) => {
-                        let text = Text::Parsed(&prepared.statement);
-                        Box::pin(self.run_source(text, again, &values)).await
-                    }
-                }
-            }
+            Statement::Prepare(prepare) => self.prepare(prepare),
+            Statement::Execute { name, args } => self.execute_prepared(name, args, params).await,
             Statement::Deallocate { name } => {
                 match name {
                     Some(name) => drop(self.prepared.remove(&name_of(name))),

@@ -1,20 +1,23 @@
 //! What one statement sees, and queries over it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use futures::TryStreamExt;
 use futures::future::BoxFuture;
-use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query};
+use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query};
 
 use super::Database;
+use super::clock;
 use super::outcome::output_columns;
 use super::plans::{KeptPlan, Keyed, Known};
+use super::rows::literal;
 use super::settings::Settings;
 use crate::catalog::{Catalog, Relation};
 use crate::df::plan::{Plan, Run};
 use crate::df::query::{BatchStream, Limits, Moments, Scope};
+use crate::df::row_map::RowMap;
 use crate::df::table::Binding;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::Watch;
@@ -23,6 +26,11 @@ use crate::schema::{TableDef, ViewDef};
 use crate::sql::{self, Lifted, Statement, name_of, name_sql, span_of_name};
 use crate::store::{Recording, Snapshot};
 use crate::value::Value;
+
+/// Kind of the queries over rows that are in no table, for their plans.
+const MAP: &str = "map ";
+/// And of those whose batches go into a table.
+const STREAM: &str = "stream ";
 
 /// What one statement sees: definitions and data that fit each other.
 pub struct View {
@@ -35,6 +43,8 @@ pub struct View {
     pub moments: Arc<Moments>,
     pub watch: Watch,
     pub settings: Settings,
+    /// When it was asked for the time first.
+    pub now: OnceLock<i64>,
 }
 
 /// The column of a table that an identifier names.
@@ -60,6 +70,14 @@ pub fn column_of(table: &TableDef, name: &str) -> Result<ColumnId> {
 }
 
 impl View {
+    /// The value of an expression that takes no query: a literal, a parameter or the time.
+    ///
+    /// Errors: a parameter that is missing; a text that is no value of its type.
+    pub fn value_of(&self, expr: &Expr, params: &[Value]) -> Result<Option<Value>> {
+        let now = || *self.now.get_or_init(clock::now);
+        Ok(literal(expr, params)?.or_else(|| clock::told(expr, now)))
+    }
+
     /// The table an identifier names.
     pub fn table(&self, name: &Ident) -> Result<Arc<TableDef>> {
         self.catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))
@@ -80,7 +98,7 @@ impl View {
         self.select_from(query, Vec::new(), params).await
     }
 
-    /// A query over rows that are in no table.
+    /// A query over rows that are in no table; its plan is kept, if it is a computation for each of them.
     // Boxed, as all that ask DataFusion: futures are copied when they are handed on, and most statements only may ask.
     pub fn select_from<'a>(
         &'a self,
@@ -89,10 +107,54 @@ impl View {
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<RecordBatch>> {
         Box::pin(async move {
+            if let [] | [_] = &rows[..]
+                && let Some(batch) = self.map_rows(&query, &rows, params).await?
+            {
+                return Ok(batch);
+            }
             let (query, rowkeys) = self.prepare(query)?;
             let scope = self.scope(rowkeys, rows);
             self.db.planner().collect(query, &scope, params, &self.limits()).await
         })
+    }
+
+    /// What a query makes of rows, if it is known; remembers the query, if not.
+    async fn map_rows(
+        &self,
+        query: &Query,
+        rows: &[(String, RecordBatch)],
+        params: &[Value],
+    ) -> Result<Option<RecordBatch>> {
+        let Some(lifted) = sql::lift(&sql::text_of(query)) else { return Ok(None) };
+        // The statement may have more parameters than this query.
+        let params = params.get(..lifted.own).unwrap_or(params);
+        let Some(keyed) = Keyed::new(MAP, &lifted, params) else { return Ok(None) };
+        let known = match self.known(&keyed) {
+            Some(Known::Seen) => {
+                let map = self.map_to_keep(&lifted, &keyed, rows).await.ok().flatten();
+                let known = map.map_or(Known::Each, |map| Known::Map(Arc::new(map)));
+                self.db.plans().put(&keyed, self.catalog.version(), known.clone());
+                known
+            }
+            Some(known) => known,
+            None => return Ok(None),
+        };
+        match known {
+            Known::Map(map) => map.apply(rows.first().map(|(_, rows)| rows), &keyed.params),
+            _ => Ok(None),
+        }
+    }
+
+    async fn map_to_keep(
+        &self,
+        lifted: &Lifted,
+        query: &Keyed,
+        rows: &[(String, RecordBatch)],
+    ) -> Result<Option<RowMap>> {
+        let (ast, rowkeys) = self.prepare(sql::parse_query(&lifted.text)?)?;
+        let binding = self.binding(Arc::clone(&query.params));
+        let scope = Scope { binding, ..self.scope(rowkeys, rows.to_vec()) };
+        self.db.planner().keep_map(ast, &scope, &self.watch.cancel).await
     }
 
     /// A query in which every table has its rowkey as a column of this name; its plan is kept, as those of
@@ -105,8 +167,9 @@ impl View {
     ) -> BoxFuture<'a, Result<RecordBatch>> {
         Box::pin(async move {
             let lifted = sql::lift(&sql::text_of(&query));
+            // The statement may have more parameters than its query.
             if let Some(lifted) = &lifted
-                && let Some(keyed) = Keyed::new(name, lifted, params)
+                && let Some(keyed) = Keyed::new(name, lifted, params.get(..lifted.own).unwrap_or(params))
                 && let Some(batch) = self.select_kept(lifted, &keyed, name).await?
             {
                 return Ok(batch);
@@ -120,25 +183,56 @@ impl View {
 
     /// The rows of a query by its plan, if one is kept that suits; remembers the query, if not.
     async fn select_kept(&self, lifted: &Lifted, query: &Keyed, name: &str) -> Result<Option<RecordBatch>> {
-        let known = match self.known(query) {
-            Some(Known::Seen) => Some(self.keep(lifted, query, vec![name]).await),
-            known => known,
-        };
-        let Some(Known::Plan(kept)) = known else { return Ok(None) };
-        let schema = kept.plan.schema();
-        let batches: Vec<RecordBatch> = match kept.plan.bind(&self.binding(Arc::clone(&query.params)))? {
-            None => return Ok(None),
-            Some(Run::Alone(mut alone)) => {
+        let Some((run, schema)) = self.run_kept(lifted, query, vec![name]).await? else { return Ok(None) };
+        let batches: Vec<RecordBatch> = match run {
+            Run::Alone(mut alone) => {
                 let next = || self.watch.cancel.check().and_then(|()| alone.next_batch()).transpose();
                 std::iter::from_fn(next).collect::<Result<_>>()?
             }
-            Some(Run::Plan(plan)) => {
+            Run::Plan(plan) => {
                 let (batches, _) = self.db.planner().run(plan, &self.limits())?;
                 batches.try_collect().await?
             }
         };
         let one = arrow::compute::concat_batches(&schema, &batches);
         one.map(Some).map_err(|e| Error::internal("batches of one query differ").caused_by(e))
+    }
+
+    /// The plan of a query ready to run, if one is kept that suits; remembers the query, if not.
+    async fn run_kept(
+        &self,
+        lifted: &Lifted,
+        query: &Keyed,
+        rowkeys: Vec<&str>,
+    ) -> Result<Option<(Run, SchemaRef)>> {
+        let known = match self.known(query) {
+            Some(Known::Seen) => Some(self.keep(lifted, query, rowkeys).await),
+            known => known,
+        };
+        let Some(Known::Plan(kept)) = known else { return Ok(None) };
+        let run = kept.plan.bind(&self.binding(Arc::clone(&query.params)))?;
+        Ok(run.map(|run| (run, kept.plan.schema())))
+    }
+
+    /// [`View::stream`] of the query of a statement that may come again: its plan is kept.
+    pub fn stream_again<'a>(
+        &'a self,
+        query: Query,
+        params: &'a [Value],
+    ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
+        Box::pin(async move {
+            let lifted = sql::lift(&sql::text_of(&query));
+            let keyed = lifted.and_then(|lifted| Some((Keyed::new(STREAM, &lifted, params)?, lifted)));
+            let Some((keyed, lifted)) = keyed else { return self.stream(query, params).await };
+            match self.run_kept(&lifted, &keyed, Vec::new()).await? {
+                None => self.stream(query, params).await,
+                Some((Run::Plan(plan), _)) => self.db.planner().run(plan, &self.limits()),
+                Some((Run::Alone(mut alone), schema)) => {
+                    let next = std::iter::from_fn(move || alone.next_batch().transpose());
+                    Ok((Box::pin(futures::stream::iter(next)) as BatchStream, schema))
+                }
+            }
+        })
     }
 
     /// A query's batches as they come, and their schema.

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::pull::{Pull, TOGETHER, dangling, passes};
+use super::pull::{Pull, TOGETHER, dangling};
 use super::scan::{Counters, ScanSpec};
 use super::sink::Sink;
 use super::view::{Scratch, Sources, View, see_entry};
@@ -12,7 +12,7 @@ use crate::access::{Access, Method, SetOp};
 use crate::error::Result;
 use crate::index::open_entry;
 use crate::key::{ColumnId, Rowkey};
-use crate::plan::{Field, Predicate, RowView};
+use crate::plan::{Field, Filter, RowView};
 use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::Direction;
 use crate::value::Value;
@@ -60,7 +60,7 @@ enum Branch {
     Entries {
         walk: Walk,
         index: Box<IndexDef>,
-        filter: Predicate,
+        filter: Filter,
         sources: Sources,
         /// Columns whose values are kept.
         kept: Vec<ColumnId>,
@@ -164,7 +164,7 @@ impl Gather {
                 let values = columns.iter().copied().zip(std::mem::take(values));
                 scratch.decode_known(spec, sources, key, values)?;
                 let view = View::of_row(spec, sources, key, &scratch);
-                if passes(&spec.access.filter, &view)? {
+                if spec.access.filter.passes(&view)? {
                     out.append(spec, &view)?;
                 }
                 continue;
@@ -255,7 +255,7 @@ impl Branch {
                 walk.go(pull.reader, pull.counters, &mut |key, value| {
                     let parts = open_entry(index, key, value)?;
                     let see = |view: &View<'_>| {
-                        if !passes(filter, view)? {
+                        if !filter.passes(view)? {
                             return Ok(None);
                         }
                         let value =

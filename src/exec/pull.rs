@@ -10,7 +10,6 @@ use super::walk::{Side, Visited, Walk};
 use crate::error::{Error, Result};
 use crate::index::open_entry;
 use crate::key::{KeyHead, Rowkey, hex};
-use crate::plan::Predicate;
 use crate::row::{self, PackedRow};
 use crate::schema::{self, FamilyId, IndexDef};
 use crate::store::{KeyspaceId, Reader};
@@ -106,7 +105,7 @@ impl<'a> Pull<'a> {
             let parts = open_entry(index, key, value)?;
             let before = out.rows();
             see_entry(self.spec, sources, index, &parts, &mut scratch, |view| {
-                match passes(&access.entry_filter, view)? && passes(&access.filter, view)? {
+                match access.entry_filter.passes(view)? && access.filter.passes(view)? {
                     true => out.append(self.spec, view),
                     false => Ok(()),
                 }
@@ -139,7 +138,7 @@ impl<'a> Pull<'a> {
         let more = walk.go(self.reader, self.counters, &mut |key, value| {
             let parts = open_entry(index, key, value)?;
             let taken = filter.is_true()
-                || see_entry(self.spec, sources, index, &parts, &mut scratch, |view| passes(filter, view))?;
+                || see_entry(self.spec, sources, index, &parts, &mut scratch, |view| filter.passes(view))?;
             if taken {
                 pointers.push(parts.pointer);
             }
@@ -258,7 +257,7 @@ impl<'a> Pull<'a> {
         let mut view = View::of_row(self.spec, sources, key, scratch);
         view.packed = default.as_deref().map(PackedRow::new).transpose()?;
         view.others = others;
-        if passes(&self.spec.access.filter, &view)? {
+        if self.spec.access.filter.passes(&view)? {
             out.append(self.spec, &view)?;
         }
         Ok(())
@@ -268,10 +267,6 @@ impl<'a> Pull<'a> {
 /// What became of an entry, of which `out` had so many rows before.
 fn visited(before: usize, out: &impl Sink) -> Visited {
     Visited { taken: out.rows() > before, go_on: !out.is_full() }
-}
-
-pub(super) fn passes(filter: &Predicate, view: &View<'_>) -> Result<bool> {
-    Ok(filter.is_true() || filter.eval(view)? == Some(true))
 }
 
 pub(super) fn dangling(spec: &ScanSpec, index: &IndexDef, pointer: &[u8]) -> Error {

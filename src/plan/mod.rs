@@ -13,6 +13,7 @@
 //! inside the ranges*, and *a row inside the ranges matches if and only if the residual is true for it*.
 
 mod alternatives;
+mod filter;
 mod formula;
 mod implication;
 mod like;
@@ -29,6 +30,7 @@ mod testing;
 mod walk;
 
 pub use alternatives::possible_values;
+pub use filter::Filter;
 pub use formula::{Formula, Function, Values};
 pub use like::{LikePattern, dangling_escape};
 pub use ordering::{FanOut, ordering, ordering_behind};

@@ -30,6 +30,8 @@ pub enum Command {
     Timing(Option<bool>),
     /// Show the plan before each query.
     Explain(Option<bool>),
+    /// Write a line for each column of a row; without: the other way.
+    Expanded(Option<bool>),
     /// Send long results through the pager.
     Pager(Option<bool>),
     /// Cut cells at this width; 0: never; without: at the screen's.
@@ -96,6 +98,9 @@ pub const COMMANDS: &[Spec] = &[
     spec(&["explain"], "on|off", "print the plan before each query", |rest| {
         Ok(Command::Explain(switch(rest)?))
     }),
+    spec(&["expanded", "x"], "on|off", "a line for each column of a row, instead of a table", |rest| {
+        Ok(Command::Expanded(switch(rest)?))
+    }),
     spec(&["pager"], "on|off", "long results go through $PAGER", |rest| Ok(Command::Pager(switch(rest)?))),
     spec(&["width"], "[N]", "cut cells at N columns; 0: never; without N: at the screen's width", |rest| {
         optional(rest).map(width).transpose().map(Command::Width)
@@ -119,6 +124,14 @@ pub const COMMANDS: &[Spec] = &[
     }),
     spec(&["quit", "q", "exit"], "", "leave", |_| Ok(Command::Quit)),
 ];
+
+impl Spec {
+    /// The words that its argument is one of, if there are such.
+    pub fn choices(&self) -> impl Iterator<Item = String> {
+        let is_list = self.arguments.chars().all(|c| c.is_ascii_lowercase() || c == '|');
+        self.arguments.split('|').filter(move |word| is_list && !word.is_empty()).map(str::to_owned)
+    }
+}
 
 type Parse = fn(&str) -> Result<Command>;
 
@@ -290,6 +303,7 @@ mod tests {
             (".mode", Command::Mode(None)),
             ("\\timing", Command::Timing(None)),
             (".timing off", Command::Timing(Some(false))),
+            ("\\x", Command::Expanded(None)),
             (".width 40", Command::Width(Some(40))),
             (".output", Command::Output(None)),
             ("\\o 'a b.csv'", Command::Output(Some("a b.csv".into()))),

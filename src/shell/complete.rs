@@ -44,11 +44,16 @@ impl Completion {
             Some((word, _)) if find(word).is_some_and(|spec| spec.takes_file) => {
                 self.files.complete(line, pos, context)
             }
-            Some((_, argument)) => {
-                let tables = self.db.table_names().into_iter().chain(self.db.index_names());
-                let near =
-                    tables.filter(|name| starts_with(name, argument.trim_start())).map(|n| written(&n));
-                Ok((pos - argument.trim_start().len(), pairs(near.collect())))
+            Some((word, argument)) => {
+                let argument = argument.trim_start();
+                let mut words: Vec<String> =
+                    find(word).map(|spec| spec.choices().collect()).unwrap_or_default();
+                if words.is_empty() {
+                    let names = self.db.table_names().into_iter().chain(self.db.index_names());
+                    words = names.map(|name| written(&name)).collect();
+                }
+                words.retain(|word| starts_with(word, argument));
+                Ok((pos - argument.len(), pairs(words.into_iter().collect())))
             }
         }
     }
@@ -130,6 +135,16 @@ mod tests {
         assert_eq!(offers("", ".tab"), (0, vec![".tables".to_owned()]));
         assert_eq!(offers("", "  \\d").1, ["\\d", "\\default", "\\describe", "\\di", "\\dt", "\\dv"]);
         assert_eq!(offers("SELECT\n", ".tab").1, ["table", "tables"]);
+    }
+
+    #[test]
+    fn arguments_of_a_few_words_are_offered() {
+        assert_eq!(
+            offers("", ".mode "),
+            (6, vec!["csv".into(), "jsonl".into(), "markdown".into(), "table".into()])
+        );
+        assert_eq!(offers("", "\\x o"), (3, vec!["off".into(), "on".into()]));
+        assert_eq!(offers("", ".heatmap t"), (9, vec![]));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Settings {
     pub timing: bool,
     /// Print the plan before each query.
     pub explain: bool,
+    /// Write a line for each column of a row, instead of a table.
+    pub expanded: bool,
     /// Do not start a pager.
     pub no_pager: bool,
     /// Cut cells at this width; 0: never; `None`: at the screen's, if a person looks at it.
@@ -303,7 +305,8 @@ impl Console {
             Some(width) => Some(width),
             None => self.result_screen().map(|screen| screen.columns),
         };
-        Style { color: self.settings.color && self.file.is_none(), cell_width_max }
+        let Settings { color, expanded, .. } = self.settings;
+        Style { color: color && self.file.is_none(), cell_width_max, expanded }
     }
 
     /// Writes a result, through the pager if it is longer than the screen.
@@ -348,6 +351,11 @@ impl Console {
                 let on = on.unwrap_or(!self.settings.explain);
                 self.settings.explain = on;
                 self.confirm(&format!("plans are {}", on_off(on)))
+            }
+            Command::Expanded(on) => {
+                let on = on.unwrap_or(!self.settings.expanded);
+                self.settings.expanded = on;
+                self.confirm(&format!("expanded display is {}", on_off(on)))
             }
             Command::Pager(on) => {
                 let on = on.unwrap_or(self.settings.no_pager);

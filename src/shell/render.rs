@@ -42,13 +42,15 @@ impl Format {
     }
 }
 
-/// What the screen can do.
+/// How results look to a person.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
     /// ANSI colours.
     pub color: bool,
     /// Cells wider than this (columns of the screen) end in `…`; `None`: they are shown whole.
     pub cell_width_max: Option<usize>,
+    /// A line for each column of a row, instead of a table.
+    pub expanded: bool,
 }
 
 /// Why a result was not written to its end.
@@ -129,6 +131,7 @@ pub fn outcome(
         _ if plan => lines(out, rows)?,
         _ if tag == "LINT" => findings(out, rows, style.cell_width_max)?,
         _ if tag == "ADVISE" => proposals(out, rows)?,
+        _ if style.expanded => table::write_expanded(out, rows, style)?,
         _ => table::write(out, rows, style)?,
     }
     match affected {

@@ -34,6 +34,41 @@ pub fn write(out: &mut dyn Write, rows: Rows<'_>, style: Style) -> Result<(), Re
     Ok(table.finish()?)
 }
 
+/// Writes a line for each column of each row, the rows' count and an empty line.
+///
+/// ```text
+/// -[ 1 ]---+--------
+/// order_id | 123456
+/// note     | two
+///          | lines
+/// (1 row)
+/// ```
+pub fn write_expanded(out: &mut dyn Write, rows: Rows<'_>, style: Style) -> Result<(), RenderError> {
+    let titles: Vec<String> = rows.columns.iter().map(|column| visible(&column.name)).collect();
+    let width = titles.iter().map(|title| title.width()).max().unwrap_or(0);
+    let mut count = 0;
+    rows.for_each(|_, row| {
+        count += 1;
+        writeln!(out, "{:-<width$}-+--------", format!("-[ {count} ]"))?;
+        for (title, cell) in titles.iter().zip(&row) {
+            let cell = Cell::new(cell.as_deref(), None);
+            let mut title = title.as_str();
+            for line in &cell.lines {
+                let padding = " ".repeat(width - title.width());
+                writeln!(out, "{}", format!("{title}{padding} | {}", cell.shown(line, style)).trim_end())?;
+                title = "";
+            }
+        }
+        Ok(())
+    })?;
+    Ok(writeln!(out, "{}\n", counted(count))?)
+}
+
+/// `(2 rows)`.
+fn counted(count: u64) -> String {
+    format!("({count} {})", if count == 1 { "row" } else { "rows" })
+}
+
 /// A cell as it will be seen: its lines, cleaned of control characters, and whether it is NULL.
 struct Cell {
     lines: Vec<String>,
@@ -48,6 +83,11 @@ impl Cell {
             None => lines.collect(),
         };
         Cell { lines, null: text.is_none() }
+    }
+
+    /// One of its lines; NULL is dimmed.
+    fn shown(&self, line: &str, style: Style) -> String {
+        if self.null && style.color { format!("\x1b[2m{line}\x1b[0m") } else { line.to_owned() }
     }
 
     fn width(&self) -> usize {
@@ -98,8 +138,7 @@ impl<'a> Table<'a> {
 
     fn finish(mut self) -> io::Result<()> {
         self.write_held()?;
-        let unit = if self.count == 1 { "row" } else { "rows" };
-        writeln!(self.out, "({} {unit})\n", self.count)
+        writeln!(self.out, "{}\n", counted(self.count))
     }
 
     /// Writes the header and the rows held back, once.
@@ -126,10 +165,7 @@ impl<'a> Table<'a> {
         for (i, (column, cell)) in self.columns.iter().zip(cells).enumerate() {
             let text = cell.lines.get(nth).map_or("", String::as_str);
             let padding = " ".repeat(column.width.saturating_sub(text.width()));
-            let shown = match cell.null && self.style.color {
-                true => format!("\x1b[2m{text}\x1b[0m"),
-                false => text.to_owned(),
-            };
+            let shown = cell.shown(text, self.style);
             line.push_str(if i == 0 { " " } else { "| " });
             let (before, after) = if column.right { (padding.as_str(), "") } else { ("", padding.as_str()) };
             line.extend([before, &shown, after]);
@@ -214,6 +250,27 @@ mod tests {
     }
 
     #[test]
+    fn expanded_rows_have_a_line_for_each_column() {
+        let (columns, batch) = orders();
+        let mut out = Vec::new();
+        let rows = Rows { columns: &columns, batches: &mut std::iter::once(Ok(batch.slice(1, 2))) };
+        write_expanded(&mut out, rows, Style { cell_width_max: Some(4), ..Style::default() }).unwrap();
+        let lines = [
+            "-[ 1 ]---+--------",
+            "order_id | 123456",
+            "note     | a, \"b\"",
+            "         | second line",
+            "-[ 2 ]---+--------",
+            "order_id | NULL",
+            "note     |",
+            "(2 rows)",
+            "",
+            "",
+        ];
+        assert_eq!(String::from_utf8(out).unwrap(), lines.join("\n"));
+    }
+
+    #[test]
     fn wide_characters_take_two_columns() {
         let expected = " t\n------\n 淘宝\n ab\n é\n(3 rows)\n\n";
         assert_eq!(
@@ -234,7 +291,7 @@ mod tests {
     fn null_is_dimmed_on_a_screen() {
         let array: ArrayRef = Arc::new(Int64Array::from(vec![None]));
         let batch = RecordBatch::try_from_iter([("n", array)]).unwrap();
-        let style = Style { color: true, cell_width_max: None };
+        let style = Style { color: true, ..Style::default() };
         assert_eq!(
             shown(&columns(&[("n", "BIGINT")]), vec![batch], style),
             " n\n------\n \x1b[2mNULL\x1b[0m\n(1 row)\n\n".replace(" n\n", "    n\n")
@@ -243,7 +300,7 @@ mod tests {
 
     #[test]
     fn cells_wider_than_the_screen_are_cut() {
-        let style = Style { color: false, cell_width_max: Some(4) };
+        let style = Style { cell_width_max: Some(4), ..Style::default() };
         assert_eq!(
             shown(&columns(&[("t", "VARCHAR")]), vec![texts(&["abcd", "abcde", "淘宝网"])], style),
             " t\n------\n abcd\n abc…\n 淘…\n(3 rows)\n\n"

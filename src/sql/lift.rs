@@ -13,13 +13,65 @@ const TEXT_BYTES: usize = 32_768;
 /// Literals lifted out of one text at the most; longer IN lists are planned as they are.
 const VALUES: usize = 1024;
 
+/// What was lifted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Compared {
+    /// A literal.
+    Value(Value),
+    /// The time, or the day, and so many microseconds more.
+    Now(Clock, i64),
+}
+
+impl Compared {
+    /// The value, when it is `now` (microseconds since 1970 in UTC).
+    pub fn value(&self, now: impl FnOnce() -> i64) -> Value {
+        match self {
+            Compared::Value(value) => value.clone(),
+            Compared::Now(clock, more) => clock.at(now().saturating_add(*more)),
+        }
+    }
+}
+
+/// What a call of the clock gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// `now()`: a TIMESTAMP.
+    Time,
+    /// `current_date`: a DATE.
+    Day,
+}
+
+impl Clock {
+    /// The function of this name.
+    pub fn named(name: &str) -> Option<Clock> {
+        match name.to_ascii_lowercase().as_str() {
+            "now" | "current_timestamp" => Some(Clock::Time),
+            "current_date" | "today" => Some(Clock::Day),
+            _ => None,
+        }
+    }
+
+    /// Its value at a time, in microseconds since 1970 in UTC.
+    pub fn at(self, micros: i64) -> Value {
+        match self {
+            Clock::Time => Value::Timestamp(micros),
+            Clock::Day => Value::Date(micros.div_euclid(DAY_MICROS) as i32),
+        }
+    }
+}
+
+const DAY_MICROS: i64 = 86_400_000_000;
+
+/// The largest number of a parameter.
+const PARAMETER_MAX: usize = u16::MAX as usize;
+
 /// A query's text, its compared literals replaced by parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lifted {
     /// The text; parameters of the statement itself keep their numbers.
     pub text: String,
     /// Values of the parameters past the statement's own.
-    pub values: Vec<Value>,
+    pub values: Vec<Compared>,
     /// How many parameters the statement itself has.
     pub own: usize,
 }
@@ -37,6 +89,10 @@ pub fn lift(sql: &str) -> Option<Lifted> {
         return None;
     }
     let own = tokens.iter().filter_map(|t| t.parameter(sql)).max().unwrap_or(0);
+    // The parser has something to say about such a parameter.
+    if own > PARAMETER_MAX {
+        return None;
+    }
     let mut lifted = Lifted { text: String::with_capacity(sql.len() + 8), values: Vec::new(), own };
     let (mut copied, mut in_list) = (0, false);
     let mut next = 0;
@@ -94,7 +150,7 @@ impl Token {
 
 /// The literal at `at` and its number of tokens, if it is one side of a comparison all by itself; `in_list`: what
 /// stands before it belongs to the list of an IN.
-fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Option<(Value, usize)> {
+fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Option<(Compared, usize)> {
     let before = tokens.get(at.checked_sub(1)?)?;
     let one_of = |words: &[&str]| before.is(sql, words);
     let between = || one_of(&["and"]) && is_upper_bound(sql, tokens, at - 1);
@@ -108,10 +164,10 @@ fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Op
     let token = |n: usize| tokens.get(at + n);
     let here = token(0)?;
     let (value, len) = match here.class {
-        Class::Text => (Value::Text(text_of(here.text(sql))), 1),
-        Class::Number => (Value::number(here.text(sql))?, 1),
+        Class::Text => (Compared::Value(Value::Text(text_of(here.text(sql)))), 1),
+        Class::Number => (Compared::Value(Value::number(here.text(sql))?), 1),
         Class::Other if here.text(sql) == "-" && token(1)?.class == Class::Number => {
-            (Value::number(token(1)?.text(sql))?.negated()?, 2)
+            (Compared::Value(Value::number(token(1)?.text(sql))?.negated()?), 2)
         }
         Class::Word if token(1)?.class == Class::Text => {
             let ty = match here.text(sql).to_ascii_lowercase().as_str() {
@@ -119,8 +175,9 @@ fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Op
                 "timestamp" => ColumnType::Timestamp,
                 _ => return None,
             };
-            (Value::Text(text_of(token(1)?.text(sql))).cast(ty).ok()?, 2)
+            (Compared::Value(Value::Text(text_of(token(1)?.text(sql))).cast(ty).ok()?), 2)
         }
+        Class::Word => of_clock(sql, &tokens[at..])?,
         _ => return None,
     };
     let closes = token(len).is_none_or(|after| {
@@ -128,10 +185,59 @@ fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Op
             || after.text(sql) == "," && in_list
             || after.is(
                 sql,
-                &["and", "or", "order", "group", "having", "limit", "offset", "union", "except", "intersect"],
+                &[
+                    "and",
+                    "or",
+                    "then",
+                    "order",
+                    "group",
+                    "having",
+                    "limit",
+                    "offset",
+                    "union",
+                    "except",
+                    "intersect",
+                ],
             )
     });
     closes.then_some((value, len))
+}
+
+/// A call of the clock, and its number of tokens; with an interval that is added to it or taken away, if that has a
+/// fixed length.
+fn of_clock(sql: &str, tokens: &[Token]) -> Option<(Compared, usize)> {
+    let text = |n: usize| tokens.get(n).map_or("", |t: &Token| t.text(sql));
+    let clock = Clock::named(text(0))?;
+    let len = if (text(1), text(2)) == ("(", ")") { 3 } else { 1 };
+    // Names of columns, as far as anybody knows.
+    if len == 1 && matches!(text(0).to_ascii_lowercase().as_str(), "now" | "today") {
+        return None;
+    }
+    let sign = match text(len) {
+        "+" => 1,
+        "-" => -1,
+        _ => return Some((Compared::Now(clock, 0), len)),
+    };
+    let interval = tokens.get(len + 1).filter(|t| t.is(sql, &["interval"])).and(tokens.get(len + 2))?;
+    if clock == Clock::Day || interval.class != Class::Text {
+        return None;
+    }
+    let micros = fixed_length(&text_of(interval.text(sql)))?;
+    Some((Compared::Now(clock, sign * micros), len + 3))
+}
+
+/// `7 days` in microseconds; `None` of what depends on the calendar, or is written in another way.
+fn fixed_length(interval: &str) -> Option<i64> {
+    let (n, unit) = interval.trim().split_once(' ')?;
+    let unit = match unit.trim().to_ascii_lowercase().trim_end_matches('s') {
+        "second" => 1_000_000,
+        "minute" => 60_000_000,
+        "hour" => 3_600_000_000,
+        "day" => DAY_MICROS,
+        "week" => 7 * DAY_MICROS,
+        _ => return None,
+    };
+    n.parse::<i64>().ok()?.checked_mul(unit)
 }
 
 /// Belongs to a list of literals.
@@ -252,7 +358,27 @@ mod tests {
 
     fn lifted(sql: &str) -> (String, Vec<Value>) {
         let lifted = lift(sql).unwrap();
-        (lifted.text, lifted.values)
+        (lifted.text, lifted.values.iter().map(|value| value.value(|| NOW)).collect())
+    }
+
+    /// 2026-11-22 10:00:00
+    const NOW: i64 = 1_795_341_600_000_000;
+
+    #[test]
+    fn the_time_is_lifted_as_a_value_of_its_run() {
+        assert_eq!(
+            lifted("SELECT * FROM t WHERE a > now() - INTERVAL '2 hours' AND b = CURRENT_DATE AND c < now()"),
+            (
+                "SELECT * FROM t WHERE a > $1 AND b = $2 AND c < $3".into(),
+                vec![Value::Timestamp(NOW - 7_200_000_000), Value::Date(20_779), Value::Timestamp(NOW)]
+            )
+        );
+        for sql in [
+            "SELECT now() FROM t WHERE a > now() - INTERVAL '1 month' AND b > now() - INTERVAL '1' DAY",
+            "SELECT a FROM t WHERE a > now AND b = today AND c > current_date - 7 AND d = now() - e",
+        ] {
+            assert_eq!(lifted(sql), (sql.into(), Vec::new()));
+        }
     }
 
     #[test]

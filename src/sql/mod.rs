@@ -40,11 +40,13 @@ mod with_names;
 pub use ast::*;
 pub use hints::{Hint, HintKind, take_hints, text_of};
 pub use layout::{KeyColumn, is_key_form, key_specs, not_a_formula, parse_codes};
-pub use lift::{Lifted, lift};
+pub use lift::{Clock, Compared, Lifted, lift};
 pub use natural::name_natural_columns;
 pub use outer_names::name_outer_tables;
 pub use outputs::{name_outputs, output_name};
-pub use parser::{column_type, is_reserved, parse, parse_expr, parse_query, rename_column, unqualified};
+pub use parser::{
+    column_type, is_reserved, names_column, parse, parse_expr, parse_query, rename_column, unqualified,
+};
 pub use place::point_at_literal;
 pub use rewrite::{call_of as call, mentions_rowkey, parameter_count};
 pub use row_values::LOOKED_UP;

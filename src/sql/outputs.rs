@@ -4,8 +4,9 @@
 //! so a repeated name gets a mark here, and [`output_name`] takes it off again.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 
-use sqlparser::ast::{Distinct, Expr, Ident, Query, Select, SelectItem, SetExpr, VisitMut};
+use sqlparser::ast::{Distinct, Expr, Ident, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut};
 
 use super::name_of;
 use super::using::replace_names;
@@ -13,15 +14,29 @@ use super::using::replace_names;
 /// Between a repeated name and its number; no name can hold it.
 const MARK: char = '\0';
 
-/// Names the output columns of a query, each name once. Whoever asks for an output by a name that got a mark
-/// (ORDER BY, DISTINCT ON, HAVING, QUALIFY) asks by the marked one from now on.
+/// Names the output columns of a query and of those in it, each name once. Whoever asks for an output by a name that
+/// got a mark (ORDER BY, DISTINCT ON, HAVING, QUALIFY) asks by the marked one from now on.
 pub fn name_outputs(query: &mut Query) {
-    name_query(query);
+    // The outermost first: its outputs are called by the text of what is in them as it was written.
+    name_query(query, true);
+    let _ = VisitMut::visit(query, &mut Inner);
+}
+
+/// Whoever asks a query in another for an output beside a wildcard means it by its name.
+struct Inner;
+
+impl VisitorMut for Inner {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        name_query(query, false);
+        ControlFlow::Continue(())
+    }
 }
 
 /// Gives the names that got a mark.
-fn name_query(query: &mut Query) -> Marked {
-    let marked = name_body(&mut query.body);
+fn name_query(query: &mut Query, is_outer: bool) -> Marked {
+    let marked = name_body(&mut query.body, is_outer);
     if let Some(order) = &mut query.order_by {
         follow(&marked, order);
     }
@@ -29,13 +44,16 @@ fn name_query(query: &mut Query) -> Marked {
 }
 
 #[recursive::recursive]
-fn name_body(body: &mut SetExpr) -> Marked {
+fn name_body(body: &mut SetExpr, is_outer: bool) -> Marked {
     match body {
         // A set operation's columns are called as those of its left side.
-        SetExpr::SetOperation { left, .. } => name_body(left),
-        SetExpr::Query(inner) => name_query(inner),
+        SetExpr::SetOperation { left, right, .. } => {
+            name_body(right, is_outer);
+            name_body(left, is_outer)
+        }
+        SetExpr::Query(inner) => name_query(inner, is_outer),
         SetExpr::Select(select) => {
-            let marked = name_items(select);
+            let marked = name_items(select, is_outer);
             if let Some(Distinct::On(keys)) = &mut select.distinct {
                 follow(&marked, keys);
             }
@@ -66,11 +84,11 @@ pub fn output_name(name: &str) -> &str {
     name.split(MARK).next().unwrap_or(name)
 }
 
-fn name_items(select: &mut Select) -> Marked {
+fn name_items(select: &mut Select, is_outer: bool) -> Marked {
     let is_wildcard =
         |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
     // What a wildcard brings is not known here: beside one, any plain column may be a second one.
-    let wildcard = select.projection.iter().any(is_wildcard);
+    let wildcard = is_outer && select.projection.iter().any(is_wildcard);
     let mut taken = HashSet::new();
     let mut marked = Marked::default();
     for (n, item) in select.projection.iter_mut().enumerate() {
@@ -82,6 +100,10 @@ fn name_items(select: &mut Select) -> Marked {
             SelectItem::ExprWithAlias { expr, alias } => (name_of(alias), expr, true),
             _ => continue,
         };
+        if name.contains(MARK) {
+            // A query in parentheses is met twice.
+            continue;
+        }
         let repeated = !taken.insert(name.clone()) || (wildcard && plain);
         if plain && !repeated {
             continue;
@@ -146,7 +168,7 @@ mod tests {
             ),
             (
                 "SELECT *, 1 AS b FROM t ORDER BY (SELECT max(b) FROM u)",
-                r#"SELECT *, 1 AS "b#1" FROM t ORDER BY (SELECT max(b) FROM u)"#,
+                r#"SELECT *, 1 AS "b#1" FROM t ORDER BY (SELECT max(b) AS "max(b)" FROM u)"#,
             ),
         ];
         for (from, to) in cases {
@@ -156,6 +178,6 @@ mod tests {
 
     #[test]
     fn a_union_is_called_as_its_left_side() {
-        assert_eq!(named("SELECT 1 UNION SELECT 2"), r#"SELECT 1 AS "1" UNION SELECT 2"#);
+        assert_eq!(named("SELECT 1 UNION SELECT 2"), r#"SELECT 1 AS "1" UNION SELECT 2 AS "2""#);
     }
 }

@@ -49,11 +49,9 @@ const TOUCHES: [&str; 8] = [
 ];
 
 fn prepared(db: &Database) {
+    drop_views(db);
     for name in db.table_names() {
         db.execute(&format!("DROP TABLE {name}")).unwrap();
-    }
-    for view in ["seen", "unseen"] {
-        db.execute(&format!("DROP VIEW IF EXISTS {view}")).unwrap();
     }
     db.execute("CREATE TABLE log (n INT PRIMARY KEY, what TEXT)").unwrap();
     for sql in SCHEMA {
@@ -61,8 +59,23 @@ fn prepared(db: &Database) {
     }
 }
 
+fn drop_views(db: &Database) {
+    for view in ["seen", "unseen"] {
+        db.execute(&format!("DROP VIEW IF EXISTS {view}")).unwrap();
+    }
+}
+
+/// A view of the table would not work any more.
+fn is_refused_below_a_view(change: &str) -> bool {
+    change.starts_with("DROP TABLE") || change.contains("RENAME TO")
+}
+
 /// How a transaction ends that does `touch`, if definitions change before it commits.
 fn beside(db: &Database, touch: &str, change: &str) -> rowkeydb::Result<()> {
+    if is_refused_below_a_view(change) {
+        assert_eq!(db.execute(change).unwrap_err().sqlstate(), "2BP01", "{change}");
+        drop_views(db);
+    }
     let mut transaction = db.begin().unwrap();
     transaction.execute("INSERT INTO log VALUES (-1, 'begun')", &[]).unwrap();
     transaction.execute(touch, &[]).unwrap_or_else(|e| panic!("{}", e.render(touch)));
@@ -83,6 +96,9 @@ fn whoever_touched_a_table_loses_to_a_change_of_its_definition() {
                 if db.engine().is_some() && m % TOUCHES.len() != n {
                     continue;
                 }
+                if touch.contains("seen") && is_refused_below_a_view(change) {
+                    continue;
+                }
                 prepared(&db);
                 let error = beside(&db, touch, &change.replace("{t}", "t").replace("{i}", "by_n"));
                 assert_eq!(error.unwrap_err().kind(), Kind::Conflict, "{touch}; {change}");
@@ -98,7 +114,8 @@ fn whoever_did_not_touch_it_does_not_notice() {
         let changes = CHANGES.iter().map(|change| change.replace("{t}", "other").replace("{i}", "others"));
         for (n, change) in changes.chain(elsewhere.map(str::to_owned)).enumerate() {
             prepared(&db);
-            beside(&db, TOUCHES[n % TOUCHES.len()], &change).unwrap_or_else(|e| panic!("{change}: {e}"));
+            beside(&db, TOUCHES[n % (TOUCHES.len() - 1)], &change)
+                .unwrap_or_else(|e| panic!("{change}: {e}"));
         }
     });
 }

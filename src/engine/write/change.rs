@@ -5,10 +5,7 @@ use std::collections::HashSet;
 use sqlparser::ast::{Ident, LimitClause, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableWithJoins};
 
 use super::returned::{Others, Returned};
-use super::{
-    Changed, ROWKEY, Target, Written, assigned_columns, key_update, name_in, new_values, select,
-    with_assigned,
-};
+use super::{Assigned, Changed, ROWKEY, Target, Written, assigned_columns, key_update, name_in, select};
 use crate::engine::rows::{check_constraints, literal, quote, values_of};
 use crate::engine::view::View;
 use crate::error::{Error, Result};
@@ -28,7 +25,8 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
     }
     let returned =
         Returned::new(&table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, stmt.from.is_empty());
-    let query = update_query(&table, stmt, &targets, &returned)?;
+    let assigned = Assigned::new(view, &table, &stmt.assignments, (&targets, params))?;
+    let query = update_query(stmt, &assigned, &returned)?;
     let found = view.select_rowkeys(query, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
     let mut updates: Vec<(Rowkey, Vec<Value>)> = Vec::new();
@@ -39,7 +37,7 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
     let others = Others::new(taken, updates.iter().map(|(rowkey, _)| rowkey));
     let mut seen = HashSet::new();
     updates.retain(|(rowkey, _)| seen.insert(rowkey.clone()));
-    let changed = stage_updates(view, &table, &targets, updates)?;
+    let changed = stage_updates(view, &table, (&targets, &assigned), updates)?;
     let rows: Vec<Vec<Value>> = if table.checks.is_empty() {
         Vec::new()
     } else {
@@ -69,8 +67,9 @@ pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Writ
 pub(super) fn updated_rows(view: &View, stmt: &Update) -> Result<Query> {
     let table = view.table(&stmt.table)?;
     let targets = assigned_columns(&table, &stmt.assignments)?;
+    let assigned = Assigned::new(view, &table, &stmt.assignments, (&targets, &[]))?;
     let name = name_in(&stmt.table, &stmt.alias);
-    update_query(&table, stmt, &targets, &Returned::new(&table, &name, &stmt.returning, stmt.from.is_empty()))
+    update_query(stmt, &assigned, &Returned::new(&table, &name, &stmt.returning, stmt.from.is_empty()))
 }
 
 /// The query that finds the rows of a DELETE.
@@ -79,10 +78,10 @@ pub(super) fn deleted_rows(view: &View, stmt: &Delete) -> Result<Query> {
     delete_query(stmt, &Returned::new(&table, &name, &stmt.returning, stmt.using.is_empty()))
 }
 
-/// The rowkeys and new values of an UPDATE, and what RETURNING takes from other tables.
-fn update_query(table: &TableDef, stmt: &Update, targets: &[ColumnId], returned: &Returned) -> Result<Query> {
+/// The rowkeys and computed values of an UPDATE, and what RETURNING takes from other tables.
+fn update_query(stmt: &Update, assigned: &Assigned, returned: &Returned) -> Result<Query> {
     let mut list = vec![rowkey_item(&stmt.table, &stmt.alias)?];
-    list.extend(new_values(table, &stmt.assignments, targets)?);
+    list.extend(assigned.items());
     list.extend(returned.selected());
     let from = relations(&stmt.table, &stmt.alias, &stmt.from)?;
     select(&stmt.hints, list, from, stmt.filter.clone())
@@ -124,7 +123,7 @@ fn relations(table: &Ident, alias: &Option<Ident>, others: &[TableWithJoins]) ->
 fn stage_updates(
     view: &View,
     table: &TableDef,
-    targets: &[ColumnId],
+    (targets, assigned): (&[ColumnId], &Assigned),
     updates: Vec<(Rowkey, Vec<Value>)>,
 ) -> Result<Changed> {
     let reader = view.snapshot.reader()?;
@@ -133,7 +132,7 @@ fn stage_updates(
     let mut touched = Vec::with_capacity(updates.len());
     for (rowkey, values) in updates {
         let Some(old) = writer.current(&rowkey)? else { continue };
-        let row = with_assigned(table, old, targets, values.into_iter())?;
+        let row = assigned.row(table, old, targets, values)?;
         writer.replace(&rowkey, row)?;
         touched.push(rowkey);
     }

@@ -1,27 +1,34 @@
 //! INSERT and UPSERT: rows of a source, sorted out against what is there.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use sqlparser::ast::{Expr, Ident, SetExpr};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::datatypes::{Field, Schema};
+use sqlparser::ast::{Expr, Ident, SetExpr, visit_expressions_mut};
 
-use super::{
-    Changed, Target, Written, assigned_columns, key_update, name_in, named, new_values, select, with_assigned,
-};
+use super::{Assigned, Changed, Target, Written, assigned_columns, key_update, name_in, named, select};
 use crate::engine::bulk;
 use crate::engine::rows::{
-    Cells, batch_of, check_constraints, check_nulls, check_nulls_of_key, complete, filled, in_row, literal,
-    quote, values_of,
+    Cells, batch_of, check_constraints, check_nulls, check_nulls_of_key, complete, filled, in_row, quote,
+    values_of,
 };
 use crate::engine::view::{View, column_named};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::RowWriter;
 use crate::key::{ColumnId, Rowkey};
+use crate::row::field;
 use crate::schema::{IndexId, IndexState, TableDef};
 use crate::sql::{
     Insert, InsertMode, InsertSource, is_default, name_of, parse_expr, parse_query, span_of, span_of_name,
 };
 use crate::store::WriteBatch;
-use crate::value::Value;
+use crate::value::{ColumnType, Value};
+
+/// Names of what DO UPDATE computes from, and of the number of its rows.
+const PAIRS: &str = "__pairs";
+const NUMBER: &str = "__n";
 
 /// INSERT and UPSERT. `alone`: outside a transaction, where a large INSERT ... SELECT is loaded at
 /// once and leaves no batch to commit.
@@ -142,7 +149,7 @@ async fn values_cells(view: &View, rows: &[Vec<Expr>], params: &[Value]) -> Resu
     for (at, row) in rows.iter().enumerate() {
         let mut out = Vec::with_capacity(row.len());
         for (i, expr) in row.iter().enumerate() {
-            out.push(match literal(expr, params).map_err(|e| e.at(span_of(expr)))? {
+            out.push(match view.value_of(expr, params).map_err(|e| e.at(span_of(expr)))? {
                 Some(value) => Some(value),
                 None if is_default(expr) => None,
                 None => {
@@ -283,6 +290,31 @@ fn overwrite(old: &[Value], new: &[Value], given: &[ColumnId]) -> Vec<Value> {
     row
 }
 
+/// Each row that is there beside the one proposed for its place, whose columns are called `excluded.a`, and its number.
+fn pairs(old: &RecordBatch, new: &RecordBatch) -> Result<RecordBatch> {
+    let mut fields: Vec<Field> = old.schema().fields().iter().map(|f| f.as_ref().clone()).collect();
+    fields.extend(new.schema().fields().iter().map(|f| f.as_ref().clone().with_name(excluded(f.name()))));
+    fields.push(field(NUMBER, ColumnType::BigInt, false));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..old.num_rows() as i64));
+    let columns = old.columns().iter().chain(new.columns()).cloned().chain([numbers]);
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.collect())?)
+}
+
+fn excluded(column: &str) -> String {
+    format!("excluded.{column}")
+}
+
+/// Makes `excluded.a` the name of one column.
+fn name_excluded(expr: &mut Expr) {
+    if let Expr::CompoundIdentifier(parts) = expr
+        && let [of, column] = &parts[..]
+        && name_of(of) == "excluded"
+    {
+        let span = column.span;
+        *expr = Expr::Identifier(Ident { span, ..Ident::with_quote('"', excluded(&name_of(column))) });
+    }
+}
+
 /// DO UPDATE: new values of the conflicting rows, from what is there and what was proposed.
 ///
 /// Errors: a column of the rowkey is set to another value than it has.
@@ -299,31 +331,30 @@ async fn settle(
     let keys: Vec<Rowkey> = conflicts.iter().map(|(key, ..)| key.clone()).collect();
     let old = batch_of(table, conflicts.iter().map(|(_, old, _)| &old[..]), Some(&keys))?;
     let new = batch_of(table, conflicts.iter().map(|(.., new)| &new[..]), None)?;
-    // Both sides are numbered and joined on the number, so the expressions see one pair of rows.
     let t = quote(&name_in(&stmt.table, &stmt.alias));
-    let numbered = |rows: &str| format!("(SELECT *, row_number() OVER () AS __n FROM {rows})");
-    let mut query = parse_query(&format!(
-        "SELECT {t}.__n FROM {} AS {t} JOIN {} AS excluded ON {t}.__n = excluded.__n ORDER BY 1",
-        numbered("__old"),
-        numbered("__excluded"),
-    ))?;
+    let mut query = parse_query(&format!("SELECT {t}.\"{NUMBER}\" FROM \"{PAIRS}\" AS {t}"))?;
     let verdict = match filter {
         Some(filter) => (**filter).clone(),
         None => parse_expr("true")?,
     };
-    let verdict = named(verdict, "__passes");
-    let values = new_values(table, assignments, &targets)?;
+    let assigned = Assigned::new(view, table, assignments, (&targets, params))?;
     if let SetExpr::Select(select) = &mut *query.body {
-        select.projection.extend(values.into_iter().chain([verdict]));
+        select.projection.extend(assigned.items().chain([named(verdict, "__passes")]));
+        let _ = visit_expressions_mut(&mut select.projection, |expr| {
+            name_excluded(expr);
+            ControlFlow::<()>::Continue(())
+        });
     }
-    let rows = vec![("__old".to_owned(), old), ("__excluded".to_owned(), new)];
-    let results = values_of(&view.select_from(query, rows, params).await?)?;
+    let rows = vec![(PAIRS.to_owned(), pairs(&old, &new)?)];
+    let mut results = values_of(&view.select_from(query, rows, params).await?)?;
+    // A subquery becomes a join, which may give the rows in any order.
+    results.sort_unstable_by(|a, b| a[0].cmp(&b[0]));
     let mut updated = Vec::new();
     for (mut result, (rowkey, old, _)) in results.into_iter().zip(conflicts) {
         if result.pop() != Some(Value::Boolean(true)) {
             continue;
         }
-        let row = with_assigned(table, &old, &targets, result.drain(1..))?;
+        let row = assigned.row(table, &old, &targets, result.drain(1..))?;
         if !table.key.is_key_of(&row, &rowkey) {
             let moved = |id: &ColumnId| {
                 let at = usize::from(id.0);

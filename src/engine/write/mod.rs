@@ -168,15 +168,54 @@ fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<
     Ok(targets)
 }
 
-/// What SET gives its targets, as items of a SELECT: DEFAULT is what the column says.
-fn new_values(table: &TableDef, assignments: &[Assignment], targets: &[ColumnId]) -> Result<Vec<SelectItem>> {
-    let value = |(assignment, target): (&Assignment, &ColumnId)| match &table.column(*target).default {
-        _ if !is_default(&assignment.value) => Ok(assignment.value.clone()),
-        Some(sql) => parse_expr(sql),
-        None => parse_expr("NULL"),
-    };
-    let values = assignments.iter().zip(targets).map(value);
-    values.enumerate().map(|(i, value)| Ok(named(value?, &format!("__set_{i}")))).collect()
+/// What SET gives its targets: values, as far as the statement tells them, and what a query computes.
+struct Assigned {
+    exprs: Vec<Expr>,
+    values: Vec<Option<Value>>,
+}
+
+impl Assigned {
+    /// DEFAULT is what the column says. Errors: that does not parse.
+    fn new(
+        view: &View,
+        table: &TableDef,
+        assignments: &[Assignment],
+        (targets, params): (&[ColumnId], &[Value]),
+    ) -> Result<Assigned> {
+        let expr = |(assignment, target): (&Assignment, &ColumnId)| match &table.column(*target).default {
+            _ if !is_default(&assignment.value) => Ok(assignment.value.clone()),
+            Some(sql) => parse_expr(sql),
+            None => parse_expr("NULL"),
+        };
+        let exprs: Vec<Expr> = assignments.iter().zip(targets).map(expr).collect::<Result<_>>()?;
+        // Whatever is wrong with one, the query will say.
+        let values = exprs.iter().map(|expr| view.value_of(expr, params).unwrap_or_default()).collect();
+        Ok(Assigned { exprs, values })
+    }
+
+    /// What is to be computed, as items of a SELECT.
+    fn items(&self) -> impl Iterator<Item = SelectItem> {
+        let computed = self.exprs.iter().zip(&self.values).filter(|(_, value)| value.is_none());
+        computed.enumerate().map(|(i, (expr, _))| named(expr.clone(), &format!("__set_{i}")))
+    }
+
+    /// The row as it becomes, with what was computed. Errors: a value that does not fit its column.
+    fn row(
+        &self,
+        table: &TableDef,
+        old: &[Value],
+        targets: &[ColumnId],
+        computed: impl IntoIterator<Item = Value>,
+    ) -> Result<Vec<Value>> {
+        let (mut row, mut computed) = (old.to_vec(), computed.into_iter());
+        for (id, value) in targets.iter().zip(&self.values) {
+            let value = value.clone().or_else(|| computed.next());
+            let value = value.ok_or_else(|| Error::internal("SET of a value that nobody computed"))?;
+            row[usize::from(id.0)] = assign(value, table.column(*id))?;
+        }
+        check_nulls(table, &row)?;
+        Ok(row)
+    }
 }
 
 /// The error for a column whose new value would change the rowkey.
@@ -186,20 +225,6 @@ fn key_update(table: &TableDef, column: &Ident, hint: impl Into<String>) -> Erro
         .hint(hint)
         .state(sqlstate::KEY_RULE)
         .at(span_of_name(column))
-}
-
-fn with_assigned(
-    table: &TableDef,
-    old: &[Value],
-    targets: &[ColumnId],
-    values: impl Iterator<Item = Value>,
-) -> Result<Vec<Value>> {
-    let mut row = old.to_vec();
-    for (id, value) in targets.iter().zip(values) {
-        row[usize::from(id.0)] = assign(value, table.column(*id))?;
-    }
-    check_nulls(table, &row)?;
-    Ok(row)
 }
 
 /// `SELECT list FROM relations WHERE filter`; the parts keep their places in the statement's text.

@@ -101,13 +101,19 @@ impl Parser<'_> {
         self.peek_words(&["FAMILY"])
             && matches!(token(1), Token::Word(_))
             && *token(2) == Token::LParen
-            && matches!(token(3), Token::Word(_))
+            && matches!(token(3), Token::Word(_) | Token::RParen)
     }
 
     fn family(&mut self) -> Result<FamilyDef> {
         self.expect_word("FAMILY")?;
         let name = self.name("the name of the family")?;
-        Ok(FamilyDef { name, columns: self.names("a column")?, options: self.options()? })
+        // All its columns may have been dropped.
+        let is_empty = self.inner.peek_nth_token_ref(1).token == Token::RParen;
+        let columns = match is_empty && self.token(&Token::LParen) && self.token(&Token::RParen) {
+            true => Vec::new(),
+            false => self.names("a column")?,
+        };
+        Ok(FamilyDef { name, columns, options: self.options()? })
     }
 
     /// Takes PRIMARY KEY, if it comes next; an error if it is the table's second.

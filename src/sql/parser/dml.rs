@@ -170,7 +170,9 @@ impl Parser<'_> {
     pub(super) fn delete(&mut self) -> Result<Statement> {
         self.expect_word("DELETE")?;
         let hints = self.hints();
-        self.expect_word("FROM")?;
+        if !self.word("FROM") {
+            return Err(self.expected("FROM").hint("write DELETE FROM t WHERE ..."));
+        }
         let table = self.object_name("the name of a table")?;
         let alias = self.alias(&[])?;
         let using = if self.word("USING") { self.tables()? } else { Vec::new() };

@@ -1,7 +1,8 @@
 //! What is said when a statement does not parse: ours, and sqlparser's put into the same words.
 
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::ParserError;
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 use super::Parser;
 use crate::error::{Error, Result, Span, sqlstate};
@@ -124,6 +125,21 @@ impl Parser<'_> {
             Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
             _ => error,
         }
+    }
+
+    /// There is more where the statement should end. In `SELECT a FORM t` it is the word before: taken for an alias, but
+    /// more likely a clause.
+    pub(super) fn expected_end(&self) -> Error {
+        let mut taken = self.taken();
+        if let (Some(alias), Some(named)) = (taken.next(), taken.next())
+            && let Token::Word(Word { value, quote_style: None, keyword: Keyword::NoKeyword }) = &alias.token
+            && let Token::RParen | Token::Word(Word { keyword: Keyword::NoKeyword, .. }) = &named.token
+            && did_you_mean(value, CLAUSES.iter().copied()).is_some()
+        {
+            let what = format!("expected the end of the statement, found {}", self.shown(alias));
+            return misspelt(self.error_at(what, self.source.span(alias.span.start, alias.span.end)), value);
+        }
+        self.expected("the end of the statement")
     }
 
     /// A token, for a message.

@@ -24,7 +24,7 @@ use sqlparser::parser::Parser as SqlParser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 pub(super) use pieces::text_limit;
-pub use pieces::{column_type, parse_expr, parse_query, rename_column, unqualified};
+pub use pieces::{column_type, names_column, parse_expr, parse_query, rename_column, unqualified};
 
 pub use crate::value::is_reserved;
 
@@ -164,7 +164,7 @@ impl Parser<'_> {
                 return Err(self.expected("BY"));
             }
         }
-        Err(self.expected("the end of the statement"))
+        Err(self.expected_end())
     }
 
     // What sqlparser reads.
@@ -389,9 +389,12 @@ impl Parser<'_> {
 
     /// End of the token taken last; an attempt to take one past the end changes nothing.
     fn end_of_last(&self) -> Location {
-        let taken = self.inner.index();
-        let last = (0..taken).rev().map(|n| self.inner.token_at(n)).find(|t| t.token != Token::EOF);
-        last.map_or(Location { line: 1, column: 1 }, |t| t.span.end)
+        self.taken().next().map_or(Location { line: 1, column: 1 }, |t| t.span.end)
+    }
+
+    /// The tokens taken, the last one first.
+    fn taken(&self) -> impl Iterator<Item = &TokenWithSpan> {
+        (0..self.inner.index()).rev().map(|n| self.inner.token_at(n)).filter(|t| t.token != Token::EOF)
     }
 
     fn text_since(&self, from: Location) -> String {

@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{DataType, Expr, Ident, Query, SelectItem, SetExpr, visit_expressions_mut};
+use sqlparser::ast::{
+    DataType, Expr, Ident, Query, SelectItem, SetExpr, visit_expressions, visit_expressions_mut,
+};
 
 use super::{parse, types};
 use crate::error::{Error, Result, sqlstate};
@@ -40,6 +42,15 @@ pub fn rename_column(sql: &str, from: &str, to: &str) -> Result<String> {
         Expr::Identifier(ident) if name_of(ident) == from => Some(to.clone()),
         _ => None,
     })
+}
+
+/// An expression asks for a column. Errors: it is no expression.
+pub fn names_column(sql: &str, column: &str) -> Result<bool> {
+    let found = visit_expressions(&parse_expr(sql)?, |expr| match expr {
+        Expr::Identifier(ident) if name_of(ident) == column => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    Ok(found.is_break())
 }
 
 /// An expression over one table without the table's name before its columns: as it is kept, since the table may come

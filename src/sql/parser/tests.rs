@@ -374,6 +374,21 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: TRUNCATE t ORDER BY a\n                   ^^^^^",
     ),
     (
+        "SELECT wibble FORM orders",
+        "error: expected the end of the statement, found \"FORM\"\n hint: did you mean FROM?\n\
+         LINE 1: SELECT wibble FORM orders\n                      ^^^^",
+    ),
+    (
+        "SELECT * FROM orders WERE id = 1",
+        "error: expected the end of the statement, found \"WERE\"\n hint: did you mean WHERE?\n\
+         LINE 1: SELECT * FROM orders WERE id = 1\n                             ^^^^",
+    ),
+    (
+        "DELETE orders",
+        "error: expected FROM, found \"orders\"\n hint: write DELETE FROM t WHERE ...\n\
+         LINE 1: DELETE orders\n               ^^^^^^",
+    ),
+    (
         "REINDEX i",
         "error: expected a statement, found \"REINDEX\"\n hint: REPAIR INDEX i builds an index anew\n\
          LINE 1: REINDEX i\n        ^^^^^^^",

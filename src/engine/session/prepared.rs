@@ -1,0 +1,75 @@
+//! PREPARE and EXECUTE.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{Expr, Ident};
+
+use super::{Session, Start, Text};
+use crate::engine::outcome::Outcome;
+use crate::engine::plans::Parsed;
+use crate::engine::rows::literal;
+use crate::error::{Error, Result, sqlstate};
+use crate::sql::{self, Lifted, Prepare, Statement, name_of, span_of, span_of_name};
+use crate::value::{ColumnType, Value};
+
+/// A statement behind PREPARE.
+pub struct Named {
+    parsed: Parsed,
+    /// Those of its first parameters, if they were told.
+    types: Vec<ColumnType>,
+    /// Its text, if it is a query: EXECUTE runs by the plan that is kept for it.
+    lifted: Option<Lifted>,
+}
+
+impl Session {
+    pub(super) fn prepare(&mut self, prepare: &Prepare) -> Result<Outcome> {
+        let name = name_of(&prepare.name);
+        if self.prepared.contains_key(&name) {
+            return Err(Error::invalid(format!("there is a prepared statement \"{name}\" already"))
+                .hint(format!("DEALLOCATE {} first", prepare.name))
+                .state("42P05")
+                .at(span_of_name(&prepare.name)));
+        }
+        let parsed = Parsed::new((*prepare.statement).clone());
+        if prepare.types.len() > parsed.parameters {
+            return Err(Error::invalid(format!("the statement takes {} values", parsed.parameters))
+                .why(format!("{} types are given", prepare.types.len()))
+                .state(sqlstate::SYNTAX)
+                .at(span_of_name(&prepare.name)));
+        }
+        let text = matches!(parsed.statement, Statement::Query(_)).then(|| parsed.statement.to_string());
+        let lifted = text.and_then(|text| sql::lift(&text));
+        self.prepared.insert(name, Arc::new(Named { parsed, types: prepare.types.clone(), lifted }));
+        Ok(self.done("PREPARE"))
+    }
+
+    /// Errors: nothing is prepared under the name; an argument is no literal, or not of its parameter's type.
+    pub(super) async fn execute_prepared(
+        &mut self,
+        name: &Ident,
+        args: &[Expr],
+        params: &[Value],
+    ) -> Result<Outcome> {
+        let Some(named) = self.prepared.get(&name_of(name)).cloned() else {
+            let error = Error::invalid(format!("there is no prepared statement \"{}\"", name_of(name)));
+            return Err(error.hint("PREPARE it first").state("26000").at(span_of_name(name)));
+        };
+        named.parsed.check(args.len()).map_err(|e| e.at(span_of_name(name)))?;
+        let mut values = Vec::with_capacity(args.len());
+        for (n, arg) in args.iter().enumerate() {
+            let value = literal(arg, params)?.ok_or_else(|| {
+                Error::unsupported("EXECUTE takes literals").hint("write the value itself").at(span_of(arg))
+            })?;
+            values.push(match named.types.get(n) {
+                Some(ty) => value.cast(*ty).map_err(|e| Error::from(e).at(span_of(arg)))?,
+                None => value,
+            });
+        }
+        match self.by_plan(named.lifted.as_ref(), &values)? {
+            Start::Ran(outcome) => Ok(outcome),
+            Start::Plan(again) => {
+                Box::pin(self.run_source(Text::Parsed(&named.parsed), again, &values)).await
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! A predicate as a scan checks it, row after row.
+//!
+//! `(a, b) IN (...)`, and what a join learns of its other side, are an OR of very many ANDs. To try them one after the
+//! other takes as long for each row as there are terms; so the terms are looked up by a column that each of them
+//! compares with a value.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use super::predicate::{CmpOp, Field, Predicate, RowView};
+use crate::error::Result;
+use crate::value::Value;
+
+/// Fewer terms than that are tried one after the other.
+const TERMS_MIN: usize = 8;
+
+/// A condition that keeps the rows for which it is true.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    predicate: Predicate,
+    /// The same, to be looked up in; made when the first row is checked, nothing where there is nothing to look up.
+    lookup: OnceLock<Option<Arc<Node>>>,
+}
+
+impl From<Predicate> for Filter {
+    fn from(predicate: Predicate) -> Filter {
+        Filter { predicate, lookup: OnceLock::new() }
+    }
+}
+
+impl From<Filter> for Predicate {
+    fn from(filter: Filter) -> Predicate {
+        filter.predicate
+    }
+}
+
+impl PartialEq for Filter {
+    fn eq(&self, other: &Filter) -> bool {
+        self.predicate == other.predicate
+    }
+}
+
+impl Deref for Filter {
+    type Target = Predicate;
+
+    fn deref(&self) -> &Predicate {
+        &self.predicate
+    }
+}
+
+impl Filter {
+    /// Keeps every row.
+    pub fn all() -> Filter {
+        Predicate::True.into()
+    }
+
+    /// Keeps the row. Errors: those of [`Predicate::eval`].
+    #[inline]
+    pub fn passes<R: RowView + ?Sized>(&self, row: &R) -> Result<bool> {
+        if self.predicate.is_true() {
+            return Ok(true);
+        }
+        match self.lookup.get_or_init(|| Node::of(&self.predicate).map(Arc::new)) {
+            None => Ok(self.predicate.eval(row)? == Some(true)),
+            Some(node) => node.passes(row),
+        }
+    }
+}
+
+/// A condition taken apart. NOT stands in atoms only, so a part that is unknown may count as false.
+#[derive(Debug)]
+enum Node {
+    Is(Predicate),
+    All(Vec<Node>),
+    Any(Vec<Node>),
+    /// The field has one of these values, and what belongs to it holds; in the order of the values.
+    Case(Field, Vec<(Value, Node)>),
+}
+
+impl Node {
+    /// `None` if there is nothing to look up.
+    fn of(predicate: &Predicate) -> Option<Node> {
+        match predicate {
+            Predicate::And(terms) => {
+                let nodes: Vec<Option<Node>> = terms.iter().map(Node::of).collect();
+                let found = nodes.iter().any(Option::is_some);
+                let whole = |(node, term): (Option<Node>, &Predicate)| node.unwrap_or(Node::Is(term.clone()));
+                found.then(|| Node::All(nodes.into_iter().zip(terms).map(whole).collect()))
+            }
+            Predicate::Or(terms) if terms.len() >= TERMS_MIN => {
+                // The one with the most values leaves the least to each.
+                let cases = equalities(&terms[0]).map(|(field, _)| (field, cases(field, terms)));
+                let (field, cases) = cases.max_by_key(|(_, cases)| cases.len())?;
+                if cases.len() < TERMS_MIN {
+                    return None;
+                }
+                let rest = terms.iter().filter(|term| equalities(term).all(|(f, _)| f != field));
+                let rest = Predicate::or(rest.cloned());
+                let node = |predicate: Predicate| Node::of(&predicate).unwrap_or(Node::Is(predicate));
+                let cases = cases.into_iter();
+                let cases = cases.map(|(value, left)| (value.clone(), node(Predicate::or(left)))).collect();
+                let case = Node::Case(field, cases);
+                Some(if rest == Predicate::False { case } else { Node::Any(vec![case, node(rest)]) })
+            }
+            _ => None,
+        }
+    }
+
+    fn passes<R: RowView + ?Sized>(&self, row: &R) -> Result<bool> {
+        match self {
+            Node::Is(predicate) => Ok(predicate.eval(row)? == Some(true)),
+            Node::All(nodes) => {
+                for node in nodes {
+                    if !node.passes(row)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::Any(nodes) => {
+                for node in nodes {
+                    if node.passes(row)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Node::Case(field, cases) => {
+                let value = row.field(*field)?;
+                match cases.binary_search_by(|(case, _)| case.as_ref().cmp(&value)) {
+                    Ok(at) => cases[at].1.passes(row),
+                    Err(_) => Ok(false),
+                }
+            }
+        }
+    }
+}
+
+/// The fields that must equal a value for the predicate to hold, and the values.
+fn equalities(predicate: &Predicate) -> impl Iterator<Item = (Field, &Value)> {
+    let terms = match predicate {
+        Predicate::And(terms) => terms,
+        other => std::slice::from_ref(other),
+    };
+    terms.iter().filter_map(|term| match term {
+        Predicate::Compare { field, op: CmpOp::Eq, value } => Some((*field, value)),
+        _ => None,
+    })
+}
+
+/// By the values of a field, what is left of the terms that compare it with them.
+fn cases(field: Field, terms: &[Predicate]) -> BTreeMap<&Value, Vec<Predicate>> {
+    let mut cases: BTreeMap<&Value, Vec<Predicate>> = BTreeMap::new();
+    for term in terms {
+        let Some((_, value)) = equalities(term).find(|(f, _)| *f == field) else { continue };
+        let mut found = false;
+        let left = term.clone().conjuncts().into_iter().filter(|conjunct| {
+            let is_it = !found
+                && matches!(conjunct, Predicate::Compare { field: f, op: CmpOp::Eq, value: v } if *f == field && v == value);
+            found |= is_it;
+            !is_it
+        });
+        cases.entry(value).or_default().push(Predicate::and(left.collect::<Vec<_>>()));
+    }
+    cases
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::key::ColumnId;
+    use crate::value::ValueRef;
+
+    struct Row([Value; 3]);
+
+    impl RowView for Row {
+        fn field(&self, field: Field) -> Result<ValueRef<'_>> {
+            let Field::Column(ColumnId(at)) = field else { return Ok(ValueRef::Null) };
+            Ok(self.0[usize::from(at)].as_ref())
+        }
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        prop_oneof![Just(Value::Null), (0i64..12).prop_map(Value::Int)]
+    }
+
+    fn atom() -> impl Strategy<Value = Predicate> {
+        let field = (0u16..3).prop_map(|id| Field::Column(ColumnId(id)));
+        (field, 0i64..12, 0u8..6).prop_map(|(field, n, kind)| match kind {
+            0 => Predicate::compare(field, CmpOp::Lt, Value::Int(n)),
+            1 => Predicate::is_null(field),
+            _ => Predicate::compare(field, CmpOp::Eq, Value::Int(n)),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_filter_keeps_what_its_predicate_holds_for(
+            terms in prop::collection::vec(prop::collection::vec(atom(), 1..4), 1..40),
+            also in atom(),
+            rows in prop::collection::vec(prop::array::uniform3(value()), 40),
+        ) {
+            let any = Predicate::or(terms.into_iter().map(Predicate::and));
+            let filter = Filter::from(Predicate::and([any, also]));
+            for row in rows.into_iter().map(Row) {
+                prop_assert_eq!(filter.passes(&row).unwrap(), filter.eval(&row).unwrap() == Some(true));
+            }
+        }
+    }
+
+    #[test]
+    fn many_terms_are_looked_up() {
+        let pair = |n: i64| {
+            let column = |id| Field::Column(ColumnId(id));
+            let equal = |id, n| Predicate::compare(column(id), CmpOp::Eq, Value::Int(n));
+            Predicate::and([equal(0, n / 100), equal(1, n % 100)])
+        };
+        let node = Node::of(&Predicate::or((0..10_000).map(pair))).unwrap();
+        let Node::Case(_, cases) = node else { panic!("{node:?}") };
+        assert_eq!(cases.len(), 100);
+        assert!(cases.iter().all(|(_, node)| matches!(node, Node::Is(Predicate::In { .. }))));
+        assert!(Node::of(&pair(1)).is_none());
+    }
+}
