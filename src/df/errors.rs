@@ -145,8 +145,12 @@ fn schema_error(error: &SchemaError) -> Error {
                 field.relation.is_some() && valid_fields.iter().all(|other| other.relation != field.relation);
             let same_name = valid_fields.iter().find(|other| output_name(&other.name) == name);
             if let Some(column) = same_name.filter(|_| is_hidden) {
-                let hint = format!("an alias hides the name of its table: write {}", column.flat_name());
-                return error.hint(hint);
+                return error
+                    .why(format!("nothing here is called{place}", place = place.replacen(" in", "", 1)))
+                    .hint(format!("write {}", column.flat_name()));
+            }
+            if valid_fields.iter().filter(|other| output_name(&other.name) == name).count() > 1 {
+                return same_names(format!("two columns of a SELECT have the same name, \"{name}\""));
             }
             let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
             let otherwise = if shown.is_empty() {
@@ -193,10 +197,15 @@ fn arrow_error(error: &arrow::error::ArrowError) -> Error {
     use arrow::error::ArrowError;
     match error {
         ArrowError::DivideByZero => Error::invalid("division by zero").state("22012"),
-        ArrowError::ArithmeticOverflow(what) => Error::invalid(what)
+        ArrowError::ArithmeticOverflow(what) => {
+            Error::invalid(match what.strip_prefix("Overflow happened on: ") {
+                Some(operation) => format!("{operation} is out of range"),
+                None => what.clone(),
+            })
             .why("the result does not fit its type")
             .hint("cast to a wider type")
-            .state(sqlstate::OUT_OF_RANGE),
+            .state(sqlstate::OUT_OF_RANGE)
+        }
         ArrowError::CastError(what) | ArrowError::ParseError(what) => {
             reworded(what).unwrap_or_else(|| cast_error(what))
         }

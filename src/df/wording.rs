@@ -14,6 +14,31 @@ const CANNOT_CAST: &str = "42846";
 const WINDOW_FUNCTIONS: &[&str] =
     &["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"];
 
+/// What other databases call functions, and how the same is written here.
+const ELSEWHERE: &[(&[&str], &str)] = &[
+    (&["len", "datalength"], "length(x)"),
+    (&["mid"], "substr(x, from, count)"),
+    (&["ucase"], "upper(x)"),
+    (&["lcase"], "lower(x)"),
+    (&["charindex", "locate"], "strpos(text, part)"),
+    (&["year", "month", "day", "hour", "minute", "second", "dayofyear", "dayofweek"], "extract(year FROM x)"),
+    (&["date"], "CAST(x AS DATE)"),
+    (&["getdate", "sysdate", "getutcdate", "curdate", "current_datetime"], "now(), or current_date"),
+    (&["strftime", "date_format", "formatdatetime"], "to_char(x, 'YYYY-MM-DD HH24:MI:SS')"),
+    (&["datediff", "timestampdiff"], "a - b"),
+    (&["dateadd", "date_add", "adddate", "timestampadd"], "x + INTERVAL '1 day'"),
+    (&["date_sub", "subdate"], "x - INTERVAL '1 day'"),
+    (&["unix_timestamp"], "extract(epoch FROM x)"),
+    (&["if", "iif", "decode"], "CASE WHEN a = b THEN x ELSE y END"),
+    (&["isnull"], "x IS NULL, or coalesce(x, y)"),
+    (&["listagg", "wm_concat"], "string_agg(x, ',')"),
+    (&["printf", "sprintf"], "a || b, or to_char of a time"),
+    (&["to_number", "cint", "int"], "CAST(x AS INTEGER)"),
+    (&["last_insert_id", "last_insert_rowid", "lastval"], "INSERT ... RETURNING id"),
+    (&["newid", "sys_guid"], "gen_random_uuid()"),
+    (&["json_extract", "json_value", "json_query"], "what it should find into a column of its own"),
+];
+
 /// The error that a message, its types in SQL's words, stands for; `None` for one that says it well enough.
 pub fn reworded(text: &str) -> Option<Error> {
     functions(text)
@@ -32,6 +57,10 @@ fn functions(text: &str) -> Option<Error> {
         }
         let near = between(text, "Did you mean '", "'");
         let unknown = error(format!("there is no function \"{name}\""), NO_FUNCTION);
+        let elsewhere = ELSEWHERE.iter().find(|(names, _)| names.contains(&name.to_lowercase().as_str()));
+        if let Some((_, ours)) = elsewhere {
+            return Some(unknown.hint(format!("write {ours}")));
+        }
         return Some(with_suggestion(
             unknown,
             name,
@@ -46,6 +75,9 @@ fn functions(text: &str) -> Option<Error> {
         return Some(arguments(name, "values of these types"));
     }
     if let Some(name) = between(text, "Failed to coerce arguments to satisfy a call to '", "'") {
+        if name == "string_agg" {
+            return Some(arguments(name, "one argument").hint("write string_agg(x, ',')"));
+        }
         let given = between(text, "coercion from ", " to the signature")?;
         return Some(arguments(name, &format!("({given})")));
     }
@@ -88,6 +120,20 @@ fn operators(text: &str) -> Option<Error> {
             .why("the operator is not defined for values of these types")
             .hint("CAST one of them")
     };
+    if let Some(operator) = rest("Unsupported binary operator: ") {
+        let (name, instead) = match operator {
+            "PGOverlap" => ("&&", "write AND"),
+            other => (other, "functions say more: abs(x), mod(x, y), power(x, y)"),
+        };
+        return Some(error(format!("there is no operator {name}"), NO_FUNCTION).hint(instead));
+    }
+    if let Some(operator) = rest("Operator ").and_then(|rest| rest.strip_suffix(" is not yet supported")) {
+        return Some(
+            Error::unsupported(format!("there is no operator {operator}"))
+                .why("what is inside a JSON value cannot be asked for")
+                .hint("keep it in a column of its own"),
+        );
+    }
     if let Some(operation) = rest("Cannot coerce arithmetic expression ") {
         return Some(undefined(operation.strip_suffix(" to valid types").unwrap_or(operation)));
     }
@@ -176,6 +222,14 @@ fn groups(text: &str) -> Option<Error> {
 }
 
 fn clauses(text: &str) -> Option<Error> {
+    if let Some(rest) = text.strip_prefix("Cannot create filter with non-boolean predicate '") {
+        let ty = rest.rsplit_once(" returning ").map_or("no condition", |(_, ty)| ty);
+        let error = error(format!("WHERE takes a condition, and this is {ty}"), sqlstate::DATATYPE_MISMATCH);
+        return Some(error.hint("compare it with something, as in x <> 0"));
+    }
+    if text == "TOP" {
+        return Some(Error::unsupported("there is no TOP").hint("write LIMIT 10 at the end of the query"));
+    }
     let rows = |clause: &str, given: &str| {
         Some(
             error(format!("{clause} takes a number of rows, not {given}"), "2201W")
@@ -285,6 +339,29 @@ fn subqueries(text: &str) -> Option<Error> {
 }
 
 fn values(text: &str) -> Option<Error> {
+    if let Some(hex) = between(text, "Invalid HexStringLiteral '", "'") {
+        return Some(
+            error(format!("x'{hex}' is not binary"), sqlstate::INVALID_TEXT)
+                .hint("x'...' takes hex digits, two for a byte"),
+        );
+    }
+    if let Some(rest) = text.strip_prefix("Error parsing timestamp from '")
+        && let Some((value, rest)) = rest.split_once("' using format '")
+        && let Some((format, why)) = rest.split_once("': ")
+    {
+        let hint = match format.contains('%') {
+            true => "formats are those of strftime, as in '%d/%m/%Y %H:%M:%S'".to_owned(),
+            false => "write the format as strftime does, as in '%d/%m/%Y %H:%M:%S'".to_owned(),
+        };
+        return Some(
+            error(format!("'{value}' is not a time of format '{format}'"), sqlstate::INVALID_TEXT)
+                .why(why.to_owned())
+                .hint(hint),
+        );
+    }
+    if text.starts_with("NTILE requires a positive integer") {
+        return Some(error("ntile takes a number of groups, 1 or more", "22014").hint("write ntile(4)"));
+    }
     if let Some(at) = text.find("regex parse error") {
         let why = text[at..].lines().find_map(|line| line.trim().strip_prefix("error: "));
         return Some(

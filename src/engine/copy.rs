@@ -9,7 +9,7 @@ use super::outcome::{Outcome, Warning};
 use super::rows::{Cells, complete};
 use super::session::Session;
 use super::view::{View, column_named};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::bulk::Loader;
 use crate::exec::transfer::{self, CsvOptions, Format, OnError, RowReader};
 use crate::exec::watch::Watch;
@@ -93,7 +93,10 @@ fn left_out(file: &CopyFile, rows: u64, first: Option<&Error>, why: &str) -> Opt
             1 => format!("1 row of {path} was skipped{why}"),
             n => format!("{n} rows of {path} were skipped{why}"),
         },
-        why: format!("the first of them: {}", first?.what()),
+        why: match first?.reason() {
+            None => format!("the first of them: {}", first?.what()),
+            Some(why) => format!("the first of them: {} ({why})", first?.what()),
+        },
         hint: "without ON_ERROR SKIP it stops there".into(),
     })
 }
@@ -151,11 +154,16 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
         }
     })?;
     let mut warnings = file.warnings();
-    warnings.extend(left_out(&copy.file, taken.rows, taken.first.as_ref(), ", as their keys are taken"));
+    warnings.extend(left_out(
+        &copy.file,
+        taken.rows,
+        taken.first.as_ref(),
+        ", as the table does not take them",
+    ));
     Ok(Outcome { affected: Some(rows), warnings, ..session.done("COPY") })
 }
 
-/// Rows that a load left out because their keys are taken.
+/// Rows that a load left out because the table does not take them.
 #[derive(Default)]
 pub struct Skipped {
     rows: u64,
@@ -163,8 +171,27 @@ pub struct Skipped {
     first: Option<Error>,
 }
 
-/// Writes all rows that `next` gives, cell by cell of `columns`, in one atomic step; those whose keys are taken are
-/// an error, or `skipped`.
+impl Skipped {
+    /// What came of a row; nothing if it is left out. Errors: one that is not of this row alone.
+    fn unless_left_out<T>(&mut self, of_row: Result<T>) -> Result<Option<T>> {
+        match of_row {
+            Err(e) if is_of_one_row(&e) => {
+                self.rows += 1;
+                self.first.get_or_insert(e);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+}
+
+/// A row is wrong, and others need not be.
+fn is_of_one_row(e: &Error) -> bool {
+    e.kind() == Kind::Invalid || e.sqlstate() == sqlstate::UNIQUE
+}
+
+/// Writes all rows that `next` gives, cell by cell of `columns`, in one atomic step; those that the table does not take,
+/// for their keys or its constraints, are an error, or `skipped`.
 ///
 /// Errors: `Conflict` when what the view recorded, or `next` is still reading through it, or a definition that it relies
 /// on, has changed.
@@ -202,25 +229,42 @@ pub fn load(
     // Identity counters move from chunk to chunk and are written at the end.
     let mut counters = WriteBatch::default();
     let mut before = 0;
-    let mut next = || -> Result<Option<Vec<Vec<Value>>>> {
-        let Some(rows) = next()? else { return Ok(None) };
-        let n = rows.len();
+    let mut completed = |rows: Vec<transfer::Cells>, before: usize| {
         let cells = Cells { columns: columns.to_vec(), rows, overriding: None, before, written: &[] };
-        before += n;
-        view.db.runtime().block_on(complete(&locked, table, cells, &mut counters)).map(Some)
+        view.db.runtime().block_on(complete(&locked, table, cells, &mut counters))
     };
     match skipped {
-        None => loader.add_all(next)?,
+        None => loader.add_all(|| {
+            let Some(rows) = next()? else { return Ok(None) };
+            let first = before;
+            before += rows.len();
+            completed(rows, first).map(Some)
+        })?,
         Some(skipped) => {
             while let Some(rows) = next()? {
-                for row in rows {
-                    match loader.add_if_free(&row) {
-                        Err(e) if e.sqlstate() == sqlstate::UNIQUE => {
-                            skipped.rows += 1;
-                            skipped.first.get_or_insert(e);
+                let first = before;
+                before += rows.len();
+                let whole = match completed(rows.clone(), first) {
+                    Err(e) if is_of_one_row(&e) => None,
+                    whole => Some(whole?),
+                };
+                let rows = match whole {
+                    Some(rows) => rows,
+                    None => {
+                        let mut fit = Vec::with_capacity(rows.len());
+                        for (at, row) in rows.into_iter().enumerate() {
+                            fit.extend(
+                                skipped
+                                    .unless_left_out(completed(vec![row], first + at))?
+                                    .into_iter()
+                                    .flatten(),
+                            );
                         }
-                        added => added?,
+                        fit
                     }
+                };
+                for row in rows {
+                    skipped.unless_left_out(loader.add_if_free(&row))?;
                 }
             }
         }

@@ -121,10 +121,13 @@ fn change<T>(db: &Database, watch: &Watch, to: impl FnOnce(&Catalog) -> Changed<
                 if let Err(e) = under(next)
                     && under(catalog).is_ok()
                 {
-                    return Err(Error::invalid(format!("view \"{}\" needs it as it is", def.name))
-                        .why(format!("without it, {}", e.what()))
-                        .hint(format!("DROP VIEW {} first", name_sql(&def.name)))
-                        .state("2BP01"));
+                    return Err(Error::invalid(format!(
+                        "view \"{}\" reads what this would change",
+                        def.name
+                    ))
+                    .why(format!("it would say: {}", e.what()))
+                    .hint(format!("DROP VIEW {} first", name_sql(&def.name)))
+                    .state("2BP01"));
                 }
             }
         }

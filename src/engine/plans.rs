@@ -168,15 +168,15 @@ impl Parsed {
         Parsed { parameters: parameter_count(&statement), statement }
     }
 
-    /// Errors: there are more or fewer values than it takes.
-    pub fn check(&self, given: usize) -> Result<()> {
+    /// Errors, about `what`: there are more or fewer values than it takes.
+    pub fn check(&self, what: &str, given: usize) -> Result<()> {
         let takes = self.parameters;
         if takes == given {
             return Ok(());
         }
         let s = if takes == 1 { "" } else { "s" };
         let are = if given == 1 { "is" } else { "are" };
-        Err(Error::invalid(format!("the statement takes {takes} value{s}"))
+        Err(Error::invalid(format!("{what} takes {takes} value{s}"))
             .why(format!("{given} {are} given"))
             .state("08P01"))
     }

@@ -212,7 +212,7 @@ impl Session {
     }
 
     async fn run_checked(&mut self, parsed: &Parsed, params: &[Value]) -> Result<Outcome> {
-        parsed.check(params.len())?;
+        parsed.check("the statement", params.len())?;
         self.run_async(&parsed.statement, params).await
     }
 

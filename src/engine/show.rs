@@ -316,6 +316,7 @@ pub fn create_table_sql(table: &TableDef) -> String {
     for (_, column) in table.live_columns() {
         let ty = match (column.ty, column.max_len) {
             (ColumnType::Varchar, Some(n)) => format!("VARCHAR({n})"),
+            (ColumnType::Varbinary, Some(n)) => format!("VARBINARY({n})"),
             (ty, _) => ty.sql_name(),
         };
         let _ = write!(out, "  {} {ty}", name_sql(&column.name));

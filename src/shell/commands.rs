@@ -67,7 +67,11 @@ pub struct Spec {
 pub const COMMANDS: &[Spec] = &[
     spec(&["help", "?", "h"], "", "this list", |_| Ok(Command::Help)),
     spec(&["tables", "dt"], "", "tables", |_| Ok(Command::Sql("SHOW TABLES".to_owned()))),
-    spec(&["schema"], "[TABLE]", "the CREATE statements of a table, or of all", |rest| {
+    spec(&["schema"], "[TABLE]", "the CREATE statements of a table with its indexes, or of all", |rest| {
+        let name = |rest: &str| match rest.starts_with('"') {
+            true => unquoted(rest).to_owned(),
+            false => rest.to_lowercase(),
+        };
         Ok(Command::Schema(optional(rest).map(name)))
     }),
     spec(&["indexes", "di"], "[TABLE]", "index tables and their states", |rest| {

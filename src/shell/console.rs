@@ -12,7 +12,7 @@ use super::progress::ProgressLine;
 use super::render::{self, Format, RenderError, Rows, Style};
 use super::script::{self, Input, Source};
 use super::tokens::{TokenKind, tokens};
-use super::variables::{Variables, quote};
+use super::variables::Variables;
 use crate::engine::{CancelHandle, Database, Outcome, Session};
 use crate::error::{Error, Kind, Result, Span, sqlstate};
 use crate::value::Value;
@@ -409,13 +409,14 @@ impl Console {
         }
     }
 
-    fn schema(&mut self, table: Option<String>, place: &Place) -> Step {
-        let tables = match table {
-            Some(table) => vec![table],
-            None => self.db.table_names().iter().map(|table| quote(table, '"')).collect(),
-        };
-        let print = if self.settings.format == Format::Jsonl { Console::print } else { Console::print_lines };
-        tables.iter().try_for_each(|table| self.run(&format!("SHOW CREATE TABLE {table}"), &[], place, print))
+    fn schema(&mut self, of: Option<String>, place: &Place) -> Step {
+        match self.db.definitions(of.as_deref()) {
+            Ok(definitions) => {
+                let script: String = definitions.iter().map(|sql| format!("{sql};\n")).collect();
+                self.say(&script)
+            }
+            Err(error) => self.fail_outside(error, place),
+        }
     }
 
     fn redirect(&mut self, path: Option<PathBuf>, place: &Place) -> Step {

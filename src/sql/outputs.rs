@@ -89,7 +89,8 @@ fn name_items(select: &mut Select, is_outer: bool) -> Marked {
         |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
     // What a wildcard brings is not known here: beside one, any plain column may be a second one.
     let wildcard = is_outer && select.projection.iter().any(is_wildcard);
-    let mut taken = HashSet::new();
+    // To whoever asks from outside, two columns of one name are neither of them.
+    let mut taken = if is_outer { HashSet::new() } else { twice(&select.projection) };
     let mut marked = Marked::default();
     for (n, item) in select.projection.iter_mut().enumerate() {
         let (name, expr, plain) = match item {
@@ -115,6 +116,17 @@ fn name_items(select: &mut Select, is_outer: bool) -> Marked {
         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', unique) };
     }
     marked
+}
+
+/// Names that two items have.
+fn twice(items: &[SelectItem]) -> HashSet<String> {
+    let names = items.iter().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) => column_name(expr),
+        SelectItem::ExprWithAlias { alias, .. } => Some(name_of(alias)),
+        _ => None,
+    });
+    let mut seen = HashSet::new();
+    names.filter(|name| !seen.insert(name.clone())).collect()
 }
 
 fn column_name(expr: &Expr) -> Option<String> {

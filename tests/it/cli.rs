@@ -259,7 +259,7 @@ fn rows_whose_keys_are_taken_are_skipped_and_counted() {
     let copy = copy.replace("'d.csv'", "'d.csv' WITH (ON_ERROR 'skip')");
     let (status, out, err) = cli.run(&["run", "--format", "csv", "-c", &copy]);
     assert!(status == 0 && out.starts_with("id,name\n1,a\n2,b\n4,d\n9,nine\n"), "{out}{err}");
-    assert!(err.contains("3 rows of d.csv were skipped, as their keys are taken"), "{err}");
+    assert!(err.contains("3 rows of d.csv were skipped, as the table does not take them"), "{err}");
     assert!(err.contains("the first of them: rowkey 2 exists already in table \"t\""), "{err}");
 }
 

@@ -203,3 +203,8 @@ fn simulations() {
 fn advice() {
     script("advice");
 }
+
+#[test]
+fn changes() {
+    script("changes");
+}

@@ -32,8 +32,8 @@ impl Session {
         }
         let parsed = Parsed::new((*prepare.statement).clone());
         if prepare.types.len() > parsed.parameters {
-            return Err(Error::invalid(format!("the statement takes {} values", parsed.parameters))
-                .why(format!("{} types are given", prepare.types.len()))
+            return Err(Error::invalid("there are more types than parameters")
+                .why(format!("{} and {}", prepare.types.len(), parsed.parameters))
                 .state(sqlstate::SYNTAX)
                 .at(span_of_name(&prepare.name)));
         }
@@ -54,7 +54,8 @@ impl Session {
             let error = Error::invalid(format!("there is no prepared statement \"{}\"", name_of(name)));
             return Err(error.hint("PREPARE it first").state("26000").at(span_of_name(name)));
         };
-        named.parsed.check(args.len()).map_err(|e| e.at(span_of_name(name)))?;
+        let what = format!("\"{}\"", name_of(name));
+        named.parsed.check(&what, args.len()).map_err(|e| e.at(span_of_name(name)))?;
         let mut values = Vec::with_capacity(args.len());
         for (n, arg) in args.iter().enumerate() {
             let value = literal(arg, params)?.ok_or_else(|| {
