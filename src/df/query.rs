@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
@@ -16,6 +17,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -74,6 +76,9 @@ use crate::value::Value;
 const LEARNED_VALUES: usize = 10_000;
 const LEARNED_BYTES: usize = 1 << 20;
 
+/// What a process that was killed leaves in there is of no use to anybody.
+pub const SPILL_FOLDER: &str = "spill";
+
 /// The batches of a query, read as they are asked for.
 pub type BatchStream = Pin<Box<dyn Stream<Item = Result<RecordBatch>> + Send>>;
 
@@ -107,6 +112,8 @@ pub struct Scope<'a> {
 pub struct Limits<'a> {
     /// Bytes of sorts, joins and groups; then they go to disk.
     pub memory: Option<u64>,
+    /// The folder of the database, whose [`SPILL_FOLDER`] they go to.
+    pub folder: Option<&'a Path>,
     /// Time, and whoever stops it.
     pub cancel: &'a CancelHandle,
 }
@@ -297,12 +304,19 @@ impl Planner {
         Ok(RowMap::new(&ways.alone, scope.rows.first().map(|(_, rows)| rows)))
     }
 
-    /// What a plan runs in: sorts, joins and groups take `memory` bytes at the most, then go to disk.
-    fn context(&self, memory: Option<u64>) -> Result<Arc<TaskContext>> {
-        let Some(bytes) = memory else { return Ok(Arc::clone(&self.context)) };
+    /// What a plan runs in: its sorts, joins and groups take so much memory at the most, then go to disk.
+    fn context(&self, limits: &Limits<'_>) -> Result<Arc<TaskContext>> {
+        let Some(bytes) = limits.memory else { return Ok(Arc::clone(&self.context)) };
         let pool = FairSpillPool::new(usize::try_from(bytes).unwrap_or(usize::MAX));
-        let runtime =
-            RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc().map_err(df_error)?;
+        let mut runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
+        if let Some(folder) = limits.folder {
+            // Beside the data: the system's own folder may be memory.
+            let folder = folder.join(SPILL_FOLDER);
+            std::fs::create_dir_all(&folder)?;
+            let mode = DiskManagerMode::Directories(vec![folder]);
+            runtime = runtime.with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode));
+        }
+        let runtime = runtime.build_arc().map_err(df_error)?;
         Ok(Arc::new(TaskContext::from(&self.state).with_runtime(runtime)))
     }
 
@@ -314,7 +328,7 @@ impl Planner {
     ) -> Result<impl Stream<Item = Result<RecordBatch>> + use<>> {
         let failed = limits.follow(&plan);
         let plan = grouped::in_scans(plan).map_err(df_error)?;
-        let batches = execute_stream(plan, self.context(limits.memory)?).map_err(df_error)?;
+        let batches = execute_stream(plan, self.context(limits)?).map_err(df_error)?;
         let batches = if limits.cancel.may_stop() { batches_apart(batches) } else { batches };
         Ok(batches.map_err(failed))
     }

@@ -6,8 +6,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::SchemaRef;
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
@@ -61,7 +61,7 @@ impl RowMap {
         let columns = match input {
             Some(rows) if any.is::<DataSourceExec>() => {
                 let (read, rows) = (node.schema(), rows.schema());
-                let place = |field: &Arc<arrow::datatypes::Field>| rows.index_of(field.name()).ok();
+                let place = |field: &Arc<Field>| rows.index_of(field.name()).ok();
                 read.fields().iter().map(place).collect::<Option<_>>()?
             }
             None if any.is::<PlaceholderRowExec>() => Vec::new(),
@@ -75,11 +75,7 @@ impl RowMap {
     pub fn apply(&self, rows: Option<&RecordBatch>, params: &[Value]) -> Result<Option<RecordBatch>> {
         let mut batch = match (rows, &self.input) {
             (Some(rows), Some(input)) if rows.schema_ref() == input => rows.project(&self.columns)?,
-            (None, None) => RecordBatch::try_new_with_options(
-                Arc::new(arrow::datatypes::Schema::empty()),
-                Vec::new(),
-                &RecordBatchOptions::new().with_row_count(Some(1)),
-            )?,
+            (None, None) => renamed(Vec::new(), 1, &Arc::new(Schema::empty()))?,
             _ => return Ok(None),
         };
         let n = batch.num_rows();

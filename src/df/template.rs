@@ -1,12 +1,18 @@
 //! A filter whose parameters get their values when the plan runs.
 
-use arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::{BinaryExpr, Expr};
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{BinaryExpr, ColumnarValue, Expr};
+use datafusion::physical_expr::create_physical_expr;
 
 use super::expr::{FieldNames, comparison, exact, flipped, predicate};
+use super::plan::renamed;
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::column_type_of;
 use crate::value::{ColumnType, Value, decimal_to_double};
@@ -51,7 +57,7 @@ impl Template {
                 Some(if *negated { any.not() } else { any })
             }
             Template::Expr(filter) => {
-                let filled = predicate(&with_params(filter, params)?, names);
+                let filled = predicate(&computed(with_params(filter, params)?)?, names);
                 (!filled.has_opaque()).then_some(filled)
             }
         }
@@ -115,6 +121,31 @@ fn with_params(expr: &Expr, params: &[Value]) -> Option<Expr> {
         Ok(literal.map_or(Transformed::no(e), Transformed::yes))
     });
     replaced.ok().filter(|_| suits).map(|e| e.data)
+}
+
+/// The expression with the value of what needs no row in its place: `$1 - INTERVAL '1 day'`. `None` if that cannot be
+/// computed: then the planner will say why.
+fn computed(expr: Expr) -> Option<Expr> {
+    let one_row = renamed(Vec::new(), 1, &Arc::new(Schema::empty())).ok()?;
+    let computed = expr.transform_down(|e| {
+        let is_settled =
+            matches!(e, Expr::Literal(..) | Expr::Column(_)) || e.any_column_refs() || e.is_volatile();
+        if is_settled {
+            return Ok(Transformed::no(e));
+        }
+        let physical = create_physical_expr(
+            &e,
+            &DFSchema::empty(),
+            &ExecutionProps::new(),
+            &PhysicalPlanningContext::default(),
+        )?;
+        let value = match physical.evaluate(&one_row)? {
+            ColumnarValue::Scalar(value) => value,
+            ColumnarValue::Array(values) => ScalarValue::try_from_array(&values, 0)?,
+        };
+        Ok(Transformed::yes(Expr::Literal(value, None)))
+    });
+    computed.ok().map(|computed| computed.data)
 }
 
 fn param(placeholder: &Placeholder, params: &[Value]) -> Option<Expr> {

@@ -45,7 +45,7 @@ pub use crate::exec::watch::{CancelHandle, OnProgress, Progress};
 pub use crate::store::{Durability, Engine};
 
 use crate::catalog::Catalog;
-use crate::df::query::Planner;
+use crate::df::query::{Planner, SPILL_FOLDER};
 use crate::error::{Error, Result};
 use crate::exec::trace::show_mutation;
 use crate::exec::watch::Watch;
@@ -135,6 +135,10 @@ impl Database {
     /// Opens it as it was left.
     fn unattended(path: &Path, options: Options) -> Result<Database> {
         let (store, engine) = store::open(path, options.engine, options.durability)?;
+        match std::fs::remove_dir_all(path.join(SPILL_FOLDER)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
+            _ => {}
+        }
         Database::over(store, Some((path.to_owned(), engine)))
     }
 

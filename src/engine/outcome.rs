@@ -119,7 +119,7 @@ impl RowStream {
         }
         let Source::Batches(batches) = &mut self.source else { return self.next_ready() };
         let batch = self.cancel.guard(async { Ok(batches.next().await) }).await;
-        self.or_end(batch.map_or_else(|e| Some(Err(e)), |batch| batch))
+        self.or_end(batch.unwrap_or_else(|e| Some(Err(e))))
     }
 
     /// Nothing comes after an error: what failed half way would go on anywhere.

@@ -212,8 +212,9 @@ impl Statements {
 mod tests {
     use std::sync::Arc;
 
-    use super::Statements;
+    use super::{Known, Statements};
     use crate::engine::Database;
+    use crate::value::Value;
 
     #[test]
     fn a_text_is_parsed_once() {
@@ -254,6 +255,7 @@ mod tests {
             "SELECT k, CASE WHEN a = 3 THEN 'three' END FROM t",
             "SELECT sum(a) > 5 FROM t",
             "SELECT k FROM t WHERE a + d > 30",
+            "SELECT k FROM t WHERE (a, k) > (3, 50) ORDER BY a, k LIMIT 3",
         ];
         for query in queries {
             for _ in 0..3 {
@@ -263,5 +265,55 @@ mod tests {
         }
         let (catalog, _) = db.view().unwrap();
         assert_eq!(db.plans().kept(catalog.version()).len(), queries.len());
+    }
+
+    /// How often a statement of these parameters was not run by a kept plan.
+    fn planned(db: &Database, sql: &str, params: &[Value]) -> usize {
+        let mut statement = db.prepare(sql).unwrap();
+        for _ in 0..3 {
+            statement.execute(params).unwrap();
+        }
+        let (catalog, _) = db.view().unwrap();
+        let each = db.plans().0.read().unwrap();
+        each.values()
+            .filter(|(version, known)| *version == catalog.version() && matches!(known, Known::Each))
+            .count()
+    }
+
+    #[test]
+    fn what_statements_compute_is_planned_once() {
+        let db = Database::in_memory().unwrap();
+        db.execute_batch(
+            "CREATE TABLE t (k INT PRIMARY KEY, n INT DEFAULT (1 + 1), at TIMESTAMP DEFAULT now(), note TEXT, CHECK (n > 0));
+             INSERT INTO t (k, n) SELECT v, v FROM generate_series(1, 20) t(v)",
+        )
+        .unwrap();
+        let int = Value::Int;
+        let statements: [(&str, &[Value]); 9] = [
+            (
+                "INSERT INTO t (k, note) VALUES ($1, lower($2)) ON CONFLICT DO NOTHING",
+                &[int(50), Value::Text("X".into())],
+            ),
+            (
+                "INSERT INTO t (k, n) VALUES ($1, 1) ON CONFLICT (k) DO UPDATE SET n = n + excluded.n RETURNING n",
+                &[int(7)],
+            ),
+            ("UPDATE t SET n = $2, at = now(), note = 'x' WHERE k = $1", &[int(3), int(4)]),
+            ("UPDATE t SET n = n + $2 WHERE k = $1 RETURNING *", &[int(3), int(4)]),
+            ("DELETE FROM t WHERE k = $1 RETURNING note", &[int(9)]),
+            ("UPSERT INTO t (k, n) SELECT k + 100, n FROM t WHERE k = $1", &[int(4)]),
+            ("SELECT k FROM t WHERE at > now() - INTERVAL '1 hour' AND k = 5", &[]),
+            ("SELECT k FROM t WHERE k BETWEEN $1 AND $1 + 3", &[int(5)]),
+            (
+                "SELECT k FROM t WHERE at > $1 - INTERVAL '1 day' AND at < current_date + 1",
+                &[Value::Timestamp(0)],
+            ),
+        ];
+        for (sql, params) in &statements[..8] {
+            assert_eq!(planned(&db, sql, params), 0, "{sql}");
+        }
+        // But for the day after this one.
+        let (sql, params) = statements[8];
+        assert_eq!(planned(&db, sql, params), 1, "{sql}");
     }
 }

@@ -90,7 +90,8 @@ impl View {
 
     /// What a run may take.
     pub fn limits(&self) -> Limits<'_> {
-        Limits { memory: self.settings.memory_limit, cancel: &self.watch.cancel }
+        let folder = self.db.path();
+        Limits { memory: self.settings.memory_limit, folder, cancel: &self.watch.cancel }
     }
 
     /// A query's rows, all at once.

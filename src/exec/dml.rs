@@ -12,7 +12,7 @@ use super::stored::{self, StoredRow};
 use super::watch::Watch;
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{entry_of, index_changes, open_entry};
-use crate::key::Rowkey;
+use crate::key::{ColumnId, Rowkey};
 use crate::schema::{Access, IndexDef, IndexId, IndexState, TableDef};
 use crate::store::{KeyspaceId, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
@@ -150,6 +150,10 @@ impl<'a> RowWriter<'a> {
     /// Errors: two rows with one key in a UNIQUE index; a value an index layout cannot hold.
     pub fn finish(self, batch: &mut WriteBatch) -> Result<Changes> {
         let mut unique = UniqueCheck::default();
+        let is_update = self.changes.values().any(|change| change.old.is_some() && change.new.is_some());
+        let made_of = |index| if is_update { stored_columns(self.table, index) } else { Vec::new() };
+        let indexes: Vec<(&IndexDef, Vec<ColumnId>)> =
+            self.table.kept().map(|index| (index, made_of(index))).collect();
         for (n, (rowkey, change)) in self.changes.iter().enumerate() {
             self.may_go_on(n)?;
             let new = change.new.as_deref();
@@ -159,7 +163,12 @@ impl<'a> RowWriter<'a> {
             self.table.touched(Access::Write, rowkey);
             stored::write_row(self.table, rowkey, change.old.as_ref(), new, batch)?;
             let old = change.old.as_ref().map(|row| &row.values[..]);
-            for index in self.table.kept() {
+            for (index, columns) in &indexes {
+                if let (Some(old), Some(new)) = (old, new)
+                    && columns.iter().all(|id| old[usize::from(id.0)] == new[usize::from(id.0)])
+                {
+                    continue;
+                }
                 let entries = index_changes(self.table, index, rowkey, old, new)?;
                 if let Some(key) = entries.delete
                     && self.has_entry(index, &key, rowkey)?
@@ -193,6 +202,12 @@ impl<'a> RowWriter<'a> {
             None => Ok(false),
         }
     }
+}
+
+/// The columns that the entries of an index are made of.
+fn stored_columns(table: &TableDef, index: &IndexDef) -> Vec<ColumnId> {
+    let columns = index.inputs().chain(index.include.iter().copied());
+    columns.flat_map(|id| table.sources(id)).collect()
 }
 
 /// The rowkey a row of `table` is stored under.

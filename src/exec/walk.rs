@@ -1,6 +1,7 @@
 //! Walks: the entries of key ranges, in order, from where the last walk stopped.
 
 use std::cmp::Ordering as Order;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::jump::{Jumper, Look};
@@ -28,7 +29,7 @@ pub struct Walk {
     /// Merge the ranges by the key bytes after this many.
     merge: Option<usize>,
     /// In walking order; what was walked is cut off.
-    ranges: Vec<KeyRange>,
+    ranges: VecDeque<KeyRange>,
     /// Jumps over keys that cannot match, if there are such.
     jumper: Option<Box<Jumper>>,
 }
@@ -50,7 +51,7 @@ impl Walk {
     pub fn new(method: &Method, keyspace: KeyspaceId) -> Walk {
         let Method::Scan { ranges, direction, merge, skip } = method else {
             let direction = Direction::Forward;
-            return Walk { keyspace, direction, merge: None, ranges: Vec::new(), jumper: None };
+            return Walk { keyspace, direction, merge: None, ranges: VecDeque::new(), jumper: None };
         };
         let mut all: Vec<KeyRange> = match merge {
             None => ranges.as_slice().to_vec(),
@@ -64,7 +65,7 @@ impl Walk {
         }
         let merge = merge.as_ref().map(FanOut::prefix_len);
         let jumper = skip.as_ref().map(|skipping| Box::new(Jumper::new(Arc::clone(skipping), *direction)));
-        Walk { keyspace, direction: *direction, merge, ranges: all, jumper }
+        Walk { keyspace, direction: *direction, merge, ranges: all.into(), jumper }
     }
 
     /// What it walks through.
@@ -79,15 +80,16 @@ impl Walk {
 
     /// Leaves of the ranges what thread `part` of `parts` walks. The entries come in no order then.
     pub fn keep_part(&mut self, reader: &dyn Reader, part: (usize, usize)) -> Result<()> {
-        self.ranges = pieces_of(reader, self.keyspace, std::mem::take(&mut self.ranges), part)?;
+        let ranges = std::mem::take(&mut self.ranges).into();
+        self.ranges = pieces_of(reader, self.keyspace, ranges, part)?.into();
         Ok(())
     }
 
     /// The walk in pieces, in the order of their keys.
     pub fn pieces(&self, reader: &dyn Reader) -> Result<Vec<Walk>> {
-        let pieces = pieces_of(reader, self.keyspace, self.ranges.clone(), (0, 1))?;
+        let pieces = pieces_of(reader, self.keyspace, self.ranges.clone().into(), (0, 1))?;
         let Walk { keyspace, direction, merge, .. } = *self;
-        let walk = |piece| Walk { keyspace, direction, merge, ranges: vec![piece], jumper: None };
+        let walk = |piece| Walk { keyspace, direction, merge, ranges: [piece].into(), jumper: None };
         Ok(pieces.into_iter().map(walk).collect())
     }
 
@@ -123,7 +125,7 @@ impl Walk {
             if let Some(target) = self.jumper.as_mut().and_then(|jumper| jumper.take_target()) {
                 self.cut_up_to(&target);
             }
-            let Some(range) = self.ranges.first().cloned() else { return Ok(false) };
+            let Some(range) = self.ranges.front().cloned() else { return Ok(false) };
             Counters::add(&counters.seeks, 1);
             let mut cursor = reader.cursor(self.keyspace, &range, self.direction)?;
             loop {
@@ -155,7 +157,7 @@ impl Walk {
                     return Ok(true);
                 }
             }
-            self.ranges.remove(0);
+            self.ranges.pop_front();
         }
     }
 
@@ -164,7 +166,7 @@ impl Walk {
         let direction = self.direction;
         let passed = self.ranges.iter().take_while(|range| is_passed(range, target, direction)).count();
         self.ranges.drain(..passed);
-        if let Some(range) = self.ranges.first_mut() {
+        if let Some(range) = self.ranges.front_mut() {
             *range = from_target(range, target, direction);
         }
     }

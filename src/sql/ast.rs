@@ -544,43 +544,4 @@ impl Statement {
             Statement::Set { .. } => "SET",
         }
     }
-
-    /// Leaves the stored data as it is. EXECUTE says no: ask the statement that was prepared.
-    pub fn is_read_only(&self) -> bool {
-        match self {
-            Statement::CreateTable(_)
-            | Statement::CreateTableAs(_)
-            | Statement::DropTable { .. }
-            | Statement::Truncate { .. }
-            | Statement::AlterTable(_)
-            | Statement::CreateIndex(_)
-            | Statement::DropIndex { .. }
-            | Statement::CreateView(_)
-            | Statement::DropView { .. }
-            | Statement::Insert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::Analyze { .. }
-            | Statement::Execute { .. } => false,
-            Statement::Explain(explain) => !explain.analyze || explain.statement.is_read_only(),
-            Statement::Copy(copy) => copy.to,
-            Statement::Repair { dry_run, .. } => *dry_run,
-            Statement::Query(_)
-            | Statement::CreateSnapshot { .. }
-            | Statement::DropSnapshot { .. }
-            | Statement::Begin { .. }
-            | Statement::Commit
-            | Statement::Rollback { .. }
-            | Statement::Savepoint { .. }
-            | Statement::Release { .. }
-            | Statement::Prepare(_)
-            | Statement::Deallocate { .. }
-            | Statement::Show(_)
-            | Statement::Describe { .. }
-            | Statement::Design(_)
-            | Statement::Check(_)
-            | Statement::Backup { .. }
-            | Statement::Set { .. } => true,
-        }
-    }
 }

@@ -95,10 +95,29 @@ pub fn lift(sql: &str) -> Option<Lifted> {
     }
     let mut lifted = Lifted { text: String::with_capacity(sql.len() + 8), values: Vec::new(), own };
     let (mut copied, mut in_list) = (0, false);
+    // Of each parenthesis around: it is in a select list, whose columns are called by their text.
+    let mut selects = vec![false];
     let mut next = 0;
     while next < tokens.len() {
         let at = next;
-        let lifts = compared_literal(sql, &tokens, at, in_list);
+        let before = at.checked_sub(1).map(|before| tokens[before]);
+        match tokens[at].text(sql) {
+            "(" => {
+                selects.push(false);
+                in_list |= before.is_some_and(|before| before.class == Class::Comparison);
+            }
+            ")" if selects.len() > 1 => drop(selects.pop()),
+            _ => {}
+        }
+        if let Some(select) = selects.last_mut() {
+            *select |= tokens[at].is(sql, &["select"]);
+            let is_distinct = before.is_some_and(|before| before.is(sql, &["distinct"]));
+            *select &= !tokens[at].is(sql, &["from"]) || is_distinct;
+        }
+        let lifts = match selects.contains(&true) {
+            true => None,
+            false => compared_literal(sql, &tokens, at, in_list),
+        };
         next += lifts.as_ref().map_or(1, |(_, len)| *len);
         if let Some(last) = tokens[at..next].iter().rev().find(|t| !is_list(sql, t)) {
             in_list = last.is(sql, &["in"]);
@@ -400,6 +419,13 @@ mod tests {
             )
         );
         assert_eq!(
+            lifted("SELECT a FROM t WHERE (a, b) > (1, 'x') AND c IN (SELECT d FROM u WHERE e = 5) ORDER BY a, b"),
+            (
+                "SELECT a FROM t WHERE (a, b) > ($1, $2) AND c IN (SELECT d FROM u WHERE e = $3) ORDER BY a, b".into(),
+                vec![int(1), text("x"), int(5)]
+            )
+        );
+        assert_eq!(
             lifted("SELECT * FROM t WHERE a = $2 AND d >= DATE '2024-01-02';"),
             ("SELECT * FROM t WHERE a = $2 AND d >= $3;".into(), vec![Value::Date(19_724)])
         );
@@ -415,6 +441,8 @@ mod tests {
     #[test]
     fn what_shapes_the_plan_stays() {
         for sql in [
+            "SELECT a > 4, CASE WHEN a = 3 THEN 'x' END, (SELECT b FROM u WHERE c = 5), a IS DISTINCT FROM 7, a < 8 FROM t",
+            "WITH c AS (SELECT a > 4 FROM t) SELECT * FROM c ORDER BY a = 5 + 1, 2",
             "SELECT lpad(id, 4), (1, 2) FROM t WHERE a = 1 + b AND c = -b AND 5 < d LIMIT 3",
             "SELECT \"= 5\" FROM t WHERE a = b AND d > INTERVAL '1 day'",
             "SELECT /* x = 5 */ a FROM t WHERE a = 5 IS NULL",

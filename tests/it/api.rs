@@ -275,3 +275,69 @@ fn rows_that_are_taken_apart_later_have_the_values_of_batches() {
         }
     }
 }
+
+#[test]
+fn nothing_comes_after_an_error() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch(
+        "CREATE TABLE t (id INT PRIMARY KEY, n INT);
+         INSERT INTO t SELECT v, v FROM generate_series(0, 20000) t(v)",
+    )
+    .unwrap();
+    let mut rows = db.query("SELECT id FROM t WHERE 10 / n > 1").unwrap();
+    assert!(rows.by_ref().any(|row| row.is_err()));
+    assert!(rows.next().is_none());
+    // Read without streams, batch by batch and row by row.
+    for sql in ["SELECT * FROM t", "SELECT id, n + 1 FROM t"] {
+        let mut session = db.session();
+        let cancel = session.cancel_handle();
+        let mut rows = session.query(sql, &[]).unwrap();
+        rows.next().unwrap().unwrap();
+        cancel.cancel();
+        assert!(rows.by_ref().any(|row| row.is_err()), "{sql}");
+        assert!(rows.next().is_none(), "{sql}");
+    }
+}
+
+#[test]
+fn rows_become_newtypes_enums_and_short_floats() {
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    struct OrderId(i64);
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    enum Status {
+        Open,
+        #[serde(rename = "paid in full")]
+        Paid,
+    }
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    struct Order {
+        id: OrderId,
+        status: Status,
+        amount: f32,
+        before: Option<Status>,
+    }
+    let db = Database::in_memory().unwrap();
+    let sql =
+        "SELECT 7 AS id, 'paid in full' AS status, CAST(1.5 AS DECIMAL(5, 2)) AS amount, 'Open' AS before";
+    let order: Order = db.query(sql).unwrap().one().unwrap().deserialize().unwrap();
+    assert_eq!(
+        order,
+        Order { id: OrderId(7), status: Status::Paid, amount: 1.5, before: Some(Status::Open) }
+    );
+    let unknown = db.query("SELECT 1 AS id, 'lost' AS status, 0.5 AS amount, NULL AS before").unwrap().one();
+    assert!(unknown.unwrap().deserialize::<Order>().is_err());
+}
+
+#[test]
+fn a_statement_takes_as_many_values_as_it_has_parameters() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
+    let error = db.execute_with("INSERT INTO t VALUES ($1)", &[Value::Int(1), Value::Int(2)]).unwrap_err();
+    assert_eq!((error.what(), error.reason()), ("the statement takes 1 value", Some("2 are given")));
+    let mut select = db.prepare("SELECT id FROM t WHERE id = $1").unwrap();
+    for _ in 0..3 {
+        assert!(select.query(&[]).is_err());
+        assert!(select.query(&[Value::Int(1), Value::Int(2)]).is_err());
+        assert_eq!(select.query(&[Value::Int(1)]).unwrap().count(), 0);
+    }
+}

@@ -530,20 +530,6 @@ fn texts_are_kept_as_written() {
     assert_eq!(table.primary_key.unwrap()[0].sql, "lpad( a,4 )");
 }
 
-#[test]
-fn reads_and_writes() {
-    for sql in
-        ["SELECT 1", "SHOW TABLES", "EXPLAIN DELETE FROM t", "COPY t TO 'f.csv'", "REPAIR INDEX i DRY RUN"]
-    {
-        assert!(parse(sql).unwrap().is_read_only(), "{sql}");
-    }
-    for sql in
-        ["DELETE FROM t", "EXPLAIN ANALYZE DELETE FROM t", "COPY t FROM 'f.csv'", "EXECUTE p", "ANALYZE"]
-    {
-        assert!(!parse(sql).unwrap().is_read_only(), "{sql}");
-    }
-}
-
 /// What must end soon, with a statement or an error, on the default stack of a thread.
 #[test]
 fn nesting_never_overflows_the_stack_nor_takes_exponential_time() {
