@@ -137,6 +137,12 @@ struct Detail {
 /// Bytes of a part of a message at the most: a name in somebody's file may have a million.
 const PART_BYTES_MAX: usize = 600;
 
+/// Width (characters) of a line of SQL in a message, where no screen says otherwise.
+pub const LINE_WIDTH: usize = 120;
+
+/// No line is cut to less than that.
+const LINE_WIDTH_MIN: usize = 30;
+
 /// The text, without its middle if it is too long.
 fn within_limit(text: String) -> String {
     if text.len() <= PART_BYTES_MAX {
@@ -294,27 +300,39 @@ impl Error {
 
     /// The whole message, with a caret under the place in `sql`; no newline at the end.
     pub fn render(&self, sql: &str) -> String {
-        self.render_at(sql, 1)
+        self.render_at(sql, 1, LINE_WIDTH)
     }
 
-    /// [`Error::render`] for a statement that starts at line `first_line` (1-based) of a script:
-    /// `LINE` counts from the top of the script.
-    pub fn render_at(&self, sql: &str, first_line: u32) -> String {
+    /// [`Error::render`] for a statement that starts at line `first_line` (1-based) of a script: `LINE` counts from
+    /// the top of the script. The line of the place is cut to `width` characters.
+    pub fn render_at(&self, sql: &str, first_line: u32, width: usize) -> String {
         let mut out = self.to_string();
         let Some(span) = self.0.span else { return out };
         let Some(line) = sql.lines().nth(span.line.saturating_sub(1) as usize) else {
             return out;
         };
         let label = format!("LINE {}: ", span.line + first_line.saturating_sub(1));
-        // Long lines are cut around the place, so that the caret stays on the screen.
-        let column = span.column.saturating_sub(1) as usize;
-        let from = column.saturating_sub(60);
-        let shown: String = line.chars().skip(from).take(120).collect();
+        // A long line is cut around the place, so that the caret stays below it.
+        let mut shown: Vec<char> = line.chars().collect();
+        let (mut column, room) = (span.column.saturating_sub(1) as usize, width.saturating_sub(label.len()));
+        if room >= LINE_WIDTH_MIN && shown.len() > room {
+            let from = column.saturating_sub(room / 2).min(shown.len() - room);
+            let is_cut = from + room < shown.len();
+            shown = shown[from..from + room].to_vec();
+            column = column.saturating_sub(from);
+            if from > 0 {
+                shown[0] = '…';
+            }
+            if is_cut {
+                shown[room - 1] = '…';
+            }
+        }
         let indent: String = (label.chars().map(|_| ' '))
-            .chain(shown.chars().take(column - from).map(|c| if c == '\t' { '\t' } else { ' ' }))
+            .chain(shown.iter().take(column).map(|c| if *c == '\t' { '\t' } else { ' ' }))
             .collect();
-        let room = shown.chars().count().saturating_sub(column - from).max(1);
+        let room = shown.len().saturating_sub(column).max(1);
         let carets = "^".repeat((span.len.max(1) as usize).min(room));
+        let shown: String = shown.into_iter().collect();
         out.push_str(&format!("\n{label}{shown}\n{indent}{carets}"));
         out
     }
@@ -383,8 +401,26 @@ mod tests {
     fn lines_count_from_the_top_of_the_script() {
         let error = Error::invalid("no such column").at(Span { line: 2, column: 3, len: 1 });
         assert_eq!(
-            error.render_at("SELECT a,\n  b", 40),
+            error.render_at("SELECT a,\n  b", 40, LINE_WIDTH),
             "error: no such column\nLINE 41:   b\n           ^"
+        );
+    }
+
+    #[test]
+    fn long_lines_are_cut_to_the_screen() {
+        let sql = format!("SELECT {}, wibble, {} FROM t", "a".repeat(60), "b".repeat(60));
+        let error = Error::invalid("x").at(Span { line: 1, column: 70, len: 6 });
+        let shown = error.render_at(&sql, 1, 48);
+        assert_eq!(
+            shown,
+            "error: x\nLINE 1: …aaaaaaaaaaaaaaaaa, wibble, bbbbbbbbbbb…\n                            ^^^^^^"
+        );
+        assert!(shown.lines().all(|line| line.chars().count() <= 48));
+        let at_the_end = Error::invalid("x").at(Span { line: 1, column: 144, len: 1 });
+        assert!(
+            at_the_end
+                .render_at(&sql, 1, 48)
+                .ends_with(" FROM t\n                                               ^")
         );
     }
 

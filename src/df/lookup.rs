@@ -20,8 +20,10 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
     Partitioning, PlanProperties, ReplaceChildrenOptions,
@@ -39,22 +41,53 @@ use crate::value::{ColumnType, Value};
 
 /// Puts lookups in the place of hash joins, where they read less.
 pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    plan.transform_up(|node| replaced(node, &|join| Ok(LookupJoinExec::of(join)?.map(executable)))).data()
+    plan.transform_up(|node| replaced(node, &|join| Ok(LookupJoinExec::of(join, None)?.map(executable))))
+        .data()
 }
 
 /// The same in a plan that was made for other parameters, by which either side may have been the smaller one. Nothing
 /// is known yet that a join would tell a scan.
 pub fn instead_of_hashes_either_way(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
-        replaced(node, &|join| match LookupJoinExec::of(join)? {
+        replaced(node, &|join| match LookupJoinExec::of(join, None)? {
             // What is above may live by the order of the rows.
             None if *join.join_type() == JoinType::Inner && join.properties().output_ordering().is_none() => {
-                turned(join)
+                turned(join, None)
             }
             lookup => Ok(lookup.map(executable)),
         })
     })
     .data()
+}
+
+/// The same in the part of a recursive query that runs once for each step: there the rows of the last step are looked
+/// up, however many the planner takes them for. What is joined otherwise is read anew with each step.
+pub fn in_recursions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    let of_step = |join: &HashJoinExec| match (reads_step(join.left()), reads_step(join.right())) {
+        (true, false) => Ok(LookupJoinExec::of(join, Some(1.0))?.map(executable)),
+        (false, true) if *join.join_type() == JoinType::Inner => turned(join, Some(1.0)),
+        _ => Ok(None),
+    };
+    plan.transform_up(|node| {
+        let any: &dyn std::any::Any = &*node;
+        if !any.is::<RecursiveQueryExec>() {
+            return Ok(Transformed::no(node));
+        }
+        let [first, again] = node.children()[..] else { return Ok(Transformed::no(node)) };
+        let again = Arc::clone(again).transform_up(|node| replaced(node, &of_step))?;
+        if !again.transformed {
+            return Ok(Transformed::no(node));
+        }
+        let children = vec![Arc::clone(first), again.data];
+        let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        node.replace_children(children, recompute).map(Transformed::yes)
+    })
+}
+
+/// Reads what the last step of a recursive query gave.
+fn reads_step(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let any: &dyn std::any::Any = &**plan;
+    any.is::<WorkTableExec>() || plan.children().into_iter().any(reads_step)
 }
 
 fn executable(lookup: LookupJoinExec) -> Arc<dyn ExecutionPlan> {
@@ -73,17 +106,18 @@ fn replaced(
     Ok(lookup.map_or_else(|| Transformed::no(Arc::clone(&node)), Transformed::yes))
 }
 
-/// A lookup for the rows of the right side in the left one.
-fn turned(join: &HashJoinExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+/// A lookup for the rows of the right side, about so many, in the left one.
+fn turned(join: &HashJoinExec, expected: Option<f64>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let turned = join.swap_inputs(*join.partition_mode())?;
     let any: &dyn std::any::Any = &*turned;
     if let Some(join) = any.downcast_ref::<HashJoinExec>() {
-        return Ok(LookupJoinExec::of(join)?.map(executable));
+        return Ok(LookupJoinExec::of(join, expected)?.map(executable));
     }
     // Its columns are put in order above it.
     let [below] = turned.children()[..] else { return Ok(None) };
     let below: &dyn std::any::Any = &**below;
-    let lookup = below.downcast_ref::<HashJoinExec>().map(LookupJoinExec::of).transpose()?.flatten();
+    let join = below.downcast_ref::<HashJoinExec>();
+    let lookup = join.map(|join| LookupJoinExec::of(join, expected)).transpose()?.flatten();
     let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
     lookup.map(|lookup| turned.clone().replace_children(vec![executable(lookup)], keep)).transpose()
 }
@@ -112,8 +146,9 @@ struct Equal {
 }
 
 impl LookupJoinExec {
-    /// The same join by lookups; `None` if it has to read the table otherwise, or that is quicker.
-    fn of(join: &HashJoinExec) -> DfResult<Option<LookupJoinExec>> {
+    /// The same join by lookups, of about so many rows; `None` if it has to read the table otherwise, or that is
+    /// quicker.
+    fn of(join: &HashJoinExec, expected: Option<f64>) -> DfResult<Option<LookupJoinExec>> {
         let (rows, scan) = (join.left(), scan_of(join.right()));
         let is_plain = matches!(join.join_type(), JoinType::Inner | JoinType::Left)
             && join.filter().is_none()
@@ -122,9 +157,11 @@ impl LookupJoinExec {
             && join.properties().output_ordering().is_none()
             && rows.output_partitioning().partition_count() == 1;
         let Some(scan) = scan.filter(|_| is_plain) else { return Ok(None) };
-        let expected = StatisticsContext::new().compute(&**rows, &StatisticsArgs::new());
-        let expected = expected.ok().and_then(|rows| rows.num_rows.get_value().map(|n| *n as f64));
-        let Some(expected) = expected else { return Ok(None) };
+        let estimate = || {
+            let estimate = StatisticsContext::new().compute(&**rows, &StatisticsArgs::new());
+            estimate.ok().and_then(|rows| rows.num_rows.get_value().map(|n| *n as f64))
+        };
+        let Some(expected) = expected.or_else(estimate) else { return Ok(None) };
         let Some(on) = whole_key(join.on(), &rows.schema(), scan) else { return Ok(None) };
         let words = on.iter().map(|equal| format!("{}={}", equal.of_table.name(), equal.of_row.name()));
         if scan.bound().map_or(true, |bound| expected * COST.fetch > bound.spec.access.entries) {

@@ -39,7 +39,12 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     let planner = Arc::clone(state.query_planner());
     // To share little work out to threads costs more than the work.
     let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
-    let mut alone = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
+    let alone = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
+    let recursions = lookup::in_recursions(alone).map_err(df_error)?;
+    if recursions.transformed {
+        return Ok(Ways { alone: recursions.data, shared: None });
+    }
+    let mut alone = recursions.data;
     let worth_sharing = match keep {
         Keep::No => {
             alone = lookup::instead_of_hashes(alone).map_err(df_error)?;

@@ -21,7 +21,8 @@ use row::Together;
 pub use row::{ColumnIndex, FromValue, Row};
 
 impl Database {
-    /// Runs one statement that returns no rows worth having; gives the number of rows written.
+    /// Runs one statement and gives the number of rows written; rows that it returns are read and dropped. Each call is a
+    /// transaction of its own: BEGIN, SET and PREPARE need a [`Session`].
     ///
     /// Errors: a statement for later ones, such as BEGIN or SET: that takes a [`Session`].
     ///
@@ -221,7 +222,8 @@ fn written(outcome: Outcome) -> Result<u64> {
     Ok(affected.unwrap_or(0))
 }
 
-/// A parsed statement with a session of its own.
+/// A prepared statement, as `rusqlite::Statement` is one. It runs outside of any transaction; [`Prepared::execute_in`]
+/// and [`Prepared::query_in`] run it in one.
 #[derive(Debug)]
 pub struct Prepared {
     parsed: Parsed,
@@ -255,7 +257,7 @@ impl Prepared {
     }
 }
 
-/// Typed rows of a query, one by one.
+/// The rows of a query, each a `Result<Row>`; nothing comes after an error. It holds its snapshot until it is dropped.
 pub struct Rows {
     stream: RowStream,
     schema: SchemaRef,
@@ -274,7 +276,7 @@ impl Rows {
         self.stream.columns()
     }
 
-    /// The only row.
+    /// The single row, as `rusqlite`'s `query_row` gives it.
     ///
     /// Errors: there is none, or another one.
     ///
@@ -293,7 +295,7 @@ impl Rows {
         })
     }
 
-    /// The only row, if there is one.
+    /// The single row, if there is one.
     ///
     /// Errors: there is another one.
     pub fn optional(mut self) -> Result<Option<Row>> {

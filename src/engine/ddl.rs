@@ -384,9 +384,12 @@ fn compression(options: &[OptionDef]) -> Result<Compression> {
 
 fn refuse_options(options: &[OptionDef]) -> Result<()> {
     let Some(option) = options.first() else { return Ok(()) };
-    Err(Error::unsupported(format!("a table has no option \"{}\"", option.name))
-        .hint("leave it out")
-        .at(option.span))
+    let hint = match option.name.as_str() {
+        "ttl" => "it is not there yet: keep a time column, and DELETE by it",
+        "versions" => "they are not there yet: make a time the last part of the key",
+        _ => "leave it out",
+    };
+    Err(Error::unsupported(format!("a table has no option \"{}\"", option.name)).hint(hint).at(option.span))
 }
 
 fn columns(create: &CreateTable) -> Result<Vec<Column>> {

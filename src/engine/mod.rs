@@ -59,14 +59,15 @@ use turns::Turns;
 /// How a database is opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// When a commit counts as done.
+    /// How safe a commit is when it returns.
     pub durability: Durability,
     /// What keeps a new database on the disk; of one that is there, what it must be. `None`: whatever it is, and
     /// the default for a new one.
     pub engine: Option<Engine>,
 }
 
-/// An open database. Clones share it; the last one closes it.
+/// An open database. Clones share it; it is closed when the last of them is dropped, and the last unread [`Rows`] and
+/// [`ReadView`].
 #[derive(Clone)]
 pub struct Database {
     shared: Arc<Shared>,
@@ -102,7 +103,7 @@ impl Database {
     /// Opens the database in the directory `path`, or creates it.
     ///
     /// Errors: `Unavailable` when another process has it open or the disk refuses, `Invalid` when the
-    /// directory is no database or of a newer format, `Corrupt` when its files are damaged.
+    /// directory is no database, `Unsupported` when it is of another format, `Corrupt` when its files are damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Database> {
         Database::open_with(path, Options::default())
     }
@@ -121,7 +122,8 @@ impl Database {
         Ok(db)
     }
 
-    /// [`Database::open_with`], but what was under way comes to its end first, and tells `on_progress` how far it is.
+    /// [`Database::open_with`], but index builds and re-keys that were interrupted are finished before it returns;
+    /// `on_progress` is told how far they are.
     pub fn open_watched(
         path: impl AsRef<Path>,
         options: Options,

@@ -44,7 +44,7 @@ pub struct OutputColumn {
     pub type_name: String,
 }
 
-/// What a statement gave back.
+/// The result of a statement: its tag, columns, rows, count of rows written, and warnings.
 #[derive(Debug)]
 pub struct Outcome {
     /// What ran: `SELECT`, `INSERT`, `CREATE TABLE`.

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::sql::{self, Lifted, Statement, parameter_count};
 use crate::value::Value;
 
-/// Queries remembered at the most; then all are forgotten.
+/// Queries remembered at the most; then those without a plan are forgotten, or all.
 const QUERIES: usize = 512;
 
 /// Length (bytes) of the longest text whose statement is kept.
@@ -150,7 +150,11 @@ impl Plans {
     pub fn put(&self, query: &Keyed, catalog: u64, known: Known) {
         let Ok(mut plans) = self.0.write() else { return };
         if plans.len() >= QUERIES && !plans.contains_key(&query.key) {
-            plans.clear();
+            // Texts that never come again must not cost others their plans.
+            plans.retain(|_, (_, known)| !matches!(known, Known::Seen));
+            if plans.len() >= QUERIES {
+                plans.clear();
+            }
         }
         plans.insert(query.key.clone(), (catalog, known));
     }
@@ -265,6 +269,20 @@ mod tests {
         }
         let (catalog, _) = db.view().unwrap();
         assert_eq!(db.plans().kept(catalog.version()).len(), queries.len());
+    }
+
+    #[test]
+    fn texts_that_come_once_do_not_cost_others_their_plans() {
+        let db = Database::in_memory().unwrap();
+        db.execute("CREATE TABLE t (k INT PRIMARY KEY)").unwrap();
+        for _ in 0..2 {
+            db.query("SELECT k FROM t WHERE k = 1").unwrap();
+        }
+        for n in 0..2 * super::QUERIES {
+            db.query(&format!("SELECT k FROM t ORDER BY k LIMIT {n}")).unwrap();
+        }
+        let (catalog, _) = db.view().unwrap();
+        assert_eq!(db.plans().kept(catalog.version()).len(), 1);
     }
 
     /// How often a statement of these parameters was not run by a kept plan.

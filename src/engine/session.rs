@@ -62,7 +62,8 @@ enum Start<'l> {
     Plan(Option<(&'l Lifted, Keyed)>),
 }
 
-/// One connection to a database: its transaction, prepared statements and settings.
+/// One connection to a database: its transaction, prepared statements and settings. Cheap to make; use one for each
+/// thread. Dropping it rolls an open transaction back.
 pub struct Session {
     db: Database,
     open: Option<Open>,
@@ -99,7 +100,7 @@ impl Session {
         Session { is_brief: true, ..Session::new(db) }
     }
 
-    /// Runs one statement and waits for it; `params` are its `$1`, `$2`, ... The rows of a query are
+    /// Runs one statement and waits for it, in the open transaction if there is one; `params` are its `$1`, `$2`, ... The rows of a query are
     /// read while the outcome's stream is.
     ///
     /// Errors: whatever the statement runs into; nothing of it was written then.

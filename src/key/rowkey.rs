@@ -105,6 +105,18 @@ impl From<&[u8]> for Rowkey {
     }
 }
 
+impl<const N: usize> From<&[u8; N]> for Rowkey {
+    fn from(bytes: &[u8; N]) -> Self {
+        Rowkey(bytes.to_vec())
+    }
+}
+
+impl From<String> for Rowkey {
+    fn from(text: String) -> Self {
+        Rowkey(text.into_bytes())
+    }
+}
+
 impl From<&str> for Rowkey {
     fn from(text: &str) -> Self {
         Rowkey(text.as_bytes().to_vec())

@@ -197,6 +197,10 @@ fn unknown(word: &str) -> Error {
     Error::invalid(format!("there is no command {word}")).hint(hint).state(sqlstate::SYNTAX)
 }
 
+/// Where descriptions begin in `.help`, and where they end, in characters.
+const HELP_COLUMN: usize = 28;
+const HELP_WIDTH: usize = 80;
+
 /// The text of `.help`.
 pub fn help() -> String {
     let mut out = String::new();
@@ -204,15 +208,36 @@ pub fn help() -> String {
         let written = format!(".{} {}", spec.names[0], spec.arguments);
         let also: Vec<String> = spec.names[1..].iter().map(|name| format!("\\{name}")).collect();
         let also = if also.is_empty() { String::new() } else { format!("  ({})", also.join(", ")) };
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, "{written:<32} {}{also}", spec.help);
+        let mut left = written.as_str();
+        if left.len() > HELP_COLUMN {
+            out.push_str(std::mem::take(&mut left));
+            out.push('\n');
+        }
+        for line in lines(&format!("{}{also}", spec.help), HELP_WIDTH - HELP_COLUMN - 1) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "{left:<HELP_COLUMN$} {line}");
+            left = "";
+        }
     }
     out.push_str(
-        "Anything else is SQL and ends with a semicolon. Ctrl-C stops a running statement.\n\
-         About rowkeys: LINT; SIMULATE WRITES ON t; ADVISE FOR (query); EXPLAIN WHATIF (INDEX (a, b)) query;\n\
-         SHOW REGIONS FROM t; DESCRIBE KEY OF t; ALTER TABLE t REKEY (a, b);\n",
+        "Anything else is SQL and ends with a semicolon. Ctrl-C stops a statement.\n\
+         About rowkeys: LINT; SIMULATE WRITES ON t; ADVISE FOR (query);\n\
+         EXPLAIN WHATIF (INDEX (a, b)) query; SHOW REGIONS FROM t; DESCRIBE KEY OF t;\n\
+         ALTER TABLE t REKEY (a, b);\n",
     );
     out
+}
+
+/// The words in lines of this width.
+fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => line.extend([" ", word]),
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The last word is a file if it ends so, and the rest a table or a statement.
@@ -367,6 +392,7 @@ mod tests {
 
     #[test]
     fn help_lists_every_command_once() {
+        assert!(help().lines().all(|line| line.len() <= HELP_WIDTH), "{}", help());
         for spec in COMMANDS {
             assert_eq!(help().matches(&format!(".{} ", spec.names[0])).count(), 1, "{}", spec.names[0]);
         }

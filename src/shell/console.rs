@@ -14,7 +14,7 @@ use super::script::{self, Input, Source};
 use super::tokens::{TokenKind, tokens};
 use super::variables::Variables;
 use crate::engine::{CancelHandle, Database, Outcome, Session};
-use crate::error::{Error, Kind, Result, Span, sqlstate};
+use crate::error::{Error, Kind, LINE_WIDTH, Result, Span, sqlstate};
 use crate::value::Value;
 
 /// Scripts that may read each other; a script that reads itself stops here.
@@ -257,7 +257,9 @@ impl Console {
             self.writer().write_all(&line)?;
             self.writer().flush()?;
         } else {
-            self.tell(&format!("{}{}", place.prefix(error.span()), error.render_at(sql, place.line)))?;
+            let width = self.screen.map_or(LINE_WIDTH, |screen| screen.columns);
+            let message = error.render_at(sql, place.line, width);
+            self.tell(&format!("{}{message}", place.prefix(error.span())))?;
         }
         self.go_on_after_failure()
     }

@@ -13,6 +13,9 @@ const TEXT_BYTES: usize = 32_768;
 /// Literals lifted out of one text at the most; longer IN lists are planned as they are.
 const VALUES: usize = 1024;
 
+/// Parentheses in each other, at the most.
+const DEPTH_MAX: i32 = 60;
+
 /// What was lifted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Compared {
@@ -95,28 +98,34 @@ pub fn lift(sql: &str) -> Option<Lifted> {
     }
     let mut lifted = Lifted { text: String::with_capacity(sql.len() + 8), values: Vec::new(), own };
     let (mut copied, mut in_list) = (0, false);
-    // Of each parenthesis around: it is in a select list, whose columns are called by their text.
-    let mut selects = vec![false];
+    // A bit for each parenthesis around, the innermost first: it is in a select list, whose columns are called by their
+    // text.
+    let (mut selects, mut depth) = (0_u64, 0_i32);
     let mut next = 0;
     while next < tokens.len() {
         let at = next;
         let before = at.checked_sub(1).map(|before| tokens[before]);
-        match tokens[at].text(sql) {
-            "(" => {
-                selects.push(false);
+        match (tokens[at].class, sql.as_bytes()[tokens[at].start]) {
+            (Class::Other, b'(') => {
+                (selects, depth) = (selects << 1, depth + 1);
                 in_list |= before.is_some_and(|before| before.class == Class::Comparison);
             }
-            ")" if selects.len() > 1 => drop(selects.pop()),
+            (Class::Other, b')') => (selects, depth) = (selects >> 1, depth - 1),
+            (Class::Word, b's' | b'S') if tokens[at].is(sql, &["select"]) => selects |= 1,
+            (Class::Word, b'f' | b'F') if tokens[at].is(sql, &["from"]) => {
+                // What IS DISTINCT FROM compares is no table.
+                if !before.is_some_and(|before| before.is(sql, &["distinct"])) {
+                    selects &= !1;
+                }
+            }
             _ => {}
         }
-        if let Some(select) = selects.last_mut() {
-            *select |= tokens[at].is(sql, &["select"]);
-            let is_distinct = before.is_some_and(|before| before.is(sql, &["distinct"]));
-            *select &= !tokens[at].is(sql, &["from"]) || is_distinct;
+        if !(0..=DEPTH_MAX).contains(&depth) {
+            return None;
         }
-        let lifts = match selects.contains(&true) {
-            true => None,
-            false => compared_literal(sql, &tokens, at, in_list),
+        let lifts = match selects {
+            0 => compared_literal(sql, &tokens, at, in_list),
+            _ => None,
         };
         next += lifts.as_ref().map_or(1, |(_, len)| *len);
         if let Some(last) = tokens[at..next].iter().rev().find(|t| !is_list(sql, t)) {

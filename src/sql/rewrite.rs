@@ -286,12 +286,18 @@ impl VisitorMut for Normaliser {
 
     fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Error> {
         match &value.value {
-            Value::Placeholder(name) if parameter_number(name).is_none() => ControlFlow::Break(
-                Error::invalid(format!("{name} is not a parameter"))
+            Value::Placeholder(name) if parameter_number(name).is_none() => {
+                let error = Error::invalid(format!("{name} is not a parameter"))
                     .why(format!("parameters are $1 to ${PARAMETERS_MAX}, or ?"))
-                    .state(sqlstate::SYNTAX)
-                    .at(span_of(value)),
-            ),
+                    .state(sqlstate::SYNTAX);
+                let error = match name.strip_prefix(':') {
+                    Some(variable) => {
+                        error.hint(format!("in the shell, .set {variable} VALUE gives it a value"))
+                    }
+                    None => error,
+                };
+                ControlFlow::Break(error.at(span_of(value)))
+            }
             Value::Number(digits, _) if crate::value::Value::number(digits).is_none() => {
                 let error = Error::invalid("this number is out of range");
                 let error = match digits.contains(['e', 'E']) {

@@ -50,7 +50,7 @@ use crate::error::{Error, Result};
 use crate::key::KeyRange;
 use directory::Directory;
 
-/// Who keeps a database on the disk. A database stays with the one that it was created with.
+/// A storage engine, chosen when a database is created. A database stays with the one that it was created with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
     /// A log before a B-tree in one mapped file: quickest to read.
@@ -90,7 +90,7 @@ impl FromStr for Engine {
     }
 }
 
-/// What a commit has survived when it returns.
+/// How safe a commit is when it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// Everything: it is on the disk, and neither a crash of the process nor of the machine loses it.

@@ -108,7 +108,7 @@ impl Row {
         self.schema().fields().iter().map(|field| field.name().as_str())
     }
 
-    /// The value of a column, by its name or its place, as a Rust type. Errors: no such column; NULL for a type that
+    /// The value of a column, by its name or its 0-based place, as a Rust type. Errors: no such column; NULL for a type that
     /// has none; a value of another type.
     pub fn get<T: FromValue>(&self, column: impl ColumnIndex) -> Result<T> {
         let at = column.place_in(self)?;
@@ -261,7 +261,7 @@ pub trait FromValue: Sized {
     /// For messages.
     const NAME: &'static str;
 
-    /// `None` if the value is of another type, or NULL.
+    /// `None` if the value is of another type, or is NULL and the type is no `Option`.
     fn from_value(value: Value) -> Option<Self>;
 }
 

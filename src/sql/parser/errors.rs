@@ -131,6 +131,15 @@ impl Parser<'_> {
     /// more likely a clause.
     pub(super) fn expected_end(&self) -> Error {
         let mut taken = self.taken();
+        if self.peek_words(&["TIMESTAMP"])
+            && taken.next().is_some_and(|t| self.shown(t).eq_ignore_ascii_case("\"of\""))
+        {
+            let error = self.expected("the end of the statement");
+            return error.hint(
+                "a moment is kept by CREATE SNAPSHOT s and read AS OF SNAPSHOT s; times are not there yet",
+            );
+        }
+        let mut taken = self.taken();
         if let (Some(alias), Some(named)) = (taken.next(), taken.next())
             && let Token::Word(Word { value, quote_style: None, keyword: Keyword::NoKeyword }) = &alias.token
             && let Token::RParen | Token::Word(Word { keyword: Keyword::NoKeyword, .. }) = &named.token
@@ -218,8 +227,20 @@ impl Parser<'_> {
     }
 }
 
+/// What other databases write where we expect something else, and what to do here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("SALT_BUCKETS", "lead the key with a bucket: PRIMARY KEY (md5_bucket(id, 16), id)"),
+    ("ENGINE", "the engine is chosen with the database: rowkeydb --engine lsm FOLDER"),
+    ("WITHOUT", "leave it out: every table is stored by its rowkey"),
+    ("TBLPROPERTIES", "options stand in WITH (name = value)"),
+    ("CLUSTERED", "leave it out: every table is stored by its rowkey"),
+];
+
 /// Adds the clause that a word may have meant.
 fn misspelt(error: Error, word: &str) -> Error {
+    if let Some((_, hint)) = ELSEWHERE.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(word)) {
+        return error.hint(*hint);
+    }
     let known = STATEMENTS.iter().chain(CLAUSES).any(|known| known.eq_ignore_ascii_case(word));
     match did_you_mean(word, CLAUSES.iter().copied()) {
         Some(meant) if !known => error.hint(format!("did you mean {meant}?")),

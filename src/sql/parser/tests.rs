@@ -384,6 +384,12 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: SELECT * FROM orders WERE id = 1\n                             ^^^^",
     ),
     (
+        "CREATE TABLE t (id INT PRIMARY KEY) SALT_BUCKETS = 4",
+        "error: expected the end of the statement, found \"SALT_BUCKETS\"\n \
+         hint: lead the key with a bucket: PRIMARY KEY (md5_bucket(id, 16), id)\n\
+         LINE 1: CREATE TABLE t (id INT PRIMARY KEY) SALT_BUCKETS = 4\n                                            ^^^^^^^^^^^^",
+    ),
+    (
         "DELETE orders",
         "error: expected FROM, found \"orders\"\n hint: write DELETE FROM t WHERE ...\n\
          LINE 1: DELETE orders\n               ^^^^^^",
