@@ -112,11 +112,12 @@ pub fn lift(sql: &str) -> Option<Lifted> {
             }
             (Class::Other, b')') => (selects, depth) = (selects >> 1, depth - 1),
             (Class::Word, b's' | b'S') if tokens[at].is(sql, &["select"]) => selects |= 1,
-            (Class::Word, b'f' | b'F') if tokens[at].is(sql, &["from"]) => {
-                // What IS DISTINCT FROM compares is no table.
-                if !before.is_some_and(|before| before.is(sql, &["distinct"])) {
-                    selects &= !1;
-                }
+            // What IS DISTINCT FROM compares is no table.
+            (Class::Word, b'f' | b'F')
+                if tokens[at].is(sql, &["from"])
+                    && !before.is_some_and(|before| before.is(sql, &["distinct"])) =>
+            {
+                selects &= !1;
             }
             _ => {}
         }
