@@ -264,6 +264,25 @@ fn rows_whose_keys_are_taken_are_skipped_and_counted() {
 }
 
 #[test]
+fn rows_that_break_a_rule_are_skipped_and_counted() {
+    let cli = Cli::new();
+    cli.file(
+        "d.csv",
+        "id,name,n\n1,a,1\nbad,y,1\n3,,1\n4,d,1\n5,e,-5\n222,f,1\n,g,1\n6,long name,1\n7,h,2\n",
+    );
+    let copy = "CREATE TABLE t (id INT, name VARCHAR(5) NOT NULL, n INT CHECK (n > 0), PRIMARY KEY (lpad(id, 2))); \
+                COPY t FROM 'd.csv' WITH (ON_ERROR skip); SELECT * FROM t; CHECK TABLE t FAST";
+    let (status, out, err) = cli.run(&["run", "--format", "csv", "-c", copy]);
+    assert!(status == 0 && out.starts_with("id,name,n\n1,a,1\n4,d,1\n7,h,2\n"), "{out}{err}");
+    assert!(err.contains("1 row of d.csv was skipped\n"), "{err}");
+    assert!(err.contains("5 rows of d.csv were skipped, as the table does not take them"), "{err}");
+    assert!(
+        err.contains("the first of them: column \"name\" cannot be NULL (in row 2: it is NOT NULL)"),
+        "{err}"
+    );
+}
+
+#[test]
 fn one_process_at_a_time() {
     let cli = Cli::new();
     let mut holder = cli.start(&["run", "--db", "shop", "--format", "csv", "-"]);
