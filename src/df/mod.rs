@@ -14,6 +14,7 @@ mod date_trunc;
 mod dates;
 mod domain;
 mod doubles;
+mod elements;
 mod errors;
 mod exists;
 pub mod explain;

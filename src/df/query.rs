@@ -37,6 +37,7 @@ use super::computed::ComputedColumns;
 use super::correlated::Correlated;
 use super::dates::at_midnight;
 use super::doubles::doubles_win;
+use super::elements::of_row;
 use super::errors::df_error;
 use super::formula::{formula, formulas_in};
 use super::frames::frames_of_bytes;
@@ -200,6 +201,7 @@ impl Planner {
                 Arc::new(TypeCoercion::new()),
                 Arc::new(ExpressionRule("own_patterns", own_patterns)),
                 Arc::new(ExpressionRule("text_casts", text_casts)),
+                Arc::new(ExpressionRule("of_row", of_row)),
                 Arc::new(ExpressionRule("lazy_functions", lazy_functions)),
                 Arc::new(Correlated),
                 Arc::new(CheckedIntegers::new()),
