@@ -145,8 +145,9 @@ fn schema_error(error: &SchemaError) -> Error {
                 field.relation.is_some() && valid_fields.iter().all(|other| other.relation != field.relation);
             let same_name = valid_fields.iter().find(|other| output_name(&other.name) == name);
             if let Some(column) = same_name.filter(|_| is_hidden) {
+                let table = field.relation.as_ref().map_or("", |relation| relation.table());
                 return error
-                    .why(format!("nothing here is called{place}", place = place.replacen(" in", "", 1)))
+                    .why(format!("nothing here is called {table}"))
                     .hint(format!("write {}", column.flat_name()));
             }
             if valid_fields.iter().filter(|other| output_name(&other.name) == name).count() > 1 {

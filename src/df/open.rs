@@ -23,7 +23,7 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::errors::{df_error, to_df};
-use super::template::{place, value_of};
+use super::template::{number, place, value_of};
 use crate::error::{Error, Result};
 use crate::value::{ColumnType, Value};
 
@@ -82,9 +82,10 @@ pub fn typed(plan: LogicalPlan, params: &[Value]) -> DfResult<LogicalPlan> {
 }
 
 fn typed_by(expr: Expr, params: &[Value]) -> Transformed<Expr> {
-    let Expr::Placeholder(Placeholder { id, field: None }) = &expr else { return Transformed::no(expr) };
-    let at = id.strip_prefix('$').and_then(|n| n.parse::<usize>().ok());
-    let value = at.and_then(|n| params.get(n.checked_sub(1)?)).filter(|value| !value.is_null());
+    let Expr::Placeholder(param @ Placeholder { id, field: None }) = &expr else {
+        return Transformed::no(expr);
+    };
+    let value = number(param).and_then(|at| params.get(at)).filter(|value| !value.is_null());
     let Some(scalar) = value.and_then(|value| super::query::scalar_of(value).ok()) else {
         return Transformed::no(expr);
     };

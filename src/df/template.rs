@@ -11,6 +11,7 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::{BinaryExpr, ColumnarValue, Expr};
 use datafusion::physical_expr::create_physical_expr;
 
+use super::errors::to_df;
 use super::expr::{FieldNames, comparison, exact, flipped, predicate};
 use super::plan::renamed;
 use crate::plan::{CmpOp, Field, Predicate};
@@ -96,8 +97,12 @@ fn compare(column: &Expr, op: CmpOp, param: &Expr, names: &FieldNames) -> Option
 
 /// Where a parameter's value is, and the type it is compared as.
 pub(super) fn place(placeholder: &Placeholder) -> Option<(usize, ColumnType)> {
-    let n: usize = placeholder.id.strip_prefix('$')?.parse().ok()?;
-    Some((n.checked_sub(1)?, column_type_of(placeholder.field.as_ref()?)?))
+    Some((number(placeholder)?, column_type_of(placeholder.field.as_ref()?)?))
+}
+
+/// Where a parameter's value is, from 0 on.
+pub(super) fn number(placeholder: &Placeholder) -> Option<usize> {
+    placeholder.id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
 /// The same value as one of this type.
@@ -126,7 +131,6 @@ fn with_params(expr: &Expr, params: &[Value]) -> Option<Expr> {
 /// The expression with the value of what needs no row in its place: `$1 - INTERVAL '1 day'`. `None` if that cannot be
 /// computed: then the planner will say why.
 fn computed(expr: Expr) -> Option<Expr> {
-    let one_row = renamed(Vec::new(), 1, &Arc::new(Schema::empty())).ok()?;
     let computed = expr.transform_down(|e| {
         let is_settled =
             matches!(e, Expr::Literal(..) | Expr::Column(_)) || e.any_column_refs() || e.is_volatile();
@@ -139,6 +143,7 @@ fn computed(expr: Expr) -> Option<Expr> {
             &ExecutionProps::new(),
             &PhysicalPlanningContext::default(),
         )?;
+        let one_row = renamed(Vec::new(), 1, &Arc::new(Schema::empty())).map_err(to_df)?;
         let value = match physical.evaluate(&one_row)? {
             ColumnarValue::Scalar(value) => value,
             ColumnarValue::Array(values) => ScalarValue::try_from_array(&values, 0)?,

@@ -41,10 +41,7 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
     let alone = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
     let recursions = lookup::in_recursions(alone).map_err(df_error)?;
-    if recursions.transformed {
-        return Ok(Ways { alone: recursions.data, shared: None });
-    }
-    let mut alone = recursions.data;
+    let (mut alone, looks_up) = (recursions.data, recursions.transformed);
     let worth_sharing = match keep {
         Keep::No => {
             alone = lookup::instead_of_hashes(alone).map_err(df_error)?;
@@ -52,7 +49,7 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
         }
         Keep::Yes => !is_scan(&alone),
     };
-    if !worth_sharing {
+    if !worth_sharing || looks_up {
         return Ok(Ways { alone, shared: None });
     }
     state.config_mut().options_mut().execution.target_partitions = threads;

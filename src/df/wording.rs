@@ -349,14 +349,10 @@ fn values(text: &str) -> Option<Error> {
         && let Some((value, rest)) = rest.split_once("' using format '")
         && let Some((format, why)) = rest.split_once("': ")
     {
-        let hint = match format.contains('%') {
-            true => "formats are those of strftime, as in '%d/%m/%Y %H:%M:%S'".to_owned(),
-            false => "write the format as strftime does, as in '%d/%m/%Y %H:%M:%S'".to_owned(),
-        };
         return Some(
             error(format!("'{value}' is not a time of format '{format}'"), sqlstate::INVALID_TEXT)
                 .why(why.to_owned())
-                .hint(hint),
+                .hint("write the format as strftime does, as in '%d/%m/%Y %H:%M:%S'"),
         );
     }
     if text.starts_with("NTILE requires a positive integer") {

@@ -244,26 +244,15 @@ pub fn load(
             while let Some(rows) = next()? {
                 let first = before;
                 before += rows.len();
-                let whole = match completed(rows.clone(), first) {
-                    Err(e) if is_of_one_row(&e) => None,
-                    whole => Some(whole?),
-                };
-                let rows = match whole {
-                    Some(rows) => rows,
-                    None => {
-                        let mut fit = Vec::with_capacity(rows.len());
-                        for (at, row) in rows.into_iter().enumerate() {
-                            fit.extend(
-                                skipped
-                                    .unless_left_out(completed(vec![row], first + at))?
-                                    .into_iter()
-                                    .flatten(),
-                            );
-                        }
-                        fit
+                let fit = match completed(rows.clone(), first) {
+                    Err(e) if is_of_one_row(&e) => {
+                        let mut one = |(at, row)| skipped.unless_left_out(completed(vec![row], first + at));
+                        let fit = rows.into_iter().enumerate().map(&mut one).collect::<Result<Vec<_>>>()?;
+                        fit.into_iter().flatten().flatten().collect()
                     }
+                    fit => fit?,
                 };
-                for row in rows {
+                for row in fit {
                     skipped.unless_left_out(loader.add_if_free(&row))?;
                 }
             }

@@ -112,23 +112,20 @@ fn change<T>(db: &Database, watch: &Watch, to: impl FnOnce(&Catalog) -> Changed<
     let mut view = View { moments: Arc::default(), ..db.session().view()? };
     db.change_catalog(&watch.cancel, |catalog| {
         let (result, next) = to(catalog)?;
-        if let Some((next, _)) = &next {
-            for def in next.views() {
-                let mut under = |catalog: &Catalog| {
-                    view.catalog = Arc::new(catalog.clone());
-                    view.view_schema(def)
-                };
-                if let Err(e) = under(next)
-                    && under(catalog).is_ok()
-                {
-                    return Err(Error::invalid(format!(
-                        "view \"{}\" reads what this would change",
-                        def.name
-                    ))
+        let Some((after, _)) = &next else { return Ok((result, None)) };
+        let [before, after] = [catalog, after].map(|catalog| Arc::new(catalog.clone()));
+        for def in after.views() {
+            let mut under = |catalog: &Arc<Catalog>| {
+                view.catalog = Arc::clone(catalog);
+                view.view_schema(def)
+            };
+            if let Err(e) = under(&after)
+                && under(&before).is_ok()
+            {
+                return Err(Error::invalid(format!("view \"{}\" reads what this would change", def.name))
                     .why(format!("it would say: {}", e.what()))
                     .hint(format!("DROP VIEW {} first", name_sql(&def.name)))
                     .state("2BP01"));
-                }
             }
         }
         Ok((result, next))

@@ -173,9 +173,9 @@ pub async fn check_constraints(view: &View, table: &TableDef, rows: &[Vec<Value>
     }
     let list: Vec<String> =
         table.checks.iter().enumerate().map(|(i, check)| format!("({}) AS check_{i}", check.sql)).collect();
-    let query = crate::sql::parse_query(&format!("SELECT {} FROM {}", list.join(", "), quote(&table.name)))?;
+    let sql = format!("SELECT {} FROM {}", list.join(", "), quote(&table.name));
     let batch = batch_of(table, rows.iter().map(Vec::as_slice), None)?;
-    let verdicts = view.select_from(query, vec![(table.name.clone(), batch)], &[]).await?;
+    let verdicts = view.compute(&sql, vec![(table.name.clone(), batch)], &[]).await?;
     if verdicts.num_rows() != rows.len() {
         return Err(Error::internal("the CHECKs give another number of verdicts than there are rows"));
     }
@@ -211,8 +211,8 @@ async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
     let schema = Schema::new(vec![field("n", ColumnType::BigInt, false)]);
     let rows = RecordBatch::try_new(Arc::new(schema), vec![builder.finish()?])
         .map_err(|e| Error::internal("rows for a default").caused_by(e))?;
-    let query = crate::sql::parse_query(&format!("SELECT ({sql}) AS value FROM default_rows"))?;
-    let values = view.select_from(query, vec![("default_rows".into(), rows)], &[]).await?;
+    let query = format!("SELECT ({sql}) AS value FROM default_rows");
+    let values = view.compute(&query, vec![("default_rows".into(), rows)], &[]).await?;
     if values.num_rows() != n {
         return Err(Error::internal(format!(
             "DEFAULT {sql} gives {} values for {n} rows",

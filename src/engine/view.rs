@@ -69,6 +69,13 @@ pub fn column_of(table: &TableDef, name: &str) -> Result<ColumnId> {
     })
 }
 
+/// A query of a statement, which may have more parameters than it; `None` for one whose plan is not worth keeping.
+fn keyed(kind: &str, text: &str, params: &[Value]) -> Option<(Lifted, Keyed)> {
+    let lifted = sql::lift(text)?;
+    let keyed = Keyed::new(kind, &lifted, params.get(..lifted.own)?)?;
+    Some((lifted, keyed))
+}
+
 impl View {
     /// The value of an expression that takes no query: a literal, a parameter or the time.
     ///
@@ -108,28 +115,47 @@ impl View {
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<RecordBatch>> {
         Box::pin(async move {
-            if let [] | [_] = &rows[..]
-                && let Some(batch) = self.map_rows(&query, &rows, params).await?
-            {
-                return Ok(batch);
+            match self.map_rows(&sql::text_of(&query), &rows, params).await? {
+                Some(batch) => Ok(batch),
+                None => self.select_once(query, rows, params).await,
             }
-            let (query, rowkeys) = self.prepare(query)?;
-            let scope = self.scope(rowkeys, rows);
-            self.db.planner().collect(query, &scope, params, &self.limits()).await
         })
+    }
+
+    /// [`View::select_from`] of a text, which is parsed only if its plan is not known.
+    pub fn compute<'a>(
+        &'a self,
+        sql: &'a str,
+        rows: Vec<(String, RecordBatch)>,
+        params: &'a [Value],
+    ) -> BoxFuture<'a, Result<RecordBatch>> {
+        Box::pin(async move {
+            match self.map_rows(sql, &rows, params).await? {
+                Some(batch) => Ok(batch),
+                None => self.select_once(sql::parse_query(sql)?, rows, params).await,
+            }
+        })
+    }
+
+    async fn select_once(
+        &self,
+        query: Query,
+        rows: Vec<(String, RecordBatch)>,
+        params: &[Value],
+    ) -> Result<RecordBatch> {
+        let (query, rowkeys) = self.prepare(query)?;
+        let scope = self.scope(rowkeys, rows);
+        self.db.planner().collect(query, &scope, params, &self.limits()).await
     }
 
     /// What a query makes of rows, if it is known; remembers the query, if not.
     async fn map_rows(
         &self,
-        query: &Query,
+        text: &str,
         rows: &[(String, RecordBatch)],
         params: &[Value],
     ) -> Result<Option<RecordBatch>> {
-        let Some(lifted) = sql::lift(&sql::text_of(query)) else { return Ok(None) };
-        // The statement may have more parameters than this query.
-        let params = params.get(..lifted.own).unwrap_or(params);
-        let Some(keyed) = Keyed::new(MAP, &lifted, params) else { return Ok(None) };
+        let Some((lifted, keyed)) = keyed(MAP, text, params) else { return Ok(None) };
         let known = match self.known(&keyed) {
             Some(Known::Seen) => {
                 let map = self.map_to_keep(&lifted, &keyed, rows).await.ok().flatten();
@@ -167,11 +193,8 @@ impl View {
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<RecordBatch>> {
         Box::pin(async move {
-            let lifted = sql::lift(&sql::text_of(&query));
-            // The statement may have more parameters than its query.
-            if let Some(lifted) = &lifted
-                && let Some(keyed) = Keyed::new(name, lifted, params.get(..lifted.own).unwrap_or(params))
-                && let Some(batch) = self.select_kept(lifted, &keyed, name).await?
+            if let Some((lifted, keyed)) = keyed(name, &sql::text_of(&query), params)
+                && let Some(batch) = self.select_kept(&lifted, &keyed, name).await?
             {
                 return Ok(batch);
             }
@@ -222,9 +245,9 @@ impl View {
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
-            let lifted = sql::lift(&sql::text_of(&query));
-            let keyed = lifted.and_then(|lifted| Some((Keyed::new(STREAM, &lifted, params)?, lifted)));
-            let Some((keyed, lifted)) = keyed else { return self.stream(query, params).await };
+            let Some((lifted, keyed)) = keyed(STREAM, &sql::text_of(&query), params) else {
+                return self.stream(query, params).await;
+            };
             match self.run_kept(&lifted, &keyed, Vec::new()).await? {
                 None => self.stream(query, params).await,
                 Some((Run::Plan(plan), _)) => self.db.planner().run(plan, &self.limits()),

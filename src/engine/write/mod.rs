@@ -114,8 +114,8 @@ impl<'a> Target<'a> {
                 item => item.to_string(),
             })
             .collect();
-        let query = parse_query(&format!("SELECT {} FROM {}", list.join(", "), quote(name)))?;
-        self.view.select_from(query, vec![(name.clone(), batch)], self.params).await.map(Some)
+        let sql = format!("SELECT {} FROM {}", list.join(", "), quote(name));
+        self.view.compute(&sql, vec![(name.clone(), batch)], self.params).await.map(Some)
     }
 }
 

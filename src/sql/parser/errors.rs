@@ -131,16 +131,17 @@ impl Parser<'_> {
     /// more likely a clause.
     pub(super) fn expected_end(&self) -> Error {
         let mut taken = self.taken();
-        if self.peek_words(&["TIMESTAMP"])
-            && taken.next().is_some_and(|t| self.shown(t).eq_ignore_ascii_case("\"of\""))
+        let last = (taken.next(), taken.next());
+        if let (Some(of), _) = last
+            && matches!(&of.token, Token::Word(word) if word.value.eq_ignore_ascii_case("OF"))
+            && self.peek_words(&["TIMESTAMP"])
         {
             let error = self.expected("the end of the statement");
             return error.hint(
                 "a moment is kept by CREATE SNAPSHOT s and read AS OF SNAPSHOT s; times are not there yet",
             );
         }
-        let mut taken = self.taken();
-        if let (Some(alias), Some(named)) = (taken.next(), taken.next())
+        if let (Some(alias), Some(named)) = last
             && let Token::Word(Word { value, quote_style: None, keyword: Keyword::NoKeyword }) = &alias.token
             && let Token::RParen | Token::Word(Word { keyword: Keyword::NoKeyword, .. }) = &named.token
             && did_you_mean(value, CLAUSES.iter().copied()).is_some()

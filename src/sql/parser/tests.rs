@@ -390,6 +390,12 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: CREATE TABLE t (id INT PRIMARY KEY) SALT_BUCKETS = 4\n                                            ^^^^^^^^^^^^",
     ),
     (
+        "SELECT * FROM t AS OF TIMESTAMP '2024-01-01'",
+        "error: expected the end of the statement, found \"TIMESTAMP\"\n \
+         hint: a moment is kept by CREATE SNAPSHOT s and read AS OF SNAPSHOT s; times are not there yet\n\
+         LINE 1: SELECT * FROM t AS OF TIMESTAMP '2024-01-01'\n                              ^^^^^^^^^",
+    ),
+    (
         "DELETE orders",
         "error: expected FROM, found \"orders\"\n hint: write DELETE FROM t WHERE ...\n\
          LINE 1: DELETE orders\n               ^^^^^^",
