@@ -1,27 +1,30 @@
-//! A join in which one side's rows tell the rowkeys of the other's.
+//! A join in which one side's rows tell where the other's are.
 //!
 //! DataFusion's hash join reads both sides. Where the rows of one side are few, and what they are joined by is the
 //! whole rowkey of a table, [`LookupJoinExec`] gets those rows of the table by their keys instead, for a batch of rows
-//! at a time: each key once, in key order.
+//! at a time: each key once, in key order. Where no more than a few are likely to be asked for at all, the same goes for
+//! rows that are found by ranges: of a key's beginning, or of an index.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow::compute::{concat_batches, filter_record_batch, kernels::cmp, take};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::compute::{concat_batches, kernels::cmp, take};
 use arrow::datatypes::{DataType, Schema};
+use arrow::row::{RowConverter, SortField};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Statistics};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
-use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{
@@ -35,25 +38,38 @@ use super::scan::{ByRows, ScanExec};
 use crate::access::COST;
 use crate::error::{Error, Result};
 use crate::key::{ColumnId, Rowkey};
-use crate::plan::Field;
+use crate::plan::{Field, Predicate};
 use crate::row::{column_type_of, value_at};
 use crate::value::{ColumnType, Value};
 
+/// How the rows of a table are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// By their rowkeys, so that each row finds one at the most.
+    Rowkeys,
+    /// By those, or else by the values of some columns that a rowkey or an index begins with.
+    Ranges,
+}
+
+/// Rows (count) that look for others together.
+const ROWS_MAX: usize = 1024;
+
 /// Puts lookups in the place of hash joins, where they read less.
 pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    plan.transform_up(|node| replaced(node, &|join| Ok(LookupJoinExec::of(join, None)?.map(executable))))
-        .data()
+    let lookup = |join: &HashJoinExec| LookupJoinExec::of(join, By::Rowkeys, None);
+    plan.transform_up(|node| replaced(node, &|join| Ok(lookup(join)?.map(executable)))).data()
 }
 
 /// The same in a plan that was made for other parameters, by which either side may have been the smaller one. Nothing
 /// is known yet that a join would tell a scan.
-pub fn instead_of_hashes_either_way(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+pub fn instead_of_hashes_either_way(
+    plan: Arc<dyn ExecutionPlan>,
+    by: By,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
-        replaced(node, &|join| match LookupJoinExec::of(join, None)? {
-            // What is above may live by the order of the rows.
-            None if *join.join_type() == JoinType::Inner && join.properties().output_ordering().is_none() => {
-                turned(join, None)
-            }
+        replaced(node, &|join| match LookupJoinExec::of(join, by, None)? {
+            // An order that it has is that of its right side, whose rows come in theirs then.
+            None if matches!(join.join_type(), JoinType::Inner | JoinType::Right) => turned(join, by, None),
             lookup => Ok(lookup.map(executable)),
         })
     })
@@ -64,8 +80,8 @@ pub fn instead_of_hashes_either_way(plan: Arc<dyn ExecutionPlan>) -> DfResult<Ar
 /// up, however many the planner takes them for. What is joined otherwise is read anew with each step.
 pub fn in_recursions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
     let of_step = |join: &HashJoinExec| match (reads_step(join.left()), reads_step(join.right())) {
-        (true, false) => Ok(LookupJoinExec::of(join, Some(1.0))?.map(executable)),
-        (false, true) if *join.join_type() == JoinType::Inner => turned(join, Some(1.0)),
+        (true, false) => Ok(LookupJoinExec::of(join, By::Ranges, Some(1.0))?.map(executable)),
+        (false, true) if *join.join_type() == JoinType::Inner => turned(join, By::Ranges, Some(1.0)),
         _ => Ok(None),
     };
     plan.transform_up(|node| {
@@ -107,28 +123,29 @@ fn replaced(
 }
 
 /// A lookup for the rows of the right side, about so many, in the left one.
-fn turned(join: &HashJoinExec, expected: Option<f64>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+fn turned(join: &HashJoinExec, by: By, expected: Option<f64>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let turned = join.swap_inputs(*join.partition_mode())?;
     let any: &dyn std::any::Any = &*turned;
     if let Some(join) = any.downcast_ref::<HashJoinExec>() {
-        return Ok(LookupJoinExec::of(join, expected)?.map(executable));
+        return Ok(LookupJoinExec::of(join, by, expected)?.map(executable));
     }
     // Its columns are put in order above it.
     let [below] = turned.children()[..] else { return Ok(None) };
     let below: &dyn std::any::Any = &**below;
     let join = below.downcast_ref::<HashJoinExec>();
-    let lookup = join.map(|join| LookupJoinExec::of(join, expected)).transpose()?.flatten();
+    let lookup = join.map(|join| LookupJoinExec::of(join, by, expected)).transpose()?.flatten();
     let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
     lookup.map(|lookup| turned.clone().replace_children(vec![executable(lookup)], keep)).transpose()
 }
 
-/// Rows, each with the one of a table whose rowkey it tells.
+/// Rows, each with those of a table that it finds.
 #[derive(Clone, Debug)]
 pub struct LookupJoinExec {
     rows: Arc<dyn ExecutionPlan>,
     /// A [`ScanExec`] of the table.
     table: Arc<dyn ExecutionPlan>,
     on: Arc<[Equal]>,
+    by: By,
     /// Rows that find nothing stay.
     outer: bool,
     /// Columns of both sides that come out.
@@ -136,7 +153,15 @@ pub struct LookupJoinExec {
     properties: Arc<PlanProperties>,
 }
 
-/// A column of the rows that equals one of the rowkey.
+/// Which rows go together.
+struct Pairs {
+    /// Places among the rows, ascending; `None`: each is there once.
+    rows: Option<UInt32Array>,
+    /// Places among what was found.
+    found: UInt32Array,
+}
+
+/// A column of the rows that equals one of the table.
 #[derive(Clone, Debug)]
 struct Equal {
     of_row: Column,
@@ -148,7 +173,7 @@ struct Equal {
 impl LookupJoinExec {
     /// The same join by lookups, of about so many rows; `None` if it has to read the table otherwise, or that is
     /// quicker.
-    fn of(join: &HashJoinExec, expected: Option<f64>) -> DfResult<Option<LookupJoinExec>> {
+    fn of(join: &HashJoinExec, by: By, expected: Option<f64>) -> DfResult<Option<LookupJoinExec>> {
         let (rows, scan) = (join.left(), scan_of(join.right()));
         let is_plain = matches!(join.join_type(), JoinType::Inner | JoinType::Left)
             && join.filter().is_none()
@@ -162,22 +187,35 @@ impl LookupJoinExec {
             estimate.ok().and_then(|rows| rows.num_rows.get_value().map(|n| *n as f64))
         };
         let Some(expected) = expected.or_else(estimate) else { return Ok(None) };
-        let Some(on) = whole_key(join.on(), &rows.schema(), scan) else { return Ok(None) };
-        let words = on.iter().map(|equal| format!("{}={}", equal.of_table.name(), equal.of_row.name()));
         if scan.bound().map_or(true, |bound| expected * COST.fetch > bound.spec.access.entries) {
             return Ok(None);
         }
-        let Some(table) = scan.by_rows(ByRows { columns: words.collect(), rows: expected }) else {
+        let Some(on) = equal_columns(join.on(), &rows.schema(), scan) else { return Ok(None) };
+        let words = || on.iter().map(|equal| format!("{}={}", equal.of_table.name(), equal.of_row.name()));
+        let (table, by) = if is_whole_key(&on, scan) {
+            (scan.by_rows(ByRows { columns: words().collect(), rows: expected }), By::Rowkeys)
+        } else if by == By::Ranges && on.iter().any(|equal| scan.request.leads(equal.of_table.name())) {
+            (Some(scan.by_values(on.iter().map(|equal| equal.of_table.name()))), By::Ranges)
+        } else {
             return Ok(None);
         };
+        let Some(table) = table else { return Ok(None) };
         let columns = rows.schema().fields().len() + table.schema().fields().len();
         let output = match &join.projection {
             Some(output) => output.iter().copied().collect(),
             None => (0..columns).collect(),
         };
+        // What is above may live by them: that two columns are equal, for one, so that either sorts both.
+        let mut equivalence = join.properties().equivalence_properties().clone();
+        if let Some(order) = rows.output_ordering() {
+            let output: Vec<usize> = match &join.projection {
+                Some(output) => output.to_vec(),
+                None => (0..columns).collect(),
+            };
+            equivalence.add_ordering(order.iter().map_while(|by| above(by, &output, &join.schema())));
+        }
         let properties = PlanProperties::new(
-            // What is above may live by them: that two columns are equal, for one, so that either sorts both.
-            join.properties().equivalence_properties().clone(),
+            equivalence,
             Partitioning::UnknownPartitioning(1),
             EmissionType::Incremental,
             Boundedness::Bounded,
@@ -186,32 +224,81 @@ impl LookupJoinExec {
             rows: Arc::clone(rows),
             table: Arc::new(table),
             on: on.into(),
+            by,
             outer: *join.join_type() == JoinType::Left,
             output,
             properties: Arc::new(properties),
         }))
     }
 
-    /// The rows of a batch, each with the one it finds.
+    /// The rows of a batch, each with what it finds.
     fn joined(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        let (found, pairs) = match self.by {
+            By::Rowkeys => self.by_rowkeys(rows)?,
+            By::Ranges => self.by_values(rows)?,
+        };
+        let of_rows = rows.num_columns();
+        let column = |column: &usize| match (column.checked_sub(of_rows), &pairs.rows) {
+            (None, None) => Ok(Arc::clone(rows.column(*column))),
+            (None, Some(at)) => take(rows.column(*column), at, None),
+            (Some(column), _) => take(found.column(column), &pairs.found, None),
+        };
+        let columns = self.output.iter().map(column).collect::<std::result::Result<_, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(pairs.found.len()));
+        Ok(RecordBatch::try_new_with_options(self.schema(), columns, &options)?)
+    }
+
+    /// What rows of a batch find by the rowkeys that they tell.
+    fn by_rowkeys(&self, rows: &RecordBatch) -> Result<(RecordBatch, Pairs)> {
         let keys = self.keys(rows)?;
         let (found, at) = self.found(&keys, rows.num_rows())?;
         let at = self.equal(rows, &found, at)?;
-        let (rows, at) = match self.outer || at.null_count() == 0 {
-            true => (rows.clone(), at),
-            false => {
-                let finds = BooleanArray::from_iter(at.iter().map(|at| Some(at.is_some())));
-                (filter_record_batch(rows, &finds)?, at.iter().flatten().map(Some).collect())
+        if self.outer || at.null_count() == 0 {
+            return Ok((found, Pairs { rows: None, found: at }));
+        }
+        let (rows, at): (Vec<u32>, Vec<u32>) =
+            (0..).zip(&at).filter_map(|(row, at)| Some((row, at?))).unzip();
+        Ok((found, Pairs { rows: Some(rows.into()), found: at.into() }))
+    }
+
+    /// What rows of a batch find by the values of columns.
+    fn by_values(&self, rows: &RecordBatch) -> Result<(RecordBatch, Pairs)> {
+        let mut condition = Vec::with_capacity(self.on.len());
+        for equal in &*self.on {
+            let column = rows.column(equal.of_row.index());
+            let known = (0..rows.num_rows()).filter(|row| column.is_valid(*row));
+            let values = known.map(|row| value_at(column, row, equal.ty)).collect::<Result<_>>()?;
+            condition.push(Predicate::is_in(Field::Column(equal.key), values));
+        }
+        let mut scan = self.scan()?.of_condition(Predicate::and(condition))?;
+        let mut batches = Vec::new();
+        while let Some(batch) = scan.next_batch()? {
+            batches.push(batch);
+        }
+        let found = concat_batches(scan.schema(), &batches)?;
+        let columns = |of: &dyn Fn(&Equal) -> ArrayRef| self.on.iter().map(of).collect::<Vec<_>>();
+        let told = columns(&|equal| Arc::clone(rows.column(equal.of_row.index())));
+        let there = columns(&|equal| Arc::clone(found.column(equal.of_table.index())));
+        let sorts = there.iter().map(|column| SortField::new(column.data_type().clone()));
+        let converter = RowConverter::new(sorts.collect())?;
+        let is_known = |columns: &[ArrayRef], row: usize| columns.iter().all(|column| column.is_valid(row));
+        let mut places: HashMap<_, Vec<u32>> = HashMap::new();
+        let keys = converter.convert_columns(&there)?;
+        for (at, key) in keys.iter().enumerate().filter(|(at, _)| is_known(&there, *at)) {
+            places.entry(key).or_default().push(at as u32);
+        }
+        let (mut of_rows, mut of_found) = (Vec::new(), Vec::new());
+        for (row, key) in converter.convert_columns(&told)?.iter().enumerate() {
+            let known = if is_known(&told, row) { places.get(&key) } else { None };
+            let found = known.map_or(&[][..], |places| places);
+            of_rows.extend(found.iter().map(|_| row as u32));
+            of_found.extend(found.iter().copied().map(Some));
+            if found.is_empty() && self.outer {
+                of_rows.push(row as u32);
+                of_found.push(None);
             }
-        };
-        let of_rows = rows.num_columns();
-        let column = |column: &usize| match column.checked_sub(of_rows) {
-            None => Ok(Arc::clone(rows.column(*column))),
-            Some(column) => take(found.column(column), &at, None),
-        };
-        let columns = self.output.iter().map(column).collect::<std::result::Result<_, _>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
-        Ok(RecordBatch::try_new_with_options(self.schema(), columns, &options)?)
+        }
+        Ok((found, Pairs { rows: Some(of_rows.into()), found: of_found.into() }))
     }
 
     /// The rowkeys that rows of a batch tell, ascending, with the rows' places. A value that no rowkey can be made of
@@ -281,8 +368,16 @@ impl LookupJoinExec {
     }
 }
 
+/// The order by a column of the rows as one by a column that comes out.
+fn above(by: &PhysicalSortExpr, output: &[usize], schema: &Schema) -> Option<PhysicalSortExpr> {
+    let any: &dyn std::any::Any = &*by.expr;
+    let column = any.downcast_ref::<Column>()?;
+    let at = output.iter().position(|below| *below == column.index())?;
+    Some(PhysicalSortExpr::new(Arc::new(Column::new(schema.field(at).name(), at)), by.options))
+}
+
 /// The scan that a plan is.
-fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&ScanExec> {
+pub(super) fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&ScanExec> {
     let any: &dyn std::any::Any = &**plan;
     match any.downcast_ref::<CooperativeExec>() {
         Some(cooperative) => scan_of(cooperative.input()),
@@ -293,8 +388,8 @@ fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&ScanExec> {
 /// What a join equates: of the rows, of the table.
 type Pair = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
 
-/// What a join equates, if it is each column of the table's rowkey and nothing else.
-fn whole_key(on: &[Pair], rows: &Schema, scan: &ScanExec) -> Option<Vec<Equal>> {
+/// What a join equates, if these are columns whose values are equal where their bytes are.
+fn equal_columns(on: &[Pair], rows: &Schema, scan: &ScanExec) -> Option<Vec<Equal>> {
     let table = scan.request.keyed()?;
     let column = |expr: &Arc<dyn PhysicalExpr>| {
         let any: &dyn std::any::Any = &**expr;
@@ -310,11 +405,16 @@ fn whole_key(on: &[Pair], rows: &Schema, scan: &ScanExec) -> Option<Vec<Equal>> 
         let is_same = column_type_of(row) == Some(ty) && row.data_type() == found.data_type();
         (is_exact && is_same).then_some(Equal { of_row, of_table, key, ty })
     };
-    let on: Vec<Equal> = on.iter().map(equal).collect::<Option<_>>()?;
-    let (mut asked, mut key) = (on.iter().map(|equal| equal.key).collect::<Vec<_>>(), table.key.columns());
+    on.iter().map(equal).collect()
+}
+
+/// They are the columns of the table's rowkey, each of them.
+fn is_whole_key(on: &[Equal], scan: &ScanExec) -> bool {
+    let key = &scan.request.table().key;
+    let (mut asked, mut columns) = (on.iter().map(|equal| equal.key).collect::<Vec<_>>(), key.columns());
     asked.sort_unstable();
-    key.sort_unstable();
-    (asked == key && !table.key.parts().iter().any(|part| part.is_random())).then_some(on)
+    columns.sort_unstable();
+    asked == columns && !key.parts().iter().any(|part| part.is_random())
 }
 
 impl DisplayAs for LookupJoinExec {
@@ -362,7 +462,11 @@ impl ExecutionPlan for LookupJoinExec {
         self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
-    /// A row finds one at the most.
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition), ChildStats::Skip]
+    }
+
+    /// A row finds one at the most, or mostly few.
     fn statistics_from_inputs(
         &self,
         inputs: &[Arc<Statistics>],
@@ -375,7 +479,14 @@ impl ExecutionPlan for LookupJoinExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let rows = self.rows.execute(partition, context)?;
         let this = self.clone();
-        let batches = rows.and_then(move |batch| std::future::ready(this.joined(&batch).map_err(to_df)));
+        let pieces = rows.map_ok(|batch| {
+            let starts = (0..batch.num_rows()).step_by(ROWS_MAX);
+            let pieces: Vec<DfResult<RecordBatch>> =
+                starts.map(|at| Ok(batch.slice(at, ROWS_MAX.min(batch.num_rows() - at)))).collect();
+            futures::stream::iter(pieces)
+        });
+        let batches =
+            pieces.try_flatten().and_then(move |rows| std::future::ready(this.joined(&rows).map_err(to_df)));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
     }
 }

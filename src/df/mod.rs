@@ -14,6 +14,7 @@ mod date_trunc;
 mod dates;
 mod domain;
 mod doubles;
+mod early;
 mod elements;
 mod errors;
 mod exists;

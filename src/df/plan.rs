@@ -25,6 +25,7 @@ use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::errors::df_error;
+use super::lookup::By;
 use super::scan::ScanExec;
 use super::table::Binding;
 use super::tell::Telling;
@@ -163,7 +164,7 @@ impl Plan {
     fn bind_operators(&self, binding: &Binding) -> Result<Option<Run>> {
         let Some(mut bound) = self.bind_leaves(&self.root, binding)? else { return Ok(None) };
         if self.joins.is_some() {
-            bound = lookup::instead_of_hashes_either_way(bound).map_err(df_error)?;
+            bound = lookup::instead_of_hashes_either_way(bound, By::Rowkeys).map_err(df_error)?;
         }
         if let Some(shared) = &self.shared
             && parallel::is_long(&bound)

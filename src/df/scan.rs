@@ -21,10 +21,10 @@ use datafusion::physical_plan::{
 use super::computed::shown;
 use super::errors::to_df;
 use super::learned::{self, learned};
-use super::table::{Binding, Bound, Request};
+use super::table::{Binding, Bound, Request, Rows};
 use crate::access::{COST, Described, OrderBy, describe};
 use crate::error::{Error, Result};
-use crate::exec::scan::{Counters, PARALLEL_WORK, PIECES, Scan, ScanSpec};
+use crate::exec::scan::{BATCH_ROWS, Counters, PARALLEL_WORK, PIECES, Scan, ScanSpec};
 use crate::key::Rowkey;
 use crate::plan::Predicate;
 
@@ -49,6 +49,8 @@ pub struct ScanExec {
     parts: usize,
     /// Set where a join looks rows up.
     by_rows: Option<Arc<ByRows>>,
+    /// Columns by whose values a join looks for rows.
+    by_values: Arc<[String]>,
     properties: Arc<PlanProperties>,
 }
 
@@ -86,6 +88,7 @@ impl ScanExec {
             ordered,
             parts: 1,
             by_rows: None,
+            by_values: Arc::from([]),
             properties,
         }
     }
@@ -106,6 +109,20 @@ impl ScanExec {
     pub fn by_rows(&self, by_rows: ByRows) -> Option<ScanExec> {
         let bound = self.request.bind_keys(&self.bound.as_ref()?.binding, by_rows.rows)?;
         Some(ScanExec { by_rows: Some(Arc::new(by_rows)), ..self.anew(Some(Arc::new(bound))) })
+    }
+
+    /// The same rows, of which a join asks for those with some values in these columns.
+    pub fn by_values<'c>(&self, columns: impl Iterator<Item = &'c str>) -> ScanExec {
+        ScanExec { by_values: columns.map(str::to_owned).collect(), ..self.anew(self.bound.clone()) }
+    }
+
+    /// Reads the rows that pass one more condition, along the path that is best for them.
+    pub fn of_condition(&self, condition: Predicate) -> Result<Scan> {
+        let bound = self.request.narrow(self.planned()?, condition)?;
+        let scan = self.scan(&bound, Arc::clone(&self.counters), 0)?;
+        // EXPLAIN ANALYZE shows the first one.
+        let _ = self.narrowed.set(Some(bound));
+        Ok(scan)
     }
 
     /// Reads the rows with these rowkeys, which ascend; the last column are their rowkeys.
@@ -147,8 +164,11 @@ impl ScanExec {
 
     /// The path; when the scan has started, the one it took.
     pub fn bound(&self) -> Result<&Bound> {
-        let planned = || self.bound.as_deref().ok_or_else(|| Error::internal("a plan that is kept runs"));
-        self.narrowed.get().and_then(Option::as_ref).map_or_else(planned, Ok)
+        self.narrowed.get().and_then(Option::as_ref).map_or_else(|| self.planned(), Ok)
+    }
+
+    fn planned(&self) -> Result<&Bound> {
+        self.bound.as_deref().ok_or_else(|| Error::internal("a plan that is kept runs"))
     }
 
     /// Is one scan, not several that share the work.
@@ -218,6 +238,8 @@ impl ScanExec {
             };
             all.extend(columns.into_iter().map(|column| shown(&format!("{column} {by}"))));
         }
+        let by_values = self.by_values.iter().filter(|column| self.request.leads(column));
+        all.extend(by_values.map(|column| shown(&format!("{column} IN (what the rows tell)"))));
         all
     }
 
@@ -311,7 +333,11 @@ impl ExecutionPlan for ScanExec {
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         // Started by the first batch that is asked for: a join asks when it has learned what it can match.
         let this = self.clone();
-        let batches = futures::stream::try_unfold(None, move |scan| {
+        let few = match self.request.rows {
+            Rows::About(n) => usize::try_from(n).unwrap_or(BATCH_ROWS).min(BATCH_ROWS),
+            Rows::All | Rows::First(_) => BATCH_ROWS,
+        };
+        let batches = futures::stream::try_unfold((None, few), move |(scan, rows)| {
             let this = this.clone();
             async move {
                 let mut scan = match scan {
@@ -320,7 +346,9 @@ impl ExecutionPlan for ScanExec {
                 };
                 // Gives a waiting cancellation its turn between two batches.
                 tokio::task::consume_budget().await;
-                Ok(scan.next_batch().map_err(to_df)?.map(|batch| (batch, Some(scan))))
+                let batch = scan.next_batch_of(rows).map_err(to_df)?;
+                // The more were not enough, the more are likely to be asked for.
+                Ok(batch.map(|batch| (batch, (Some(scan), (4 * rows).min(BATCH_ROWS)))))
             }
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.request.schema), batches)))

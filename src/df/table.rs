@@ -161,13 +161,34 @@ impl Relation {
     }
 }
 
+/// How many rows are wanted, counted after all filters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rows {
+    /// All of them.
+    #[default]
+    All,
+    /// The first so many.
+    First(u64),
+    /// About so many: reading ends when a join above has enough of them.
+    About(u64),
+}
+
+impl Rows {
+    fn expected(self) -> Option<u64> {
+        match self {
+            Rows::All => None,
+            Rows::First(n) | Rows::About(n) => Some(n),
+        }
+    }
+}
+
 /// One mention of a table or index table in a query, over the query's snapshot.
 #[derive(Clone)]
 pub struct TableSource {
     relation: Arc<Relation>,
     binding: Binding,
     /// Order wanted by the statement, and how many rows in that order.
-    pub wanted: (Vec<OrderBy>, Option<u64>),
+    pub wanted: (Vec<OrderBy>, Rows),
     /// A few rows of each group are enough.
     pub each: Option<Each>,
     /// Nobody can tell in which order the rows come.
@@ -229,7 +250,8 @@ impl TableSource {
     /// looking at no more than anybody would who looks for it.
     pub fn gives_first(&self, column: &str, descending: bool, filters: &[Expr], alone: bool) -> bool {
         let Some((field, _)) = self.field(column) else { return false };
-        let source = TableSource { wanted: (vec![OrderBy { field, descending }], Some(1)), ..self.clone() };
+        let source =
+            TableSource { wanted: (vec![OrderBy { field, descending }], Rows::First(1)), ..self.clone() };
         let at = self.relation.fields.iter().position(|f| *f == field);
         let scan = source.plan(at.map(|at| vec![at]).as_ref(), filters, Some(1));
         let suits = |access: &Access| {
@@ -249,7 +271,7 @@ impl TableSource {
         let relation = &self.relation;
         let all: Vec<usize> = (0..relation.fields.len()).collect();
         let projection = projection.unwrap_or(&all);
-        let (order, wanted_limit) = self.wanted.clone();
+        let (order, rows) = self.wanted.clone();
         let limit = limit.map(|n| n as u64);
         let schema =
             Arc::new(relation.schema.project(projection).map_err(|e| {
@@ -264,7 +286,7 @@ impl TableSource {
             output: projection.iter().map(|i| relation.fields[*i]).collect(),
             places: OnceLock::new(),
             schema,
-            limit: if order.is_empty() { limit } else { wanted_limit },
+            rows: if order.is_empty() { limit.map_or(Rows::All, Rows::First) } else { rows },
             order,
             each: self.each.clone(),
             any_order: self.any_order,
@@ -299,7 +321,8 @@ pub struct Request {
     pub schema: SchemaRef,
     /// Order wanted by the statement.
     pub order: Vec<OrderBy>,
-    limit: Option<u64>,
+    /// How many, in that order.
+    pub rows: Rows,
     each: Option<Each>,
     /// Rows may come in any order.
     pub any_order: bool,
@@ -352,7 +375,7 @@ impl Request {
             predicate,
             output: Arc::clone(&self.output),
             order: self.order.clone(),
-            limit: self.limit,
+            limit: self.rows.expected(),
             hints: self.relation.advice.hints.clone(),
             each: self.each.clone(),
         }
@@ -365,7 +388,7 @@ impl Request {
     }
 
     fn along_stretch(&self, predicate: &Predicate, stats: &dyn Statistics) -> Option<Access> {
-        self.stretch?.access(self.relation.source(), predicate, self.limit, stats)
+        self.stretch?.access(self.relation.source(), predicate, self.rows.expected(), stats)
     }
 
     /// What is read for these parameters, if that is one key or one range of keys whatever they are; and the entries
@@ -376,7 +399,11 @@ impl Request {
         }
         let (access, entries_max) = match &self.point {
             Some(point) => (point.access(&self.relation.table, &binding.params)?, None),
-            None => self.stretch?.unseen(self.relation.source(), &self.predicate(binding)?, self.limit)?,
+            None => self.stretch?.unseen(
+                self.relation.source(),
+                &self.predicate(binding)?,
+                self.rows.expected(),
+            )?,
         };
         Some((self.spec(access, &self.output), entries_max))
     }
@@ -393,7 +420,7 @@ impl Request {
     pub fn keyed(&self) -> Option<&TableDef> {
         let Relation { table, index, advice, .. } = &*self.relation;
         let is_free = advice.hints.only.is_none() && !advice.hints.full;
-        let any = self.limit.is_none() && self.each.is_none() && self.order.is_empty();
+        let any = self.rows == Rows::All && self.each.is_none() && self.order.is_empty();
         (index.is_none() && is_free && any).then_some(table)
     }
 
@@ -429,7 +456,13 @@ impl Request {
     /// Errors: LIMIT, if the path would read more than the session allows.
     pub fn check(&self, bound: &Bound) -> Result<()> {
         let Bound { spec, need, binding, .. } = bound;
-        binding.guards.check(self.relation.source(), need, &spec.access, &self.statistics(binding))
+        let (source, statistics) = (self.relation.source(), self.statistics(binding));
+        let check = |need| binding.guards.check(source, need, &spec.access, &statistics);
+        match self.rows {
+            // It may become all of them.
+            Rows::About(_) => check(&Need { limit: None, ..need.clone() }),
+            Rows::All | Rows::First(_) => check(need),
+        }
     }
 
     /// The column is the first thing that some rowkey or index key says.

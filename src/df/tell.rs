@@ -61,6 +61,16 @@ impl PhysicalOptimizerRule for Telling {
     }
 }
 
+/// Tells the scans below joins only, in a plan that was made without.
+pub fn of_joins(plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
+    plan.transform_up(|node| {
+        let any: &dyn Any = &*node;
+        let told = any.downcast_ref::<HashJoinExec>().map(|join| of_join(join, options)).transpose()?;
+        Ok(told.flatten().map_or_else(|| Transformed::no(Arc::clone(&node)), Transformed::yes))
+    })
+    .data()
+}
+
 /// A join whose right side hears what it learns of the left one.
 fn of_join(join: &HashJoinExec, options: &ConfigOptions) -> DfResult<Option<Plan>> {
     let learns = join.gather_filters_for_pushdown(FilterPushdownPhase::Post, Vec::new(), options)?;

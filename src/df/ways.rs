@@ -7,9 +7,10 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::errors::df_error;
+use super::order::Joins;
 use super::plan::is_scan;
 use super::short_circuit::short_circuits;
-use super::{extremes, lookup, open, order, parallel};
+use super::{early, extremes, lookup, open, order, parallel, tell};
 use crate::error::Result;
 
 /// A plan made executable for one thread, and for all of them.
@@ -32,13 +33,29 @@ pub(super) enum Keep {
 pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep) -> Result<Ways> {
     state.mark_start_execution();
     let plan = state.optimize(&plan).map_err(df_error)?;
-    let plan = extremes::from_one_end(plan).and_then(order::advise).and_then(parallel::advise);
-    let plan = plan.and_then(short_circuits);
-    let plan = if keep == Keep::Yes { plan.and_then(open::open) } else { plan };
-    let plan = plan.map_err(df_error)?;
+    let plan = extremes::from_one_end(plan).and_then(|plan| order::advise(plan, Joins::Around));
+    let plan = plan.map_err(df_error)?.data;
+    let finish = |plan| {
+        let plan = parallel::advise(plan).and_then(short_circuits);
+        let plan = if keep == Keep::Yes { plan.and_then(open::open) } else { plan };
+        plan.map_err(df_error)
+    };
     let planner = Arc::clone(state.query_planner());
     // To share little work out to threads costs more than the work.
     let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
+    let first = order::advise(plan.clone(), Joins::Into).map_err(df_error)?;
+    if first.transformed {
+        let mut state = state.clone();
+        // A join that has been told cannot be turned.
+        state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
+        let first = planner.create_physical_plan(&finish(first.data)?, &state).await.map_err(df_error)?;
+        if let Some(alone) = early::stopping(first).map_err(df_error)? {
+            state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = true;
+            let alone = tell::of_joins(alone, state.config_options()).map_err(df_error)?;
+            return Ok(Ways { alone, shared: None });
+        }
+    }
+    let plan = finish(plan)?;
     let alone = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
     let recursions = lookup::in_recursions(alone).map_err(df_error)?;
     let (mut alone, looks_up) = (recursions.data, recursions.transformed);

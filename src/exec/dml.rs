@@ -1,10 +1,12 @@
 //! A statement's changes of rows → one atomic batch, index tables included.
 //!
-//! A [`RowWriter`] collects changes by rowkey, each with the row as it was read, so that several
-//! changes of one row become one. [`RowWriter::finish`] then writes what differs: families and index
-//! entries.
+//! [`Writes`] takes a row as it was and as it will be, and writes what differs: families and index entries. So UPDATE
+//! and DELETE hold no more rows than they read at once. Where several changes may meet in one row, as in an INSERT, a
+//! [`RowWriter`] collects them by rowkey first.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::rekey;
@@ -14,11 +16,11 @@ use crate::error::{Error, Result, sqlstate};
 use crate::index::{entry_of, index_changes, open_entry};
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::{Access, IndexDef, IndexId, IndexState, TableDef};
-use crate::store::{KeyspaceId, Reader, WriteBatch};
+use crate::store::{KeyspaceId, Mutation, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
 
 /// Rows (count) that are read together, and changed before anybody asks whether to stop.
-const ROWS_READ: usize = 1024;
+pub const ROWS_READ: usize = 1024;
 
 /// What becomes of one row.
 pub struct Change {
@@ -78,9 +80,7 @@ impl<'a> RowWriter<'a> {
             rowkeys.filter(|key| !self.changes.contains_key(*key)).map(|key| &key[..]).collect();
         for keys in unread.chunks(ROWS_READ) {
             self.watch.cancel.check()?;
-            for (key, value) in keys.iter().zip(self.reader.get_many(self.table.rows(), keys)?) {
-                let row = |value| stored::row_of(self.reader, self.table, key, value);
-                let old = value.map(row).transpose()?;
+            for (key, old) in keys.iter().zip(stored::rows_of(self.reader, self.table, keys)?) {
                 let new = old.as_ref().map(|row| row.values.clone());
                 self.changes.insert(Rowkey::from(*key), Change { old, new });
             }
@@ -110,11 +110,6 @@ impl<'a> RowWriter<'a> {
     pub fn replace(&mut self, rowkey: &Rowkey, values: Vec<Value>) -> Result<()> {
         self.change(rowkey)?.new = Some(values);
         Ok(())
-    }
-
-    /// Removes a row; false if there was none.
-    pub fn delete(&mut self, rowkey: &Rowkey) -> Result<bool> {
-        Ok(self.change(rowkey)?.new.take().is_some())
     }
 
     /// The row that already holds the key of `values` in one of these UNIQUE indexes; if none does, the
@@ -149,58 +144,92 @@ impl<'a> RowWriter<'a> {
     ///
     /// Errors: two rows with one key in a UNIQUE index; a value an index layout cannot hold.
     pub fn finish(self, batch: &mut WriteBatch) -> Result<Changes> {
-        let mut unique = UniqueCheck::default();
-        let is_update = self.changes.values().any(|change| change.old.is_some() && change.new.is_some());
-        let made_of = |index| if is_update { stored_columns(self.table, index) } else { Vec::new() };
-        let indexes: Vec<(&IndexDef, Vec<ColumnId>)> =
-            self.table.kept().map(|index| (index, made_of(index))).collect();
-        for (n, (rowkey, change)) in self.changes.iter().enumerate() {
+        let mut writes = Writes::new(self.table, mem::take(batch));
+        for (n, (rowkey, Change { old, new })) in self.changes.iter().enumerate() {
             self.may_go_on(n)?;
-            let new = change.new.as_deref();
-            if change.old.is_none() && new.is_none() {
-                continue;
-            }
-            self.table.touched(Access::Write, rowkey);
-            stored::write_row(self.table, rowkey, change.old.as_ref(), new, batch)?;
-            let old = change.old.as_ref().map(|row| &row.values[..]);
-            for (index, columns) in &indexes {
-                if let (Some(old), Some(new)) = (old, new)
-                    && columns.iter().all(|id| old[usize::from(id.0)] == new[usize::from(id.0)])
-                {
-                    continue;
-                }
-                let entries = index_changes(self.table, index, rowkey, old, new)?;
-                if let Some(key) = entries.delete
-                    && self.has_entry(index, &key, rowkey)?
-                {
-                    unique.deleted(index, &key);
-                    batch.delete(index.keyspace, key);
-                }
-                if let Some(entry) = entries.put {
-                    unique.put(index, &entry.key, rowkey);
-                    batch.put(index.keyspace, entry.key, entry.value);
-                }
-            }
-            if let Some(next) = self.table.followed() {
-                rekey::follow(next, rowkey, old, new, batch)?;
-            }
+            writes.add(self.reader, rowkey, old.as_ref(), new.as_deref())?;
         }
-        unique.verify(self.table, self.reader)?;
-        // A key that one row leaves and another takes must end up taken: deletes go first.
-        batch.mutations.sort_by_key(|m| !matches!(m, crate::store::Mutation::Delete(..)));
+        *batch = writes.finish(self.reader)?;
         Ok(self.changes)
     }
+}
 
-    /// The entry under `key`, if it is there, is that of the row under `rowkey`. While a UNIQUE index is being
-    /// built, or could not be, it may be that of another row.
-    fn has_entry(&self, index: &IndexDef, key: &Rowkey, rowkey: &Rowkey) -> Result<bool> {
-        if !index.unique || index.state == IndexState::Ready {
-            return Ok(true);
+/// Turns changes of rows into writes, each row at most once.
+pub struct Writes<'a> {
+    table: &'a TableDef,
+    /// With the columns that their entries are made of.
+    indexes: Vec<(&'a IndexDef, OnceCell<Vec<ColumnId>>)>,
+    unique: UniqueCheck,
+    batch: WriteBatch,
+}
+
+impl<'a> Writes<'a> {
+    /// Writes that come to those of `batch`.
+    pub fn new(table: &'a TableDef, batch: WriteBatch) -> Self {
+        let indexes = table.kept().map(|index| (index, OnceCell::new())).collect();
+        Writes { table, indexes, unique: UniqueCheck::default(), batch }
+    }
+
+    /// A row becomes another; `None`: it is not there.
+    ///
+    /// Errors: a value an index layout cannot hold.
+    pub fn add(
+        &mut self,
+        reader: &dyn Reader,
+        rowkey: &Rowkey,
+        old: Option<&StoredRow>,
+        new: Option<&[Value]>,
+    ) -> Result<()> {
+        let Writes { table, indexes, unique, batch } = self;
+        if old.is_none() && new.is_none() {
+            return Ok(());
         }
-        match self.reader.get(index.keyspace, key)? {
-            Some(value) => Ok(open_entry(index, key, value)?.pointer == &rowkey[..]),
-            None => Ok(false),
+        table.touched(Access::Write, rowkey);
+        stored::write_row(table, rowkey, old, new, batch)?;
+        let old = old.map(|row| &row.values[..]);
+        for (index, columns) in indexes {
+            if let (Some(old), Some(new)) = (old, new) {
+                let columns = columns.get_or_init(|| stored_columns(table, index));
+                if columns.iter().all(|id| old[usize::from(id.0)] == new[usize::from(id.0)]) {
+                    continue;
+                }
+            }
+            let entries = index_changes(table, index, rowkey, old, new)?;
+            if let Some(key) = entries.delete
+                && has_entry(reader, index, &key, rowkey)?
+            {
+                unique.deleted(index, &key);
+                batch.delete(index.keyspace, key);
+            }
+            if let Some(entry) = entries.put {
+                unique.put(index, &entry.key, rowkey);
+                batch.put(index.keyspace, entry.key, entry.value);
+            }
         }
+        match table.followed() {
+            Some(next) => rekey::follow(next, rowkey, old, new, batch),
+            None => Ok(()),
+        }
+    }
+
+    /// All of it. Errors: two rows with one key in a UNIQUE index.
+    pub fn finish(mut self, reader: &dyn Reader) -> Result<WriteBatch> {
+        self.unique.verify(self.table, reader)?;
+        // A key that one row leaves and another takes must end up taken: deletes go first.
+        self.batch.mutations.sort_by_key(|m| !matches!(m, Mutation::Delete(..)));
+        Ok(self.batch)
+    }
+}
+
+/// The entry under `key`, if it is there, is that of the row under `rowkey`. While a UNIQUE index is being
+/// built, or could not be, it may be that of another row.
+fn has_entry(reader: &dyn Reader, index: &IndexDef, key: &Rowkey, rowkey: &Rowkey) -> Result<bool> {
+    if !index.unique || index.state == IndexState::Ready {
+        return Ok(true);
+    }
+    match reader.get(index.keyspace, key)? {
+        Some(value) => Ok(open_entry(index, key, value)?.pointer == &rowkey[..]),
+        None => Ok(false),
     }
 }
 

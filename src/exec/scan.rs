@@ -243,7 +243,7 @@ impl Scan {
         self.next_batch_of(BATCH_ROWS)
     }
 
-    fn next_batch_of(&mut self, rows_max: usize) -> Result<Option<RecordBatch>> {
+    pub fn next_batch_of(&mut self, rows_max: usize) -> Result<Option<RecordBatch>> {
         if self.left == 0 {
             return Ok(None);
         }

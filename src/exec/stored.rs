@@ -17,9 +17,16 @@ pub struct StoredRow {
     pub sealed: Vec<Option<Vec<u8>>>,
 }
 
-/// A whole row, whose value in the default family is at hand. Errors: `Corrupt` when its bytes are not a row of this
-/// table.
-pub fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) -> Result<StoredRow> {
+/// Whole rows, each `None` if it is not there. Errors: `Corrupt` when the bytes of one are not a row of this table.
+pub fn rows_of(reader: &dyn Reader, table: &TableDef, rowkeys: &[&[u8]]) -> Result<Vec<Option<StoredRow>>> {
+    let values = reader.get_many(table.rows(), rowkeys)?;
+    let row =
+        |(rowkey, value): (&&[u8], Option<&[u8]>)| value.map(|value| row_of(reader, table, rowkey, value));
+    rowkeys.iter().zip(values).map(|found| row(found).transpose()).collect()
+}
+
+/// A whole row, whose value in the default family is at hand.
+fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) -> Result<StoredRow> {
     let mut sealed = vec![Some(value.to_vec())];
     for id in table.family_ids().skip(1) {
         sealed.push(reader.get(table.family(id).keyspace, rowkey)?.map(<[u8]>::to_vec));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Reads;
+use super::{Change, Reads};
 use crate::key::Rowkey;
 
 /// A named, sorted space of keys: one per table family and one per index.
@@ -27,6 +27,15 @@ impl Mutation {
             Mutation::Put(keyspace, ..) | Mutation::Delete(keyspace, _) | Mutation::Clear(keyspace) => {
                 *keyspace
             }
+        }
+    }
+
+    /// The change of one key, if it is that.
+    pub fn change(&self) -> Option<Change<'_>> {
+        match self {
+            Mutation::Put(_, key, value) => Some((key, Some(value))),
+            Mutation::Delete(_, key) => Some((key, None)),
+            Mutation::Clear(_) => None,
         }
     }
 }

@@ -50,16 +50,13 @@ use super::{
 use crate::error::{Error, Result};
 use bulk::Bulk;
 use keeper::Keeper;
-use memtable::Memtable;
+use memtable::{ENTRY_BYTES, Memtable};
 use snapshot::{EmbeddedSnapshot, Moment};
 use tree::{Tree, View};
 
 /// Memory at which a memtable is full, in bytes. An unclean end leaves up to two of that to be read from the log.
 /// Tests want to see many.
 const MEMTABLE_BYTES: usize = if cfg!(test) { 64 << 10 } else { 32 << 20 };
-
-/// Keys and values (bytes) of a commit that goes into the tree at once.
-const LARGE_BYTES: usize = MEMTABLE_BYTES;
 
 /// Most of the log, in bytes, that a close leaves behind; none of it counts.
 const LEFT_BYTES: u64 = 1 << 20;
@@ -273,7 +270,8 @@ impl Shared {
     fn is_for_the_tree(&self, batches: &[&WriteBatch]) -> bool {
         let there = self.tree.keyspaces();
         let mut mutations = batches.iter().flat_map(|batch| &batch.mutations);
-        batches.iter().map(|batch| batch.bytes()).sum::<usize>() > LARGE_BYTES
+        let filled = |batch: &&WriteBatch| batch.bytes() + ENTRY_BYTES * batch.mutations.len();
+        batches.iter().map(filled).sum::<usize>() > MEMTABLE_BYTES
             || mutations.any(|mutation| match mutation {
                 Mutation::Put(keyspace, ..) => !there.contains_key(keyspace),
                 Mutation::Delete(..) => false,

@@ -15,6 +15,7 @@ mod dice;
 mod engines;
 mod examples;
 mod faults;
+mod firsts;
 mod formulas;
 mod fuzz;
 mod goldens;

@@ -2,19 +2,24 @@
 
 use std::collections::HashSet;
 
+use arrow::array::RecordBatch;
 use sqlparser::ast::{Ident, LimitClause, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableWithJoins};
 
 use super::returned::{Others, Returned};
-use super::{Assigned, Changed, ROWKEY, Target, Written, assigned_columns, key_update, name_in, select};
+use super::{Assigned, ROWKEY, Target, Written, assigned_columns, key_update, name_in, select};
 use crate::engine::rows::{check_constraints, literal, quote, values_of};
 use crate::engine::view::View;
 use crate::error::{Error, Result};
-use crate::exec::dml::RowWriter;
-use crate::key::{ColumnId, Rowkey};
-use crate::schema::TableDef;
+use crate::exec::dml::{ROWS_READ, Writes};
+use crate::exec::stored::{self, StoredRow};
+use crate::key::{KeyRange, Rowkey};
+use crate::schema::{IndexState, TableDef};
 use crate::sql::{Assignment, Delete, Update, name_of, name_sql, parse_query};
-use crate::store::WriteBatch;
+use crate::store::{Direction, Reader, WriteBatch};
 use crate::value::Value;
+
+/// Rows (count) from which a DELETE of all rows gives whole keyspaces up, which takes a flush more than small writes do.
+const ROWS_CLEARED: u64 = 4096;
 
 /// UPDATE.
 pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Written> {
@@ -23,44 +28,186 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
     if let Some(at) = targets.iter().position(|id| table.is_key_column(*id)) {
         return Err(key_update(&table, &stmt.assignments[at].column, move_rows(&table, stmt)));
     }
-    let returned =
-        Returned::new(&table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, stmt.from.is_empty());
+    let alone = stmt.from.is_empty();
+    let returned = Returned::new(&table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, alone);
     let assigned = Assigned::new(view, &table, &stmt.assignments, (&targets, params))?;
-    let query = update_query(stmt, &assigned, &returned)?;
-    let found = view.select_rowkeys(query, ROWKEY, params).await?;
+    let found = view.select_rowkeys(update_query(stmt, &assigned, &returned)?, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
-    let mut updates: Vec<(Rowkey, Vec<Value>)> = Vec::new();
-    for mut row in values_of(&found)? {
-        let values = row.split_off(1);
-        updates.push((rowkey_of(row.pop())?, values));
-    }
-    let others = Others::new(taken, updates.iter().map(|(rowkey, _)| rowkey));
-    let mut seen = HashSet::new();
-    updates.retain(|(rowkey, _)| seen.insert(rowkey.clone()));
-    let changed = stage_updates(view, &table, (&targets, &assigned), updates)?;
-    let rows: Vec<Vec<Value>> = if table.checks.is_empty() {
-        Vec::new()
-    } else {
-        changed.changes.values().filter_map(|change| change.new.clone()).collect()
-    };
-    check_constraints(view, &table, &rows).await?;
     let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
-    Target { others, ..target }.finish(changed, WriteBatch::default()).await
+    let mut rewriting = Rewriting::new(target, found.num_rows());
+    for piece in Pieces::new(found, alone) {
+        let piece = piece?;
+        let old = rewriting.read(&piece)?;
+        let mut new = Vec::with_capacity(piece.rowkeys.len());
+        for (old, computed) in old.iter().zip(piece.computed) {
+            new.push(assigned.row(&table, &old.values, &targets, computed)?);
+        }
+        check_constraints(view, &table, &new).await?;
+        rewriting.write(piece.rowkeys.into_iter().zip(piece.places), old, Some(new))?;
+    }
+    rewriting.finish(taken).await
 }
 
 /// DELETE.
 pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Written> {
     let table = view.table(&stmt.table)?;
-    let returned =
-        Returned::new(&table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, stmt.using.is_empty());
+    {
+        let reader = view.snapshot.reader()?;
+        if clears(&table, stmt, &*reader)? {
+            return clear(view, &table, &*reader);
+        }
+    }
+    let alone = stmt.using.is_empty();
+    let returned = Returned::new(&table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, alone);
     let found = view.select_rowkeys(delete_query(stmt, &returned)?, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
-    let rowkeys: Vec<Rowkey> =
-        values_of(&found)?.into_iter().map(|mut row| rowkey_of(row.pop())).collect::<Result<_>>()?;
-    let others = Others::new(taken, rowkeys.iter());
-    let changed = stage_deletes(view, &table, rowkeys)?;
     let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
-    Target { others, ..target }.finish(changed, WriteBatch::default()).await
+    let mut rewriting = Rewriting::new(target, found.num_rows());
+    for piece in Pieces::new(found, alone) {
+        let piece = piece?;
+        let old = rewriting.read(&piece)?;
+        rewriting.write(piece.rowkeys.into_iter().zip(piece.places), old, None)?;
+    }
+    rewriting.finish(taken).await
+}
+
+/// The DELETE takes all rows of its table, without a look at each: nothing is asked but their number, they are many, and
+/// nothing goes on with the table that wants to know each.
+pub(super) fn clears(table: &TableDef, stmt: &Delete, reader: &dyn Reader) -> Result<bool> {
+    let is_plain = stmt.filter.is_none() && stmt.limit.is_none() && stmt.returning.is_none();
+    let is_alone = stmt.hints.is_empty() && stmt.using.is_empty() && stmt.order_by.is_empty();
+    let is_at_rest = table.rekey.is_none() && table.splits.is_empty();
+    let are_ready = table.indexes.iter().all(|index| index.state == IndexState::Ready);
+    Ok(is_plain && is_alone && is_at_rest && are_ready && reader.entries(table.rows())? >= ROWS_CLEARED)
+}
+
+/// Gives the keyspaces of a table up.
+fn clear(view: &View, table: &TableDef, reader: &dyn Reader) -> Result<Written> {
+    let affected = match reader.count(table.rows())? {
+        Some(count) => count,
+        None => {
+            let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
+            let mut n = 0;
+            while cursor.next()?.is_some() {
+                n += 1;
+                if n % ROWS_READ as u64 == 0 {
+                    view.watch.cancel.check()?;
+                }
+            }
+            n
+        }
+    };
+    let mut batch = WriteBatch::default();
+    table.keyspaces().for_each(|keyspace| batch.clear(keyspace));
+    Ok(Written { batch, affected, returning: None })
+}
+
+/// The rows of an UPDATE or DELETE on their way through, piece by piece.
+struct Rewriting<'a> {
+    target: Target<'a>,
+    writes: Writes<'a>,
+    /// Where the rows written are among those found.
+    places: Vec<u64>,
+    /// What RETURNING asks for: as they are now, or as they were if they are gone.
+    returned: Vec<(Rowkey, Vec<Value>)>,
+}
+
+impl<'a> Rewriting<'a> {
+    /// Of about so many rows.
+    fn new(target: Target<'a>, rows: usize) -> Self {
+        let mut batch = WriteBatch::default();
+        batch.mutations.reserve(rows);
+        let writes = Writes::new(target.table, batch);
+        Rewriting { target, writes, places: Vec::with_capacity(rows), returned: Vec::new() }
+    }
+
+    /// The rows of a piece as they are. Errors: one is not there, where the snapshot had just found it.
+    fn read(&self, piece: &Piece) -> Result<Vec<StoredRow>> {
+        self.target.view.watch.cancel.check()?;
+        let reader = self.target.view.snapshot.reader()?;
+        let rowkeys: Vec<&[u8]> = piece.rowkeys.iter().map(|key| &key[..]).collect();
+        let rows = stored::rows_of(&*reader, self.target.table, &rowkeys)?;
+        let gone = || Error::internal("a row that was found is not there");
+        rows.into_iter().map(|row| row.ok_or_else(gone)).collect()
+    }
+
+    /// Writes what becomes of rows; without `new`, they go.
+    fn write(
+        &mut self,
+        rows: impl Iterator<Item = (Rowkey, u64)>,
+        old: Vec<StoredRow>,
+        new: Option<Vec<Vec<Value>>>,
+    ) -> Result<()> {
+        let reader = self.target.view.snapshot.reader()?;
+        let mut new = new.map(Vec::into_iter);
+        for ((rowkey, place), old) in rows.zip(old) {
+            let new = new.as_mut().and_then(Iterator::next);
+            self.writes.add(&*reader, &rowkey, Some(&old), new.as_deref())?;
+            self.places.push(place);
+            if self.target.returning.is_some() {
+                self.returned.push((rowkey, new.unwrap_or(old.values)));
+            }
+        }
+        Ok(())
+    }
+
+    /// `taken`: columns of other tables, for each row found.
+    async fn finish(self, taken: RecordBatch) -> Result<Written> {
+        let Rewriting { target, writes, places, returned } = self;
+        let batch = writes.finish(&*target.view.snapshot.reader()?)?;
+        let affected = places.len() as u64;
+        let target = Target { others: Others::new(taken, places), ..target };
+        let (rowkeys, rows): (Vec<Rowkey>, Vec<Vec<Value>>) = returned.into_iter().unzip();
+        let returning = target.returning(&rowkeys, rows.iter().map(Vec::as_slice)).await?;
+        Ok(Written { batch, affected, returning })
+    }
+}
+
+/// Rows found, some at a time.
+struct Pieces {
+    found: RecordBatch,
+    at: usize,
+    /// Those before; `None` where no row is found twice.
+    seen: Option<HashSet<Rowkey>>,
+}
+
+struct Piece {
+    rowkeys: Vec<Rowkey>,
+    /// Values of each row that were computed.
+    computed: Vec<Vec<Value>>,
+    /// Where each row is among those found.
+    places: Vec<u64>,
+}
+
+impl Pieces {
+    /// `alone`: the table is joined with no other.
+    fn new(found: RecordBatch, alone: bool) -> Pieces {
+        Pieces { found, at: 0, seen: (!alone).then(HashSet::new) }
+    }
+
+    fn piece(&mut self, rows: usize) -> Result<Piece> {
+        let mut piece = Piece { rowkeys: Vec::new(), computed: Vec::new(), places: Vec::new() };
+        for (place, mut row) in (self.at as u64..).zip(values_of(&self.found.slice(self.at, rows))?) {
+            let computed = row.split_off(1);
+            let rowkey = rowkey_of(row.pop())?;
+            if self.seen.as_mut().is_none_or(|seen| seen.insert(rowkey.clone())) {
+                piece.rowkeys.push(rowkey);
+                piece.computed.push(computed);
+                piece.places.push(place);
+            }
+        }
+        self.at += rows;
+        Ok(piece)
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Result<Piece>;
+
+    fn next(&mut self) -> Option<Result<Piece>> {
+        let rows = ROWS_READ.min(self.found.num_rows() - self.at);
+        (rows > 0).then(|| self.piece(rows))
+    }
 }
 
 /// The query that finds the rows of an UPDATE.
@@ -118,38 +265,6 @@ fn relations(table: &Ident, alias: &Option<Ident>, others: &[TableWithJoins]) ->
     };
     from.extend(others.iter().cloned());
     Ok(from)
-}
-
-fn stage_updates(
-    view: &View,
-    table: &TableDef,
-    (targets, assigned): (&[ColumnId], &Assigned),
-    updates: Vec<(Rowkey, Vec<Value>)>,
-) -> Result<Changed> {
-    let reader = view.snapshot.reader()?;
-    let mut writer = RowWriter::new(table, &*reader, &view.watch);
-    writer.read(updates.iter().map(|(rowkey, _)| rowkey))?;
-    let mut touched = Vec::with_capacity(updates.len());
-    for (rowkey, values) in updates {
-        let Some(old) = writer.current(&rowkey)? else { continue };
-        let row = assigned.row(table, old, targets, values)?;
-        writer.replace(&rowkey, row)?;
-        touched.push(rowkey);
-    }
-    Ok(Changed { changes: writer.suspend(), touched })
-}
-
-fn stage_deletes(view: &View, table: &TableDef, rowkeys: Vec<Rowkey>) -> Result<Changed> {
-    let reader = view.snapshot.reader()?;
-    let mut writer = RowWriter::new(table, &*reader, &view.watch);
-    writer.read(rowkeys.iter())?;
-    let mut touched = Vec::with_capacity(rowkeys.len());
-    for rowkey in rowkeys {
-        if writer.delete(&rowkey)? {
-            touched.push(rowkey);
-        }
-    }
-    Ok(Changed { changes: writer.suspend(), touched })
 }
 
 /// Statements that do what an UPDATE of key columns means.

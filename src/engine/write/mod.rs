@@ -21,7 +21,7 @@ use crate::exec::dml::{Changes, RowWriter};
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::TableDef;
 use crate::sql::{
-    Assignment, InsertSource, Statement, is_default, name_of, parse_expr, parse_query, span_of_name,
+    Assignment, Delete, InsertSource, Statement, is_default, name_of, parse_expr, parse_query, span_of_name,
 };
 use crate::store::WriteBatch;
 use crate::value::Value;
@@ -88,23 +88,29 @@ impl<'a> Target<'a> {
             let reader = self.view.snapshot.reader()?;
             RowWriter::resume(self.table, &*reader, &self.view.watch, changes).finish(&mut batch)?
         };
-        let returning = self.returning(&touched, &changes).await?;
+        let mut rows = Vec::new();
+        if self.returning.is_some() {
+            rows.reserve(touched.len());
+            for rowkey in &touched {
+                let row = changes.get(rowkey).and_then(|change| change.new.as_deref());
+                rows.push(row.ok_or_else(|| Error::internal("a written row is not among the changes"))?);
+            }
+        }
+        let returning = self.returning(&touched, rows.into_iter()).await?;
         Ok(Written { batch, affected: touched.len() as u64, returning })
     }
 
-    /// RETURNING over the rows as they are now, or as they were if they are gone.
-    async fn returning(&self, touched: &[Rowkey], changes: &Changes) -> Result<Option<RecordBatch>> {
+    /// RETURNING over rows as they are now, or as they were if they are gone.
+    async fn returning(
+        &self,
+        rowkeys: &[Rowkey],
+        rows: impl Iterator<Item = &[Value]>,
+    ) -> Result<Option<RecordBatch>> {
         let Some(items) = self.returning else { return Ok(None) };
         let (table, name) = (self.table, &self.name);
-        let mut rows = Vec::with_capacity(touched.len());
-        for rowkey in touched {
-            let change = changes.get(rowkey);
-            let row = change.and_then(|c| c.new.as_deref().or(c.old.as_ref().map(|old| &old.values[..])));
-            rows.push(row.ok_or_else(|| Error::internal("a written row is not among the changes"))?);
-        }
-        let mut batch = batch_of(table, rows.into_iter(), Some(touched))?;
+        let mut batch = batch_of(table, rows, Some(rowkeys))?;
         if let Some(others) = &self.others {
-            batch = others.beside(&batch, touched)?;
+            batch = others.beside(&batch)?;
         }
         let all = || table.live_columns().map(|(_, c)| quote(&c.name)).collect::<Vec<_>>().join(", ");
         let list: Vec<String> = items
@@ -128,6 +134,7 @@ pub fn explained_query(view: &View, statement: &Statement) -> Result<Option<Quer
             InsertSource::Values(_) | InsertSource::DefaultValues => None,
         },
         Statement::Update(update) => Some(change::updated_rows(view, update)?),
+        Statement::Delete(delete) if clears(view, delete)? => None,
         Statement::Delete(delete) => Some(change::deleted_rows(view, delete)?),
         other => {
             return Err(Error::unsupported(format!("EXPLAIN does not explain {}", other.kind_name()))
@@ -136,20 +143,33 @@ pub fn explained_query(view: &View, statement: &Statement) -> Result<Option<Quer
     })
 }
 
-/// What an INSERT of values writes: rows, and an entry of each in these index tables.
+fn clears(view: &View, delete: &Delete) -> Result<bool> {
+    let table = view.table(&delete.table)?;
+    change::clears(&table, delete, &*view.snapshot.reader()?)
+}
+
+/// What a statement writes that reads no rows: an INSERT of values puts rows, and an entry of each in these index
+/// tables; a DELETE of all rows clears them.
 pub fn explained_rows(view: &View, statement: &Statement) -> Result<String> {
-    let Statement::Insert(insert) = statement else {
-        return Err(Error::internal("a statement that neither reads nor inserts is explained"));
-    };
-    let table = view.table(&insert.table)?;
-    let rows = match &insert.source {
-        InsertSource::Values(rows) => rows.len(),
-        InsertSource::DefaultValues | InsertSource::Query(_) => 1,
+    let (table, verb, rows) = match statement {
+        Statement::Insert(insert) => {
+            let rows = match &insert.source {
+                InsertSource::Values(rows) => rows.len() as u64,
+                InsertSource::DefaultValues | InsertSource::Query(_) => 1,
+            };
+            (view.table(&insert.table)?, "Put", format!("rows={rows}"))
+        }
+        Statement::Delete(delete) => {
+            let table = view.table(&delete.table)?;
+            let rows = view.snapshot.reader()?.entries(table.rows())?;
+            (table, "Clear", format!("rows~{rows}"))
+        }
+        _ => return Err(Error::internal("a statement that reads rows is explained without them")),
     };
     let indexes: Vec<&str> = table.indexes.iter().map(|index| &*index.name).collect();
     Ok(match indexes.len() {
-        0 => format!("Put {} rows={rows}", table.name),
-        n => format!("Put {} rows={rows} indexes={n} [{}]", table.name, indexes.join(", ")),
+        0 => format!("{verb} {} {rows}", table.name),
+        n => format!("{verb} {} {rows} indexes={n} [{}]", table.name, indexes.join(", ")),
     })
 }
 

@@ -3,7 +3,6 @@
 //! They are known when the rows are found, and RETURNING is answered when these are written. So the query that finds
 //! rows gives them, too, and RETURNING finds them as more columns of the table.
 
-use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -14,7 +13,6 @@ use sqlparser::ast::{Expr, Ident, Query, SelectItem, VisitMut, VisitorMut};
 
 use super::named;
 use crate::error::{Error, Result};
-use crate::key::Rowkey;
 use crate::schema::TableDef;
 use crate::sql::name_of;
 
@@ -29,8 +27,8 @@ pub struct Returned {
 /// Columns taken from other tables, for each row found.
 pub struct Others {
     columns: RecordBatch,
-    /// Where each row is in them.
-    rows: HashMap<Rowkey, u64>,
+    /// Where each row written is in them.
+    places: UInt64Array,
 }
 
 impl Returned {
@@ -72,26 +70,18 @@ impl Returned {
 }
 
 impl Others {
-    /// `rowkeys`: of the rows as they were found; of one that was found twice, the first counts.
-    pub fn new<'k>(columns: RecordBatch, rowkeys: impl Iterator<Item = &'k Rowkey>) -> Option<Others> {
-        if columns.num_columns() == 0 {
-            return None;
-        }
-        let mut rows = HashMap::new();
-        for (n, rowkey) in rowkeys.enumerate() {
-            rows.entry(rowkey.clone()).or_insert(n as u64);
-        }
-        Some(Others { columns, rows })
+    /// `places`: those of the rows written.
+    pub fn new(columns: RecordBatch, places: Vec<u64>) -> Option<Others> {
+        (columns.num_columns() > 0).then(|| Others { columns, places: places.into() })
     }
 
-    /// Adds the columns to rows of the table with these keys.
-    pub fn beside(&self, batch: &RecordBatch, touched: &[Rowkey]) -> Result<RecordBatch> {
-        let places: UInt64Array = touched.iter().map(|rowkey| self.rows.get(rowkey).copied()).collect();
+    /// Adds the columns to those of the rows written.
+    pub fn beside(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let mut fields: Vec<Arc<Field>> = batch.schema().fields().iter().cloned().collect();
         let mut columns = batch.columns().to_vec();
         for (n, values) in self.columns.columns().iter().enumerate() {
             fields.push(Arc::new(Field::new(column(n), values.data_type().clone(), true)));
-            columns.push(take(values, &places, None)?);
+            columns.push(take(values, &self.places, None)?);
         }
         RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
             .map_err(|e| Error::internal("columns of other tables do not fit the rows").caused_by(e))

@@ -19,7 +19,7 @@ use crate::store::log::record::Step;
 use crate::store::{Change, Changes, Direction, KEY_BYTES_MAX, KeyspaceId};
 
 /// What an entry takes besides its key and its value, in bytes: about.
-const ENTRY_BYTES: usize = 144;
+pub(super) const ENTRY_BYTES: usize = 144;
 
 /// Where a version of a key stands: keys ascend, of one key the newest version comes first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 //! LMDB admits one at a time: whoever begins a [`Writer`] waits until the one before is committed or dropped.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
 use heed::types::Bytes;
@@ -14,7 +14,8 @@ use super::tally::Tally;
 use super::vet::{Deed, Vet};
 use super::{Keyspace, Keyspaces, STATE, Tree, VERSION_KEY};
 use crate::error::Result;
-use crate::store::{KeyspaceId, Mutation};
+use crate::key::KeyHead;
+use crate::store::{Change, KeyspaceId, Mutation};
 
 /// An open write transaction; dropped, it leaves nothing behind.
 pub(in crate::store::embedded) struct Writer<'t> {
@@ -63,12 +64,36 @@ impl<'t> Writer<'t> {
         })
     }
 
+    /// Applies mutations, each keyspace's in the order of their keys, so that each page is met once.
     pub(in crate::store::embedded) fn apply(&mut self, mutations: &[Mutation]) -> Result<()> {
-        mutations.iter().try_for_each(|mutation| match mutation {
-            Mutation::Put(keyspace, key, value) => self.put(*keyspace, key, value, At::Anywhere),
-            Mutation::Delete(keyspace, key) => self.delete(*keyspace, key),
-            Mutation::Clear(keyspace) => self.clear(*keyspace),
-        })
+        let is_clear = |mutation: &Mutation| matches!(mutation, Mutation::Clear(_));
+        for run in mutations.chunk_by(|a, b| !is_clear(a) && !is_clear(b)) {
+            if let [Mutation::Clear(keyspace)] = run {
+                self.clear(*keyspace)?;
+                continue;
+            }
+            let keyspaces: BTreeSet<KeyspaceId> = run.iter().map(Mutation::keyspace).collect();
+            for keyspace in keyspaces {
+                let changes = || run.iter().filter_map(|m| m.change().filter(|_| m.keyspace() == keyspace));
+                if changes().is_sorted_by_key(|(key, _)| key) {
+                    changes().try_for_each(|change| self.change(keyspace, change))?;
+                    continue;
+                }
+                let mut sorted: Vec<(KeyHead, Change<'_>)> =
+                    changes().map(|change| (KeyHead::of(change.0), change)).collect();
+                // Of several changes of one key the last counts.
+                sorted.sort_by(|(a, (a_key, _)), (b, (b_key, _))| (a, a_key).cmp(&(b, b_key)));
+                sorted.into_iter().try_for_each(|(_, change)| self.change(keyspace, change))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, keyspace: KeyspaceId, (key, value): Change<'_>) -> Result<()> {
+        match value {
+            Some(value) => self.put(keyspace, key, value, At::Anywhere),
+            None => self.delete(keyspace, key),
+        }
     }
 
     /// The value under `key`, own writes included.

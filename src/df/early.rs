@@ -1,0 +1,61 @@
+//! The first rows of a join, in an order that one of its sides has.
+//!
+//! DataFusion sorts what a join gives, for its hash join keeps the order of one side only, and reads the other whole. A
+//! [`LookupJoinExec`] keeps the order of the rows it looks up for: the sort above it is done already, so reading ends as
+//! soon as there are enough rows. That is worth it where nearly each row finds its partner. What else there is of such
+//! a query would read a table along an index for nothing; so the plan is given up if it does not come out like that.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result as DfResult;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use super::lookup::{self, By, LookupJoinExec};
+use super::scan::ScanExec;
+use super::table::Rows;
+
+/// The plan with such joins, whose scans were asked for about so many rows; `None` if one of them would read on.
+pub fn stopping(plan: Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    let plan = lookup::instead_of_hashes_either_way(plan, By::Ranges)?;
+    let plan = plan.transform_up(without_sort).data()?;
+    Ok(stops(&plan, false).then_some(plan))
+}
+
+/// A limit in the place of a sort of what is sorted.
+fn without_sort(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    let any: &dyn Any = &*node;
+    let Some(sort) = any.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
+    let (input, fetch) = (sort.input(), sort.fetch());
+    let is_one = input.output_partitioning().partition_count() == 1;
+    if fetch.is_none() || !is_one || !input.equivalence_properties().ordering_satisfy(sort.expr().clone())? {
+        return Ok(Transformed::no(node));
+    }
+    Ok(Transformed::yes(Arc::new(GlobalLimitExec::new(Arc::clone(input), 0, fetch))))
+}
+
+/// Every scan that was asked for about so many rows is read no further than a limit above it wants.
+fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool) -> bool {
+    let any: &dyn Any = &**plan;
+    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+        return limited || !matches!(scan.request.rows, Rows::About(_));
+    }
+    if let Some(join) = any.downcast_ref::<LookupJoinExec>() {
+        let [rows, table] = join.children()[..] else { return false };
+        return stops(rows, limited && finds_most(table));
+    }
+    let passes_on = any.is::<ProjectionExec>() || any.is::<CooperativeExec>();
+    let limited = any.is::<GlobalLimitExec>() || limited && passes_on;
+    plan.children().into_iter().all(|child| stops(child, limited))
+}
+
+/// Whoever looks for rows by their keys mostly finds them: nothing else is asked of them.
+fn finds_most(table: &Arc<dyn ExecutionPlan>) -> bool {
+    let scan = lookup::scan_of(table);
+    scan.and_then(|scan| scan.bound().ok()).is_some_and(|bound| bound.need.predicate.is_true())
+}
