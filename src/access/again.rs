@@ -13,6 +13,10 @@ use crate::store::{Direction, KeyspaceId};
 /// other, so that none need be looked at: nothing or one key to read, nothing but rows that are wanted and need no
 /// fetch, a limit on rows that lie in order, or few entries.
 pub fn choose_again(source: Source<'_>, need: &Need, path: Path, stats: &dyn Statistics) -> Option<Access> {
+    if need.each.is_some() {
+        // Whether it jumps from group to group depends on how many there are.
+        return None;
+    }
     let access = path_access(source, need, path, &Unprobed(stats))?;
     if_cheap(access, source, need.limit, stats)
 }

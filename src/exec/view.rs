@@ -4,6 +4,7 @@
 //! index entry, or in a family's packed value. A [`View`] then answers for one row without copying it.
 
 use std::cell::OnceCell;
+use std::cmp::Ordering;
 
 use super::scan::ScanSpec;
 use super::stored::bad_rowkey;
@@ -19,14 +20,25 @@ use crate::value::{ColumnType, Value, ValueRef, name_sql};
 /// Where a field of a row comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
-    /// Decoded from the key (or from the pointer).
-    Key,
+    /// Decoded from a key, or known.
+    Key(Key),
     /// The packed value of the default family, or what an index entry includes.
     Packed,
     /// The packed value of another family: its place in [`View::others`], if it is read.
     Other(usize),
     /// Computed from others: its place in [`Sources::formulas`].
     Formula(usize),
+}
+
+/// Where a column of a key is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    /// In an index's own layout.
+    Layout,
+    /// In the table's rowkey.
+    Pointer,
+    /// Where somebody has put it.
+    Known,
 }
 
 /// What a row is seen from.
@@ -48,8 +60,10 @@ pub struct Sources {
     pub families: Box<[FamilyId]>,
     /// Columns to be computed.
     formulas: Box<[ColumnId]>,
-    decode_layout: bool,
-    decode_pointer: bool,
+    /// Columns (count) to be decoded of an index's own layout.
+    in_layout: usize,
+    /// Columns (count) to be decoded of the table's rowkey.
+    in_pointer: usize,
 }
 
 /// Where a scan finds the fields that it needs.
@@ -100,8 +114,8 @@ impl Sources {
             slots: vec![Slot::Packed; table.columns.len()].into(),
             families: Box::default(),
             formulas: Box::default(),
-            decode_layout: false,
-            decode_pointer: false,
+            in_layout: 0,
+            in_pointer: 0,
         };
         let (mut families, mut formulas) = (Vec::new(), Vec::new());
         for field in fields {
@@ -121,6 +135,12 @@ impl Sources {
         sources
     }
 
+    /// More is decoded of keys than for `others`.
+    #[inline(always)]
+    pub fn decode_more_than(&self, others: &Sources) -> bool {
+        self.in_pointer > others.in_pointer || self.in_layout > others.in_layout
+    }
+
     /// All are in a key or a packed value of one entry.
     pub fn is_one_entry(&self) -> bool {
         self.formulas.is_empty() && self.families.iter().all(|family| *family == FamilyId::DEFAULT)
@@ -134,16 +154,19 @@ impl Sources {
         (families, formulas): (&mut Vec<FamilyId>, &mut Vec<ColumnId>),
     ) {
         let slot = &mut self.slots[usize::from(id.0)];
+        if let Slot::Key(_) = slot {
+            return;
+        }
         match origin {
             Origin::Entry(index) if index.include.contains(&id) => {}
-            Origin::Known(known) if known.contains(&id) => *slot = Slot::Key,
+            Origin::Known(known) if known.contains(&id) => *slot = Slot::Key(Key::Known),
             Origin::Entry(index) if index.layout.undoable().contains(&id) => {
-                *slot = Slot::Key;
-                self.decode_layout = true;
+                *slot = Slot::Key(Key::Layout);
+                self.in_layout += 1;
             }
             _ if table.key.undoable().contains(&id) => {
-                *slot = Slot::Key;
-                self.decode_pointer = true;
+                *slot = Slot::Key(Key::Pointer);
+                self.in_pointer += 1;
             }
             _ if let Some(formula) = &table.column(id).formula => {
                 if !formulas.contains(&id) {
@@ -224,7 +247,7 @@ impl View<'_> {
         let Field::Column(id) = field else { return self.rowkey(field).map(Found::Value) };
         let at = usize::from(id.0);
         let packed = match self.sources.slots[at] {
-            Slot::Key => return Ok(Found::Value(self.key_values[at].as_ref())),
+            Slot::Key(_) => return Ok(Found::Value(self.key_values[at].as_ref())),
             Slot::Packed => self.packed.as_ref(),
             Slot::Other(place) => self.others.get(place).and_then(Option::as_ref),
             Slot::Formula(place) => return self.computed(place).map(Found::Value),
@@ -262,6 +285,27 @@ impl RowView for View<'_> {
             Found::Packed(id, bytes) => row::unpack(id, self.spec.table.column(id).ty, bytes),
         }
     }
+
+    #[inline]
+    fn compared(&self, field: Field, with: &Value) -> Result<Option<Ordering>> {
+        let (id, bytes) = match self.find(field)? {
+            Found::Value(ValueRef::Null) => return Ok(None),
+            Found::Value(value) => return Ok(Some(value.cmp(&with.as_ref()))),
+            Found::Packed(id, bytes) => (id, bytes),
+        };
+        let ty = self.spec.table.column(id).ty;
+        Ok(Some(match (ty, with) {
+            // Where no value has to be made of the bytes, none is.
+            (ColumnType::Varchar, Value::Text(text)) => bytes.cmp(text.as_bytes()),
+            (ColumnType::BigInt, Value::Int(with)) => {
+                row::unpack_number(id, ty, bytes)?.cmp(&i128::from(*with))
+            }
+            (ColumnType::Decimal { scale, .. }, Value::Decimal(with, of)) if *of == scale => {
+                row::unpack_number(id, ty, bytes)?.cmp(with)
+            }
+            _ => row::unpack(id, ty, bytes)?.cmp(&with.as_ref()),
+        }))
+    }
 }
 
 #[cold]
@@ -296,7 +340,7 @@ impl OneEntry<'_> {
         let Field::Column(id) = field else {
             return Ok(rowkey(spec, field, self.pointer, self.layout)?.to_value());
         };
-        if spec.places.rows.slots[usize::from(id.0)] == Slot::Key {
+        if let Slot::Key(_) = spec.places.rows.slots[usize::from(id.0)] {
             return self.key_column(spec, id);
         }
         let value = self.packed.map(|row| row.get(id, spec.table.column(id).ty)).transpose()?;
@@ -351,7 +395,7 @@ impl Scratch {
 
     /// With room for what `sources` decode of keys.
     pub fn of(table: &TableDef, sources: &Sources) -> Scratch {
-        let decodes = sources.decode_layout || sources.decode_pointer;
+        let decodes = sources.in_layout + sources.in_pointer > 0;
         let columns = if decodes { table.columns.len() } else { 0 };
         Scratch { key_values: vec![Value::Null; columns], computed: Vec::new() }
     }
@@ -359,17 +403,39 @@ impl Scratch {
     /// Begins with a row: decodes the rowkey's columns, if any is wanted.
     #[inline(always)]
     pub fn decode_rowkey(&mut self, spec: &ScanSpec, sources: &Sources, rowkey: &[u8]) -> Result<()> {
+        self.begin(sources);
+        self.decode_pointer(spec, sources, rowkey)
+    }
+
+    fn begin(&mut self, sources: &Sources) {
         if !sources.formulas.is_empty() {
             self.computed.clear();
             self.computed.resize_with(sources.formulas.len(), OnceCell::new);
         }
-        if sources.decode_pointer { self.decode_pointer(spec, rowkey) } else { Ok(()) }
     }
 
-    fn decode_pointer(&mut self, spec: &ScanSpec, rowkey: &[u8]) -> Result<()> {
-        let decoded = spec.table.key.decode(rowkey, &mut |id, value| self.set(id, value));
-        decoded.map_err(|e| bad_rowkey(&spec.table, rowkey, &e.to_string()))?;
-        Ok(())
+    /// Begins with a row of which no more of the rowkey is wanted yet than what is compared.
+    #[inline(always)]
+    pub fn decode_compared(
+        &mut self,
+        spec: &ScanSpec,
+        (sources, compared): (&Sources, &Sources),
+        rowkey: &[u8],
+    ) -> Result<()> {
+        self.begin(sources);
+        self.decode_pointer(spec, compared, rowkey)
+    }
+
+    /// Decodes the rowkey's columns.
+    #[inline]
+    pub fn decode_pointer(&mut self, spec: &ScanSpec, sources: &Sources, rowkey: &[u8]) -> Result<()> {
+        if sources.in_pointer == 0 {
+            return Ok(());
+        }
+        let wanted = |id: ColumnId| sources.slots[usize::from(id.0)] == Slot::Key(Key::Pointer);
+        let set = &mut |id, value: ValueRef<'_>| self.set(id, value);
+        let decoded = spec.table.key.decode_some(rowkey, sources.in_pointer, wanted, set);
+        decoded.map_err(|e| bad_rowkey(&spec.table, rowkey, &e.to_string()))
     }
 
     /// Begins with an entry: decodes the columns of its key, and those of the rowkey it points at, if any are wanted.
@@ -382,13 +448,18 @@ impl Scratch {
         parts: &EntryParts<'_>,
     ) -> Result<()> {
         self.decode_rowkey(spec, sources, parts.pointer)?;
-        if sources.decode_layout { self.decode_layout(index, parts) } else { Ok(()) }
+        self.decode_layout(sources, index, parts)
     }
 
-    fn decode_layout(&mut self, index: &IndexDef, parts: &EntryParts<'_>) -> Result<()> {
-        let decoded = index.layout.decode(parts.layout, &mut |id, value| self.set(id, value));
-        decoded.map_err(|e| bad_entry(index, parts.layout, &e))?;
-        Ok(())
+    #[inline]
+    fn decode_layout(&mut self, sources: &Sources, index: &IndexDef, parts: &EntryParts<'_>) -> Result<()> {
+        if sources.in_layout == 0 {
+            return Ok(());
+        }
+        let wanted = |id: ColumnId| sources.slots[usize::from(id.0)] == Slot::Key(Key::Layout);
+        let set = &mut |id, value: ValueRef<'_>| self.set(id, value);
+        let decoded = index.layout.decode_some(parts.layout, sources.in_layout, wanted, set);
+        decoded.map_err(|e| bad_entry(index, parts.layout, &e))
     }
 
     /// Begins with a row that is not read: `known` are the values of the columns that its sources were made for.

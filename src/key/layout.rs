@@ -151,6 +151,35 @@ impl KeyLayout {
         Ok(at)
     }
 
+    /// As [`KeyLayout::decode`], of those `n` columns only that are wanted; what follows them is not looked at.
+    #[inline]
+    pub fn decode_some(
+        &self,
+        key: &[u8],
+        n: usize,
+        wanted: impl Fn(ColumnId) -> bool,
+        f: &mut dyn FnMut(ColumnId, ValueRef<'_>),
+    ) -> Result<(), BadKey> {
+        let (mut at, mut given, mut left) = (0, 0, n);
+        for (index, part) in self.parts.iter().enumerate() {
+            if left == 0 {
+                break;
+            }
+            let end = self.end(index, key, at)?;
+            if self.givers.get(given) == Some(&index) {
+                let column = self.undoable[given];
+                if wanted(column) {
+                    let value = part.get(&key[at..end], &mut |value| f(column, value));
+                    value.ok_or_else(|| self.bad(index, key))?;
+                    left -= 1;
+                }
+                given += 1;
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
     /// The value of one of the [`KeyLayout::undoable`] columns in a key that starts with this layout's bytes; NULL
     /// for any other column.
     pub fn value_in(&self, key: &[u8], column: ColumnId) -> Result<Value, BadKey> {

@@ -171,6 +171,13 @@ pub enum Predicate {
 pub trait RowView {
     /// The value of `field`. Errors: whatever reading the row's bytes runs into.
     fn field(&self, field: Field) -> Result<ValueRef<'_>>;
+
+    /// How the value of `field` compares with one that is not NULL; `None` if it is NULL. Errors: as
+    /// [`RowView::field`].
+    fn compared(&self, field: Field, with: &Value) -> Result<Option<Ordering>> {
+        let value = self.field(field)?;
+        Ok((!value.is_null()).then(|| value.cmp(&with.as_ref())))
+    }
 }
 
 /// Building; every constructor normalises.
@@ -296,7 +303,9 @@ impl Predicate {
             Predicate::True | Predicate::Opaque(_) => Ok(Some(true)),
             Predicate::False => Ok(Some(false)),
             Predicate::Unknown => Ok(None),
-            Predicate::Compare { field, op, value } => Ok(compare(row.field(*field)?, *op, value)),
+            Predicate::Compare { field, op, value } => {
+                Ok(row.compared(*field, value)?.map(|ordering| op.holds(ordering)))
+            }
             Predicate::In { field, values, negated, null_in_list } => {
                 let found = lookup(row.field(*field)?, values, *null_in_list);
                 Ok(found.map(|found| found != *negated))
@@ -442,10 +451,6 @@ fn merge_equalities(terms: Vec<Predicate>) -> Vec<Predicate> {
         out[at] = Predicate::is_in(field, values);
     }
     out
-}
-
-fn compare(left: ValueRef<'_>, op: CmpOp, right: &Value) -> Option<bool> {
-    (!left.is_null() && !right.is_null()).then(|| op.holds(left.cmp(&right.as_ref())))
 }
 
 fn lookup(value: ValueRef<'_>, sorted: &[Value], null_in_list: bool) -> Option<bool> {
