@@ -153,3 +153,30 @@ fn the_widths_of_query_and_table_must_agree() {
     assert_eq!(error.what(), "row 1 has 4 values for 3 columns");
     assert_eq!(db.execute("INSERT INTO t SELECT 100000, 2").unwrap(), 1, "the last column is NULL");
 }
+
+#[test]
+fn returning_goes_with_the_rows_of_every_piece() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT, a INT, PRIMARY KEY (reverse(lpad(id, 6))))").unwrap();
+    db.execute("CREATE INDEX t_a ON t (a)").unwrap();
+    db.execute("CREATE TABLE u (n INT PRIMARY KEY, id INT, x INT)").unwrap();
+    db.execute("INSERT INTO t SELECT v, v % 7 FROM generate_series(1, 3000) s(v)").unwrap();
+    // Every row but a few is found twice.
+    db.execute("INSERT INTO u SELECT v, v % 2990, 5 * (v % 2990) FROM generate_series(0, 5979) s(v)").unwrap();
+    for sql in [
+        "UPDATE t SET a = u.x + 1 FROM u WHERE u.id = t.id RETURNING t.id, t.a, u.x",
+        "DELETE FROM t USING u WHERE u.id = t.id RETURNING t.id, t.a, u.x",
+    ] {
+        let mut ids = Vec::new();
+        for row in db.query(sql).unwrap() {
+            let row = row.unwrap();
+            let (id, a, x): (i64, i64, i64) = (row.get(0).unwrap(), row.get(1).unwrap(), row.get(2).unwrap());
+            assert_eq!((a, x), (5 * id + 1, 5 * id), "{sql}");
+            ids.push(id);
+        }
+        ids.sort_unstable();
+        assert_eq!(ids, (1..2990).collect::<Vec<_>>(), "{sql}");
+    }
+    let left: i64 = db.query("SELECT count(*) FROM t").unwrap().next().unwrap().unwrap().get(0).unwrap();
+    assert_eq!(left, 11);
+}
