@@ -100,20 +100,39 @@ impl<'a> Pull<'a> {
     pub fn walk_entries(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
         let (index, sources) = (self.index()?, out.sources(&self.spec.places));
         let mut scratch = Scratch::of(&self.spec.table, sources);
-        let (access, compared) = (&self.spec.access, &self.spec.places.compared);
-        let passes = |view: &View<'_>| Ok(access.entry_filter.passes(view)? && access.filter.passes(view)?);
+        let access = &self.spec.access;
         let is_filtered = !(access.entry_filter.is_true() && access.filter.is_true());
-        // Of an entry that is dropped, nothing else is looked at.
-        let at_first = is_filtered && sources.decode_more_than(compared);
+        if is_filtered && sources.decode_more_than(&self.spec.places.compared) {
+            return self.walk_filtered(walk, index, out);
+        }
         walk.go(self.reader, self.counters, &mut |key, value| {
             let parts = open_entry(index, key, value)?;
-            if at_first && !see_entry(self.spec, compared, index, &parts, &mut scratch, passes)? {
+            let before = out.rows();
+            see_entry(self.spec, sources, index, &parts, &mut scratch, |view| {
+                match access.entry_filter.passes(view)? && access.filter.passes(view)? {
+                    true => out.append(self.spec, view),
+                    false => Ok(()),
+                }
+            })?;
+            Ok(visited(before, out))
+        })
+    }
+
+    /// Walks entries of which nothing else is looked at if they are dropped.
+    #[inline(never)]
+    fn walk_filtered(&self, walk: &mut Walk, index: &IndexDef, out: &mut impl Sink) -> Result<bool> {
+        let (sources, compared) = (out.sources(&self.spec.places), &self.spec.places.compared);
+        let mut scratch = Scratch::of(&self.spec.table, sources);
+        let access = &self.spec.access;
+        walk.go(self.reader, self.counters, &mut |key, value| {
+            let parts = open_entry(index, key, value)?;
+            let passes =
+                |view: &View<'_>| Ok(access.entry_filter.passes(view)? && access.filter.passes(view)?);
+            if !see_entry(self.spec, compared, index, &parts, &mut scratch, passes)? {
                 return Ok(Visited { taken: false, go_on: true });
             }
             let before = out.rows();
-            see_entry(self.spec, sources, index, &parts, &mut scratch, |view| {
-                if at_first || passes(view)? { out.append(self.spec, view) } else { Ok(()) }
-            })?;
+            see_entry(self.spec, sources, index, &parts, &mut scratch, |view| out.append(self.spec, view))?;
             Ok(visited(before, out))
         })
     }
@@ -249,37 +268,50 @@ impl<'a> Pull<'a> {
         scratch: &mut Scratch,
         out: &mut impl Sink,
     ) -> Result<()> {
-        let (sources, compared) = (out.sources(&self.spec.places), &self.spec.places.compared);
-        let filter = &self.spec.access.filter;
+        let sources = out.sources(&self.spec.places);
         self.spec.table.touched(schema::Access::Read, key);
-        // Of a row that is dropped, nothing else is looked at.
-        let at_first = !filter.is_true() && sources.decode_more_than(compared);
-        if at_first {
-            scratch.decode_compared(self.spec, (sources, compared), key)?;
-        } else {
-            scratch.decode_rowkey(self.spec, sources, key)?;
-        }
         // Who takes a row as it lies takes these bytes, too, though it looks at none of them.
         let default = if self.spec.places.rows.families.first() == Some(&FamilyId::DEFAULT) {
             Some(row::open(default)?)
         } else {
             None
         };
-        let packed = default.as_deref().map(PackedRow::new).transpose()?;
-        if at_first {
-            let mut view = View::of_row(self.spec, sources, key, scratch);
-            (view.packed, view.others) = (packed, others);
-            if !filter.passes(&view)? {
-                return Ok(());
-            }
-            scratch.decode_pointer(self.spec, sources, key)?;
+        let filter = &self.spec.access.filter;
+        if !filter.is_true() && sources.decode_more_than(&self.spec.places.compared) {
+            return self.filtered_out(key, default.as_deref(), others, scratch, out);
         }
+        scratch.decode_rowkey(self.spec, sources, key)?;
         let mut view = View::of_row(self.spec, sources, key, scratch);
-        (view.packed, view.others) = (packed, others);
-        if at_first || filter.passes(&view)? {
+        view.packed = default.as_deref().map(PackedRow::new).transpose()?;
+        view.others = others;
+        if filter.passes(&view)? {
             out.append(self.spec, &view)?;
         }
         Ok(())
+    }
+
+    /// The same of a row of which nothing else is looked at if it is dropped.
+    #[inline(never)]
+    fn filtered_out(
+        &self,
+        key: &[u8],
+        default: Option<&[u8]>,
+        others: &[Option<PackedRow<'_>>],
+        scratch: &mut Scratch,
+        out: &mut impl Sink,
+    ) -> Result<()> {
+        let (sources, compared) = (out.sources(&self.spec.places), &self.spec.places.compared);
+        scratch.decode_compared(self.spec, (sources, compared), key)?;
+        let packed = default.map(PackedRow::new).transpose()?;
+        let mut view = View::of_row(self.spec, sources, key, scratch);
+        (view.packed, view.others) = (packed, others);
+        if !self.spec.access.filter.passes(&view)? {
+            return Ok(());
+        }
+        scratch.decode_pointer(self.spec, sources, key)?;
+        let mut view = View::of_row(self.spec, sources, key, scratch);
+        (view.packed, view.others) = (packed, others);
+        out.append(self.spec, &view)
     }
 }
 

@@ -407,6 +407,7 @@ impl Scratch {
         self.decode_pointer(spec, sources, rowkey)
     }
 
+    #[inline(always)]
     fn begin(&mut self, sources: &Sources) {
         if !sources.formulas.is_empty() {
             self.computed.clear();
@@ -427,11 +428,12 @@ impl Scratch {
     }
 
     /// Decodes the rowkey's columns.
-    #[inline]
+    #[inline(always)]
     pub fn decode_pointer(&mut self, spec: &ScanSpec, sources: &Sources, rowkey: &[u8]) -> Result<()> {
-        if sources.in_pointer == 0 {
-            return Ok(());
-        }
+        if sources.in_pointer > 0 { self.decode_columns_of(spec, sources, rowkey) } else { Ok(()) }
+    }
+
+    fn decode_columns_of(&mut self, spec: &ScanSpec, sources: &Sources, rowkey: &[u8]) -> Result<()> {
         let wanted = |id: ColumnId| sources.slots[usize::from(id.0)] == Slot::Key(Key::Pointer);
         let set = &mut |id, value: ValueRef<'_>| self.set(id, value);
         let decoded = spec.table.key.decode_some(rowkey, sources.in_pointer, wanted, set);
@@ -448,14 +450,10 @@ impl Scratch {
         parts: &EntryParts<'_>,
     ) -> Result<()> {
         self.decode_rowkey(spec, sources, parts.pointer)?;
-        self.decode_layout(sources, index, parts)
+        if sources.in_layout > 0 { self.decode_layout(sources, index, parts) } else { Ok(()) }
     }
 
-    #[inline]
     fn decode_layout(&mut self, sources: &Sources, index: &IndexDef, parts: &EntryParts<'_>) -> Result<()> {
-        if sources.in_layout == 0 {
-            return Ok(());
-        }
         let wanted = |id: ColumnId| sources.slots[usize::from(id.0)] == Slot::Key(Key::Layout);
         let set = &mut |id, value: ValueRef<'_>| self.set(id, value);
         let decoded = index.layout.decode_some(parts.layout, sources.in_layout, wanted, set);

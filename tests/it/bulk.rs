@@ -162,7 +162,8 @@ fn returning_goes_with_the_rows_of_every_piece() {
     db.execute("CREATE TABLE u (n INT PRIMARY KEY, id INT, x INT)").unwrap();
     db.execute("INSERT INTO t SELECT v, v % 7 FROM generate_series(1, 3000) s(v)").unwrap();
     // Every row but a few is found twice.
-    db.execute("INSERT INTO u SELECT v, v % 2990, 5 * (v % 2990) FROM generate_series(0, 5979) s(v)").unwrap();
+    db.execute("INSERT INTO u SELECT v, v % 2990, 5 * (v % 2990) FROM generate_series(0, 5979) s(v)")
+        .unwrap();
     for sql in [
         "UPDATE t SET a = u.x + 1 FROM u WHERE u.id = t.id RETURNING t.id, t.a, u.x",
         "DELETE FROM t USING u WHERE u.id = t.id RETURNING t.id, t.a, u.x",
