@@ -243,6 +243,7 @@ impl Scan {
         self.next_batch_of(BATCH_ROWS)
     }
 
+    /// As [`Scan::next_batch`], `rows_max` rows at the most.
     pub fn next_batch_of(&mut self, rows_max: usize) -> Result<Option<RecordBatch>> {
         if self.left == 0 {
             return Ok(None);
