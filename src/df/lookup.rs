@@ -37,6 +37,7 @@ use super::errors::to_df;
 use super::scan::{ByRows, ScanExec};
 use crate::access::COST;
 use crate::error::{Error, Result};
+use crate::exec::scan::Scan;
 use crate::key::{ColumnId, Rowkey};
 use crate::plan::{Field, Predicate};
 use crate::row::{column_type_of, value_at};
@@ -191,9 +192,9 @@ impl LookupJoinExec {
             return Ok(None);
         }
         let Some(on) = equal_columns(join.on(), &rows.schema(), scan) else { return Ok(None) };
-        let words = || on.iter().map(|equal| format!("{}={}", equal.of_table.name(), equal.of_row.name()));
         let (table, by) = if is_whole_key(&on, scan) {
-            (scan.by_rows(ByRows { columns: words().collect(), rows: expected }), By::Rowkeys)
+            let words = on.iter().map(|equal| format!("{}={}", equal.of_table.name(), equal.of_row.name()));
+            (scan.by_rows(ByRows { columns: words.collect(), rows: expected }), By::Rowkeys)
         } else if by == By::Ranges && on.iter().any(|equal| scan.request.leads(equal.of_table.name())) {
             (Some(scan.by_values(on.iter().map(|equal| equal.of_table.name()))), By::Ranges)
         } else {
@@ -201,17 +202,13 @@ impl LookupJoinExec {
         };
         let Some(table) = table else { return Ok(None) };
         let columns = rows.schema().fields().len() + table.schema().fields().len();
-        let output = match &join.projection {
+        let output: Arc<[usize]> = match &join.projection {
             Some(output) => output.iter().copied().collect(),
             None => (0..columns).collect(),
         };
         // What is above may live by them: that two columns are equal, for one, so that either sorts both.
         let mut equivalence = join.properties().equivalence_properties().clone();
         if let Some(order) = rows.output_ordering() {
-            let output: Vec<usize> = match &join.projection {
-                Some(output) => output.to_vec(),
-                None => (0..columns).collect(),
-            };
             equivalence.add_ordering(order.iter().map_while(|by| above(by, &output, &join.schema())));
         }
         let properties = PlanProperties::new(
@@ -270,12 +267,7 @@ impl LookupJoinExec {
             let values = known.map(|row| value_at(column, row, equal.ty)).collect::<Result<_>>()?;
             condition.push(Predicate::is_in(Field::Column(equal.key), values));
         }
-        let mut scan = self.scan()?.of_condition(Predicate::and(condition))?;
-        let mut batches = Vec::new();
-        while let Some(batch) = scan.next_batch()? {
-            batches.push(batch);
-        }
-        let found = concat_batches(scan.schema(), &batches)?;
+        let found = all_of(self.scan()?.of_condition(Predicate::and(condition))?)?;
         let columns = |of: &dyn Fn(&Equal) -> ArrayRef| self.on.iter().map(of).collect::<Vec<_>>();
         let told = columns(&|equal| Arc::clone(rows.column(equal.of_row.index())));
         let there = columns(&|equal| Arc::clone(found.column(equal.of_table.index())));
@@ -329,12 +321,7 @@ impl LookupJoinExec {
     fn found(&self, keys: &[(Rowkey, usize)], n: usize) -> Result<(RecordBatch, Vec<Option<u32>>)> {
         let mut wanted: Vec<Rowkey> = keys.iter().map(|(key, _)| key.clone()).collect();
         wanted.dedup();
-        let mut scan = self.scan()?.of_keys(wanted)?;
-        let mut batches = Vec::new();
-        while let Some(batch) = scan.next_batch()? {
-            batches.push(batch);
-        }
-        let mut found = concat_batches(scan.schema(), &batches)?;
+        let mut found = all_of(self.scan()?.of_keys(wanted)?)?;
         let rowkeys = found.remove_column(found.num_columns() - 1);
         let rowkey = |at: usize| match rowkeys.data_type() {
             DataType::Utf8 => rowkeys.as_string::<i32>().value(at).as_bytes(),
@@ -366,6 +353,15 @@ impl LookupJoinExec {
     fn scan(&self) -> Result<&ScanExec> {
         scan_of(&self.table).ok_or_else(|| Error::internal("a lookup in something that is no table"))
     }
+}
+
+/// All rows of a scan.
+fn all_of(mut scan: Scan) -> Result<RecordBatch> {
+    let mut batches = Vec::new();
+    while let Some(batch) = scan.next_batch()? {
+        batches.push(batch);
+    }
+    Ok(concat_batches(scan.schema(), &batches)?)
 }
 
 /// The order by a column of the rows as one by a column that comes out.

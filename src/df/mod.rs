@@ -54,6 +54,7 @@ mod rewrite;
 pub mod row_map;
 mod scan;
 mod short_circuit;
+mod statistics;
 pub mod table;
 mod tell;
 mod template;

@@ -15,18 +15,19 @@ use super::errors::to_df;
 use super::expr::{Computed, FieldNames, predicate};
 use super::point::Point;
 use super::scan::ScanExec;
+use super::statistics::StoreStatistics;
 use super::template::{Template, has_params};
 use crate::access::{
-    Access, Choice, Each, Guards, Hints, Jumps, Method, Need, OrderBy, Path, Source, Statistics, Stretch,
-    choose, choose_again, probe_jumps, rows_of,
+    Access, Choice, Each, Guards, Hints, Method, Need, OrderBy, Path, Source, Statistics, Stretch, choose,
+    choose_again, rows_of,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{Places, ScanSpec, field_type};
-use crate::key::{ColumnId, KeyPart, KeyRanges, Rowkey};
-use crate::plan::{Field, Formula, Predicate, Skip};
+use crate::key::{ColumnId, KeyPart, Rowkey};
+use crate::plan::{Field, Formula, Predicate};
 use crate::row::field;
 use crate::schema::{IndexDef, IndexState, TableDef, TableStatistics};
-use crate::store::{Direction, KeyspaceId, Snapshot};
+use crate::store::Snapshot;
 use crate::value::Value;
 
 /// What a run of a plan brings along.
@@ -562,60 +563,5 @@ impl TableProvider for TableSource {
         let scan = self.plan(projection, filters, limit).map_err(to_df)?;
         let is_alone = session.config().target_partitions() == 1;
         Ok(Arc::new(if is_alone { scan } else { scan.shared() }))
-    }
-}
-
-/// Of more ranges (count) than these, so many or a few more are asked what is in them.
-const RANGES_ESTIMATED: usize = 64;
-
-/// The planner's questions, answered by the snapshot. What cannot be read counts as empty here: the
-/// scan itself reports it.
-struct StoreStatistics<'a> {
-    snapshot: &'a dyn Snapshot,
-    collected: Option<&'a TableStatistics>,
-}
-
-impl Statistics for StoreStatistics<'_> {
-    fn collected(&self) -> Option<&TableStatistics> {
-        self.collected
-    }
-
-    fn entries(&self, keyspace: KeyspaceId) -> u64 {
-        self.snapshot.unrecorded().and_then(|r| r.entries(keyspace)).unwrap_or(0)
-    }
-
-    fn is_counted(&self, keyspace: KeyspaceId) -> bool {
-        let count = self.snapshot.unrecorded().and_then(|reader| reader.count(keyspace));
-        matches!(count, Ok(Some(_)))
-    }
-
-    fn estimate(&self, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<u64> {
-        let ranges = ranges.as_slice();
-        let every = (ranges.len() / RANGES_ESTIMATED).max(1);
-        let reader = self.snapshot.unrecorded().ok()?;
-        // Who reads a damaged page will say so.
-        let asked = ranges.iter().step_by(every);
-        let mut entries = asked.map(|range| reader.estimate(keyspace, range).ok().flatten());
-        entries.try_fold(0u64, |sum, entries| sum.checked_add(entries?))?.checked_mul(every as u64)
-    }
-
-    fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64 {
-        let count = || -> Result<u64> {
-            let reader = self.snapshot.unrecorded()?;
-            let mut n = 0;
-            for range in ranges.as_slice().iter().take(limit as usize) {
-                let mut cursor = reader.cursor(keyspace, range, Direction::Forward)?;
-                while n < limit && cursor.next()?.is_some() {
-                    n += 1;
-                }
-            }
-            Ok(n)
-        };
-        count().unwrap_or(0)
-    }
-
-    fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps {
-        let probe = || probe_jumps(&*self.snapshot.unrecorded()?, keyspace, ranges, skip);
-        probe().unwrap_or_default()
     }
 }

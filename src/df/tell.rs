@@ -38,18 +38,10 @@ pub struct Telling;
 
 impl PhysicalOptimizerRule for Telling {
     fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
-        plan.transform_up(|node| {
-            let any: &dyn Any = &*node;
-            let told = if let Some(join) = any.downcast_ref::<HashJoinExec>() {
-                of_join(join, options)?
-            } else if let Some(filter) = any.downcast_ref::<FilterExec>() {
-                of_filter(&node, filter)?
-            } else {
-                None
-            };
-            Ok(told.map_or_else(|| Transformed::no(Arc::clone(&node)), Transformed::yes))
+        each(plan, &|node| match of_join(node, options)? {
+            None => of_filter(node),
+            told => Ok(told),
         })
-        .data()
     }
 
     fn name(&self) -> &str {
@@ -63,16 +55,22 @@ impl PhysicalOptimizerRule for Telling {
 
 /// Tells the scans below joins only, in a plan that was made without.
 pub fn of_joins(plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
-    plan.transform_up(|node| {
-        let any: &dyn Any = &*node;
-        let told = any.downcast_ref::<HashJoinExec>().map(|join| of_join(join, options)).transpose()?;
-        Ok(told.flatten().map_or_else(|| Transformed::no(Arc::clone(&node)), Transformed::yes))
-    })
-    .data()
+    each(plan, &|node| of_join(node, options))
+}
+
+/// Each operator that can tell has told.
+fn each(plan: Plan, tell: &dyn Fn(&Plan) -> DfResult<Option<Plan>>) -> DfResult<Plan> {
+    let told = plan.transform_up(|node| {
+        let told = tell(&node)?;
+        Ok(told.map_or_else(|| Transformed::no(node), Transformed::yes))
+    });
+    told.data()
 }
 
 /// A join whose right side hears what it learns of the left one.
-fn of_join(join: &HashJoinExec, options: &ConfigOptions) -> DfResult<Option<Plan>> {
+fn of_join(node: &Plan, options: &ConfigOptions) -> DfResult<Option<Plan>> {
+    let any: &dyn Any = &**node;
+    let Some(join) = any.downcast_ref::<HashJoinExec>() else { return Ok(None) };
     let learns = join.gather_filters_for_pushdown(FilterPushdownPhase::Post, Vec::new(), options)?;
     let Some(filter) = learns.self_filters().pop().and_then(|mut of_right| of_right.pop()) else {
         return Ok(None);
@@ -84,7 +82,9 @@ fn of_join(join: &HashJoinExec, options: &ConfigOptions) -> DfResult<Option<Plan
 }
 
 /// A filter whose input hears what comes of its subqueries; it goes on filtering.
-fn of_filter(node: &Plan, filter: &FilterExec) -> DfResult<Option<Plan>> {
+fn of_filter(node: &Plan) -> DfResult<Option<Plan>> {
+    let any: &dyn Any = &**node;
+    let Some(filter) = any.downcast_ref::<FilterExec>() else { return Ok(None) };
     let mut input = None;
     for term in split_conjunction(filter.predicate()).into_iter().filter(|term| is_late(term)) {
         if let Some(heard) = told(input.as_ref().unwrap_or(filter.input()), term)? {

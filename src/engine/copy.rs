@@ -246,8 +246,8 @@ pub fn load(
                 before += rows.len();
                 let fit = match completed(rows.clone(), first) {
                     Err(e) if is_of_one_row(&e) => {
-                        let mut one = |(at, row)| skipped.unless_left_out(completed(vec![row], first + at));
-                        let fit = rows.into_iter().enumerate().map(&mut one).collect::<Result<Vec<_>>>()?;
+                        let one = |(at, row)| skipped.unless_left_out(completed(vec![row], first + at));
+                        let fit = rows.into_iter().enumerate().map(one).collect::<Result<Vec<_>>>()?;
                         fit.into_iter().flatten().flatten().collect()
                     }
                     fit => fit?,

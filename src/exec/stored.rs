@@ -1,11 +1,12 @@
 //! One row in the store: its rowkey, and one sealed packed value per family that has something.
 
+use super::watch::Watch;
 use crate::error::{Error, Result};
 use crate::index::entry_of;
-use crate::key::{ColumnId, Rowkey};
+use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::row::{self, PackedRow};
 use crate::schema::{FamilyId, TableDef};
-use crate::store::{KeyspaceId, Reader, WriteBatch};
+use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
 
 /// A row as read, with the bytes it was read from.
@@ -15,6 +16,36 @@ pub struct StoredRow {
     pub values: Vec<Value>,
     /// Sealed value of each family, as stored.
     pub sealed: Vec<Option<Vec<u8>>>,
+}
+
+/// Rows of a table (count), counted one by one where the store has not done so.
+pub fn count(table: &TableDef, reader: &dyn Reader, watch: &Watch) -> Result<u64> {
+    match reader.count(table.rows())? {
+        Some(rows) => Ok(rows),
+        None => each_rowkey(table, reader, &format!("counting {}", table.name), watch, |_, _| ()),
+    }
+}
+
+/// Shows the rowkeys of a table, numbered from 0; how many they are.
+pub fn each_rowkey(
+    table: &TableDef,
+    reader: &dyn Reader,
+    label: &str,
+    watch: &Watch,
+    mut see: impl FnMut(u64, &[u8]),
+) -> Result<u64> {
+    let total = Some(reader.entries(table.rows())?);
+    let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
+    let mut n: u64 = 0;
+    while let Some((key, _)) = cursor.next()? {
+        if n.is_multiple_of(8192) {
+            watch.step(label, n, total, "rows")?;
+        }
+        see(n, key);
+        n += 1;
+    }
+    watch.finish(label, n, "rows");
+    Ok(n)
 }
 
 /// Whole rows, each `None` if it is not there. Errors: `Corrupt` when the bytes of one are not a row of this table.

@@ -437,7 +437,7 @@ impl Scratch {
         let wanted = |id: ColumnId| sources.slots[usize::from(id.0)] == Slot::Key(Key::Pointer);
         let set = &mut |id, value: ValueRef<'_>| self.set(id, value);
         let decoded = spec.table.key.decode_some(rowkey, sources.in_pointer, wanted, set);
-        decoded.map_err(|e| bad_rowkey(&spec.table, rowkey, &e.to_string()))
+        decoded.map(|_| ()).map_err(|e| bad_rowkey(&spec.table, rowkey, &e.to_string()))
     }
 
     /// Begins with an entry: decodes the columns of its key, and those of the rowkey it points at, if any are wanted.
@@ -457,7 +457,7 @@ impl Scratch {
         let wanted = |id: ColumnId| sources.slots[usize::from(id.0)] == Slot::Key(Key::Layout);
         let set = &mut |id, value: ValueRef<'_>| self.set(id, value);
         let decoded = index.layout.decode_some(parts.layout, sources.in_layout, wanted, set);
-        decoded.map_err(|e| bad_entry(index, parts.layout, &e))
+        decoded.map(|_| ()).map_err(|e| bad_entry(index, parts.layout, &e))
     }
 
     /// Begins with a row that is not read: `known` are the values of the columns that its sources were made for.

@@ -138,20 +138,11 @@ impl KeyLayout {
     /// Calls `f` once for each [`KeyLayout::undoable`] column, in that order, and returns the layout's
     /// length in `key`. Plain numbers and text are given without allocating.
     pub fn decode(&self, key: &[u8], f: &mut dyn FnMut(ColumnId, ValueRef<'_>)) -> Result<usize, BadKey> {
-        let (mut at, mut given) = (0, 0);
-        for (index, part) in self.parts.iter().enumerate() {
-            let end = self.end(index, key, at)?;
-            if self.givers.get(given) == Some(&index) {
-                let column = self.undoable[given];
-                part.get(&key[at..end], &mut |value| f(column, value)).ok_or_else(|| self.bad(index, key))?;
-                given += 1;
-            }
-            at = end;
-        }
-        Ok(at)
+        self.decode_some(key, usize::MAX, |_| true, f)
     }
 
-    /// As [`KeyLayout::decode`], of those `n` columns only that are wanted; what follows them is not looked at.
+    /// As [`KeyLayout::decode`], of those `n` columns only that are wanted; what follows them is not looked at, and the
+    /// length is that up to there.
     #[inline]
     pub fn decode_some(
         &self,
@@ -159,7 +150,7 @@ impl KeyLayout {
         n: usize,
         wanted: impl Fn(ColumnId) -> bool,
         f: &mut dyn FnMut(ColumnId, ValueRef<'_>),
-    ) -> Result<(), BadKey> {
+    ) -> Result<usize, BadKey> {
         let (mut at, mut given, mut left) = (0, 0, n);
         for (index, part) in self.parts.iter().enumerate() {
             if left == 0 {
@@ -177,7 +168,7 @@ impl KeyLayout {
             }
             at = end;
         }
-        Ok(())
+        Ok(at)
     }
 
     /// The value of one of the [`KeyLayout::undoable`] columns in a key that starts with this layout's bytes; NULL

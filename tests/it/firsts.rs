@@ -15,10 +15,10 @@ fn rows(db: &Database, sql: &str) -> Vec<String> {
 fn tables(dice: &mut Dice) -> Database {
     let db = Database::in_memory().unwrap();
     let (n, known) = (1 + dice.below(3000), *dice.pick(&[&7, &900, &2000]));
-    let key = *dice.pick(&[&"id", &"reverse(lpad(id, 6))", &"md5_bucket(id, 4), id"]);
-    let order = *dice.pick(&[&"t, id", &"t DESC, id DESC", &"k, t, id"]);
+    let key = dice.pick(&["id", "reverse(lpad(id, 6))", "md5_bucket(id, 4), id"]);
+    let order = dice.pick(&["t, id", "t DESC, id DESC", "k, t, id"]);
     // The rows that are pointed to, but for some.
-    let left_out = *dice.pick(&[&"false", &"id % 2 = 0", &"id % 7 < 6", &"id > 3"]);
+    let left_out = dice.pick(&["false", "id % 2 = 0", "id % 7 < 6", "id > 3"]);
     for sql in [
         "CREATE TABLE a (id INT PRIMARY KEY, t INT, k INT NOT NULL, b INT, c INT)".to_owned(),
         format!("CREATE TABLE b (id INT, name TEXT, PRIMARY KEY ({key}))"),
@@ -51,32 +51,31 @@ fn the_first_rows_of_a_join_are_the_first_of_all() {
         let mut dice = Dice::new(seed, n);
         let db = tables(&mut dice);
         for _ in 0..15 {
-            let b = *dice.pick(&[
-                &"a JOIN b ON b.id = a.b",
-                &"b JOIN a ON b.id = a.b",
-                &"a LEFT JOIN b ON b.id = a.b",
-                &"b RIGHT JOIN a ON b.id = a.b",
+            let b = dice.pick(&[
+                "a JOIN b ON b.id = a.b",
+                "b JOIN a ON b.id = a.b",
+                "a LEFT JOIN b ON b.id = a.b",
+                "b RIGHT JOIN a ON b.id = a.b",
             ]);
-            let c = *dice.pick(&[
-                &"",
-                &"JOIN c ON c.id = a.c",
-                &"LEFT JOIN c ON a.c = c.id",
-                &"LEFT JOIN c ON c.id = a.c + 1",
-                &"JOIN d c ON c.a = a.id",
-                &"LEFT JOIN d c ON c.a = a.id",
-                &"JOIN e c ON c.a = a.id",
-                &"LEFT JOIN e c ON c.a = a.id AND c.k = a.k",
+            let c = dice.pick(&[
+                "",
+                "JOIN c ON c.id = a.c",
+                "LEFT JOIN c ON a.c = c.id",
+                "LEFT JOIN c ON c.id = a.c + 1",
+                "JOIN d c ON c.a = a.id",
+                "LEFT JOIN d c ON c.a = a.id",
+                "JOIN e c ON c.a = a.id",
+                "LEFT JOIN e c ON c.a = a.id AND c.k = a.k",
             ]);
             let name = if c.is_empty() { "a.k" } else { "c.name" };
             let tie = if c.is_empty() { "" } else { ", c.name" };
-            let filter =
-                *dice.pick(&[&"", &"WHERE a.k = 1", &"WHERE a.k < 2 AND a.t > 3", &"WHERE b.id > 4"]);
-            let order = *dice.pick(&[
-                &"a.t, a.id",
-                &"a.t DESC, a.id DESC",
-                &"a.k, a.t, a.id",
-                &"a.id DESC",
-                &"a.t, b.name, a.id",
+            let filter = dice.pick(&["", "WHERE a.k = 1", "WHERE a.k < 2 AND a.t > 3", "WHERE b.id > 4"]);
+            let order = dice.pick(&[
+                "a.t, a.id",
+                "a.t DESC, a.id DESC",
+                "a.k, a.t, a.id",
+                "a.id DESC",
+                "a.t, b.name, a.id",
             ]);
             let all = format!("SELECT a.id, a.t, b.name, {name} FROM {b} {c} {filter} ORDER BY {order}");
             // Rows of one place in that order are compared as a set, by their beginnings.

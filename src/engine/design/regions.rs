@@ -14,6 +14,7 @@ use crate::engine::rows;
 use crate::engine::show::{numbers, rows_of, text};
 use crate::engine::view::View;
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::stored;
 use crate::exec::watch::Watch;
 use crate::key::{Digits, KeyPart, KeyRange, Rowkey, hex};
 use crate::schema::{Access, TableDef};
@@ -187,10 +188,7 @@ fn unsuited(table: &TableDef, regions: usize) -> Error {
 
 /// Split points with as many rows between them, as short as they can be.
 fn even(table: &TableDef, regions: usize, reader: &dyn Reader, watch: &Watch) -> Result<Vec<Rowkey>> {
-    let rows = match reader.count(table.rows())? {
-        Some(rows) => rows,
-        None => each_rowkey(table, reader, &format!("counting {}", table.name), watch, |_, _| ())?,
-    };
+    let rows = stored::count(table, reader, watch)?;
     if rows < regions as u64 {
         return Err(Error::invalid(format!("{rows} rows make no {regions} regions"))
             .hint("load more rows first, or name the points: SPLIT ON (...)")
@@ -198,7 +196,7 @@ fn even(table: &TableDef, regions: usize, reader: &dyn Reader, watch: &Watch) ->
     }
     let mut cuts = Vec::with_capacity(regions - 1);
     let mut last: Vec<u8> = Vec::new();
-    each_rowkey(table, reader, &format!("splitting {}", table.name), watch, |n, key| {
+    stored::each_rowkey(table, reader, &format!("splitting {}", table.name), watch, |n, key| {
         let next = (cuts.len() as u64 + 1) * rows / regions as u64;
         if n == next && cuts.len() + 1 < regions {
             cuts.push(splits::separator(&table.key, &last, key));
@@ -207,28 +205,6 @@ fn even(table: &TableDef, regions: usize, reader: &dyn Reader, watch: &Watch) ->
         last.extend_from_slice(key);
     })?;
     Ok(cuts)
-}
-
-/// Shows the rowkeys of a table, numbered from 0; how many they are.
-fn each_rowkey(
-    table: &TableDef,
-    reader: &dyn Reader,
-    label: &str,
-    watch: &Watch,
-    mut see: impl FnMut(u64, &[u8]),
-) -> Result<u64> {
-    let total = Some(reader.entries(table.rows())?);
-    let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
-    let mut n: u64 = 0;
-    while let Some((key, _)) = cursor.next()? {
-        if n.is_multiple_of(8192) {
-            watch.step(label, n, total, "rows")?;
-        }
-        see(n, key);
-        n += 1;
-    }
-    watch.finish(label, n, "rows");
-    Ok(n)
 }
 
 /// What to know of a table's regions although they can be had.

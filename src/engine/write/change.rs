@@ -12,10 +12,10 @@ use crate::engine::view::View;
 use crate::error::{Error, Result};
 use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::stored::{self, StoredRow};
-use crate::key::{KeyRange, Rowkey};
+use crate::key::Rowkey;
 use crate::schema::{IndexState, TableDef};
 use crate::sql::{Assignment, Delete, Update, name_of, name_sql, parse_query};
-use crate::store::{Direction, Reader, WriteBatch};
+use crate::store::WriteBatch;
 use crate::value::Value;
 
 /// Rows (count) from which a DELETE of all rows gives whole keyspaces up, which takes a flush more than small writes do.
@@ -36,14 +36,13 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
     let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
     let mut rewriting = Rewriting::new(target, found.num_rows());
     for piece in Pieces::new(found, alone) {
-        let piece = piece?;
+        let mut piece = piece?;
         let old = rewriting.read(&piece)?;
-        let mut new = Vec::with_capacity(piece.rowkeys.len());
-        for (old, computed) in old.iter().zip(piece.computed) {
-            new.push(assigned.row(&table, &old.values, &targets, computed)?);
-        }
+        let computed = std::mem::take(&mut piece.computed);
+        let row = |(old, computed): (&StoredRow, _)| assigned.row(&table, &old.values, &targets, computed);
+        let new = old.iter().zip(computed).map(row).collect::<Result<Vec<_>>>()?;
         check_constraints(view, &table, &new).await?;
-        rewriting.write(piece.rowkeys.into_iter().zip(piece.places), old, Some(new))?;
+        rewriting.write(piece, old, Some(new))?;
     }
     rewriting.finish(taken).await
 }
@@ -51,11 +50,8 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
 /// DELETE.
 pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Written> {
     let table = view.table(&stmt.table)?;
-    {
-        let reader = view.snapshot.reader()?;
-        if clears(&table, stmt, &*reader)? {
-            return clear(view, &table, &*reader);
-        }
+    if clears(view, &table, stmt)? {
+        return clear(view, &table);
     }
     let alone = stmt.using.is_empty();
     let returned = Returned::new(&table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, alone);
@@ -66,37 +62,27 @@ pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Writ
     for piece in Pieces::new(found, alone) {
         let piece = piece?;
         let old = rewriting.read(&piece)?;
-        rewriting.write(piece.rowkeys.into_iter().zip(piece.places), old, None)?;
+        rewriting.write(piece, old, None)?;
     }
     rewriting.finish(taken).await
 }
 
 /// The DELETE takes all rows of its table, without a look at each: nothing is asked but their number, they are many, and
 /// nothing goes on with the table that wants to know each.
-pub(super) fn clears(table: &TableDef, stmt: &Delete, reader: &dyn Reader) -> Result<bool> {
+pub(super) fn clears(view: &View, table: &TableDef, stmt: &Delete) -> Result<bool> {
     let is_plain = stmt.filter.is_none() && stmt.limit.is_none() && stmt.returning.is_none();
     let is_alone = stmt.hints.is_empty() && stmt.using.is_empty() && stmt.order_by.is_empty();
     let is_at_rest = table.rekey.is_none() && table.splits.is_empty();
     let are_ready = table.indexes.iter().all(|index| index.state == IndexState::Ready);
-    Ok(is_plain && is_alone && is_at_rest && are_ready && reader.entries(table.rows())? >= ROWS_CLEARED)
+    if !(is_plain && is_alone && is_at_rest && are_ready) {
+        return Ok(false);
+    }
+    Ok(view.snapshot.reader()?.entries(table.rows())? >= ROWS_CLEARED)
 }
 
 /// Gives the keyspaces of a table up.
-fn clear(view: &View, table: &TableDef, reader: &dyn Reader) -> Result<Written> {
-    let affected = match reader.count(table.rows())? {
-        Some(count) => count,
-        None => {
-            let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
-            let mut n = 0;
-            while cursor.next()?.is_some() {
-                n += 1;
-                if n % ROWS_READ as u64 == 0 {
-                    view.watch.cancel.check()?;
-                }
-            }
-            n
-        }
-    };
+fn clear(view: &View, table: &TableDef) -> Result<Written> {
+    let affected = stored::count(table, &*view.snapshot.reader()?, &view.watch)?;
     let mut batch = WriteBatch::default();
     table.keyspaces().for_each(|keyspace| batch.clear(keyspace));
     Ok(Written { batch, affected, returning: None })
@@ -106,10 +92,18 @@ fn clear(view: &View, table: &TableDef, reader: &dyn Reader) -> Result<Written> 
 struct Rewriting<'a> {
     target: Target<'a>,
     writes: Writes<'a>,
-    /// Where the rows written are among those found.
-    places: Vec<u64>,
-    /// What RETURNING asks for: as they are now, or as they were if they are gone.
-    returned: Vec<(Rowkey, Vec<Value>)>,
+    affected: u64,
+    /// What RETURNING asks for.
+    returned: Vec<Kept>,
+}
+
+/// A row that was written.
+struct Kept {
+    rowkey: Rowkey,
+    /// As it is now, or as it was if it is gone.
+    row: Vec<Value>,
+    /// Where it is among those found.
+    place: u64,
 }
 
 impl<'a> Rewriting<'a> {
@@ -118,34 +112,29 @@ impl<'a> Rewriting<'a> {
         let mut batch = WriteBatch::default();
         batch.mutations.reserve(rows);
         let writes = Writes::new(target.table, batch);
-        Rewriting { target, writes, places: Vec::with_capacity(rows), returned: Vec::new() }
+        Rewriting { target, writes, affected: 0, returned: Vec::new() }
     }
 
-    /// The rows of a piece as they are. Errors: one is not there, where the snapshot had just found it.
+    /// The rows of a piece as they are. Errors: `Corrupt` when one is not there, which an index had told of.
     fn read(&self, piece: &Piece) -> Result<Vec<StoredRow>> {
-        self.target.view.watch.cancel.check()?;
-        let reader = self.target.view.snapshot.reader()?;
+        let Target { view, table, .. } = self.target;
+        view.watch.cancel.check()?;
         let rowkeys: Vec<&[u8]> = piece.rowkeys.iter().map(|key| &key[..]).collect();
-        let rows = stored::rows_of(&*reader, self.target.table, &rowkeys)?;
-        let gone = || Error::internal("a row that was found is not there");
-        rows.into_iter().map(|row| row.ok_or_else(gone)).collect()
+        let rows = stored::rows_of(&*view.snapshot.reader()?, table, &rowkeys)?;
+        let there = |(row, rowkey): (Option<StoredRow>, &&[u8])| row.ok_or_else(|| gone(table, rowkey));
+        rows.into_iter().zip(&rowkeys).map(there).collect()
     }
 
-    /// Writes what becomes of rows; without `new`, they go.
-    fn write(
-        &mut self,
-        rows: impl Iterator<Item = (Rowkey, u64)>,
-        old: Vec<StoredRow>,
-        new: Option<Vec<Vec<Value>>>,
-    ) -> Result<()> {
+    /// Writes what becomes of the rows of a piece; without `new`, they go.
+    fn write(&mut self, piece: Piece, old: Vec<StoredRow>, new: Option<Vec<Vec<Value>>>) -> Result<()> {
         let reader = self.target.view.snapshot.reader()?;
         let mut new = new.map(Vec::into_iter);
-        for ((rowkey, place), old) in rows.zip(old) {
+        for ((rowkey, place), old) in piece.rowkeys.into_iter().zip(piece.places).zip(old) {
             let new = new.as_mut().and_then(Iterator::next);
             self.writes.add(&*reader, &rowkey, Some(&old), new.as_deref())?;
-            self.places.push(place);
+            self.affected += 1;
             if self.target.returning.is_some() {
-                self.returned.push((rowkey, new.unwrap_or(old.values)));
+                self.returned.push(Kept { rowkey, row: new.unwrap_or(old.values), place });
             }
         }
         Ok(())
@@ -153,14 +142,21 @@ impl<'a> Rewriting<'a> {
 
     /// `taken`: columns of other tables, for each row found.
     async fn finish(self, taken: RecordBatch) -> Result<Written> {
-        let Rewriting { target, writes, places, returned } = self;
+        let Rewriting { target, writes, affected, returned } = self;
         let batch = writes.finish(&*target.view.snapshot.reader()?)?;
-        let affected = places.len() as u64;
-        let target = Target { others: Others::new(taken, places), ..target };
-        let (rowkeys, rows): (Vec<Rowkey>, Vec<Vec<Value>>) = returned.into_iter().unzip();
-        let returning = target.returning(&rowkeys, rows.iter().map(Vec::as_slice)).await?;
+        let others = Others::new(taken, returned.iter().map(|kept| kept.place));
+        let target = Target { others, ..target };
+        let rows = returned.iter().map(|kept| &kept.row[..]);
+        let rowkeys: Vec<Rowkey> = returned.iter().map(|kept| kept.rowkey.clone()).collect();
+        let returning = target.returning(&rowkeys, rows).await?;
         Ok(Written { batch, affected, returning })
     }
+}
+
+fn gone(table: &TableDef, rowkey: &[u8]) -> Error {
+    Error::corrupt(format!("rowkey {} of table \"{}\" is not there", table.key.show(rowkey), table.name))
+        .why("an index told of it")
+        .hint(format!("CHECK TABLE {} lists what is wrong", name_sql(&table.name)))
 }
 
 /// Rows found, some at a time.

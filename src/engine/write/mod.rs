@@ -21,7 +21,7 @@ use crate::exec::dml::{Changes, RowWriter};
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::TableDef;
 use crate::sql::{
-    Assignment, Delete, InsertSource, Statement, is_default, name_of, parse_expr, parse_query, span_of_name,
+    Assignment, InsertSource, Statement, is_default, name_of, parse_expr, parse_query, span_of_name,
 };
 use crate::store::WriteBatch;
 use crate::value::Value;
@@ -134,18 +134,13 @@ pub fn explained_query(view: &View, statement: &Statement) -> Result<Option<Quer
             InsertSource::Values(_) | InsertSource::DefaultValues => None,
         },
         Statement::Update(update) => Some(change::updated_rows(view, update)?),
-        Statement::Delete(delete) if clears(view, delete)? => None,
+        Statement::Delete(delete) if change::clears(view, &*view.table(&delete.table)?, delete)? => None,
         Statement::Delete(delete) => Some(change::deleted_rows(view, delete)?),
         other => {
             return Err(Error::unsupported(format!("EXPLAIN does not explain {}", other.kind_name()))
                 .hint("it explains SELECT, INSERT, UPSERT, UPDATE and DELETE"));
         }
     })
-}
-
-fn clears(view: &View, delete: &Delete) -> Result<bool> {
-    let table = view.table(&delete.table)?;
-    change::clears(&table, delete, &*view.snapshot.reader()?)
 }
 
 /// What a statement writes that reads no rows: an INSERT of values puts rows, and an entry of each in these index

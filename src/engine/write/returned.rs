@@ -71,8 +71,8 @@ impl Returned {
 
 impl Others {
     /// `places`: those of the rows written.
-    pub fn new(columns: RecordBatch, places: Vec<u64>) -> Option<Others> {
-        (columns.num_columns() > 0).then(|| Others { columns, places: places.into() })
+    pub fn new(columns: RecordBatch, places: impl Iterator<Item = u64>) -> Option<Others> {
+        (columns.num_columns() > 0).then(|| Others { columns, places: UInt64Array::from_iter_values(places) })
     }
 
     /// Adds the columns to those of the rows written.

@@ -1,0 +1,65 @@
+//! How much there is, asked of the snapshot that a query reads.
+
+use crate::access::{Jumps, Statistics, probe_jumps};
+use crate::error::Result;
+use crate::key::KeyRanges;
+use crate::plan::Skip;
+use crate::schema::TableStatistics;
+use crate::store::{Direction, KeyspaceId, Snapshot};
+
+/// Of more ranges (count) than these, so many or a few more are asked what is in them.
+const RANGES_ESTIMATED: usize = 64;
+
+/// The planner's questions, answered by the snapshot. What cannot be read counts as empty here: the
+/// scan itself reports it.
+pub struct StoreStatistics<'a> {
+    /// What is read.
+    pub snapshot: &'a dyn Snapshot,
+    /// What ANALYZE found, if it ran.
+    pub collected: Option<&'a TableStatistics>,
+}
+
+impl Statistics for StoreStatistics<'_> {
+    fn collected(&self) -> Option<&TableStatistics> {
+        self.collected
+    }
+
+    fn entries(&self, keyspace: KeyspaceId) -> u64 {
+        self.snapshot.unrecorded().and_then(|r| r.entries(keyspace)).unwrap_or(0)
+    }
+
+    fn is_counted(&self, keyspace: KeyspaceId) -> bool {
+        let count = self.snapshot.unrecorded().and_then(|reader| reader.count(keyspace));
+        matches!(count, Ok(Some(_)))
+    }
+
+    fn estimate(&self, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<u64> {
+        let ranges = ranges.as_slice();
+        let every = (ranges.len() / RANGES_ESTIMATED).max(1);
+        let reader = self.snapshot.unrecorded().ok()?;
+        // Who reads a damaged page will say so.
+        let asked = ranges.iter().step_by(every);
+        let mut entries = asked.map(|range| reader.estimate(keyspace, range).ok().flatten());
+        entries.try_fold(0u64, |sum, entries| sum.checked_add(entries?))?.checked_mul(every as u64)
+    }
+
+    fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64 {
+        let count = || -> Result<u64> {
+            let reader = self.snapshot.unrecorded()?;
+            let mut n = 0;
+            for range in ranges.as_slice().iter().take(limit as usize) {
+                let mut cursor = reader.cursor(keyspace, range, Direction::Forward)?;
+                while n < limit && cursor.next()?.is_some() {
+                    n += 1;
+                }
+            }
+            Ok(n)
+        };
+        count().unwrap_or(0)
+    }
+
+    fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps {
+        let probe = || probe_jumps(&*self.snapshot.unrecorded()?, keyspace, ranges, skip);
+        probe().unwrap_or_default()
+    }
+}
