@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cost::{COST, Jumping, Sorted, Statistics, entries_in, jumping_in, residual_share};
 use super::path::{Access, Method, Need, OrderBy, Path};
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, Rowkey};
-use crate::plan::{EachOf, Field, Filter, Ranges, Skipping, ordering, ordering_behind};
+use crate::plan::{EachOf, FanOut, Field, Filter, Ranges, Skipping, ordering};
 use crate::store::Direction;
 
 /// A path over one sorted keyspace, without any fetches.
@@ -20,10 +20,13 @@ pub(super) fn candidate(
         found.skipping = Some(Skipping::each(sorted.layout, each, found.skipping.as_ref(), &found.residual));
     }
     let scanned = entries_in(stats, sorted, &need.predicate, &found);
-    let (direction, ordered) = match order_of(sorted.layout, &found, need) {
-        // GETs come in key order, bucket by bucket: only scans are merged.
-        Some(direction) if !(found.points && found.fan_out.is_some()) => (direction, true),
-        _ => (each.map_or(Direction::Forward, |(_, direction)| direction), need.order.is_empty()),
+    let (direction, merge, ordered) = match order_of(sorted.layout, &found, need) {
+        // GETs come in key order: only scans are merged.
+        Some((direction, merge)) if !(found.points && merge.is_some()) => (direction, merge, true),
+        _ => {
+            let direction = each.map_or(Direction::Forward, |(_, direction)| direction);
+            (direction, None, need.order.is_empty())
+        }
     };
     let jumping = found.skipping.as_ref().and_then(|skipping| {
         let mut jumping = jumping_in(stats, sorted, (&need.predicate, &found), skipping, scanned)?;
@@ -58,7 +61,6 @@ pub(super) fn candidate(
         cost = range_count as f64 * COST.get;
         Method::Get(keys)
     } else {
-        let merge = found.fan_out.filter(|_| ordered && !need.order.is_empty());
         Method::Scan { ranges: found.ranges, direction, merge, skip }
     };
     let (entry_filter, filter) = (Filter::all(), filter.into());
@@ -86,7 +88,7 @@ fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<(EachOf, D
     let is_fixed = |id: ColumnId| found.fixed.contains_key(&id) || each.of.contains(&Field::Column(id));
     let wanted: Vec<&OrderBy> =
         each.order.iter().filter(|by| !matches!(by.field, Field::Column(id) if is_fixed(id))).collect();
-    let direction = direction_of(&wanted, &ordering_behind(layout, parts, &is_fixed))?;
+    let direction = direction_of(&wanted, &ordering(layout, parts, &is_fixed))?;
     Some((EachOf { parts, rows: each.rows }, direction))
 }
 
@@ -120,22 +122,34 @@ impl Price {
     }
 }
 
-/// The direction in which a scan gives the wanted order, if one does.
-pub(super) fn order_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<Direction> {
+/// The direction in which a scan gives the wanted order, and what it has to merge, if it can.
+pub(super) fn order_of(
+    layout: &KeyLayout,
+    found: &Ranges,
+    need: &Need,
+) -> Option<(Direction, Option<FanOut>)> {
     if need.order.is_empty() {
         return None;
     }
     let fixed = |id: ColumnId| found.fixed.contains_key(&id);
     let wanted = need.order.iter().filter(|o| !matches!(o.field, Field::Column(id) if fixed(id)));
     let wanted: Vec<&OrderBy> = wanted.collect();
-    // The rowkey's own order is the scan's, unless buckets are merged.
+    // The rowkey's own order is the scan's.
     if let [only] = &wanted[..]
         && only.field == Field::Rowkey
-        && found.fan_out.is_none()
     {
-        return Some(if only.descending { Direction::Reverse } else { Direction::Forward });
+        return Some((if only.descending { Direction::Reverse } else { Direction::Forward }, None));
     }
-    direction_of(&wanted, &ordering(layout, &fixed))
+    if let Some(direction) = direction_of(&wanted, &ordering(layout, 0, &fixed)) {
+        return Some((direction, None));
+    }
+    // As few parts as will do: behind more of them, the merge would have more to merge.
+    (1..layout.parts().len()).find_map(|parts| {
+        let direction = direction_of(&wanted, &ordering(layout, parts, &fixed))?;
+        let fan_out = found.fan_out(layout, parts)?;
+        let is_single = fan_out.is_single(&found.ranges);
+        Some((direction, (!is_single).then_some(fan_out)))
+    })
 }
 
 /// The direction in which entries in the order `given` come as `wanted`.

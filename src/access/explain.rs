@@ -55,7 +55,7 @@ pub struct Described {
     /// Greatest key first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reverse: Option<bool>,
-    /// Buckets are merged.
+    /// Ranges are merged.
     #[serde(skip_serializing_if = "is_false")]
     pub merge: bool,
     /// Rows at the most.

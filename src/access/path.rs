@@ -79,7 +79,7 @@ pub enum Method {
         ranges: KeyRanges,
         /// Which way.
         direction: Direction,
-        /// Buckets whose ranges are merged, so that rows come in the order of what follows the bucket.
+        /// What ranges are merged behind, so that rows come in the order of what follows it.
         merge: Option<FanOut>,
         /// Jumps over keys inside the ranges that cannot match.
         skip: Option<Arc<Skipping>>,

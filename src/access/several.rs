@@ -218,7 +218,7 @@ impl Gather<'_> {
             SetOp::Intersection => filters.into_iter().next().unwrap_or(Predicate::True),
         };
         let (direction, ordered) = match order_of(&self.table.key, self.found, self.need) {
-            Some(direction) if self.found.fan_out.is_none() => (direction, true),
+            Some((direction, None)) => (direction, true),
             _ => (Direction::Forward, self.need.order.is_empty()),
         };
         let tell = |branches: &[Access]| {

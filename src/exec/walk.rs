@@ -10,7 +10,7 @@ use super::scan::{Counters, ScanSpec};
 use crate::access::Method;
 use crate::error::Result;
 use crate::key::{End, KeyRange, Rowkey};
-use crate::plan::FanOut;
+use crate::plan::Stream;
 use crate::schema::FamilyId;
 use crate::store::{Cursor, Direction, KeyspaceId, Reader};
 
@@ -26,8 +26,8 @@ const STEPS_BEFORE_SEEK: usize = 16;
 pub struct Walk {
     keyspace: KeyspaceId,
     direction: Direction,
-    /// Merge the ranges by the key bytes after this many.
-    merge: Option<usize>,
+    /// Merge the ranges by the key bytes after so many, range by range.
+    merge: Option<Vec<usize>>,
     /// In walking order; what was walked is cut off.
     ranges: VecDeque<KeyRange>,
     /// Jumps over keys that cannot match, if there are such.
@@ -53,17 +53,21 @@ impl Walk {
             let direction = Direction::Forward;
             return Walk { keyspace, direction, merge: None, ranges: VecDeque::new(), jumper: None };
         };
-        let mut all: Vec<KeyRange> = match merge {
-            None => ranges.as_slice().to_vec(),
-            Some(buckets) => {
-                let streams = buckets.streams(ranges);
-                streams.iter().flat_map(|stream| stream.as_slice().iter().cloned()).collect()
+        let (mut all, mut prefix_lens) = (Vec::new(), Vec::new());
+        match merge {
+            None => all.extend_from_slice(ranges.as_slice()),
+            Some(fan_out) => {
+                for Stream { ranges, prefix_len } in fan_out.streams(ranges) {
+                    all.extend_from_slice(ranges.as_slice());
+                    prefix_lens.resize(all.len(), prefix_len);
+                }
             }
-        };
+        }
         if *direction == Direction::Reverse {
             all.reverse();
+            prefix_lens.reverse();
         }
-        let merge = merge.as_ref().map(FanOut::prefix_len);
+        let merge = merge.as_ref().map(|_| prefix_lens);
         let jumper = skip.as_ref().map(|skipping| Box::new(Jumper::new(Arc::clone(skipping), *direction)));
         Walk { keyspace, direction: *direction, merge, ranges: all.into(), jumper }
     }
@@ -88,8 +92,8 @@ impl Walk {
     /// The walk in pieces, in the order of their keys.
     pub fn pieces(&self, reader: &dyn Reader) -> Result<Vec<Walk>> {
         let pieces = pieces_of(reader, self.keyspace, self.ranges.clone().into(), (0, 1))?;
-        let Walk { keyspace, direction, merge, .. } = *self;
-        let walk = |piece| Walk { keyspace, direction, merge, ranges: [piece].into(), jumper: None };
+        let Walk { keyspace, direction, .. } = *self;
+        let walk = |piece| Walk { keyspace, direction, merge: None, ranges: [piece].into(), jumper: None };
         Ok(pieces.into_iter().map(walk).collect())
     }
 
@@ -106,9 +110,9 @@ impl Walk {
     /// Shows the next entries to `visit`, until it says stop, the ranges end, or enough were looked
     /// at for one call. True: there may be more.
     pub fn go(&mut self, reader: &dyn Reader, counters: &Counters, visit: &mut Visit<'_>) -> Result<bool> {
-        match self.merge {
-            None => self.one_by_one(reader, counters, visit),
-            Some(skip) => self.merged(skip, reader, counters, visit),
+        match self.merge.is_some() {
+            false => self.one_by_one(reader, counters, visit),
+            true => self.merged(reader, counters, visit),
         }
     }
 
@@ -171,61 +175,66 @@ impl Walk {
         }
     }
 
-    /// Like [`Walk::one_by_one`], but the entries of all ranges come in the order of their key bytes
-    /// from `skip` on.
-    fn merged(
-        &mut self,
-        skip: usize,
-        reader: &dyn Reader,
-        counters: &Counters,
-        visit: &mut Visit<'_>,
-    ) -> Result<bool> {
-        let mut heads = Vec::with_capacity(self.ranges.len());
+    /// Like [`Walk::one_by_one`], but the entries of all ranges come in the order of their key bytes behind
+    /// what the ranges have in front.
+    fn merged(&mut self, reader: &dyn Reader, counters: &Counters, visit: &mut Visit<'_>) -> Result<bool> {
+        let Walk { keyspace, direction, merge, ranges, jumper } = self;
+        let prefix_lens = merge.as_deref().unwrap_or_default();
+        let mut heads = Vec::with_capacity(ranges.len());
         let mut patience = WALK_ENTRIES;
-        for i in 0..self.ranges.len() {
+        for (i, range) in ranges.iter_mut().enumerate().filter(|(_, range)| !range.is_empty()) {
             Counters::add(&counters.seeks, 1);
             let mut head = Head {
                 range: i,
-                direction: self.direction,
-                cursor: reader.cursor(self.keyspace, &self.ranges[i], self.direction)?,
+                prefix_len: prefix_lens.get(i).copied().unwrap_or_default(),
+                direction: *direction,
+                cursor: reader.cursor(*keyspace, range, *direction)?,
                 key: Vec::new(),
                 value: Vec::new(),
-                jumper: self.jumper.as_ref().map(|jumper| Box::new(jumper.anew())),
+                jumper: jumper.as_ref().map(|jumper| Box::new(jumper.anew())),
             };
-            match head.step(reader, self.keyspace, &mut self.ranges[i], counters, &mut patience)? {
+            match head.step(reader, *keyspace, range, counters, &mut patience)? {
                 Step::Here => heads.push(head),
-                Step::Ended => finish(&mut self.ranges[i]),
+                Step::Ended => finish(range),
                 Step::Stopped => return Ok(true),
             }
         }
+        let comes_behind = |a: &Head<'_>, b: &Head<'_>| match direction {
+            Direction::Forward => a.behind_prefix() > b.behind_prefix(),
+            Direction::Reverse => a.behind_prefix() < b.behind_prefix(),
+        };
+        // The one whose turn it is stands last.
+        let mut waiting: Vec<usize> = Vec::with_capacity(heads.len());
+        let wait = |waiting: &mut Vec<usize>, heads: &[Head<'_>], i: usize| {
+            let at = waiting.partition_point(|&other| comes_behind(&heads[other], &heads[i]));
+            waiting.insert(at, i);
+        };
+        (0..heads.len()).for_each(|i| wait(&mut waiting, &heads, i));
         let mut looked_at = 0;
-        loop {
-            let compare = |a: &usize, b: &usize| heads[*a].after(skip).cmp(heads[*b].after(skip));
-            let next = match self.direction {
-                Direction::Forward => (0..heads.len()).min_by(compare),
-                Direction::Reverse => (0..heads.len()).max_by(compare),
-            };
-            let Some(i) = next else {
-                self.ranges.clear();
-                return Ok(false);
-            };
+        while let Some(i) = waiting.pop() {
             looked_at += 1;
-            let head = &mut heads[i];
-            let go_on = visit(&head.key, &head.value)?.go_on;
-            let range = &mut self.ranges[head.range];
-            cut(range, &head.key, self.direction);
-            if !go_on || looked_at >= WALK_ENTRIES {
-                return Ok(true);
-            }
-            match head.step(reader, self.keyspace, range, counters, &mut patience)? {
-                Step::Here => {}
-                Step::Ended => {
-                    finish(range);
-                    heads.swap_remove(i);
+            let go_on = visit(&heads[i].key, &heads[i].value)?.go_on && looked_at < WALK_ENTRIES;
+            let range = &mut ranges[heads[i].range];
+            let step = match go_on {
+                true => heads[i].step(reader, *keyspace, range, counters, &mut patience)?,
+                false => {
+                    cut(range, &heads[i].key, *direction);
+                    Step::Stopped
                 }
-                Step::Stopped => return Ok(true),
+            };
+            match step {
+                Step::Here => wait(&mut waiting, &heads, i),
+                Step::Ended => finish(range),
+                Step::Stopped => {
+                    for head in waiting.into_iter().map(|i| &heads[i]) {
+                        begin_at(&mut ranges[head.range], &head.key, *direction);
+                    }
+                    return Ok(true);
+                }
             }
         }
+        ranges.clear();
+        Ok(false)
     }
 }
 
@@ -300,6 +309,7 @@ enum Step {
 /// The next entry of one of the merged ranges.
 struct Head<'a> {
     range: usize,
+    prefix_len: usize,
     direction: Direction,
     cursor: Box<dyn Cursor + 'a>,
     key: Vec<u8>,
@@ -308,9 +318,9 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// The key but for its first `skip` bytes.
-    fn after(&self, skip: usize) -> &[u8] {
-        self.key.get(skip..).unwrap_or_default()
+    /// By what it is merged.
+    fn behind_prefix(&self) -> &[u8] {
+        self.key.get(self.prefix_len..).unwrap_or_default()
     }
 
     /// Goes on to the next entry that can match, cutting off `range` what it passes over; stops when that is

@@ -33,7 +33,7 @@ pub use alternatives::possible_values;
 pub use filter::Filter;
 pub use formula::{Formula, Function, Values};
 pub use like::{LikePattern, dangling_escape};
-pub use ordering::{FanOut, ordering, ordering_behind};
+pub use ordering::{FanOut, Stream, ordering};
 pub use predicate::{CmpOp, Field, Predicate, RowView};
 pub use ranges::{Limits, Ranges, Target, ranges};
 pub use sets::ValueSet;

@@ -1,82 +1,133 @@
-//! The order in which a scan yields rows, and the buckets whose scans have to be merged for it.
+//! The order in which a scan yields rows, and the scans that have to be merged for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, KeyRange, KeyRanges, Rowkey};
+use super::ranges::Ranges;
+use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, KeyRange, KeyRanges, Rowkey, prefix_end};
 use crate::value::Value;
 
-/// Most buckets whose scans are merged: each holds a cursor open.
+/// Most scans that are merged: each holds a cursor open.
 const MERGED_MAX: usize = 1024;
 
-/// A bucket part in front: keys lie in order within each bucket, and so does the merge of all buckets by
-/// the bytes that follow the prefix.
+/// Leading parts of which few bytes are possible, such as a bucket or a listed column: keys lie in order behind each
+/// of them, and so does the merge of all by the bytes that follow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FanOut {
-    /// The bucket part, as an index into the layout's parts.
-    pub part: usize,
-    /// The bytes up to and including the bucket, of every bucket, in order; all of one length.
-    pub prefixes: Vec<Rowkey>,
+    /// What the leading parts can be, in order; none of them is the start of another.
+    prefixes: Vec<Rowkey>,
+}
+
+/// One of the scans that are merged.
+pub struct Stream {
+    /// Where its keys lie.
+    pub ranges: KeyRanges,
+    /// Length of the bytes in front, of all its keys: merge by what follows.
+    pub prefix_len: usize,
 }
 
 impl FanOut {
-    /// Length of every prefix, in bytes: merge by what follows.
-    pub fn prefix_len(&self) -> usize {
-        self.prefixes.first().map_or(0, |prefix| prefix.len())
+    /// `ranges`, prefix by prefix; those without a range are left out, and so are keys with no such prefix.
+    pub fn streams(&self, ranges: &KeyRanges) -> Vec<Stream> {
+        self.nonempty(ranges).collect()
     }
 
-    /// `ranges`, bucket by bucket; buckets without a range are left out, and so are keys in no bucket.
-    pub fn streams(&self, ranges: &KeyRanges) -> Vec<KeyRanges> {
-        self.prefixes.iter().map(|p| within(p, ranges)).filter(|stream| !stream.is_empty()).collect()
+    /// Only one prefix, if any, has a part in `ranges`: there is nothing to merge.
+    pub fn is_single(&self, ranges: &KeyRanges) -> bool {
+        self.nonempty(ranges).take(2).count() < 2
     }
 
-    /// The fan-out of rows whose `fixed` columns have these values; `None` if no bucket part is the first
-    /// that can differ between them.
-    pub(super) fn of(layout: &KeyLayout, fixed: &BTreeMap<ColumnId, Value>) -> Option<FanOut> {
-        let mut head = Vec::new();
-        for (i, part) in layout.parts().iter().enumerate() {
-            if is_fixed(part, &|c| fixed.contains_key(&c)) {
-                part.bytes_of(&|c| &fixed[&c], &mut head).ok()?;
-                continue;
-            }
-            let prefixes = buckets(part)?.into_iter().map(|bucket| [&head[..], &bucket].concat().into());
-            return Some(FanOut { part: i, prefixes: prefixes.collect() });
-        }
-        None
-    }
-
-    /// Only one bucket, if any, has a part in `ranges`: there is nothing to merge.
-    pub(super) fn is_single(&self, ranges: &KeyRanges) -> bool {
-        self.prefixes.iter().filter(|p| !within(p, ranges).is_empty()).take(2).count() < 2
+    fn nonempty<'a>(&'a self, ranges: &'a KeyRanges) -> impl Iterator<Item = Stream> + 'a {
+        let streams = self.prefixes.iter().map(|p| Stream { ranges: within(p, ranges), prefix_len: p.len() });
+        streams.filter(|stream| !stream.ranges.is_empty())
     }
 }
 
 fn within(prefix: &Rowkey, ranges: &KeyRanges) -> KeyRanges {
-    ranges.intersect(&KeyRanges::new(vec![KeyRange::prefix(prefix.clone())]))
+    let all = ranges.as_slice();
+    let from = all.partition_point(|range| range.is_past(prefix));
+    let end = prefix_end(prefix);
+    let to = end.map_or(all.len(), |end| all.partition_point(|range| *range.start < *end));
+    let near = KeyRanges::new(all.get(from..to).unwrap_or_default().to_vec());
+    near.intersect(&KeyRanges::new(vec![KeyRange::prefix(prefix.clone())]))
 }
 
-/// The order in which a forward scan yields rows whose `fixed` columns have one value each: by these
-/// columns, first to last; a reverse scan yields the opposite order. Where the first part that is not
-/// fixed is a bucket, this is the order after the merge that [`FanOut`] describes.
-pub fn ordering(layout: &KeyLayout, fixed: &dyn Fn(ColumnId) -> bool) -> Vec<(ColumnId, KeyOrder)> {
-    let parts = layout.parts();
-    let first = parts.iter().position(|part| !is_fixed(part, fixed)).unwrap_or(parts.len());
-    let is_merged = parts.get(first).is_some_and(|part| buckets(part).is_some());
-    order_of(&parts[first + usize::from(is_merged)..], fixed)
+impl Ranges {
+    /// What the first `parts` of the layout can be, and the literals behind them; `None` if that is too much, or not
+    /// known.
+    pub fn fan_out(&self, layout: &KeyLayout, parts: usize) -> Option<FanOut> {
+        let literals = layout.parts().get(parts..)?.iter().take_while(|part| part.is_literal()).count();
+        let mut branches = vec![Branch::default()];
+        for part in layout.parts().iter().take(parts + literals) {
+            branches = self.branched(part, &branches)?;
+        }
+        let mut prefixes: Vec<Rowkey> = branches.into_iter().map(|branch| branch.bytes.into()).collect();
+        prefixes.sort_unstable();
+        prefixes.dedup();
+        let is_free = prefixes.windows(2).all(|two| !two[1].starts_with(&two[0]));
+        is_free.then_some(FanOut { prefixes })
+    }
+
+    fn branched<'v>(&'v self, part: &KeyPart, branches: &[Branch<'v>]) -> Option<Vec<Branch<'v>>> {
+        let is_known = |id: &ColumnId| self.fixed.contains_key(id) || self.listed.contains_key(id);
+        let mut next = Vec::new();
+        if part.is_random() || !part.columns().iter().all(is_known) {
+            let buckets = part.fan_out().filter(|all| all.len() * branches.len() <= MERGED_MAX)?;
+            let behind = |branch: &Branch<'v>, bucket: &[u8]| Branch {
+                bytes: [&branch.bytes, bucket].concat(),
+                values: branch.values.clone(),
+            };
+            next.extend(branches.iter().flat_map(|b| buckets.iter().map(move |bucket| behind(b, bucket))));
+            return Some(next);
+        }
+        for branch in branches {
+            let mut all = vec![branch.clone()];
+            for &id in part.columns() {
+                let Some(listed) = self.listed.get(&id).filter(|_| !branch.knows(id)) else { continue };
+                if all.len() * listed.len() + next.len() > MERGED_MAX {
+                    return None;
+                }
+                all = all.iter().flat_map(|b| listed.iter().map(move |value| b.with(id, value))).collect();
+            }
+            for mut branch in all {
+                let Branch { bytes, values } = &mut branch;
+                let told = |id| values.iter().find(|(known, _)| *known == id).map(|(_, value)| *value);
+                let value = |id| told(id).or_else(|| self.fixed.get(&id)).unwrap_or(&Value::Null);
+                part.bytes_of(&value, bytes).ok()?;
+                next.push(branch);
+            }
+        }
+        (next.len() <= MERGED_MAX).then_some(next)
+    }
 }
 
-/// The same for rows that agree in the first `parts`, and in the `fixed` columns.
-pub fn ordering_behind(
+/// The bytes of some leading parts, and the listed values that they were made from.
+#[derive(Clone, Default)]
+struct Branch<'v> {
+    bytes: Vec<u8>,
+    values: Vec<(ColumnId, &'v Value)>,
+}
+
+impl<'v> Branch<'v> {
+    fn knows(&self, id: ColumnId) -> bool {
+        self.values.iter().any(|(known, _)| *known == id)
+    }
+
+    fn with(&self, id: ColumnId, value: &'v Value) -> Branch<'v> {
+        Branch { bytes: self.bytes.clone(), values: [&self.values[..], &[(id, value)]].concat() }
+    }
+}
+
+/// The order in which a forward scan yields rows that agree in the first `parts`, and whose `fixed` columns have one
+/// value each: by these columns, first to last; a reverse scan yields the opposite order. It is the order of the merge
+/// that [`Ranges::fan_out`] over these parts describes, too.
+pub fn ordering(
     layout: &KeyLayout,
     parts: usize,
     fixed: &dyn Fn(ColumnId) -> bool,
 ) -> Vec<(ColumnId, KeyOrder)> {
-    order_of(&layout.parts()[parts..], fixed)
-}
-
-fn order_of(parts: &[KeyPart], fixed: &dyn Fn(ColumnId) -> bool) -> Vec<(ColumnId, KeyOrder)> {
     let mut order: Vec<(ColumnId, KeyOrder)> = Vec::new();
     let mut ordered = BTreeSet::new();
-    for part in parts {
+    for part in layout.parts().iter().skip(parts) {
         // Among rows that are equal in a column so far, that column is as good as fixed.
         if is_fixed(part, &|c| fixed(c) || ordered.contains(&c)) {
             continue;
@@ -96,9 +147,4 @@ fn order_of(parts: &[KeyPart], fixed: &dyn Fn(ColumnId) -> bool) -> Vec<(ColumnI
 /// Bytes follow from the fixed columns alone.
 fn is_fixed(part: &KeyPart, fixed: &dyn Fn(ColumnId) -> bool) -> bool {
     !part.is_random() && part.columns().iter().all(|&c| fixed(c))
-}
-
-/// The byte strings of a bucket part, if they are few enough to merge.
-fn buckets(part: &KeyPart) -> Option<Vec<Vec<u8>>> {
-    part.fan_out().filter(|all| all.len() <= MERGED_MAX)
 }

@@ -11,7 +11,7 @@ use proptest::test_runner::TestCaseError;
 
 use super::testing::{B, COLUMNS, D, M, N, Row, S, T, TS, asc, desc, encode, layout, lit, name, rowkey};
 use super::*;
-use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyRanges, PartSpec, Tail, Transform};
+use crate::key::{ColumnId, KeyLayout, KeyOrder, PartSpec, Tail, Transform};
 use crate::value::{ColumnType, Value};
 
 const SECOND: i64 = 1_000_000;
@@ -328,6 +328,9 @@ fn check(case: &Case) -> Result<Option<()>, TestCaseError> {
         for (column, value) in found.fixed.iter().filter(|_| matches) {
             prop_assert_eq!(&row.values[usize::from(column.0)], value, "not fixed: {}", says());
         }
+        for (column, values) in found.listed.iter().filter(|_| matches) {
+            prop_assert!(values.contains(&row.values[usize::from(column.0)]), "not listed: {}", says());
+        }
     }
     check_short(case, &layout, &rows)?;
     if let Some(skipping) = &found.skipping {
@@ -465,16 +468,27 @@ fn check_order(
     let mut rows: Vec<(Vec<u8>, Row)> =
         rows.into_iter().filter(|(_, row)| predicate.eval(row).unwrap() == Some(true)).collect();
     rows.sort_by(|a, b| a.0.cmp(&b.0));
-    if let Some(fan_out) = &found.fan_out {
+    let is_fixed = |c| found.fixed.contains_key(&c);
+    check_sorted(&rows, &ordering(layout, 0, &is_fixed))?;
+    for parts in 1..layout.parts().len() {
+        let Some(fan_out) = found.fan_out(layout, parts) else { continue };
         let streams = fan_out.streams(&found.ranges);
-        prop_assert!(streams.len() > 1);
+        prop_assert_eq!(fan_out.is_single(&found.ranges), streams.len() < 2);
         for (key, _) in &rows {
-            let holders = streams.iter().filter(|s: &&KeyRanges| s.contains(key)).count();
-            prop_assert_eq!(holders, 1, "key {} in streams {:?}", key.escape_ascii(), streams);
+            let holders = streams.iter().filter(|s| s.ranges.contains(key)).count();
+            prop_assert_eq!(holders, 1, "key {} in streams of {:?}", key.escape_ascii(), fan_out);
         }
-        rows.sort_by(|a, b| a.0[fan_out.prefix_len()..].cmp(&b.0[fan_out.prefix_len()..]));
+        let behind = |key: &[u8]| {
+            let stream = streams.iter().find(|s| s.ranges.contains(key));
+            key[stream.map_or(0, |s| s.prefix_len)..].to_vec()
+        };
+        rows.sort_by_cached_key(|(key, _)| behind(key));
+        check_sorted(&rows, &ordering(layout, parts, &is_fixed))?;
     }
-    let order = ordering(layout, &|c| found.fixed.contains_key(&c));
+    Ok(())
+}
+
+fn check_sorted(rows: &[(Vec<u8>, Row)], order: &[(ColumnId, KeyOrder)]) -> Result<(), TestCaseError> {
     for pair in rows.windows(2) {
         let compare = |(column, direction): &(ColumnId, KeyOrder)| {
             let value = |row: &Row| row.values[usize::from(column.0)].clone();

@@ -8,7 +8,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::alternatives::{Fact, Term, alternatives};
-use super::ordering::FanOut;
 use super::predicate::{Field, Predicate};
 use super::sets::{ValueSet, as_point};
 use super::short::short_ranges;
@@ -50,14 +49,14 @@ pub struct Ranges {
     pub residual: Predicate,
     /// Each range is one key, to be fetched by a GET. Never so for an index, nor for no ranges.
     pub points: bool,
-    /// The ranges lie in more than one bucket: in key order, rows come bucket by bucket.
-    pub fan_out: Option<FanOut>,
     /// Leading parts (count) up to the last one that narrows the ranges, in every alternative.
     pub bound_parts: usize,
     /// Nothing narrows the ranges: every key of the layout is read.
     pub unbound_leading: bool,
     /// Columns that have one known value in every row that matches.
     pub fixed: BTreeMap<ColumnId, Value>,
+    /// Columns that have one of several known values in every row that matches.
+    pub listed: BTreeMap<ColumnId, Vec<Value>>,
     /// Parts of the key that are known behind one that is not, so that most keys inside the ranges can
     /// be jumped over.
     pub skipping: Option<Skipping>,
@@ -73,22 +72,29 @@ pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: Target, limits:
 pub(super) fn search(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
     let conjuncts = predicate.clone().conjuncts();
     let mut union = Union::new(limits.max_ranges.max(1));
-    let mut fixed: Option<BTreeMap<ColumnId, Value>> = None;
+    let mut listed: Option<BTreeMap<ColumnId, ValueSet>> = None;
     let mut possible = Possible::default();
     for terms in alternatives(&conjuncts, limits.max_alternatives) {
         let Some(known) = Known::of(&terms, layout) else { continue };
         let reach = known.walk(layout, target, union.room());
         let Some(found) = Found::new(&terms, &known, reach, layout, target) else { continue };
-        let now = known.fixed();
-        match &mut fixed {
-            None => fixed = Some(now),
-            Some(fixed) => fixed.retain(|c, v| now.get(c) == Some(v)),
+        let mut now = known.listed();
+        match &mut listed {
+            None => listed = Some(now),
+            Some(listed) => {
+                listed.retain(|column, _| now.contains_key(column));
+                for (column, values) in listed {
+                    let both =
+                        [std::mem::replace(values, ValueSet::none())].into_iter().chain(now.remove(column));
+                    *values = ValueSet::union(both);
+                }
+            }
         }
         possible.add(known);
         union.add(found);
     }
     let narrowed = union.narrowed();
-    let mut found = union.finish(conjuncts, layout, fixed.unwrap_or_default());
+    let mut found = union.finish(conjuncts, listed.unwrap_or_default());
     if !found.ranges.is_empty() && !found.points {
         found.skipping = possible.skipping(layout, target, narrowed, &found.residual);
     }
@@ -182,12 +188,7 @@ impl Union {
         if self.ranges.len() > self.limit { 0 } else { self.narrowed }
     }
 
-    fn finish(
-        self,
-        conjuncts: Vec<Predicate>,
-        layout: &KeyLayout,
-        fixed: BTreeMap<ColumnId, Value>,
-    ) -> Ranges {
+    fn finish(self, conjuncts: Vec<Predicate>, listed: BTreeMap<ColumnId, ValueSet>) -> Ranges {
         let mut points = self.points && self.count > 0;
         let all = match points {
             true => KeyRanges::of_points(self.ranges.into_iter().map(|r| r.start).collect()),
@@ -199,14 +200,28 @@ impl Union {
         let is_left = |i: &usize| !ranges.is_empty() && (!fits || self.unsure.contains(i));
         let left = conjuncts.into_iter().enumerate().filter(|(i, _)| is_left(i)).map(|(_, term)| term);
         let residual = Predicate::and(left);
+        let values = |(column, set): (ColumnId, ValueSet)| {
+            Some((column, set.points()?.into_iter().cloned().collect::<Vec<_>>()))
+        };
+        let (mut fixed, mut several) = (BTreeMap::new(), BTreeMap::new());
+        for (column, mut values) in listed.into_iter().filter_map(values) {
+            match values.pop() {
+                Some(only) if values.is_empty() => drop(fixed.insert(column, only)),
+                Some(last) => {
+                    values.push(last);
+                    several.insert(column, values);
+                }
+                None => {}
+            }
+        }
         Ranges {
             residual,
             points,
-            fan_out: FanOut::of(layout, &fixed).filter(|f| !f.is_single(&ranges)),
             bound_parts: if self.count > 0 { self.bound_parts } else { 0 },
             unbound_leading: self.count > 0 && !self.bound,
             ranges,
             fixed,
+            listed: several,
             skipping: None,
         }
     }

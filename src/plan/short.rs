@@ -93,10 +93,10 @@ pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: Target) -
         ranges,
         residual: Predicate::and(residual),
         points,
-        fan_out: None,
         bound_parts,
         unbound_leading: false,
         fixed,
+        listed: BTreeMap::new(),
         skipping: None,
     })
 }

@@ -90,13 +90,13 @@ impl Known {
         self.suffixes.get(&column).map(String::as_str)
     }
 
-    /// Columns with one possible value.
-    pub(super) fn fixed(&self) -> BTreeMap<ColumnId, Value> {
-        let only = |(field, set): (&Field, &ValueSet)| match field {
-            Field::Column(column) => Some((*column, set.only()?.clone())),
+    /// Columns whose possible values can be listed, with these.
+    pub(super) fn listed(&self) -> BTreeMap<ColumnId, ValueSet> {
+        let listed = |(field, set): (&Field, &ValueSet)| match field {
+            Field::Column(column) => set.points().map(|_| (*column, set.clone())),
             Field::Rowkey | Field::PrimaryRowkey => None,
         };
-        self.values.iter().filter_map(only).collect()
+        self.values.iter().filter_map(listed).collect()
     }
 
     /// Key ranges that hold every row with these values: about `limit` at most.
