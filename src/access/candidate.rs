@@ -20,13 +20,15 @@ pub(super) fn candidate(
         found.skipping = Some(Skipping::each(sorted.layout, each, found.skipping.as_ref(), &found.residual));
     }
     let scanned = entries_in(stats, sorted, &need.predicate, &found);
-    let (direction, merge, ordered) = match order_of(sorted.layout, &found, need) {
-        // GETs come in key order: only scans are merged.
-        Some((direction, merge)) if !(found.points && merge.is_some()) => (direction, merge, true),
-        _ => {
-            let direction = each.map_or(Direction::Forward, |(_, direction)| direction);
-            (direction, None, need.order.is_empty())
+    let (direction, merge, ordered) = match (order_of(sorted.layout, &found, need), each) {
+        // The first ones of each group come in one direction, of one key after the other.
+        (Some((direction, None)), Some((_, each))) if each.is_none_or(|each| each == direction) => {
+            (direction, None, true)
         }
+        (_, Some((_, each))) => (each.unwrap_or(Direction::Forward), None, need.order.is_empty()),
+        // GETs come in key order: only scans are merged.
+        (Some((direction, merge)), None) if !(found.points && merge.is_some()) => (direction, merge, true),
+        _ => (Direction::Forward, None, need.order.is_empty()),
     };
     let jumping = found.skipping.as_ref().and_then(|skipping| {
         let mut jumping = jumping_in(stats, sorted, (&need.predicate, &found), skipping, scanned)?;
@@ -67,10 +69,11 @@ pub(super) fn candidate(
     Access { path: Path::Primary, method, entry_filter, filter, ordered, entries, cost }
 }
 
-/// The leading parts that tell the groups of which a few rows are enough, and which way those come first.
-fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<(EachOf, Direction)> {
+/// The leading parts that tell the groups of which a few rows are enough, and which way those come first, if that
+/// matters.
+fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<(EachOf, Option<Direction>)> {
     let each = need.each.as_ref()?;
-    if !need.order.is_empty() || found.ranges.is_empty() || found.points {
+    if found.ranges.is_empty() || found.points {
         return None;
     }
     let told_by = |field: &Field| {
@@ -88,7 +91,10 @@ fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<(EachOf, D
     let is_fixed = |id: ColumnId| found.fixed.contains_key(&id) || each.of.contains(&Field::Column(id));
     let wanted: Vec<&OrderBy> =
         each.order.iter().filter(|by| !matches!(by.field, Field::Column(id) if is_fixed(id))).collect();
-    let direction = direction_of(&wanted, &ordering(layout, parts, &is_fixed))?;
+    let direction = match wanted.is_empty() {
+        true => None,
+        false => Some(direction_of(&wanted, &ordering(layout, parts, &is_fixed))?),
+    };
     Some((EachOf { parts, rows: each.rows }, direction))
 }
 

@@ -61,6 +61,9 @@ pub struct Described {
     /// Rows at the most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
+    /// Rows that are passed over before them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
     /// The index holds all that is wanted.
     #[serde(skip_serializing_if = "is_false")]
     pub covering: bool,
@@ -206,6 +209,9 @@ impl fmt::Display for Described {
         }
         if let Some(limit) = self.limit {
             write!(f, " limit={limit}")?;
+        }
+        if let Some(offset) = self.offset {
+            write!(f, " offset={offset}")?;
         }
         if self.covering {
             f.write_str(" covering=true")?;

@@ -26,4 +26,5 @@ pub use guards::{Guards, refused};
 pub use hints::Hints;
 pub use path::{Access, Choice, Each, Method, Need, OrderBy, Path, SetOp, Source};
 pub use probe::{Jumps, probe_jumps};
+pub use selectivity::share_of_equals;
 pub use words::NO_ROW;

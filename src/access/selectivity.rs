@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use super::cost::COST;
 use crate::key::Interval;
 use crate::plan::{Field, Predicate, ValueSet, possible_values};
 use crate::schema::{ColumnStatistics, TableStatistics};
@@ -12,6 +13,17 @@ pub fn share_of_field(stats: Option<&TableStatistics>, predicate: &Predicate, fi
     let Field::Column(id) = field else { return None };
     let column = stats?.column(id)?;
     Some(share_of_set(column, possible_values(predicate).get(&field)?))
+}
+
+/// The share of rows that equal one of them in these fields.
+pub fn share_of_equals(stats: Option<&TableStatistics>, fields: impl Iterator<Item = Field>) -> f64 {
+    let share = |field| match field {
+        Field::Column(id) => {
+            stats.and_then(|stats| stats.column(id)).map_or(COST.equal_share, |c| 1.0 / c.distinct.max(1.0))
+        }
+        Field::Rowkey | Field::PrimaryRowkey => 0.0,
+    };
+    fields.map(share).product()
 }
 
 fn share_of_set(column: &ColumnStatistics, set: &ValueSet) -> f64 {

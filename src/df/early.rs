@@ -18,13 +18,20 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::lookup::{self, By, LookupJoinExec};
 use super::scan::ScanExec;
-use super::table::Rows;
+use super::wanted::Rows;
 
 /// The plan with such joins, whose scans were asked for about so many rows; `None` if one of them would read on.
 pub fn stopping(plan: Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let plan = lookup::instead_of_hashes_either_way(plan, By::Ranges)?;
     let plan = plan.transform_up(without_sort).data()?;
     Ok(stops(&plan, false).then_some(plan))
+}
+
+/// Somebody in the plan stops reading a scan when there are enough rows.
+pub fn may_stop(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let any: &dyn Any = &**plan;
+    let is_asked = |scan: &ScanExec| matches!(scan.request.rows, Rows::About { .. });
+    any.downcast_ref::<ScanExec>().is_some_and(is_asked) || plan.children().into_iter().any(may_stop)
 }
 
 /// A limit in the place of a sort of what is sorted.
@@ -43,7 +50,7 @@ fn without_sort(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn Ex
 fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool) -> bool {
     let any: &dyn Any = &**plan;
     if let Some(scan) = any.downcast_ref::<ScanExec>() {
-        return limited || !matches!(scan.request.rows, Rows::About(_));
+        return limited || !matches!(scan.request.rows, Rows::About { .. });
     }
     if let Some(join) = any.downcast_ref::<LookupJoinExec>() {
         let [rows, table] = join.children()[..] else { return false };

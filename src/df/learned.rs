@@ -2,7 +2,8 @@
 //!
 //! DataFusion's hash join reads one side first and then knows which keys the other can match: a list of values, if
 //! they are few, and their bounds. A subquery that gives one value is run before the rows that are compared with it.
-//! A scan that starts after that reads only what can match, by GETs or key ranges.
+//! A scan that starts after that reads only what can match, by GETs or key ranges. A sort that keeps the first rows knows
+//! more with every batch: the scan drops what cannot become one of them.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::{Cast, ColumnarValue, Expr, Operator, binary_expr, lit};
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, CaseExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, Literal,
+    BinaryExpr, CaseExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr, IsNullExpr,
+    Literal,
 };
 use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion::physical_expr::utils::collect_columns;
@@ -116,6 +118,12 @@ impl Reader<'_> {
         if let Some(list) = any.downcast_ref::<InListExpr>() {
             let serves = !list.negated() && list.len() <= self.values_max;
             return if serves { self.listed(list) } else { None };
+        }
+        if let Some(null) = any.downcast_ref::<IsNullExpr>() {
+            return Some(self.exact(null.arg())?.is_null());
+        }
+        if let Some(value) = any.downcast_ref::<IsNotNullExpr>() {
+            return Some(self.exact(value.arg())?.is_not_null());
         }
         if any.is::<ScalarSubqueryExpr>() {
             // It is an error as long as the subquery has not run.

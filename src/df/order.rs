@@ -4,16 +4,19 @@
 //! optimised, every `Sort` is followed down through projections, aliases and filters to the one table it
 //! sorts; that source then prefers a path which gives the order for free, and DataFusion drops the sort.
 //! The first rows of a join may be worth the same (`early`): then it is followed to that side whose columns it sorts by.
+//! So may the first groups be of what is grouped by the columns that it sorts by. Windows sort, too, if they have to.
 
 use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, Sort};
+use datafusion::logical_expr::expr::{Sort as SortExpr, WindowFunctionParams};
+use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, Sort, Window};
 
 use super::rewrite::below;
-use super::table::{Rows, TableSource};
+use super::table::TableSource;
+use super::wanted::{Wanted, What};
 use crate::access::OrderBy;
 
 /// Most rows (count) that are worth being looked for one after the other.
@@ -30,7 +33,7 @@ pub enum Joins {
 
 /// One wanted expression, largest or smallest first.
 #[derive(Clone)]
-struct Wanted {
+struct By {
     expr: Expr,
     descending: bool,
     nulls_first: bool,
@@ -39,17 +42,22 @@ struct Wanted {
 /// The same plan, its sources knowing their order.
 pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPlan>> {
     plan.transform_down_with_subqueries(|node| {
-        let LogicalPlan::Sort(sort) = &node else { return Ok(Transformed::no(node)) };
+        let sort = match &node {
+            LogicalPlan::Sort(sort) => sort,
+            LogicalPlan::Window(window) if joins == Joins::Around => {
+                let Some(input) = follow(&window.input, sorted_for(window), What::All, joins)? else {
+                    return Ok(Transformed::no(node));
+                };
+                return Ok(Transformed::yes(node.with_new_exprs(node.expressions(), vec![input])?));
+            }
+            _ => return Ok(Transformed::no(node)),
+        };
         let is_few = sort.fetch.is_some_and(|n| n <= FEW);
         if joins == Joins::Into && !(is_few && joins_first(&sort.input)) {
             return Ok(Transformed::no(node));
         }
-        let wanted = sort.expr.iter();
-        let wanted = wanted
-            .map(|e| Wanted { expr: e.expr.clone(), descending: !e.asc, nulls_first: e.nulls_first })
-            .collect();
-        let rows = sort.fetch.map_or(Rows::All, |n| Rows::First(n as u64));
-        match follow(&sort.input, wanted, rows, joins)? {
+        let what = sort.fetch.map_or(What::All, |n| What::First(n as u64));
+        match follow(&sort.input, sort.expr.iter().map(By::of).collect(), what, joins)? {
             Some(input) => {
                 let sort = Sort { expr: sort.expr.clone(), input: Arc::new(input), fetch: sort.fetch };
                 Ok(Transformed::yes(LogicalPlan::Sort(sort)))
@@ -69,29 +77,63 @@ fn joins_first(plan: &LogicalPlan) -> bool {
     }
 }
 
-fn follow(
-    plan: &LogicalPlan,
-    wanted: Vec<Wanted>,
-    rows: Rows,
-    joins: Joins,
-) -> DfResult<Option<LogicalPlan>> {
+/// How a window sorts its rows, if it has to.
+fn sorted_for(window: &Window) -> Vec<By> {
+    let Some(Expr::WindowFunction(call)) = window.window_expr.first().map(|expr| expr.clone().unalias())
+    else {
+        return Vec::new();
+    };
+    let WindowFunctionParams { partition_by, order_by, .. } = &call.params;
+    let of_partition = |expr: &Expr| By { expr: expr.clone(), descending: false, nulls_first: true };
+    partition_by.iter().map(of_partition).chain(order_by.iter().map(By::of)).collect()
+}
+
+impl By {
+    fn of(sort: &SortExpr) -> By {
+        By { expr: sort.expr.clone(), descending: !sort.asc, nulls_first: sort.nulls_first }
+    }
+}
+
+/// The longest start of an order of which each column becomes something, and what is wanted then.
+fn front<T>(order: &[By], what: What, into: impl Fn(&By) -> Option<T>) -> Option<(Vec<T>, What)> {
+    let front: Vec<T> = order.iter().map_while(into).collect();
+    match what {
+        _ if front.len() == order.len() => Some((front, what)),
+        What::First(n) | What::Led(n) if !front.is_empty() => Some((front, What::Led(n))),
+        _ => None,
+    }
+}
+
+fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfResult<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(projection) => {
-            let below = |w: &Wanted| Some(Wanted { expr: below(&w.expr, projection)?, ..w.clone() });
-            let Some(wanted) = wanted.iter().map(below).collect() else { return Ok(None) };
-            rebuild(plan, follow(&projection.input, wanted, rows, joins)?)
+            let below = |by: &By| Some(By { expr: below(&by.expr, projection)?, ..by.clone() });
+            let Some((order, what)) = front(&order, what, below) else { return Ok(None) };
+            rebuild(plan, follow(&projection.input, order, what, joins)?)
         }
-        LogicalPlan::SubqueryAlias(alias) => rebuild(plan, follow(&alias.input, wanted, rows, joins)?),
+        LogicalPlan::SubqueryAlias(alias) => rebuild(plan, follow(&alias.input, order, what, joins)?),
         // What is filtered up here, the source cannot count.
-        LogicalPlan::Filter(filter) => rebuild(plan, follow(&filter.input, wanted, Rows::All, joins)?),
+        LogicalPlan::Filter(filter) if !matches!(what, What::Led(_) | What::Groups(_)) => {
+            rebuild(plan, follow(&filter.input, order, What::All, joins)?)
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            let What::First(n) = what else { return Ok(None) };
+            let grouped = |by: &By| {
+                let Expr::Column(column) = &by.expr else { return None };
+                let at = aggregate.schema.maybe_index_of_column(column)?;
+                Some(By { expr: aggregate.group_expr.get(at)?.clone(), ..by.clone() })
+            };
+            let Some(order) = order.iter().map(grouped).collect() else { return Ok(None) };
+            rebuild(plan, follow(&aggregate.input, order, What::Groups(n), joins)?)
+        }
         LogicalPlan::Join(join) if joins == Joins::Into => {
-            let (Rows::First(n) | Rows::About(n)) = rows else { return Ok(None) };
+            let (What::First(n) | What::About(n)) = what else { return Ok(None) };
             let is_of = |side: &LogicalPlan| {
-                let column = |w: &Wanted| match &w.expr {
+                let column = |by: &By| match &by.expr {
                     Expr::Column(column) => side.schema().has_column(column),
                     _ => false,
                 };
-                wanted.iter().all(column)
+                order.iter().all(column)
             };
             let (mut left, mut right) = (Arc::clone(&join.left), Arc::clone(&join.right));
             let side = match join.join_type {
@@ -100,7 +142,7 @@ fn follow(
                 JoinType::Inner | JoinType::Right if is_of(&right) => &mut right,
                 _ => return Ok(None),
             };
-            let Some(advised) = follow(side, wanted, Rows::About(n), joins)? else { return Ok(None) };
+            let Some(advised) = follow(side, order, What::About(n), joins)? else { return Ok(None) };
             *side = Arc::new(advised);
             Ok(Some(LogicalPlan::Join(Join { left, right, ..join.clone() })))
         }
@@ -108,15 +150,15 @@ fn follow(
             let provider = source_as_provider(&scan.source)?;
             let any: &dyn std::any::Any = &*provider;
             let Some(source) = any.downcast_ref::<TableSource>() else { return Ok(None) };
-            let order = |w: &Wanted| {
-                let Expr::Column(column) = &w.expr else { return None };
+            let order_by = |by: &By| {
+                let Expr::Column(column) = &by.expr else { return None };
                 let (field, nullable) = source.field(&column.name)?;
-                let natural = w.nulls_first != w.descending;
-                (natural || !nullable).then_some(OrderBy { field, descending: w.descending })
+                let natural = by.nulls_first != by.descending;
+                (natural || !nullable).then_some(OrderBy { field, descending: by.descending })
             };
-            let Some(order) = wanted.iter().map(order).collect() else { return Ok(None) };
+            let Some((order, what)) = front(&order, what, order_by) else { return Ok(None) };
             let mut source = source.clone();
-            source.wanted = (order, rows);
+            source.wanted = Wanted { order, what };
             let mut scan = scan.clone();
             scan.source = provider_as_source(Arc::new(source));
             Ok(Some(LogicalPlan::TableScan(scan)))

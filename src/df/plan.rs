@@ -22,6 +22,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::errors::df_error;
@@ -46,8 +47,8 @@ pub struct Plan {
     /// The root, if it is nothing but that.
     single: Option<Single>,
     schema: SchemaRef,
-    /// How joins tell the scans below them what they learn, if there are joins: anew for each run.
-    joins: Option<Arc<ConfigOptions>>,
+    /// How joins and sorts tell the scans below them what they learn, if there are such: anew for each run.
+    telling: Option<Arc<ConfigOptions>>,
 }
 
 /// A plan without operators to be reset.
@@ -121,8 +122,12 @@ impl Plan {
             return Ok(None);
         }
         let schema = output_schema(&root.schema());
-        let joins = holds(&root, &|node| node.is::<HashJoinExec>()).then(|| Arc::clone(options));
-        Ok((scans > 0).then(|| Plan { single: single(&root, &schema), schema, joins, root, shared }))
+        let tells = |node: &dyn Any| {
+            node.is::<HashJoinExec>()
+                || node.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
+        };
+        let telling = holds(&root, &tells).then(|| Arc::clone(options));
+        Ok((scans > 0).then(|| Plan { single: single(&root, &schema), schema, telling, root, shared }))
     }
 
     /// Columns of its batches.
@@ -163,7 +168,7 @@ impl Plan {
 
     fn bind_operators(&self, binding: &Binding) -> Result<Option<Run>> {
         let Some(mut bound) = self.bind_leaves(&self.root, binding)? else { return Ok(None) };
-        if self.joins.is_some() {
+        if self.telling.is_some() {
             bound = lookup::instead_of_hashes_either_way(bound, By::Rowkeys).map_err(df_error)?;
         }
         if let Some(shared) = &self.shared
@@ -172,7 +177,7 @@ impl Plan {
             let Some(shared) = self.bind_leaves(shared, binding)? else { return Ok(None) };
             bound = shared;
         }
-        if let Some(options) = &self.joins {
+        if let Some(options) = &self.telling {
             bound = Telling.optimize(bound, options).map_err(df_error)?;
         }
         Ok(Some(Run::Plan(bound)))

@@ -48,6 +48,7 @@ use super::join_condition::subqueries_in_on;
 use super::like::own_patterns;
 use super::multisets::numbered;
 use super::null_equality::KeptApart;
+use super::offset::Offset;
 use super::one_by_one::one_by_one;
 use super::or_null::value_or_null;
 use super::order_subquery::subqueries_in_order;
@@ -240,6 +241,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
             _ => rules.push(rule),
         }
     }
+    rules.push(Arc::new(Offset));
     rules.push(Arc::new(Yielding));
     rules
 }

@@ -12,6 +12,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr_common::physical_expr::snapshot_generation;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -21,12 +22,16 @@ use datafusion::physical_plan::{
 use super::computed::shown;
 use super::errors::to_df;
 use super::learned::{self, learned};
-use super::table::{Binding, Bound, Request, Rows};
+use super::table::{Binding, Bound, Request};
+use super::wanted::Rows;
 use crate::access::{COST, Described, OrderBy, describe};
 use crate::error::{Error, Result};
 use crate::exec::scan::{BATCH_ROWS, Counters, PARALLEL_WORK, PIECES, Scan, ScanSpec};
 use crate::key::Rowkey;
 use crate::plan::Predicate;
+
+/// Rows of the first batch of a scan that then hears which rows it need not give.
+const FOLLOWING_ROWS: usize = 1024;
 
 /// One access of one statement.
 #[derive(Clone)]
@@ -35,12 +40,16 @@ pub struct ScanExec {
     pub request: Arc<Request>,
     /// How it is reached; nothing in a plan that is kept.
     bound: Option<Arc<Bound>>,
-    /// Rows at the most.
-    pub limit: Option<u64>,
+    /// Rows that are passed over before the first one.
+    offset: u64,
+    /// Rows at the most, behind those.
+    limit: Option<u64>,
     /// What it did so far.
     pub counters: Arc<Counters>,
     /// Conditions that say more when the plan runs.
     learned: Vec<Arc<dyn PhysicalExpr>>,
+    /// Conditions that say more and more while it runs.
+    followed: Vec<Arc<dyn PhysicalExpr>>,
     /// How it is reached after all, when they were learned.
     narrowed: Arc<OnceLock<Option<Bound>>>,
     /// Rows come in the order wanted.
@@ -81,9 +90,11 @@ impl ScanExec {
         ScanExec {
             request,
             bound: Some(bound),
+            offset: 0,
             limit,
             counters: Arc::default(),
             learned: Vec::new(),
+            followed: Vec::new(),
             narrowed: Arc::default(),
             ordered,
             parts: 1,
@@ -103,6 +114,16 @@ impl ScanExec {
         let properties =
             (*self.properties).clone().with_partitioning(Partitioning::UnknownPartitioning(parts));
         ScanExec { parts, properties: Arc::new(properties), ..self }
+    }
+
+    /// The same rows but for the first `skip` of them, `fetch` at the most. `None`, if several scans share the work,
+    /// or if it is not known yet which rows are wanted.
+    pub fn without_first(&self, skip: usize, fetch: Option<usize>) -> Option<ScanExec> {
+        let skip = skip as u64;
+        let left = self.limit.map(|limit| limit.saturating_sub(skip));
+        let limit = fetch.map(|fetch| fetch as u64).into_iter().chain(left).min();
+        let is_known = self.is_whole() && self.learned.is_empty() && self.followed.is_empty();
+        is_known.then(|| ScanExec { offset: self.offset + skip, limit, ..self.clone() })
     }
 
     /// The same rows, each got by its key for a row of a join. `None`, if a parameter does not suit its filter.
@@ -136,7 +157,8 @@ impl ScanExec {
     /// The same scan along a path of its own run, or without one, to be kept.
     fn anew(&self, bound: Option<Arc<Bound>>) -> ScanExec {
         let (counters, narrowed) = Default::default();
-        ScanExec { bound, counters, learned: Vec::new(), narrowed, ..self.clone() }
+        let (learned, followed) = Default::default();
+        ScanExec { bound, counters, learned, followed, narrowed, ..self.clone() }
     }
 
     /// The same scan without a path, to be kept.
@@ -190,7 +212,8 @@ impl ScanExec {
     pub fn run(&self, binding: &Binding) -> Result<Option<Scan>> {
         if let Some((spec, entries_max)) = self.request.known(binding) {
             let snapshot = Arc::clone(&binding.snapshot);
-            let mut scan = Scan::new(Arc::new(spec), snapshot, self.limit, Arc::default());
+            let scan = Scan::new(Arc::new(spec), snapshot, self.limit, Arc::default());
+            let mut scan = scan.without_first(self.offset);
             if entries_max.map_or(Ok(true), |most| scan.walk_ahead(most))? {
                 return Ok(Some(scan.with_gets_max(binding.guards.gets)));
             }
@@ -201,13 +224,35 @@ impl ScanExec {
     fn scan(&self, bound: &Bound, counters: Arc<Counters>, part: usize) -> Result<Scan> {
         self.request.check(bound)?;
         let (spec, snapshot) = (Arc::clone(&bound.spec), Arc::clone(&bound.binding.snapshot));
-        let scan = Scan::new(spec, snapshot, self.limit, counters);
+        let scan = Scan::new(spec, snapshot, self.limit, counters).without_first(self.offset);
         Ok(scan.with_gets_max(bound.binding.guards.gets).of_parts(part, self.parts))
     }
 
     /// The same scan, which reads what passes the filter only, by what the filter says when it starts.
     pub fn knowing(&self, filter: &Arc<dyn PhysicalExpr>) -> ScanExec {
         ScanExec { learned: [&self.learned[..], &[Arc::clone(filter)]].concat(), ..self.clone() }
+    }
+
+    /// The same scan, which drops what does not pass the filter by what the filter says meanwhile.
+    pub fn following(&self, filter: &Arc<dyn PhysicalExpr>) -> ScanExec {
+        if self.ordered && !self.request.order.is_empty() {
+            // Whoever reads rows in order stops at the first one that does not pass: it has to come.
+            return self.clone();
+        }
+        ScanExec { followed: [&self.followed[..], &[Arc::clone(filter)]].concat(), ..self.clone() }
+    }
+
+    /// What is read from now on, if the conditions that it follows say something else than the last time, which
+    /// `seen` tells.
+    fn follow(&self, seen: &mut u64) -> Result<Option<ScanSpec>> {
+        let now = self.followed.iter().map(snapshot_generation).fold(0, u64::wrapping_add);
+        if std::mem::replace(seen, now) == now {
+            return Ok(None);
+        }
+        let Request { schema, .. } = &*self.request;
+        let said = self.followed.iter().map(|filter| learned(filter, schema, self.request.names(), 0));
+        let said = Predicate::and(said);
+        Ok(if said.is_true() { None } else { Some(self.request.dropping(self.bound()?, said)) })
     }
 
     /// The path for what was learned, if there is one that does not read everything.
@@ -253,6 +298,7 @@ impl ScanExec {
     pub fn described(&self, verbose: bool) -> Option<Described> {
         let spec = &self.bound().ok()?.spec;
         let mut described = describe(spec.source(), &spec.access, self.limit, verbose);
+        described.offset = (self.offset > 0).then_some(self.offset);
         if let Some(by_rows) = &self.by_rows {
             described.by_row(by_rows.columns.clone());
         }
@@ -307,7 +353,7 @@ impl ExecutionPlan for ScanExec {
         see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
     ) -> DfResult<TreeNodeRecursion> {
         // A join looks here for whether anybody wants to know what it learns.
-        for filter in &self.learned {
+        for filter in self.learned.iter().chain(&self.followed) {
             if see(filter)? == TreeNodeRecursion::Stop {
                 return Ok(TreeNodeRecursion::Stop);
             }
@@ -334,10 +380,12 @@ impl ExecutionPlan for ScanExec {
         // Started by the first batch that is asked for: a join asks when it has learned what it can match.
         let this = self.clone();
         let few = match self.request.rows {
-            Rows::About(n) => usize::try_from(n).unwrap_or(BATCH_ROWS).min(BATCH_ROWS),
+            Rows::About { least, .. } => usize::try_from(least).unwrap_or(BATCH_ROWS).min(BATCH_ROWS),
+            // The sooner it hears something, the better.
+            _ if !self.followed.is_empty() => FOLLOWING_ROWS,
             Rows::All | Rows::First(_) => BATCH_ROWS,
         };
-        let batches = futures::stream::try_unfold((None, few), move |(scan, rows)| {
+        let batches = futures::stream::try_unfold((None, few, 0), move |(scan, rows, mut seen)| {
             let this = this.clone();
             async move {
                 let mut scan = match scan {
@@ -346,9 +394,12 @@ impl ExecutionPlan for ScanExec {
                 };
                 // Gives a waiting cancellation its turn between two batches.
                 tokio::task::consume_budget().await;
+                if let Some(spec) = this.follow(&mut seen).map_err(to_df)? {
+                    scan.go_on_as(spec);
+                }
                 let batch = scan.next_batch_of(rows).map_err(to_df)?;
                 // The more were not enough, the more are likely to be asked for.
-                Ok(batch.map(|batch| (batch, (Some(scan), (4 * rows).min(BATCH_ROWS)))))
+                Ok(batch.map(|batch| (batch, (Some(scan), (4 * rows).min(BATCH_ROWS), seen))))
             }
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.request.schema), batches)))
@@ -369,7 +420,8 @@ impl ExecutionPlan for ScanExec {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => b.or(a),
         };
-        Some(Arc::new(ScanExec { limit, learned: Vec::new(), ..self.clone() }))
+        let (learned, followed) = Default::default();
+        Some(Arc::new(ScanExec { limit, learned, followed, ..self.clone() }))
     }
 
     fn fetch(&self) -> Option<usize> {

@@ -17,9 +17,10 @@ use super::point::Point;
 use super::scan::ScanExec;
 use super::statistics::StoreStatistics;
 use super::template::{Template, has_params};
+use super::wanted::{Rows, Wanted, What};
 use crate::access::{
     Access, Choice, Each, Guards, Hints, Method, Need, OrderBy, Path, Source, Statistics, Stretch, choose,
-    choose_again, rows_of,
+    choose_again, rows_of, share_of_equals,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{Places, ScanSpec, field_type};
@@ -162,34 +163,13 @@ impl Relation {
     }
 }
 
-/// How many rows are wanted, counted after all filters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rows {
-    /// All of them.
-    #[default]
-    All,
-    /// The first so many.
-    First(u64),
-    /// About so many: reading ends when a join above has enough of them.
-    About(u64),
-}
-
-impl Rows {
-    fn expected(self) -> Option<u64> {
-        match self {
-            Rows::All => None,
-            Rows::First(n) | Rows::About(n) => Some(n),
-        }
-    }
-}
-
 /// One mention of a table or index table in a query, over the query's snapshot.
 #[derive(Clone)]
 pub struct TableSource {
     relation: Arc<Relation>,
     binding: Binding,
-    /// Order wanted by the statement, and how many rows in that order.
-    pub wanted: (Vec<OrderBy>, Rows),
+    /// What the statement wants.
+    pub wanted: Wanted,
     /// A few rows of each group are enough.
     pub each: Option<Each>,
     /// Nobody can tell in which order the rows come.
@@ -251,8 +231,8 @@ impl TableSource {
     /// looking at no more than anybody would who looks for it.
     pub fn gives_first(&self, column: &str, descending: bool, filters: &[Expr], alone: bool) -> bool {
         let Some((field, _)) = self.field(column) else { return false };
-        let source =
-            TableSource { wanted: (vec![OrderBy { field, descending }], Rows::First(1)), ..self.clone() };
+        let wanted = Wanted { order: vec![OrderBy { field, descending }], what: What::First(1) };
+        let source = TableSource { wanted, ..self.clone() };
         let at = self.relation.fields.iter().position(|f| *f == field);
         let scan = source.plan(at.map(|at| vec![at]).as_ref(), filters, Some(1));
         let suits = |access: &Access| {
@@ -260,6 +240,32 @@ impl TableSource {
             access.ordered && (passes_all || alone && !matches!(access.path, Path::IndexFetch(_)))
         };
         scan.is_ok_and(|scan| scan.bound().is_ok_and(|bound| suits(&bound.spec.access)))
+    }
+
+    /// The request with its path, or one for rows whose first columns only are in order, if that is cheaper.
+    fn in_some_order(&self, request: Request) -> Result<(Request, Bound)> {
+        let bind = |request: &Request| {
+            let bound = request.bind(&self.binding)?;
+            bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))
+        };
+        let bound = bind(&request)?;
+        if bound.spec.access.ordered && !request.order.is_empty() {
+            return Ok((request, bound));
+        }
+        let collected = self.relation.advice.statistics.as_deref();
+        let equal = |front: &[OrderBy]| match &self.each {
+            Some(each) => each.rows as f64,
+            None => bound.rows * share_of_equals(collected, front.iter().map(|by| by.field)),
+        };
+        for (order, rows) in self.wanted.otherwise(equal) {
+            let other = Request { order, rows, any_order: false, ..request.clone() };
+            let reached = bind(&other)?;
+            let access = &reached.spec.access;
+            if access.ordered && access.cost < bound.spec.access.cost {
+                return Ok((other, reached));
+            }
+        }
+        Ok((request, bound))
     }
 
     /// A scan for `filters` and these output columns of the schema.
@@ -272,13 +278,13 @@ impl TableSource {
         let relation = &self.relation;
         let all: Vec<usize> = (0..relation.fields.len()).collect();
         let projection = projection.unwrap_or(&all);
-        let (order, rows) = self.wanted.clone();
         let limit = limit.map(|n| n as u64);
         let schema =
             Arc::new(relation.schema.project(projection).map_err(|e| {
                 Error::internal("a projection names columns that are not there").caused_by(e)
             })?);
-        let mut request = Request {
+        let (order, rows) = self.wanted.plainly();
+        let request = Request {
             relation: Arc::clone(relation),
             filters: filters.iter().map(|filter| Template::new(filter, &relation.names)).collect(),
             path: None,
@@ -288,12 +294,11 @@ impl TableSource {
             places: OnceLock::new(),
             schema,
             rows: if order.is_empty() { limit.map_or(Rows::All, Rows::First) } else { rows },
+            any_order: self.any_order && order.is_empty(),
             order,
             each: self.each.clone(),
-            any_order: self.any_order,
         };
-        let bound = request.bind(&self.binding)?;
-        let bound = bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))?;
+        let (mut request, bound) = self.in_some_order(request)?;
         let access = &bound.spec.access;
         request.path = (!matches!(access.method, Method::Gather { .. })).then_some(access.path);
         request.point = Point::new(&relation.table, &request.filters, access);
@@ -417,6 +422,13 @@ impl Request {
         Ok(self.bound(need, choice, bound.binding.clone()))
     }
 
+    /// What is read along the same path, but for rows that do not pass one more condition.
+    pub fn dropping(&self, bound: &Bound, condition: Predicate) -> ScanSpec {
+        let mut access = bound.spec.access.clone();
+        access.filter = Predicate::and([access.filter.into(), condition]).into();
+        self.spec(access, &bound.need.output)
+    }
+
     /// The table, if what is wanted of it are rows, however they are reached.
     pub fn keyed(&self) -> Option<&TableDef> {
         let Relation { table, index, advice, .. } = &*self.relation;
@@ -461,7 +473,7 @@ impl Request {
         let check = |need| binding.guards.check(source, need, &spec.access, &statistics);
         match self.rows {
             // It may become all of them.
-            Rows::About(_) => check(&Need { limit: None, ..need.clone() }),
+            Rows::About { .. } => check(&Need { limit: None, ..need.clone() }),
             Rows::All | Rows::First(_) => check(need),
         }
     }

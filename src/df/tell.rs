@@ -1,4 +1,5 @@
-//! Scans told what is known only when a plan runs: what a hash join learns of its one side, and what a subquery gives.
+//! Scans told what is known only when a plan runs: what a hash join learns of its one side, what a subquery gives, and
+//! what a row must be to get into the first ones of a sort.
 //!
 //! DataFusion's own rule (`FilterPushdown`) follows a column down by its name and takes the first that has it, which
 //! above a join of tables with a name in common may be the other one's. This follows its place.
@@ -31,6 +32,8 @@ use super::scan::ScanExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Filter = Arc<dyn PhysicalExpr>;
+/// How a scan takes in what it is told.
+type Hear<'a> = &'a dyn Fn(&ScanExec, &Filter) -> ScanExec;
 
 /// Tells the scans of a plan.
 #[derive(Debug)]
@@ -39,7 +42,7 @@ pub struct Telling;
 impl PhysicalOptimizerRule for Telling {
     fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
         each(plan, &|node| match of_join(node, options)? {
-            None => of_filter(node),
+            None => Ok(of_filter(node)?.or(of_sort(node)?)),
             told => Ok(told),
         })
     }
@@ -75,7 +78,7 @@ fn of_join(node: &Plan, options: &ConfigOptions) -> DfResult<Option<Plan>> {
     let Some(filter) = learns.self_filters().pop().and_then(|mut of_right| of_right.pop()) else {
         return Ok(None);
     };
-    let Some(right) = told(join.right(), &filter)? else { return Ok(None) };
+    let Some(right) = told(join.right(), &filter, &ScanExec::knowing)? else { return Ok(None) };
     let Ok(filter) = Arc::downcast::<DynamicFilterPhysicalExpr>(filter) else { return Ok(None) };
     let join = join.builder().with_new_children(vec![Arc::clone(join.left()), right])?.build()?;
     Ok(Some(Arc::new(join.with_dynamic_filter_expr(filter)?)))
@@ -87,10 +90,19 @@ fn of_filter(node: &Plan) -> DfResult<Option<Plan>> {
     let Some(filter) = any.downcast_ref::<FilterExec>() else { return Ok(None) };
     let mut input = None;
     for term in split_conjunction(filter.predicate()).into_iter().filter(|term| is_late(term)) {
-        if let Some(heard) = told(input.as_ref().unwrap_or(filter.input()), term)? {
+        if let Some(heard) = told(input.as_ref().unwrap_or(filter.input()), term, &ScanExec::knowing)? {
             input = Some(heard);
         }
     }
+    input.map(|input| over(node, vec![input])).transpose()
+}
+
+/// The first rows of a sort: its input hears what a row must be to become one of them.
+fn of_sort(node: &Plan) -> DfResult<Option<Plan>> {
+    let any: &dyn Any = &**node;
+    let Some(sort) = any.downcast_ref::<SortExec>() else { return Ok(None) };
+    let Some(filter) = sort.dynamic_expressions_produced().pop() else { return Ok(None) };
+    let input = told(sort.input(), &filter, &ScanExec::following)?;
     input.map(|input| over(node, vec![input])).transpose()
 }
 
@@ -101,21 +113,21 @@ fn over(node: &Plan, children: Vec<Plan>) -> DfResult<Plan> {
 
 /// The plan with scans in it that know of the filter, which is about its columns; `None` if it is news to none.
 /// Rows that do not pass may still come.
-fn told(node: &Plan, filter: &Filter) -> DfResult<Option<Plan>> {
+fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> {
     // Of fewer rows a limit would let others through.
     if node.fetch().is_some() {
         return Ok(None);
     }
     let any: &dyn Any = &**node;
     if let Some(scan) = any.downcast_ref::<ScanExec>() {
-        return Ok(Some(Arc::new(scan.knowing(filter))));
+        return Ok(Some(Arc::new(hear(scan, filter))));
     }
     let of_child = |child: usize, filter: Option<Filter>| -> DfResult<Option<Plan>> {
         let (Some(filter), mut children) = (filter, node.children().into_iter().cloned().collect::<Vec<_>>())
         else {
             return Ok(None);
         };
-        let Some(heard) = told(&children[child], &filter)? else { return Ok(None) };
+        let Some(heard) = told(&children[child], &filter, hear)? else { return Ok(None) };
         children[child] = heard;
         over(node, children).map(Some)
     };
@@ -151,7 +163,7 @@ fn told(node: &Plan, filter: &Filter) -> DfResult<Option<Plan>> {
     }
     if any.is::<UnionExec>() {
         let heard: Vec<Option<Plan>> =
-            node.children().into_iter().map(|child| told(child, filter)).collect::<DfResult<_>>()?;
+            node.children().into_iter().map(|child| told(child, filter, hear)).collect::<DfResult<_>>()?;
         if heard.iter().all(Option::is_none) {
             return Ok(None);
         }

@@ -66,7 +66,8 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
         }
         Keep::Yes => !is_scan(&alone),
     };
-    if !worth_sharing || looks_up {
+    // Threads that share the work read ahead of whoever would stop them.
+    if !worth_sharing || looks_up || early::may_stop(&alone) {
         return Ok(Ways { alone, shared: None });
     }
     state.config_mut().options_mut().execution.target_partitions = threads;

@@ -15,7 +15,7 @@ use super::groups::Groups;
 use super::kept::{KeptRows, NextRows};
 pub use super::pieces::PIECES;
 use super::pull::{Pointers, Pull};
-use super::sink::{Columns, Sink};
+use super::sink::{Columns, Passed, Sink};
 use super::sums::Sums;
 pub use super::view::{Places, field_type};
 use super::walk::Walk;
@@ -121,6 +121,8 @@ pub struct Scan {
     snapshot: Arc<dyn Snapshot>,
     counters: Arc<Counters>,
     position: Position,
+    /// Rows to be passed over before the first one is given out.
+    skip: u64,
     left: u64,
     gets_max: Option<u64>,
     /// Rows to make room for in the next batch.
@@ -150,11 +152,18 @@ impl Scan {
             snapshot,
             counters,
             position,
+            skip: 0,
             left: limit.unwrap_or(u64::MAX),
             gets_max: None,
             rows_expected: ROWS_EXPECTED,
             part: Some((0, 1)),
         }
+    }
+
+    /// Without the first `skip` rows, which its limit does not count.
+    #[must_use]
+    pub fn without_first(self, skip: u64) -> Scan {
+        Scan { skip, ..self }
     }
 
     /// With a limit on GETs and fetches.
@@ -168,6 +177,11 @@ impl Scan {
     #[must_use]
     pub fn of_parts(self, part: usize, parts: usize) -> Scan {
         Scan { part: Some((part, parts)), ..self }
+    }
+
+    /// Goes on with what is read along the same path, its rows filtered in another way.
+    pub fn go_on_as(&mut self, spec: ScanSpec) {
+        self.spec = Arc::new(spec);
     }
 
     /// What it is expected to do, as [`Access::work`] has it.
@@ -292,7 +306,8 @@ impl Scan {
     /// The scan in pieces, which give out every row once, all together, in the order of their keys; one piece where
     /// it is less work than `work_min`, or nobody else can do any of it.
     pub fn pieces(mut self, work_min: f64) -> Result<Vec<Scan>> {
-        let is_shared = self.spec.any_order && self.left == u64::MAX && self.work() >= work_min;
+        let is_shared =
+            self.spec.any_order && self.skip == 0 && self.left == u64::MAX && self.work() >= work_min;
         if !is_shared {
             return Ok(vec![self]);
         }
@@ -316,13 +331,27 @@ impl Scan {
         usize::try_from(self.left).unwrap_or(usize::MAX).min(most)
     }
 
-    /// Fills `out`; false if nothing follows.
+    /// Fills `out`, if there is nothing to be passed over any more; false if nothing follows.
     fn pull(&mut self, out: &mut impl Sink) -> Result<bool> {
+        let more = match usize::try_from(self.skip).unwrap_or(usize::MAX) {
+            0 => self.pull_into(out)?,
+            skip => {
+                let mut passed = Passed::new(skip);
+                let more = self.pull_into(&mut passed)?;
+                self.skip -= passed.rows() as u64;
+                more
+            }
+        };
+        self.left = if more { self.left - out.rows() as u64 } else { 0 };
+        Counters::add(&self.counters.returned, out.rows() as u64);
+        Ok(more)
+    }
+
+    fn pull_into(&mut self, out: &mut impl Sink) -> Result<bool> {
         let spec = Arc::clone(&self.spec);
         let snapshot = Arc::clone(&self.snapshot);
         let reader = snapshot.reader()?;
         if !self.begin(&*reader)? {
-            self.left = 0;
             return Ok(false);
         }
         let Scan { position, counters, .. } = self;
@@ -348,8 +377,6 @@ impl Scan {
             (Position::Keys(_), ..) => false,
         };
         self.check_gets()?;
-        self.left = if more { self.left - out.rows() as u64 } else { 0 };
-        Counters::add(&self.counters.returned, out.rows() as u64);
         Ok(more)
     }
 }

@@ -1,4 +1,5 @@
-//! Where the rows of a scan go: into Arrow columns here; elsewhere as they are, into sums, or into groups.
+//! Where the rows of a scan go: into Arrow columns here; elsewhere as they are, into sums, into groups, or
+//! nowhere.
 
 use std::sync::Arc;
 
@@ -21,6 +22,11 @@ pub(super) trait Sink {
 
     /// Adds the wanted fields of a row.
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()>;
+
+    /// It looks at rows; at nothing but their number, otherwise.
+    fn looks(&self) -> bool {
+        true
+    }
 
     /// Its room.
     fn room(&self) -> &Room;
@@ -53,6 +59,38 @@ pub(super) trait Sink {
 pub(super) struct Room {
     pub rows: usize,
     pub rows_max: usize,
+}
+
+/// Rows that pass, of which nobody wants to know anything.
+pub(super) struct Passed(Room);
+
+impl Passed {
+    pub fn new(rows_max: usize) -> Passed {
+        Passed(Room { rows: 0, rows_max })
+    }
+}
+
+impl Sink for Passed {
+    fn sources<'p>(&self, places: &'p Places) -> &'p Sources {
+        &places.compared
+    }
+
+    fn append(&mut self, _: &ScanSpec, _: &View<'_>) -> Result<()> {
+        self.append_empty(1);
+        Ok(())
+    }
+
+    fn looks(&self) -> bool {
+        false
+    }
+
+    fn room(&self) -> &Room {
+        &self.0
+    }
+
+    fn room_mut(&mut self) -> &mut Room {
+        &mut self.0
+    }
 }
 
 /// Rows as Arrow columns.

@@ -65,11 +65,30 @@ impl ColumnStatistics {
             return 0.5;
         }
         let at = self.bounds.partition_point(|bound| if included { bound <= value } else { bound < value });
-        // Between two bounds, the middle.
         match at {
             0 => 0.0,
             n if n > parts => 1.0,
-            n => (n as f64 - 0.5) / parts as f64,
+            n => {
+                let within = within(&self.bounds[n - 1], &self.bounds[n], value);
+                ((n - 1) as f64 + within) / parts as f64
+            }
         }
     }
+}
+
+/// How far a value is from a lower bound to an upper one, of 1; the middle, where nothing is between.
+fn within(lower: &Value, upper: &Value, value: &Value) -> f64 {
+    let place = |value: &Value| match value {
+        Value::Int(n) | Value::Timestamp(n) | Value::TimestampTz(n) => Some(*n as f64),
+        Value::Date(n) => Some(f64::from(*n)),
+        Value::Double(n) => Some(*n),
+        Value::Decimal(n, scale) => Some(*n as f64 / 10f64.powi(i32::from(*scale))),
+        _ => None,
+    };
+    let share = || {
+        let (lower, upper, value) = (place(lower)?, place(upper)?, place(value)?);
+        let share = (value - lower) / (upper - lower);
+        share.is_finite().then_some(share.clamp(0.0, 1.0))
+    };
+    share().unwrap_or(0.5)
 }

@@ -1,4 +1,6 @@
-//! The first rows of a join, read in order until there are enough, are the first of all its rows.
+//! The first rows of a table, of its groups, and of a join, read in order until there are enough, are the first of all.
+
+use std::cmp::Ordering;
 
 use rowkeydb::{Database, Value};
 
@@ -102,4 +104,147 @@ fn the_first_rows_of_a_join_are_the_first_of_all() {
         }
     }
     assert!(early > 12, "{early} of them stop early");
+}
+
+/// A table of all kinds of values, with keys and indexes that begin like some order.
+fn table(dice: &mut Dice) -> Database {
+    let db = Database::in_memory().unwrap();
+    let most = *dice.pick(&[&50, &7000]);
+    let n = 1 + dice.below(most);
+    let key = dice.pick(&["id", "g, id", "id % 4, id", "g, s, id DESC", "md5_bucket(g, 3), g, id"]);
+    let index = dice.pick(&[
+        "g, n DESC",
+        "s, at DESC",
+        "at, g",
+        "lpad(s, 9), g DESC, n",
+        "d DESC",
+        "md5_bucket(s, 4), s, n",
+    ]);
+    let (groups, texts) = (1 + dice.below(30), 1 + dice.below(9));
+    for sql in [
+        format!(
+            "CREATE TABLE t (id INT, g INT NOT NULL, n INT, s VARCHAR(9), d DOUBLE, m DECIMAL(9, 2), at TIMESTAMP,
+             PRIMARY KEY ({key}))"
+        ),
+        format!("CREATE INDEX t_by ON t ({index})"),
+        format!(
+            "INSERT INTO t SELECT v, v * 7 % {groups}, nullif(v * 31 % 97, 5), left('abcdefghijk', 1 + v % {texts}),
+                CASE v % 50 WHEN 7 THEN CAST('NaN' AS DOUBLE) WHEN 8 THEN -1e300 WHEN 9 THEN NULL
+                    ELSE v * 37 % 211 / 8e0 - 9 END,
+                v * 53 % 307 / 4.0, TIMESTAMP '2026-01-01' + (v * 17 % 400) * INTERVAL '1 minute'
+             FROM generate_series(1, {n}) x(v)"
+        ),
+    ] {
+        db.execute(&sql).unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    }
+    if dice.below(2) == 0 {
+        db.execute("ANALYZE t").unwrap();
+    }
+    db
+}
+
+/// `ORDER BY` some of these columns, and how rows compare in that order; NULLs are smallest, unless it says otherwise.
+fn order(dice: &mut Dice, columns: &[&str], last: &str) -> (String, impl Fn(&[Value], &[Value]) -> Ordering + use<>) {
+    let mut by: Vec<(usize, bool, Option<bool>)> = Vec::new();
+    for _ in 0..dice.below(4) {
+        let nulls_first = *dice.pick(&[&None, &None, &None, &Some(true), &Some(false)]);
+        by.push((dice.below(columns.len()), dice.below(2) == 0, nulls_first));
+    }
+    // Without ties.
+    for name in last.split(' ') {
+        let at = columns.iter().position(|column| *column == name).unwrap();
+        by.push((at, dice.below(2) == 0, None));
+    }
+    let written = by.iter().map(|(at, descending, nulls_first)| {
+        let nulls = nulls_first.map_or("", |first| if first { " NULLS FIRST" } else { " NULLS LAST" });
+        format!("{}{}{nulls}", columns[*at], if *descending { " DESC" } else { "" })
+    });
+    let written = written.collect::<Vec<_>>().join(", ");
+    let compare = move |a: &[Value], b: &[Value]| {
+        let by_one = |(at, descending, nulls_first): &(usize, bool, Option<bool>)| {
+            let (a, b) = (&a[*at], &b[*at]);
+            match (nulls_first, a == &Value::Null, b == &Value::Null) {
+                (Some(first), true, false) => {
+                    if *first {
+                        Ordering::Less
+                    } else {
+                        Ordering::Greater
+                    }
+                }
+                (Some(first), false, true) => {
+                    if *first {
+                        Ordering::Greater
+                    } else {
+                        Ordering::Less
+                    }
+                }
+                _ if *descending => b.cmp(a),
+                _ => a.cmp(b),
+            }
+        };
+        by.iter().map(by_one).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    (written, compare)
+}
+
+fn values(db: &Database, sql: &str) -> Vec<Vec<Value>> {
+    let rows = db.query(sql).unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    rows.map(|row| row.unwrap().values().unwrap()).collect()
+}
+
+#[test]
+fn the_first_rows_and_groups_are_the_first_of_all() {
+    let seed = setting("FIRSTS_SEED", 1);
+    let mut seen =
+        [("merge=true", 0), ("sort_prefix", 0), ("ordering_mode=Sorted", 0), ("offset=", 0), ("each=", 0)];
+    for n in 0..setting("FIRSTS", 5) * 2 {
+        let mut dice = Dice::new(seed, n);
+        let db = table(&mut dice);
+        for _ in 0..15 {
+            let filter = dice.pick(&[
+                "",
+                "",
+                "WHERE g IN (1, 2, 5)",
+                "WHERE s IN ('a', 'abc') AND g < 9",
+                "WHERE g IN (0, 3) AND s IN ('ab', 'a')",
+                "WHERE at > '2026-01-01 03:00'",
+                "WHERE n % 2 = 0",
+                "WHERE n BETWEEN 5 AND 60 OR d > 3",
+            ]);
+            let (what, last) = *dice.pick(&[
+                &("id, g, n, s, d, m, at", "id"),
+                &("id, g, n, s, d, m, at", "id"),
+                &("n, id, at", "id"),
+                &("DISTINCT g", "g"),
+                &("DISTINCT s, g", "g s"),
+                &("g, count(*), sum(n), max(s)", "g"),
+                &("g, min(n)", "g"),
+                &("g, max(n), min(n)", "g"),
+                &("s, g, avg(m)", "g s"),
+                &("at, g, count(d)", "at g"),
+                &("s, max(at)", "s"),
+                &("id, g, row_number() OVER (PARTITION BY g ORDER BY id)", "id"),
+                &("id, s, sum(n) OVER (PARTITION BY s ORDER BY at, id)", "id"),
+            ]);
+            let names: Vec<&str> = what.trim_start_matches("DISTINCT ").split(", ").collect();
+            let group = match what.contains('(') && !what.contains("OVER") {
+                true => format!("GROUP BY {}", last.replace(' ', ", ")),
+                false => String::new(),
+            };
+            let plain: Vec<&str> = names.iter().copied().take_while(|name| !name.contains('(')).collect();
+            let (order, compare) = order(&mut dice, &plain, last);
+            let all = format!("SELECT {what} FROM t {filter} {group}");
+            let mut expected = values(&db, &all.replace("PARTITION BY ", "PARTITION BY '' || "));
+            expected.sort_by(|a, b| compare(a, b));
+            for _ in 0..3 {
+                let (limit, offset) = (1 + dice.below(12), dice.below(2) * dice.below(60));
+                let few = format!("{all} ORDER BY {order} LIMIT {limit} OFFSET {offset}");
+                let first: Vec<_> = expected.iter().skip(offset).take(limit).cloned().collect();
+                assert_eq!(values(&db, &few), first, "seed {seed}, data {n}: {few}");
+                let plan = rows(&db, &format!("EXPLAIN {few}")).join("\n");
+                seen.iter_mut().for_each(|(word, n)| *n += usize::from(plan.contains(*word)));
+            }
+        }
+    }
+    assert!(seen.iter().all(|(_, n)| *n > 3), "{seen:?}");
 }
