@@ -18,16 +18,16 @@ pub fn choose_again(source: Source<'_>, need: &Need, path: Path, stats: &dyn Sta
         return None;
     }
     let access = path_access(source, need, path, &Unprobed(stats))?;
-    if_cheap(access, source, need.limit, stats)
+    if_cheap(access, source, need.limit.map(|limit| limit.saturating_sub(need.offset)), stats)
 }
 
 fn if_cheap(
     mut access: Access,
     source: Source<'_>,
-    limit: Option<u64>,
+    looked_at: Option<u64>,
     stats: &dyn Statistics,
 ) -> Option<Access> {
-    if is_cheap(&access, limit) {
+    if is_cheap(&access, looked_at) {
         return Some(access);
     }
     let Method::Scan { ranges, skip: None, .. } = &access.method else { return None };
@@ -38,10 +38,10 @@ fn if_cheap(
     (found < few).then_some(access)
 }
 
-/// Whatever there is, nothing else could cost much less.
-fn is_cheap(access: &Access, limit: Option<u64>) -> bool {
+/// Whatever there is, nothing else could cost much less. `looked_at`: so many rows (count) at the most.
+fn is_cheap(access: &Access, looked_at: Option<u64>) -> bool {
     let is_short = || {
-        limit.is_some_and(|limit| limit < COST.probe_entries) || !matches!(access.path, Path::IndexFetch(_))
+        looked_at.is_some_and(|rows| rows < COST.probe_entries) || !matches!(access.path, Path::IndexFetch(_))
     };
     match &access.method {
         Method::Empty | Method::Get(_) => true,
@@ -80,10 +80,10 @@ impl Stretch {
         &self,
         source: Source<'_>,
         predicate: &Predicate,
-        limit: Option<u64>,
+        looked_at: Option<u64>,
         stats: &dyn Statistics,
     ) -> Option<Access> {
-        if_cheap(self.along(source, predicate)?, source, limit, stats)
+        if_cheap(self.along(source, predicate)?, source, looked_at, stats)
     }
 
     /// The same without a look at what is there; `None` where only that can tell. With it the entries (count) among
@@ -92,10 +92,10 @@ impl Stretch {
         &self,
         source: Source<'_>,
         predicate: &Predicate,
-        limit: Option<u64>,
+        looked_at: Option<u64>,
     ) -> Option<(Access, Option<usize>)> {
         let access = self.along(source, predicate)?;
-        if is_cheap(&access, limit) {
+        if is_cheap(&access, looked_at) {
             return Some((access, None));
         }
         if !matches!(access.path, Path::IndexFetch(_)) {

@@ -164,8 +164,11 @@ fn index_path(
     if access.path == Path::IndexOnly(index.id) {
         access.cost *= COST.index_entry_share;
     } else {
-        let fetched_rows = residual_share(stats, &access.entry_filter);
-        access.cost += access.entries * fetched_rows * COST.get;
+        let mut fetches = access.entries * residual_share(stats, &access.entry_filter);
+        if access.ordered && access.filter.is_true() {
+            fetches = (fetches - need.offset as f64).max(0.0);
+        }
+        access.cost += fetches * COST.get;
     }
     Ok(access)
 }
@@ -231,6 +234,7 @@ fn seen_from(index: &IndexDef, need: &Need) -> Need {
         output: need.output.clone(),
         order: need.order.iter().map(by_pointer).collect(),
         limit: need.limit,
+        offset: need.offset,
         hints: need.hints.clone(),
         each: need.each.as_ref().map(|each| Each {
             of: each.of.iter().map(|field| pointer(*field)).collect(),

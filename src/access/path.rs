@@ -29,6 +29,8 @@ pub struct Need {
     pub order: Vec<OrderBy>,
     /// How many at the most, counted after all filters and in that order.
     pub limit: Option<u64>,
+    /// How many of those are passed over before the first that anybody looks at.
+    pub offset: u64,
     /// By which path.
     pub hints: Hints,
     /// A few rows of each group are enough; all rows count, without it.

@@ -136,6 +136,7 @@ impl Gather<'_> {
             output: [Field::Rowkey].into(),
             order: Vec::new(),
             limit: None,
+            offset: 0,
             hints: self.need.hints.clone(),
             each: None,
         };

@@ -12,6 +12,7 @@ mod computed;
 mod correlated;
 mod date_trunc;
 mod dates;
+mod described;
 mod domain;
 mod doubles;
 mod early;

@@ -12,7 +12,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Sort as SortExpr, WindowFunctionParams};
-use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, Sort, Window};
+use datafusion::logical_expr::{Expr, FetchType, Join, JoinType, LogicalPlan, SkipType, Sort, Window};
 
 use super::rewrite::below;
 use super::table::TableSource;
@@ -41,7 +41,15 @@ struct By {
 
 /// The same plan, its sources knowing their order.
 pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPlan>> {
+    // What the last limit passes over, and how many rows it needs for that.
+    let mut above = None;
     plan.transform_down_with_subqueries(|node| {
+        if let LogicalPlan::Limit(limit) = &node {
+            above = match (limit.get_skip_type()?, limit.get_fetch_type()?) {
+                (SkipType::Literal(skip), FetchType::Literal(Some(fetch))) => Some((skip, skip + fetch)),
+                _ => None,
+            };
+        }
         let sort = match &node {
             LogicalPlan::Sort(sort) => sort,
             LogicalPlan::Window(window) if joins == Joins::Around => {
@@ -56,7 +64,9 @@ pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPl
         if joins == Joins::Into && !(is_few && joins_first(&sort.input)) {
             return Ok(Transformed::no(node));
         }
-        let what = sort.fetch.map_or(What::All, |n| What::First(n as u64));
+        let offset =
+            above.filter(|(_, needed)| sort.fetch == Some(*needed)).map_or(0, |(skip, _)| skip as u64);
+        let what = sort.fetch.map_or(What::All, |n| What::First { rows: n as u64, offset });
         match follow(&sort.input, sort.expr.iter().map(By::of).collect(), what, joins)? {
             Some(input) => {
                 let sort = Sort { expr: sort.expr.clone(), input: Arc::new(input), fetch: sort.fetch };
@@ -99,7 +109,7 @@ fn front<T>(order: &[By], what: What, into: impl Fn(&By) -> Option<T>) -> Option
     let front: Vec<T> = order.iter().map_while(into).collect();
     match what {
         _ if front.len() == order.len() => Some((front, what)),
-        What::First(n) | What::Led(n) if !front.is_empty() => Some((front, What::Led(n))),
+        What::First { rows, .. } | What::Led(rows) if !front.is_empty() => Some((front, What::Led(rows))),
         _ => None,
     }
 }
@@ -117,7 +127,7 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
             rebuild(plan, follow(&filter.input, order, What::All, joins)?)
         }
         LogicalPlan::Aggregate(aggregate) => {
-            let What::First(n) = what else { return Ok(None) };
+            let What::First { rows: n, .. } = what else { return Ok(None) };
             let grouped = |by: &By| {
                 let Expr::Column(column) = &by.expr else { return None };
                 let at = aggregate.schema.maybe_index_of_column(column)?;
@@ -127,7 +137,7 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
             rebuild(plan, follow(&aggregate.input, order, What::Groups(n), joins)?)
         }
         LogicalPlan::Join(join) if joins == Joins::Into => {
-            let (What::First(n) | What::About(n)) = what else { return Ok(None) };
+            let (What::First { rows: n, .. } | What::About(n)) = what else { return Ok(None) };
             let is_of = |side: &LogicalPlan| {
                 let column = |by: &By| match &by.expr {
                     Expr::Column(column) => side.schema().has_column(column),

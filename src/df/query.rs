@@ -36,6 +36,7 @@ use super::apart::{apart, batches_apart};
 use super::computed::ComputedColumns;
 use super::correlated::Correlated;
 use super::dates::at_midnight;
+use super::described::DescribedFunction;
 use super::doubles::doubles_win;
 use super::elements::of_row;
 use super::errors::df_error;
@@ -66,7 +67,7 @@ use super::time_parts::time_parts;
 use super::time_zone::at_time_zone;
 use super::ways::{Keep, Ways, ways};
 use super::yielding::Yielding;
-use super::{explain, functions, grouped, open, tpch};
+use super::{described, explain, functions, grouped, open, tpch};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
@@ -263,6 +264,11 @@ impl Planner {
         let plan = resolver.to_plan(query).map_err(df_error)?;
         hints.check(scope.catalog)?;
         Ok((plan, is_now.get()))
+    }
+
+    /// The functions of its queries, by their names.
+    pub fn functions(&self) -> Vec<DescribedFunction> {
+        described::functions(&self.state)
     }
 
     /// Optimises a logical plan and makes it executable.

@@ -231,7 +231,8 @@ impl TableSource {
     /// looking at no more than anybody would who looks for it.
     pub fn gives_first(&self, column: &str, descending: bool, filters: &[Expr], alone: bool) -> bool {
         let Some((field, _)) = self.field(column) else { return false };
-        let wanted = Wanted { order: vec![OrderBy { field, descending }], what: What::First(1) };
+        let wanted =
+            Wanted { order: vec![OrderBy { field, descending }], what: What::First { rows: 1, offset: 0 } };
         let source = TableSource { wanted, ..self.clone() };
         let at = self.relation.fields.iter().position(|f| *f == field);
         let scan = source.plan(at.map(|at| vec![at]).as_ref(), filters, Some(1));
@@ -258,7 +259,7 @@ impl TableSource {
             None => bound.rows * share_of_equals(collected, front.iter().map(|by| by.field)),
         };
         for (order, rows) in self.wanted.otherwise(equal) {
-            let other = Request { order, rows, any_order: false, ..request.clone() };
+            let other = Request { order, rows, offset: 0, any_order: false, ..request.clone() };
             let reached = bind(&other)?;
             let access = &reached.spec.access;
             if access.ordered && access.cost < bound.spec.access.cost {
@@ -294,6 +295,7 @@ impl TableSource {
             places: OnceLock::new(),
             schema,
             rows: if order.is_empty() { limit.map_or(Rows::All, Rows::First) } else { rows },
+            offset: self.wanted.offset(),
             any_order: self.any_order && order.is_empty(),
             order,
             each: self.each.clone(),
@@ -329,6 +331,8 @@ pub struct Request {
     pub order: Vec<OrderBy>,
     /// How many, in that order.
     pub rows: Rows,
+    /// How many of them are passed over.
+    offset: u64,
     each: Option<Each>,
     /// Rows may come in any order.
     pub any_order: bool,
@@ -382,9 +386,15 @@ impl Request {
             output: Arc::clone(&self.output),
             order: self.order.clone(),
             limit: self.rows.expected(),
+            offset: self.offset,
             hints: self.relation.advice.hints.clone(),
             each: self.each.clone(),
         }
+    }
+
+    /// Rows (count) that anybody looks at, at the most.
+    fn looked_at(&self) -> Option<u64> {
+        self.rows.expected().map(|rows| rows.saturating_sub(self.offset))
     }
 
     /// The filters for these parameters; `None` as for [`Request::bind`].
@@ -394,7 +404,7 @@ impl Request {
     }
 
     fn along_stretch(&self, predicate: &Predicate, stats: &dyn Statistics) -> Option<Access> {
-        self.stretch?.access(self.relation.source(), predicate, self.rows.expected(), stats)
+        self.stretch?.access(self.relation.source(), predicate, self.looked_at(), stats)
     }
 
     /// What is read for these parameters, if that is one key or one range of keys whatever they are; and the entries
@@ -405,11 +415,9 @@ impl Request {
         }
         let (access, entries_max) = match &self.point {
             Some(point) => (point.access(&self.relation.table, &binding.params)?, None),
-            None => self.stretch?.unseen(
-                self.relation.source(),
-                &self.predicate(binding)?,
-                self.rows.expected(),
-            )?,
+            None => {
+                self.stretch?.unseen(self.relation.source(), &self.predicate(binding)?, self.looked_at())?
+            }
         };
         Some((self.spec(access, &self.output), entries_max))
     }

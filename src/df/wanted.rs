@@ -17,8 +17,13 @@ pub enum What {
     /// All of them.
     #[default]
     All,
-    /// The first so many.
-    First(u64),
+    /// The first so many, of which some are passed over.
+    First {
+        /// All in all.
+        rows: u64,
+        /// Before the first one that anybody looks at.
+        offset: u64,
+    },
     /// The first so many in an order that only begins like this one.
     Led(u64),
     /// As many as a join above asks for, about so many.
@@ -60,10 +65,18 @@ impl Wanted {
         let rows = match self.what {
             What::Led(_) | What::Groups(_) => return Default::default(),
             What::All => Rows::All,
-            What::First(n) => Rows::First(n),
+            What::First { rows, .. } => Rows::First(rows),
             What::About(n) => Rows::About { least: n, expected: n },
         };
         (self.order.clone(), rows)
+    }
+
+    /// Rows (count) that are passed over before the first one that anybody looks at.
+    pub fn offset(&self) -> u64 {
+        match self.what {
+            What::First { offset, .. } => offset,
+            _ => 0,
+        }
     }
 
     /// What else it may be asked for, the best first, where that is not to be had in this order: rows of which some
@@ -72,7 +85,7 @@ impl Wanted {
     pub fn otherwise(&self, equal: impl Fn(&[OrderBy]) -> f64) -> Vec<(Vec<OrderBy>, Rows)> {
         let (longest, n) = match self.what {
             What::All | What::About(_) => return Vec::new(),
-            What::First(n) => (self.order.len().saturating_sub(1), n),
+            What::First { rows, .. } => (self.order.len().saturating_sub(1), rows),
             What::Led(n) | What::Groups(n) => (self.order.len(), n),
         };
         // Whoever takes the first rows sees by one more that they are all there; so it is with groups.

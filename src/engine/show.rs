@@ -7,11 +7,13 @@ use arrow::array::{Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Schema;
 use sqlparser::ast::Ident;
 
+use super::Planner;
 use super::view::View;
 use crate::catalog::{CATALOG_KEYSPACE, Relation};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{Checker, Depth, Problem};
 use crate::key::KeyRange;
+use crate::plan::LikePattern;
 use crate::row::{Compression, field};
 use crate::schema::{Column, FamilyId, IndexDef, IndexState, TableDef, ViewDef};
 use crate::sql::{Check, CheckTarget, Show, name_of, name_sql, span_of_name};
@@ -52,6 +54,7 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
                 .unzip();
             rows_of(vec![("snapshot", text(names)), ("commits_since", numbers(since))])
         }
+        Show::Functions { like } => functions(like.as_deref()),
         Show::Indexes { table } => indexes(view, table.as_ref()),
         Show::CreateTable { name } => {
             let sql = match catalog.find(&name_of(name)) {
@@ -72,6 +75,19 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
         Show::Regions { name } => super::design::regions::show(view, name),
         Show::Traffic { name } => super::design::traffic::show(view, name),
     }
+}
+
+/// The functions whose names match a pattern.
+fn functions(like: Option<&str>) -> Result<RecordBatch> {
+    let pattern = like.map(|like| LikePattern::new(like, Some('\\'))).transpose()?;
+    let mut all = Planner::shared().functions();
+    all.retain(|function| pattern.as_ref().is_none_or(|pattern| pattern.matches(&function.name, true)));
+    rows_of(vec![
+        ("function", text(all.iter().map(|f| f.name.clone()).collect())),
+        ("kind", text(all.iter().map(|f| f.kind.to_owned()).collect())),
+        ("call", text(all.iter().map(|f| f.call.clone()).collect())),
+        ("gives", text(all.into_iter().map(|f| f.gives).collect())),
+    ])
 }
 
 fn indexes(view: &View, table: Option<&Ident>) -> Result<RecordBatch> {

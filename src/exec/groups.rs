@@ -45,6 +45,8 @@ pub struct Groups {
     value_bytes: usize,
     /// The bytes of the row at hand.
     key: Vec<u8>,
+    /// Those of the last one that was looked for, and its group: rows of one group often follow each other.
+    last: (Vec<u8>, usize),
     /// Rows since groups were last given out.
     rows_in: usize,
     /// Rows hardly share groups, so nobody looks for them.
@@ -67,6 +69,7 @@ impl Groups {
             groups: 0,
             value_bytes: 0,
             key: Vec::new(),
+            last: Default::default(),
             rows_in: 0,
             apart: false,
             room: Room::default(),
@@ -108,6 +111,7 @@ impl Groups {
         (self.groups, self.value_bytes, self.rows_in) = (0, 0, 0);
         self.places.clear();
         self.recent.clear();
+        self.last.0.clear();
         self.totals.clear();
         Ok((columns, totals))
     }
@@ -118,7 +122,8 @@ impl Groups {
         let short = match &self.by[..] {
             [(_, column)] => match column.find(spec, view)? {
                 Some(Found::Packed(_, bytes)) => Short::of(bytes),
-                _ => None,
+                Some(Found::Value(value)) => Short::of_value(value),
+                None => None,
             },
             _ => None,
         };
@@ -150,10 +155,14 @@ impl Groups {
             let len = (self.key.len() - at - 3) as u32;
             self.key[at..at + 4].copy_from_slice(&len.to_le_bytes());
         }
-        match self.places.get(&self.key[..]) {
-            Some(group) => Ok(*group),
-            None => self.begin_group(spec, view),
+        if self.key != self.last.0 {
+            self.last.1 = match self.places.get(&self.key[..]) {
+                Some(group) => *group,
+                None => self.begin_group(spec, view)?,
+            };
+            std::mem::swap(&mut self.key, &mut self.last.0);
         }
+        Ok(self.last.1)
     }
 
     /// Begins a group with the row at hand.
@@ -236,6 +245,19 @@ impl Short {
             _ => return None,
         };
         Some(Short(words, bytes.len() as u8))
+    }
+
+    /// Of the values of one column.
+    #[inline(always)]
+    fn of_value(value: ValueRef<'_>) -> Option<Short> {
+        match value {
+            ValueRef::Text(text) => Short::of(text.as_bytes()),
+            ValueRef::Bytes(bytes) => Short::of(bytes),
+            ValueRef::Int(n) | ValueRef::Timestamp(n) | ValueRef::TimestampTz(n) => {
+                Some(Short([n as u64, 0], size_of::<u64>() as u8))
+            }
+            _ => None,
+        }
     }
 
     /// Where it would be remembered.

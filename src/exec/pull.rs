@@ -7,6 +7,7 @@ use super::scan::{Counters, ScanSpec};
 use super::sink::Sink;
 use super::view::{Scratch, View, see_entry};
 use super::walk::{Side, Visited, Walk};
+use crate::access::Path;
 use crate::error::{Error, Result};
 use crate::index::open_entry;
 use crate::key::{KeyHead, Rowkey, hex};
@@ -77,7 +78,29 @@ impl<'a> Pull<'a> {
         Ok(*next < keys.len())
     }
 
+    /// Walks entries of which nothing is asked but how many they are.
+    #[inline(never)]
+    fn walk_counting(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
+        let is_table = matches!(self.spec.access.path, Path::Primary);
+        walk.go(self.reader, self.counters, &mut |key, _| {
+            if is_table {
+                self.spec.table.touched(schema::Access::Read, key);
+            }
+            out.append_empty(1);
+            Ok(Visited { taken: true, go_on: !out.is_full() })
+        })
+    }
+
+    /// Every entry is a row, of which nothing is asked.
+    fn only_counts(&self, out: &impl Sink) -> bool {
+        let access = &self.spec.access;
+        !out.looks() && access.entry_filter.is_true() && access.filter.is_true()
+    }
+
     pub fn walk_rows(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
+        if self.only_counts(out) {
+            return self.walk_counting(walk, out);
+        }
         let mut scratch = Scratch::of(&self.spec.table, out.sources(&self.spec.places));
         if !walk.is_ordered() {
             return walk.go(self.reader, self.counters, &mut |key, value| {
@@ -98,6 +121,9 @@ impl<'a> Pull<'a> {
     }
 
     pub fn walk_entries(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
+        if self.only_counts(out) {
+            return self.walk_counting(walk, out);
+        }
         let (index, sources) = (self.index()?, out.sources(&self.spec.places));
         let mut scratch = Scratch::of(&self.spec.table, sources);
         let access = &self.spec.access;

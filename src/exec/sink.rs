@@ -23,7 +23,7 @@ pub(super) trait Sink {
     /// Adds the wanted fields of a row.
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()>;
 
-    /// It looks at rows; at nothing but their number, otherwise.
+    /// It asks for more than how many rows there are.
     fn looks(&self) -> bool {
         true
     }

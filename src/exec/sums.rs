@@ -105,7 +105,7 @@ impl Sums {
     /// Begins a batch of `left` rows at the most.
     pub(super) fn begin(&mut self, left: u64) {
         // To count rows takes no room.
-        let most = if self.sums.iter().any(|sum| sum.column.is_some()) { BATCH_ROWS } else { usize::MAX };
+        let most = if self.looks() { BATCH_ROWS } else { usize::MAX };
         self.room = Room { rows: 0, rows_max: usize::try_from(left).unwrap_or(usize::MAX).min(most) };
     }
 
@@ -209,6 +209,10 @@ impl Sink for Sums {
         }
         self.room.rows += 1;
         Ok(())
+    }
+
+    fn looks(&self) -> bool {
+        self.sums.iter().any(|sum| sum.column.is_some())
     }
 
     fn room(&self) -> &Room {

@@ -86,6 +86,12 @@ pub const COMMANDS: &[Spec] = &[
         "draw reads and writes by region and time, here or in FILE.html",
         |rest| Ok(heatmap(required(rest, "a table, or SIMULATE WRITES ...")?)),
     ),
+    spec(&["functions", "df"], "[PATTERN]", "functions, as in .functions date%", |rest| {
+        Ok(Command::Sql(match optional(rest) {
+            None => "SHOW FUNCTIONS".to_owned(),
+            Some(pattern) => format!("SHOW FUNCTIONS LIKE '{}'", unquoted(pattern).replace('\'', "''")),
+        }))
+    }),
     spec(&["views", "dv"], "", "views", |_| Ok(Command::Sql("SHOW VIEWS".to_owned()))),
     spec(&["describe", "d"], "[TABLE]", "columns and key layout of a table", |rest| {
         Ok(Command::Sql(match optional(rest) {

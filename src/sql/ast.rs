@@ -461,6 +461,8 @@ pub enum Show {
     Views,
     /// `SHOW SNAPSHOTS`
     Snapshots,
+    /// `SHOW FUNCTIONS [LIKE 'pattern']`
+    Functions { like: Option<String> },
     /// `SHOW CREATE TABLE name`
     CreateTable { name: Ident },
     /// `SHOW REGIONS [FROM] name`

@@ -341,6 +341,10 @@ impl Display for Show {
             Show::Indexes { table } => write!(f, "SHOW INDEXES{}", Clause("FROM", table.as_ref())),
             Show::Views => f.write_str("SHOW VIEWS"),
             Show::Snapshots => f.write_str("SHOW SNAPSHOTS"),
+            Show::Functions { like } => {
+                let like = like.as_deref().map(|like| Literal(ValueRef::Text(like)));
+                write!(f, "SHOW FUNCTIONS{}", Clause("LIKE", like.as_ref()))
+            }
             Show::CreateTable { name } => write!(f, "SHOW CREATE TABLE {name}"),
             Show::Regions { name } => write!(f, "SHOW REGIONS FROM {name}"),
             Show::Traffic { name } => write!(f, "SHOW TRAFFIC FROM {name}"),

@@ -144,7 +144,11 @@ fn table(dice: &mut Dice) -> Database {
 }
 
 /// `ORDER BY` some of these columns, and how rows compare in that order; NULLs are smallest, unless it says otherwise.
-fn order(dice: &mut Dice, columns: &[&str], last: &str) -> (String, impl Fn(&[Value], &[Value]) -> Ordering + use<>) {
+fn order(
+    dice: &mut Dice,
+    columns: &[&str],
+    last: &str,
+) -> (String, impl Fn(&[Value], &[Value]) -> Ordering + use<>) {
     let mut by: Vec<(usize, bool, Option<bool>)> = Vec::new();
     for _ in 0..dice.below(4) {
         let nulls_first = *dice.pick(&[&None, &None, &None, &Some(true), &Some(false)]);

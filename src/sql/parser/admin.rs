@@ -221,6 +221,10 @@ impl Parser<'_> {
             Ok(Show::Views)
         } else if self.word("SNAPSHOTS") {
             Ok(Show::Snapshots)
+        } else if self.word("FUNCTIONS") {
+            let like =
+                if self.word("LIKE") { Some(self.text("a pattern, as in LIKE 'date%'")?) } else { None };
+            Ok(Show::Functions { like })
         } else if self.word("INDEXES") || self.word("INDEX") || self.word("INDICES") {
             let of_table = self.preposition() || self.word("ON");
             let table = if of_table { Some(self.object_name("the name of a table")?) } else { None };
@@ -241,7 +245,9 @@ impl Parser<'_> {
         } else if self.word("SETTINGS") || self.word("ALL") {
             Ok(Show::Settings)
         } else {
-            Ok(Show::Setting { name: self.setting("TABLES, INDEXES, COLUMNS, SETTINGS or a setting")? })
+            Ok(Show::Setting {
+                name: self.setting("TABLES, INDEXES, COLUMNS, FUNCTIONS, SETTINGS or a setting")?,
+            })
         }
     }
 
