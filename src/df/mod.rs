@@ -57,6 +57,7 @@ pub mod row_map;
 mod scan;
 mod short_circuit;
 mod statistics;
+mod subqueries;
 pub mod table;
 mod tell;
 mod template;

@@ -5,6 +5,7 @@
 //! parameter anywhere else is not kept.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
@@ -117,15 +118,23 @@ fn as_open(expr: &Arc<dyn PhysicalExpr>) -> Option<&Open> {
 
 /// Every open parameter of a plan stands where [`fill`] finds it.
 pub fn can_be_filled(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let any: &dyn Any = &**plan;
-    let can = any.is::<FilterExec>() || any.is::<ProjectionExec>() || !has_open(&**plan);
-    can && plan.children().into_iter().all(can_be_filled)
+    stands_in_operators(plan, &is_open)
 }
 
-fn has_open(node: &dyn ExecutionPlan) -> bool {
+/// Every expression of a plan for which this is true stands where [`with_exprs`] finds it.
+pub fn stands_in_operators(
+    plan: &Arc<dyn ExecutionPlan>,
+    is_it: &dyn Fn(&Arc<dyn PhysicalExpr>) -> bool,
+) -> bool {
+    let any: &dyn Any = &**plan;
+    let can = any.is::<FilterExec>() || any.is::<ProjectionExec>() || !has(&**plan, is_it);
+    can && plan.children().into_iter().all(|child| stands_in_operators(child, is_it))
+}
+
+fn has(node: &dyn ExecutionPlan, is_it: &dyn Fn(&Arc<dyn PhysicalExpr>) -> bool) -> bool {
     let mut found = false;
     let looked = node.apply_expressions(&mut |expr| {
-        found |= is_open(expr);
+        found |= is_it(expr);
         Ok(TreeNodeRecursion::Continue)
     });
     found || looked.is_err()
@@ -134,24 +143,38 @@ fn has_open(node: &dyn ExecutionPlan) -> bool {
 /// The operator, which may have open parameters, with these values. `None` if one has no value that suits: then the
 /// query is to be planned with the value in it.
 pub fn fill(node: Arc<dyn ExecutionPlan>, params: &[Value]) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let suits = Cell::new(true);
+    let change = |expr: &Arc<dyn PhysicalExpr>| {
+        let filled = filled(expr, params);
+        suits.set(suits.get() && filled.is_some());
+        Ok(filled.unwrap_or_else(|| Arc::clone(expr)))
+    };
+    let node = with_exprs(node, &is_open, &change).map_err(df_error)?;
+    Ok(suits.get().then_some(node))
+}
+
+/// The operator with other expressions in the place of those for which this is true, if it is a filter or a projection.
+pub fn with_exprs(
+    node: Arc<dyn ExecutionPlan>,
+    is_it: &dyn Fn(&Arc<dyn PhysicalExpr>) -> bool,
+    change: &dyn Fn(&Arc<dyn PhysicalExpr>) -> DfResult<Arc<dyn PhysicalExpr>>,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
     let any: &dyn Any = &*node;
-    if let Some(filter) = any.downcast_ref::<FilterExec>().filter(|filter| is_open(filter.predicate())) {
-        let Some(predicate) = filled(filter.predicate(), params) else { return Ok(None) };
-        let filter = FilterExecBuilder::from(filter).with_predicate(predicate).build().map_err(df_error)?;
-        return Ok(Some(Arc::new(filter)));
+    if let Some(filter) = any.downcast_ref::<FilterExec>().filter(|filter| is_it(filter.predicate())) {
+        let predicate = change(filter.predicate())?;
+        return Ok(Arc::new(FilterExecBuilder::from(filter).with_predicate(predicate).build()?));
     }
     if let Some(projection) = any.downcast_ref::<ProjectionExec>()
-        && projection.expr().iter().any(|output| is_open(&output.expr))
+        && projection.expr().iter().any(|output| is_it(&output.expr))
     {
-        let outputs = projection.expr().iter().map(|output| {
-            Some(ProjectionExpr { expr: filled(&output.expr, params)?, alias: output.alias.clone() })
-        });
-        let Some(outputs) = outputs.collect::<Option<Vec<_>>>() else { return Ok(None) };
-        let input = Arc::clone(projection.input());
-        let projection = ProjectionExec::try_new(outputs, input).map_err(df_error)?;
-        return Ok(Some(Arc::new(projection)));
+        let outputs = projection
+            .expr()
+            .iter()
+            .map(|output| Ok(ProjectionExpr { expr: change(&output.expr)?, alias: output.alias.clone() }));
+        let outputs = outputs.collect::<DfResult<Vec<_>>>()?;
+        return Ok(Arc::new(ProjectionExec::try_new(outputs, Arc::clone(projection.input()))?));
     }
-    Ok(Some(node))
+    Ok(node)
 }
 
 /// The expression with these values in the place of its open parameters; `None` if one has no value that suits.

@@ -31,7 +31,7 @@ use super::scan::ScanExec;
 use super::table::Binding;
 use super::tell::Telling;
 use super::totals::{Totals, TotalsRun};
-use super::{lookup, open, parallel};
+use super::{lookup, open, parallel, subqueries};
 use crate::access::Need;
 use crate::error::Result;
 use crate::exec::scan::{Scan, ScanSpec};
@@ -47,8 +47,10 @@ pub struct Plan {
     /// The root, if it is nothing but that.
     single: Option<Single>,
     schema: SchemaRef,
-    /// How joins and sorts tell the scans below them what they learn, if there are such: anew for each run.
+    /// How joins, sorts and subqueries tell the scans below them what they learn, if there are such: anew for each run.
     telling: Option<Arc<ConfigOptions>>,
+    /// Subqueries of one value are in it.
+    has_subqueries: bool,
 }
 
 /// A plan without operators to be reset.
@@ -114,20 +116,29 @@ impl Plan {
         };
         let Some(root) = unbound(root)? else { return Ok(None) };
         let shared = shared.map(unbound).transpose()?.flatten();
-        if ![Some(&root), shared.as_ref()].into_iter().flatten().all(open::can_be_filled) {
-            return Ok(None);
-        }
-        if holds(&root, &|node| node.is::<ScalarSubqueryExec>()) {
-            // All runs of such a plan would share one place for what the subquery gives.
+        if ![Some(&root), shared.as_ref()]
+            .into_iter()
+            .flatten()
+            .all(|plan| open::can_be_filled(plan) && subqueries::can_be_anew(plan))
+        {
             return Ok(None);
         }
         let schema = output_schema(&root.schema());
+        let has_subqueries = holds(&root, &|node| node.is::<ScalarSubqueryExec>());
         let tells = |node: &dyn Any| {
             node.is::<HashJoinExec>()
+                || node.is::<ScalarSubqueryExec>()
                 || node.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
         };
         let telling = holds(&root, &tells).then(|| Arc::clone(options));
-        Ok((scans > 0).then(|| Plan { single: single(&root, &schema), schema, telling, root, shared }))
+        Ok((scans > 0).then(|| Plan {
+            single: single(&root, &schema),
+            schema,
+            telling,
+            has_subqueries,
+            root,
+            shared,
+        }))
     }
 
     /// Columns of its batches.
@@ -176,6 +187,9 @@ impl Plan {
         {
             let Some(shared) = self.bind_leaves(shared, binding)? else { return Ok(None) };
             bound = shared;
+        }
+        if self.has_subqueries {
+            bound = subqueries::anew(bound).map_err(df_error)?;
         }
         if let Some(options) = &self.telling {
             bound = Telling.optimize(bound, options).map_err(df_error)?;

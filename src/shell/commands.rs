@@ -86,7 +86,7 @@ pub const COMMANDS: &[Spec] = &[
         "draw reads and writes by region and time, here or in FILE.html",
         |rest| Ok(heatmap(required(rest, "a table, or SIMULATE WRITES ...")?)),
     ),
-    spec(&["functions", "df"], "[PATTERN]", "functions, as in .functions date%", |rest| {
+    spec(&["functions", "df"], "[PATTERN]", "functions, or those whose names are like date%", |rest| {
         Ok(Command::Sql(match optional(rest) {
             None => "SHOW FUNCTIONS".to_owned(),
             Some(pattern) => format!("SHOW FUNCTIONS LIKE '{}'", unquoted(pattern).replace('\'', "''")),

@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn commands_complete_at_the_start_only() {
         assert_eq!(offers("", ".tab"), (0, vec![".tables".to_owned()]));
-        assert_eq!(offers("", "  \\d").1, ["\\d", "\\default", "\\describe", "\\di", "\\dt", "\\dv"]);
+        assert_eq!(offers("", "  \\d").1, ["\\d", "\\default", "\\describe", "\\df", "\\di", "\\dt", "\\dv"]);
         assert_eq!(offers("SELECT\n", ".tab").1, ["table", "tables"]);
     }
 

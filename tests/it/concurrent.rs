@@ -205,3 +205,33 @@ fn several_threads_share_a_long_scan_and_give_every_row_once() {
         assert_eq!(number(&db, "SELECT count(*) AS n FROM t"), 10_000);
     });
 }
+
+/// Runs of one plan at the same time: each reads the value of its own subquery.
+#[test]
+fn a_subquery_gives_each_run_its_own_value() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)").unwrap();
+    db.execute("INSERT INTO t SELECT value, value % 10 FROM generate_series(1, 500)").unwrap();
+    thread::scope(|scope| {
+        for n in 0..THREADS {
+            let db = db.clone();
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let most = 1 + (round * 37 + n * 101) % 500;
+                    let last = format!("(SELECT max(id) FROM t WHERE id <= {most})");
+                    assert_eq!(
+                        number(&db, &format!("SELECT count(*) AS n FROM t WHERE id < {last}")),
+                        most - 1
+                    );
+                    assert_eq!(number(&db, &format!("SELECT id AS n FROM t WHERE id = {last}")), most);
+                    let sum = format!("(SELECT sum(v) FROM t WHERE id <= {most})");
+                    let expected = (1..=most).map(|id| id % 10).sum::<i64>();
+                    assert_eq!(
+                        number(&db, &format!("SELECT {sum} + id AS n FROM t WHERE id = 3")),
+                        expected + 3
+                    );
+                }
+            });
+        }
+    });
+}

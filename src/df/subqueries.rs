@@ -1,0 +1,69 @@
+//! Subqueries of one value in a plan that is kept: each run has a place of its own for what they give.
+//!
+//! DataFusion runs them first, and expressions read the value from a place that they share with the operator which
+//! put it there. Two runs of one plan would share it, too. So a run gets the operator and the expressions anew, where
+//! they stand in filters and projections; a plan with one anywhere else is not kept.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::physical_planning_context::ScalarSubqueryResults;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+
+use super::open::{stands_in_operators, with_exprs};
+
+/// Every value of a subquery is read where [`anew`] finds it.
+pub fn can_be_anew(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    stands_in_operators(plan, &|expr| holds(expr, &|_| true))
+}
+
+/// The plan with places of its own for the values.
+pub fn anew(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(|node| {
+        let any: &dyn Any = &*node;
+        let Some(exec) = any.downcast_ref::<ScalarSubqueryExec>() else { return Ok(Transformed::no(node)) };
+        let (old, new) = (exec.results(), ScalarSubqueryResults::new(exec.subqueries().len()));
+        let reads_old = |value: &ScalarSubqueryExpr| value.results() == old;
+        let input = Arc::clone(exec.input()).transform_up(|node| {
+            let change = |expr: &Arc<dyn PhysicalExpr>| reading(expr, &reads_old, &new);
+            with_exprs(node, &|expr| holds(expr, &reads_old), &change).map(Transformed::yes)
+        });
+        let exec = ScalarSubqueryExec::new(input.data()?, exec.subqueries().to_vec(), new);
+        Ok(Transformed::yes(Arc::new(exec) as _))
+    })
+    .data()
+}
+
+fn holds(expr: &Arc<dyn PhysicalExpr>, is_it: &dyn Fn(&ScalarSubqueryExpr) -> bool) -> bool {
+    let found = expr.exists(|expr| {
+        let any: &dyn Any = &**expr;
+        Ok(any.downcast_ref().is_some_and(is_it))
+    });
+    found.unwrap_or(true)
+}
+
+/// The expression with its values read from another place.
+fn reading(
+    expr: &Arc<dyn PhysicalExpr>,
+    is_it: &dyn Fn(&ScalarSubqueryExpr) -> bool,
+    place: &ScalarSubqueryResults,
+) -> DfResult<Arc<dyn PhysicalExpr>> {
+    let read = Arc::clone(expr).transform_up(|expr| {
+        let any: &dyn Any = &*expr;
+        let Some(value) = any.downcast_ref::<ScalarSubqueryExpr>().filter(|value| is_it(value)) else {
+            return Ok(Transformed::no(expr));
+        };
+        let field = value.return_field(&Schema::empty())?;
+        #[expect(deprecated, reason = "it is told in no other way")]
+        let at = value.index();
+        let (ty, nullable) = (field.data_type().clone(), field.is_nullable());
+        Ok(Transformed::yes(Arc::new(ScalarSubqueryExpr::new(ty, nullable, at, place.clone())) as _))
+    });
+    read.data()
+}
