@@ -1,4 +1,4 @@
-//! The first rows of a join, in an order that one of its sides has.
+//! The first rows of a join, in an order that one of its sides has, or in none.
 //!
 //! DataFusion sorts what a join gives, for its hash join keeps the order of one side only, and reads the other whole. A
 //! [`LookupJoinExec`] keeps the order of the rows it looks up for: the sort above it is done already, so reading ends as
@@ -24,7 +24,7 @@ use super::wanted::Rows;
 pub fn stopping(plan: Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let plan = lookup::instead_of_hashes_either_way(plan, By::Ranges)?;
     let plan = plan.transform_up(without_sort).data()?;
-    Ok(stops(&plan, false).then_some(plan))
+    Ok((may_stop(&plan) && stops(&plan, false)).then_some(plan))
 }
 
 /// Somebody in the plan stops reading a scan when there are enough rows.

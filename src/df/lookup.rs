@@ -23,6 +23,7 @@ use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -119,8 +120,12 @@ fn replaced(
     instead: &Instead<'_>,
 ) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
     let any: &dyn std::any::Any = &*node;
-    let lookup = any.downcast_ref::<HashJoinExec>().map(instead).transpose()?.flatten();
-    Ok(lookup.map_or_else(|| Transformed::no(Arc::clone(&node)), Transformed::yes))
+    let Some(join) = any.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
+    Ok(match (instead(join)?, join.fetch()) {
+        (None, _) => Transformed::no(node),
+        (Some(lookup), None) => Transformed::yes(lookup),
+        (Some(lookup), fetch) => Transformed::yes(Arc::new(GlobalLimitExec::new(lookup, 0, fetch))),
+    })
 }
 
 /// A lookup for the rows of the right side, about so many, in the left one.
@@ -178,7 +183,6 @@ impl LookupJoinExec {
         let (rows, scan) = (join.left(), scan_of(join.right()));
         let is_plain = matches!(join.join_type(), JoinType::Inner | JoinType::Left)
             && join.filter().is_none()
-            && join.fetch().is_none()
             && join.null_equality() == NullEquality::NullEqualsNothing
             && join.properties().output_ordering().is_none()
             && rows.output_partitioning().partition_count() == 1;

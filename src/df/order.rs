@@ -22,13 +22,18 @@ use crate::access::OrderBy;
 /// Most rows (count) that are worth being looked for one after the other.
 const FEW: usize = 1000;
 
-/// Whether sorts are followed into joins.
+/// Of so many groups one is taken to pass HAVING.
+const HAVING: u64 = 10;
+
+/// Whether sorts and limits are followed into joins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Joins {
     /// They are not.
     Around,
-    /// Those of the first few rows are.
-    Into,
+    /// Sorts and limits of the first few rows are; where no order tells the side, into the left one.
+    Left,
+    /// Limits are, into the right side.
+    Right,
 }
 
 /// One wanted expression, largest or smallest first.
@@ -44,13 +49,22 @@ pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPl
     // What the last limit passes over, and how many rows it needs for that.
     let mut above = None;
     plan.transform_down_with_subqueries(|node| {
-        if let LogicalPlan::Limit(limit) = &node {
-            above = match (limit.get_skip_type()?, limit.get_fetch_type()?) {
-                (SkipType::Literal(skip), FetchType::Literal(Some(fetch))) => Some((skip, skip + fetch)),
-                _ => None,
-            };
-        }
         let sort = match &node {
+            LogicalPlan::Limit(limit) => {
+                above = match (limit.get_skip_type()?, limit.get_fetch_type()?) {
+                    (SkipType::Literal(skip), FetchType::Literal(Some(fetch))) => Some((skip, skip + fetch)),
+                    _ => None,
+                };
+                let few = above
+                    .filter(|(_, rows)| *rows <= FEW && joins != Joins::Around && joins_first(&limit.input));
+                let Some((offset, rows)) = few else { return Ok(Transformed::no(node)) };
+                let what = What::First { rows: rows as u64, offset: offset as u64 };
+                let Some(input) = follow(&limit.input, Vec::new(), what, joins)? else {
+                    return Ok(Transformed::no(node));
+                };
+                return Ok(Transformed::yes(node.with_new_exprs(node.expressions(), vec![input])?));
+            }
+            LogicalPlan::Sort(_) if joins == Joins::Right => return Ok(Transformed::no(node)),
             LogicalPlan::Sort(sort) => sort,
             LogicalPlan::Window(window) if joins == Joins::Around => {
                 let Some(input) = follow(&window.input, sorted_for(window), What::All, joins)? else {
@@ -61,7 +75,7 @@ pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPl
             _ => return Ok(Transformed::no(node)),
         };
         let is_few = sort.fetch.is_some_and(|n| n <= FEW);
-        if joins == Joins::Into && !(is_few && joins_first(&sort.input)) {
+        if joins != Joins::Around && !(is_few && joins_first(&sort.input)) {
             return Ok(Transformed::no(node));
         }
         let offset =
@@ -83,6 +97,16 @@ fn joins_first(plan: &LogicalPlan) -> bool {
         LogicalPlan::Projection(projection) => joins_first(&projection.input),
         LogicalPlan::SubqueryAlias(alias) => joins_first(&alias.input),
         LogicalPlan::Join(_) => true,
+        _ => false,
+    }
+}
+
+/// Rows are grouped, and then nothing but computed from.
+fn groups(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => groups(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => groups(&alias.input),
+        LogicalPlan::Aggregate(_) => true,
         _ => false,
     }
 }
@@ -122,12 +146,19 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
             rebuild(plan, follow(&projection.input, order, what, joins)?)
         }
         LogicalPlan::SubqueryAlias(alias) => rebuild(plan, follow(&alias.input, order, what, joins)?),
-        // What is filtered up here, the source cannot count.
-        LogicalPlan::Filter(filter) if !matches!(what, What::Led(_) | What::Groups(_)) => {
-            rebuild(plan, follow(&filter.input, order, What::All, joins)?)
+        LogicalPlan::Filter(filter) => {
+            let what = match what {
+                What::First { rows, .. } if groups(&filter.input) => {
+                    What::Groups(rows.saturating_mul(HAVING))
+                }
+                What::Led(_) | What::Groups(_) => return Ok(None),
+                // What is filtered up here, the source cannot count.
+                _ => What::All,
+            };
+            rebuild(plan, follow(&filter.input, order, what, joins)?)
         }
         LogicalPlan::Aggregate(aggregate) => {
-            let What::First { rows: n, .. } = what else { return Ok(None) };
+            let (What::First { rows: n, .. } | What::Groups(n)) = what else { return Ok(None) };
             let grouped = |by: &By| {
                 let Expr::Column(column) = &by.expr else { return None };
                 let at = aggregate.schema.maybe_index_of_column(column)?;
@@ -136,7 +167,7 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
             let Some(order) = order.iter().map(grouped).collect() else { return Ok(None) };
             rebuild(plan, follow(&aggregate.input, order, What::Groups(n), joins)?)
         }
-        LogicalPlan::Join(join) if joins == Joins::Into => {
+        LogicalPlan::Join(join) if joins != Joins::Around => {
             let (What::First { rows: n, .. } | What::About(n)) = what else { return Ok(None) };
             let is_of = |side: &LogicalPlan| {
                 let column = |by: &By| match &by.expr {
@@ -146,11 +177,16 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
                 order.iter().all(column)
             };
             let (mut left, mut right) = (Arc::clone(&join.left), Arc::clone(&join.right));
-            let side = match join.join_type {
-                _ if join.on.is_empty() || join.filter.is_some() => return Ok(None),
-                JoinType::Inner | JoinType::Left if is_of(&left) => &mut left,
-                JoinType::Inner | JoinType::Right if is_of(&right) => &mut right,
-                _ => return Ok(None),
+            if join.on.is_empty() || join.filter.is_some() {
+                return Ok(None);
+            }
+            let keeps_left = matches!(join.join_type, JoinType::Inner | JoinType::Left) && is_of(&left);
+            let keeps_right = matches!(join.join_type, JoinType::Inner | JoinType::Right) && is_of(&right);
+            let side = match (keeps_left, keeps_right) {
+                (false, false) => return Ok(None),
+                (true, true) if joins == Joins::Right => &mut right,
+                (true, _) => &mut left,
+                (false, true) => &mut right,
             };
             let Some(advised) = follow(side, order, What::About(n), joins)? else { return Ok(None) };
             *side = Arc::new(advised);

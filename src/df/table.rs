@@ -294,7 +294,10 @@ impl TableSource {
             output: projection.iter().map(|i| relation.fields[*i]).collect(),
             places: OnceLock::new(),
             schema,
-            rows: if order.is_empty() { limit.map_or(Rows::All, Rows::First) } else { rows },
+            rows: match limit {
+                Some(n) if rows == Rows::All && order.is_empty() => Rows::First(n),
+                _ => rows,
+            },
             offset: self.wanted.offset(),
             any_order: self.any_order && order.is_empty(),
             order,

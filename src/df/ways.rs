@@ -43,8 +43,11 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     let planner = Arc::clone(state.query_planner());
     // To share little work out to threads costs more than the work.
     let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
-    let first = order::advise(plan.clone(), Joins::Into).map_err(df_error)?;
-    if first.transformed {
+    for joins in [Joins::Left, Joins::Right] {
+        let first = order::advise(plan.clone(), joins).map_err(df_error)?;
+        if !first.transformed {
+            continue;
+        }
         let mut state = state.clone();
         // A join that has been told cannot be turned.
         state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
