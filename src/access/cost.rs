@@ -46,6 +46,8 @@ pub struct CostModel {
     /// The same where nothing is known of a column, as a share of what would be guessed, and at the most: to look is
     /// little against what is done on a guess that is ten times too high.
     pub long_probe: (f64, u64),
+    /// Jumps (count) that are too many for a probe to come to their end, where ANALYZE tells how many there are.
+    pub probed_jumps: f64,
     /// Entries (count) of one path that are too few to look for several.
     pub short_entries: f64,
     /// Size of an index entry against a row, for scans of a whole index table.
@@ -69,6 +71,7 @@ pub const COST: CostModel = CostModel {
     partial_entries_min: 50,
     probe_entries: 200,
     long_probe: (0.25, 4000),
+    probed_jumps: 200.0,
     short_entries: 32.0,
     index_entry_share: 0.8,
 };
@@ -206,23 +209,27 @@ pub fn jumping_in(
         let possible = scanned * share(stats.collected(), predicate, found, &gap);
         return Some(Jumping { jumps: scanned * COST.jump_share, possible });
     }
+    let told = stats.collected().and_then(|c| c.prefixes(sorted.keyspace, skipping.gap)).map(|prefixes| {
+        let read = scanned / (stats.entries(sorted.keyspace) as f64).max(1.0);
+        if skipping.skip.each_of().is_some() {
+            return groups((prefixes as f64 * read).clamp(1.0, scanned.max(1.0)));
+        }
+        let bound = bound_fields(sorted.layout, found);
+        let gap = skipping.by.fields().into_iter().filter(|field| !bound.contains(field)).collect();
+        let possible = scanned * share(stats.collected(), predicate, found, &gap);
+        // To each prefix, and behind each of its possible values to the next.
+        Jumping { jumps: (2.0 * prefixes as f64 * read).min(scanned), possible }
+    });
+    if let Some(told) = told.filter(|told| told.jumps > COST.probed_jumps) {
+        return Some(told);
+    }
     let seen = stats.jumps(sorted.keyspace, &found.ranges, &skipping.skip);
     let (jumps, possible) = (seen.jumps as f64, seen.possible as f64);
     if seen.done {
         return Some(Jumping { jumps, possible });
     }
-    if let Some(prefixes) = stats.collected().and_then(|c| c.prefixes(sorted.keyspace, skipping.gap)) {
-        if skipping.skip.each_of().is_some() {
-            let share = scanned / (stats.entries(sorted.keyspace) as f64).max(1.0);
-            return Some(groups((prefixes as f64 * share).clamp(1.0, scanned.max(1.0))));
-        }
-        let bound = bound_fields(sorted.layout, found);
-        let gap = skipping.by.fields().into_iter().filter(|field| !bound.contains(field)).collect();
-        let all = (stats.entries(sorted.keyspace) as f64).max(1.0);
-        let possible = scanned * share(stats.collected(), predicate, found, &gap);
-        // To each prefix, and behind each of its possible values to the next.
-        let jumps = (2.0 * prefixes as f64 * scanned / all).min(scanned);
-        return Some(Jumping { jumps, possible });
+    if told.is_some() {
+        return told;
     }
     if seen.seeks * 4 < seen.jumps || seen.jumps == 0 {
         return None;
