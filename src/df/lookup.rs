@@ -53,8 +53,11 @@ pub enum By {
     Ranges,
 }
 
-/// Rows (count) that look for others together.
+/// Rows (count) that look for others together, at the most.
 const ROWS_MAX: usize = 1024;
+
+/// The same at first, where each may find many and somebody stops when there are enough.
+const ROWS_FIRST: usize = 4;
 
 /// Puts lookups in the place of hash joins, where they read less.
 pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
@@ -152,6 +155,8 @@ pub struct LookupJoinExec {
     table: Arc<dyn ExecutionPlan>,
     on: Arc<[Equal]>,
     by: By,
+    /// Rows (count) that look together at first.
+    together: usize,
     /// Rows that find nothing stay.
     outer: bool,
     /// Columns of both sides that come out.
@@ -181,6 +186,8 @@ impl LookupJoinExec {
     /// quicker.
     fn of(join: &HashJoinExec, by: By, expected: Option<f64>) -> DfResult<Option<LookupJoinExec>> {
         let (rows, scan) = (join.left(), scan_of(join.right()));
+        // A step of a recursion is read to its end.
+        let is_stopped = expected.is_none();
         let is_plain = matches!(join.join_type(), JoinType::Inner | JoinType::Left)
             && join.filter().is_none()
             && join.null_equality() == NullEquality::NullEqualsNothing
@@ -226,6 +233,7 @@ impl LookupJoinExec {
             table: Arc::new(table),
             on: on.into(),
             by,
+            together: if by == By::Ranges && is_stopped { ROWS_FIRST } else { ROWS_MAX },
             outer: *join.join_type() == JoinType::Left,
             output,
             properties: Arc::new(properties),
@@ -479,10 +487,16 @@ impl ExecutionPlan for LookupJoinExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let rows = self.rows.execute(partition, context)?;
         let this = self.clone();
-        let pieces = rows.map_ok(|batch| {
-            let starts = (0..batch.num_rows()).step_by(ROWS_MAX);
-            let pieces: Vec<DfResult<RecordBatch>> =
-                starts.map(|at| Ok(batch.slice(at, ROWS_MAX.min(batch.num_rows() - at)))).collect();
+        let mut together = self.together;
+        let pieces = rows.map_ok(move |batch| {
+            let (mut pieces, mut at) = (Vec::new(), 0);
+            while at < batch.num_rows() {
+                let piece = batch.slice(at, together.min(batch.num_rows() - at));
+                at += piece.num_rows();
+                pieces.push(Ok(piece));
+                // The more were not enough, the more are likely to be asked for.
+                together = (4 * together).min(ROWS_MAX);
+            }
             futures::stream::iter(pieces)
         });
         let batches =
