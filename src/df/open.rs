@@ -28,6 +28,12 @@ use super::template::{number, place, value_of};
 use crate::error::{Error, Result};
 use crate::value::{ColumnType, Value};
 
+/// Which expressions.
+pub type Test<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> bool;
+
+/// Makes another expression of one.
+pub type Change<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> DfResult<Arc<dyn PhysicalExpr>>;
+
 /// A parameter by its place, as a value of this type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Open {
@@ -122,16 +128,13 @@ pub fn can_be_filled(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// Every expression of a plan for which this is true stands where [`with_exprs`] finds it.
-pub fn stands_in_operators(
-    plan: &Arc<dyn ExecutionPlan>,
-    is_it: &dyn Fn(&Arc<dyn PhysicalExpr>) -> bool,
-) -> bool {
+pub fn stands_in_operators(plan: &Arc<dyn ExecutionPlan>, is_it: Test<'_>) -> bool {
     let any: &dyn Any = &**plan;
     let can = any.is::<FilterExec>() || any.is::<ProjectionExec>() || !has(&**plan, is_it);
     can && plan.children().into_iter().all(|child| stands_in_operators(child, is_it))
 }
 
-fn has(node: &dyn ExecutionPlan, is_it: &dyn Fn(&Arc<dyn PhysicalExpr>) -> bool) -> bool {
+fn has(node: &dyn ExecutionPlan, is_it: Test<'_>) -> bool {
     let mut found = false;
     let looked = node.apply_expressions(&mut |expr| {
         found |= is_it(expr);
@@ -156,8 +159,8 @@ pub fn fill(node: Arc<dyn ExecutionPlan>, params: &[Value]) -> Result<Option<Arc
 /// The operator with other expressions in the place of those for which this is true, if it is a filter or a projection.
 pub fn with_exprs(
     node: Arc<dyn ExecutionPlan>,
-    is_it: &dyn Fn(&Arc<dyn PhysicalExpr>) -> bool,
-    change: &dyn Fn(&Arc<dyn PhysicalExpr>) -> DfResult<Arc<dyn PhysicalExpr>>,
+    is_it: Test<'_>,
+    change: Change<'_>,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {
     let any: &dyn Any = &*node;
     if let Some(filter) = any.downcast_ref::<FilterExec>().filter(|filter| is_it(filter.predicate())) {

@@ -12,7 +12,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Sort as SortExpr, WindowFunctionParams};
-use datafusion::logical_expr::{Expr, FetchType, Join, JoinType, LogicalPlan, SkipType, Sort, Window};
+use datafusion::logical_expr::{Expr, FetchType, Join, JoinType, LogicalPlan, SkipType, Window};
 
 use super::rewrite::below;
 use super::table::TableSource;
@@ -48,67 +48,59 @@ struct By {
 pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPlan>> {
     // What the last limit passes over, and how many rows it needs for that.
     let mut above = None;
+    let is_followed = |rows: Option<usize>, input: &LogicalPlan| match joins {
+        Joins::Around => true,
+        Joins::Left | Joins::Right => rows.is_some_and(|rows| rows <= FEW) && joins_rows(input),
+    };
     plan.transform_down_with_subqueries(|node| {
-        let sort = match &node {
+        let asked = match &node {
             LogicalPlan::Limit(limit) => {
                 above = match (limit.get_skip_type()?, limit.get_fetch_type()?) {
                     (SkipType::Literal(skip), FetchType::Literal(Some(fetch))) => Some((skip, skip + fetch)),
                     _ => None,
                 };
-                let few = above
-                    .filter(|(_, rows)| *rows <= FEW && joins != Joins::Around && joins_first(&limit.input));
-                let Some((offset, rows)) = few else { return Ok(Transformed::no(node)) };
-                let what = What::First { rows: rows as u64, offset: offset as u64 };
-                let Some(input) = follow(&limit.input, Vec::new(), what, joins)? else {
-                    return Ok(Transformed::no(node));
-                };
-                return Ok(Transformed::yes(node.with_new_exprs(node.expressions(), vec![input])?));
+                let few = above.filter(|(_, rows)| is_followed(Some(*rows), &limit.input));
+                // Without a join, DataFusion tells a source itself.
+                few.filter(|_| joins != Joins::Around).map(|few| (&limit.input, Vec::new(), first(few)))
             }
-            LogicalPlan::Sort(_) if joins == Joins::Right => return Ok(Transformed::no(node)),
-            LogicalPlan::Sort(sort) => sort,
             LogicalPlan::Window(window) if joins == Joins::Around => {
-                let Some(input) = follow(&window.input, sorted_for(window), What::All, joins)? else {
-                    return Ok(Transformed::no(node));
-                };
-                return Ok(Transformed::yes(node.with_new_exprs(node.expressions(), vec![input])?));
+                Some((&window.input, sorted_for(window), What::All))
             }
-            _ => return Ok(Transformed::no(node)),
+            LogicalPlan::Sort(sort) if joins != Joins::Right && is_followed(sort.fetch, &sort.input) => {
+                let limited = above.filter(|(_, rows)| sort.fetch == Some(*rows));
+                let what = limited.or(sort.fetch.map(|rows| (0, rows))).map_or(What::All, first);
+                Some((&sort.input, sort.expr.iter().map(By::of).collect(), what))
+            }
+            _ => None,
         };
-        let is_few = sort.fetch.is_some_and(|n| n <= FEW);
-        if joins != Joins::Around && !(is_few && joins_first(&sort.input)) {
-            return Ok(Transformed::no(node));
-        }
-        let offset =
-            above.filter(|(_, needed)| sort.fetch == Some(*needed)).map_or(0, |(skip, _)| skip as u64);
-        let what = sort.fetch.map_or(What::All, |n| What::First { rows: n as u64, offset });
-        match follow(&sort.input, sort.expr.iter().map(By::of).collect(), what, joins)? {
-            Some(input) => {
-                let sort = Sort { expr: sort.expr.clone(), input: Arc::new(input), fetch: sort.fetch };
-                Ok(Transformed::yes(LogicalPlan::Sort(sort)))
-            }
+        let Some((input, order, what)) = asked else { return Ok(Transformed::no(node)) };
+        match follow(input, order, what, joins)? {
+            Some(input) => node.with_new_exprs(node.expressions(), vec![input]).map(Transformed::yes),
             None => Ok(Transformed::no(node)),
         }
     })
 }
 
-/// Rows are joined, and then nothing but computed from.
-fn joins_first(plan: &LogicalPlan) -> bool {
+/// The first rows, of which some are passed over.
+fn first((offset, rows): (usize, usize)) -> What {
+    What::First { rows: rows as u64, offset: offset as u64 }
+}
+
+/// What a plan computes from, and does nothing else with.
+fn computed_from(plan: &LogicalPlan) -> &LogicalPlan {
     match plan {
-        LogicalPlan::Projection(projection) => joins_first(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => joins_first(&alias.input),
-        LogicalPlan::Join(_) => true,
-        _ => false,
+        LogicalPlan::Projection(projection) => computed_from(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => computed_from(&alias.input),
+        _ => plan,
     }
 }
 
-/// Rows are grouped, and then nothing but computed from.
-fn groups(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Projection(projection) => groups(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => groups(&alias.input),
-        LogicalPlan::Aggregate(_) => true,
-        _ => false,
-    }
+fn joins_rows(plan: &LogicalPlan) -> bool {
+    matches!(computed_from(plan), LogicalPlan::Join(_))
+}
+
+fn groups_rows(plan: &LogicalPlan) -> bool {
+    matches!(computed_from(plan), LogicalPlan::Aggregate(_))
 }
 
 /// How a window sorts its rows, if it has to.
@@ -148,7 +140,7 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
         LogicalPlan::SubqueryAlias(alias) => rebuild(plan, follow(&alias.input, order, what, joins)?),
         LogicalPlan::Filter(filter) => {
             let what = match what {
-                What::First { rows, .. } if groups(&filter.input) => {
+                What::First { rows, .. } if groups_rows(&filter.input) => {
                     What::Groups(rows.saturating_mul(HAVING))
                 }
                 What::Led(_) | What::Groups(_) => return Ok(None),

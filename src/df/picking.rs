@@ -1,8 +1,12 @@
-//! Filters that pick columns, taken apart before projections move.
+//! What has to be seen to where DataFusion moves projections.
 //!
 //! DataFusion may put a projection below a filter, over the filter's input. It forgets that the filter picks columns
 //! itself (`FilterExec::try_swapping_with_projection`, 55.2): then the projection takes what lies at its places in
-//! the input, which is another column, silently so if it has the same name.
+//! the input, which is another column, silently so if it has the same name. So such filters are taken apart before.
+//!
+//! It may put one below a join, over the side whose order the join keeps: if the projection drops the columns of the
+//! order, the join does not know any more that there is one (`HashJoinExec::execute` asks its right side), while the
+//! sort above it is gone already. So then projections stay where they are.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,11 +16,12 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-/// A rule that moves projections, over filters that pick no columns.
+/// A rule that moves projections.
 #[derive(Debug)]
 pub struct PickApart(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 
@@ -26,14 +31,16 @@ impl PhysicalOptimizerRule for PickApart {
         plan: Arc<dyn ExecutionPlan>,
         options: &ConfigOptions,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
+        let ordered = ordered_joins(&plan);
+        let apart = Arc::clone(&plan).transform_up(|node| {
             let any: &dyn Any = &*node;
             match any.downcast_ref::<FilterExec>().map(apart).transpose()?.flatten() {
                 Some(plan) => Ok(Transformed::yes(plan)),
                 None => Ok(Transformed::no(node)),
             }
         });
-        self.0.optimize(plan.data()?, options)
+        let moved = self.0.optimize(apart.data()?, options)?;
+        Ok(if ordered_joins(&moved) < ordered { plan } else { moved })
     }
 
     fn name(&self) -> &str {
@@ -43,6 +50,14 @@ impl PhysicalOptimizerRule for PickApart {
     fn schema_check(&self) -> bool {
         self.0.schema_check()
     }
+}
+
+/// Joins (count) that keep the order of a side.
+fn ordered_joins(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let any: &dyn Any = &**plan;
+    let join = any.downcast_ref::<HashJoinExec>();
+    let keeps = join.is_some_and(|join| join.right().output_ordering().is_some());
+    usize::from(keeps) + plan.children().into_iter().map(ordered_joins).sum::<usize>()
 }
 
 /// A projection over the filter; `None` if it picks no columns.
