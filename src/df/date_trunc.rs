@@ -2,7 +2,7 @@
 //!
 //! DataFusion's own goes through nanoseconds, for dates and from weeks up: those end in the year 2262.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, AsArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit, TimestampMicrosecondType};
@@ -30,6 +30,11 @@ impl Default for DateTrunc {
 impl ScalarUDFImpl for DateTrunc {
     fn name(&self) -> &str {
         "date_trunc"
+    }
+
+    fn aliases(&self) -> &[String] {
+        static ALIASES: LazyLock<[String; 1]> = LazyLock::new(|| ["datetrunc".to_owned()]);
+        &*ALIASES
     }
 
     fn signature(&self) -> &Signature {
