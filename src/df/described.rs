@@ -19,7 +19,7 @@ pub struct DescribedFunction {
 }
 
 /// Ours, and those whose words would be wrong here: how they are called, and what they give.
-const OWN: [(&str, &str, &str); 21] = [
+const OWN: [(&str, &str, &str); 20] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
     (

@@ -193,7 +193,7 @@ impl LookupJoinExec {
             && join.null_equality() == NullEquality::NullEqualsNothing
             && join.properties().output_ordering().is_none()
             && rows.output_partitioning().partition_count() == 1;
-        let Some(scan) = scan.filter(|_| is_plain) else { return Ok(None) };
+        let Some(scan) = scan.filter(|scan| is_plain && !scan.passes_over()) else { return Ok(None) };
         let estimate = || {
             let estimate = StatisticsContext::new().compute(&**rows, &StatisticsArgs::new());
             estimate.ok().and_then(|rows| rows.num_rows.get_value().map(|n| *n as f64))

@@ -1,5 +1,5 @@
-//! OFFSET, where a scan gives the rows: it passes over the first ones without looking at more of them than its filters
-//! do.
+//! OFFSET, where a scan gives the rows: it passes over the first ones, making nothing of them. What it gives out then
+//! depends on every row before, so nobody may narrow it any more.
 
 use std::any::Any;
 use std::sync::Arc;

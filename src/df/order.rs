@@ -46,13 +46,17 @@ struct By {
 
 /// The same plan, its sources knowing their order.
 pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPlan>> {
-    // What the last limit passes over, and how many rows it needs for that.
+    // What the limit above passes over, and how many rows it needs for that.
     let mut above = None;
     let is_followed = |rows: Option<usize>, input: &LogicalPlan| match joins {
         Joins::Around => true,
         Joins::Left | Joins::Right => rows.is_some_and(|rows| rows <= FEW) && joins_rows(input),
     };
     plan.transform_down_with_subqueries(|node| {
+        let limited = match &node {
+            LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => above,
+            _ => above.take(),
+        };
         let asked = match &node {
             LogicalPlan::Limit(limit) => {
                 above = match (limit.get_skip_type()?, limit.get_fetch_type()?) {
@@ -67,7 +71,7 @@ pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPl
                 Some((&window.input, sorted_for(window), What::All))
             }
             LogicalPlan::Sort(sort) if joins != Joins::Right && is_followed(sort.fetch, &sort.input) => {
-                let limited = above.filter(|(_, rows)| sort.fetch == Some(*rows));
+                let limited = limited.filter(|(_, rows)| sort.fetch == Some(*rows));
                 let what = limited.or(sort.fetch.map(|rows| (0, rows))).map_or(What::All, first);
                 Some((&sort.input, sort.expr.iter().map(By::of).collect(), what))
             }

@@ -126,6 +126,11 @@ impl ScanExec {
         is_known.then(|| ScanExec { offset: self.offset + skip, limit, ..self.clone() })
     }
 
+    /// It gives out other rows if one of them is left out, for it passes over the first ones.
+    pub fn passes_over(&self) -> bool {
+        self.offset > 0
+    }
+
     /// The same rows, each got by its key for a row of a join. `None`, if a parameter does not suit its filter.
     pub fn by_rows(&self, by_rows: ByRows) -> Option<ScanExec> {
         let bound = self.request.bind_keys(&self.bound.as_ref()?.binding, by_rows.rows)?;

@@ -262,7 +262,7 @@ impl TableSource {
             let other = Request { order, rows, offset: 0, any_order: false, ..request.clone() };
             let reached = bind(&other)?;
             let access = &reached.spec.access;
-            if access.ordered && access.cost < bound.spec.access.cost {
+            if access.ordered && access.cost < bound.spec.access.cost && other.check(&reached).is_ok() {
                 return Ok((other, reached));
             }
         }

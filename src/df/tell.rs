@@ -101,7 +101,9 @@ fn of_filter(node: &Plan) -> DfResult<Option<Plan>> {
 fn of_sort(node: &Plan) -> DfResult<Option<Plan>> {
     let any: &dyn Any = &**node;
     let Some(sort) = any.downcast_ref::<SortExec>() else { return Ok(None) };
-    let Some(filter) = sort.dynamic_expressions_produced().pop() else { return Ok(None) };
+    let Some(filter) = sort.dynamic_expressions_produced().pop().filter(|_| sort.fetch().is_some()) else {
+        return Ok(None);
+    };
     let input = told(sort.input(), &filter, &ScanExec::following)?;
     input.map(|input| over(node, vec![input])).transpose()
 }
@@ -120,6 +122,10 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
     }
     let any: &dyn Any = &**node;
     if let Some(scan) = any.downcast_ref::<ScanExec>() {
+        if scan.passes_over() {
+            // Others would be passed over.
+            return Ok(None);
+        }
         return Ok(Some(Arc::new(hear(scan, filter))));
     }
     let of_child = |child: usize, filter: Option<Filter>| -> DfResult<Option<Plan>> {

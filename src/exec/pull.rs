@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::scan::{Counters, ScanSpec};
+use super::scan::{BATCH_ROWS, Counters, ScanSpec};
 use super::sink::Sink;
 use super::view::{Scratch, View, see_entry};
 use super::walk::{Side, Visited, Walk};
@@ -166,11 +166,14 @@ impl<'a> Pull<'a> {
     /// Collects the pointers of a batch of entries, gets their rows, many of them in key order, and gives them out
     /// in index order, unless any will do.
     pub fn walk_and_fetch(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
+        let mut fetched = 0;
         loop {
             let wanted = out.rows_max() - out.rows();
             let (pointers, more) = self.pointers(walk, wanted)?;
             self.fetch(&pointers, 0..pointers.len(), out)?;
-            if !more || out.is_full() || pointers.len() < wanted {
+            fetched += pointers.len();
+            // However few of them pass, somebody may want to stop it.
+            if !more || out.is_full() || pointers.len() < wanted || fetched >= BATCH_ROWS {
                 return Ok(more);
             }
         }

@@ -336,7 +336,7 @@ impl Scan {
         let more = match usize::try_from(self.skip).unwrap_or(usize::MAX) {
             0 => self.pull_into(out)?,
             skip => {
-                let mut passed = Passed::new(skip);
+                let mut passed = Passed::new(skip.min(BATCH_ROWS));
                 let more = self.pull_into(&mut passed)?;
                 self.skip -= passed.rows() as u64;
                 more

@@ -14,8 +14,8 @@ use crate::row::ColumnBuilder;
 
 /// Takes the rows of one pull.
 pub(super) trait Sink {
-    /// Where the fields are found that it asks a view for: those of the scan, and not only the compared ones, unless it
-    /// takes rows as they lie in one entry.
+    /// Where the fields are found that it asks a view for: those of the scan, and not only the compared ones, unless they
+    /// lie in one entry and it takes that as it is.
     fn sources<'p>(&self, places: &'p Places) -> &'p Sources {
         &places.rows
     }
@@ -72,7 +72,7 @@ impl Passed {
 
 impl Sink for Passed {
     fn sources<'p>(&self, places: &'p Places) -> &'p Sources {
-        &places.compared
+        if places.rows.is_one_entry() { &places.compared } else { &places.rows }
     }
 
     fn append(&mut self, _: &ScanSpec, _: &View<'_>) -> Result<()> {

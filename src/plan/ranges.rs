@@ -72,29 +72,16 @@ pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: Target, limits:
 pub(super) fn search(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
     let conjuncts = predicate.clone().conjuncts();
     let mut union = Union::new(limits.max_ranges.max(1));
-    let mut listed: Option<BTreeMap<ColumnId, ValueSet>> = None;
     let mut possible = Possible::default();
     for terms in alternatives(&conjuncts, limits.max_alternatives) {
         let Some(known) = Known::of(&terms, layout) else { continue };
         let reach = known.walk(layout, target, union.room());
         let Some(found) = Found::new(&terms, &known, reach, layout, target) else { continue };
-        let mut now = known.listed();
-        match &mut listed {
-            None => listed = Some(now),
-            Some(listed) => {
-                listed.retain(|column, _| now.contains_key(column));
-                for (column, values) in listed {
-                    let both =
-                        [std::mem::replace(values, ValueSet::none())].into_iter().chain(now.remove(column));
-                    *values = ValueSet::union(both);
-                }
-            }
-        }
         possible.add(known);
         union.add(found);
     }
     let narrowed = union.narrowed();
-    let mut found = union.finish(conjuncts, listed.unwrap_or_default());
+    let mut found = union.finish(conjuncts, possible.listed());
     if !found.ranges.is_empty() && !found.points {
         found.skipping = possible.skipping(layout, target, narrowed, &found.residual);
     }

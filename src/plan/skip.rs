@@ -81,6 +81,18 @@ impl Possible {
         self.alternatives.push(known);
     }
 
+    /// Columns whose values can be listed, with those that are possible.
+    pub(super) fn listed(&self) -> BTreeMap<ColumnId, ValueSet> {
+        let Some((first, others)) = self.alternatives.split_first() else { return BTreeMap::new() };
+        let of_any = |(column, set): (ColumnId, ValueSet)| {
+            let in_others = others.iter().map(|known| known.values(Field::Column(column)).cloned());
+            let sets = in_others.collect::<Option<Vec<_>>>()?;
+            let set = ValueSet::union([set].into_iter().chain(sets));
+            set.points().is_some().then_some((column, set))
+        };
+        first.listed().into_iter().filter_map(of_any).collect()
+    }
+
     /// `None` if nothing is known about parts behind the first `narrowed`, about which the ranges say
     /// everything. `residual`: what the ranges leave to check.
     pub(super) fn skipping(
