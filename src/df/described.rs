@@ -19,9 +19,10 @@ pub struct DescribedFunction {
 }
 
 /// Ours, and those whose words would be wrong here: how they are called, and what they give.
-const OWN: [(&str, &str, &str); 20] = [
+const OWN: [(&str, &str, &str); 21] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
+    ("date_format", "date_format(timestamp, '%Y-%m-%d')", "a time as text in a pattern of strftime"),
     (
         "date_trunc",
         "date_trunc('month', timestamp)",

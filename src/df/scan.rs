@@ -216,11 +216,9 @@ impl ScanExec {
     /// Reads for other parameters and another snapshot, on its own. `None`: as [`ScanExec::bind`].
     pub fn run(&self, binding: &Binding) -> Result<Option<Scan>> {
         if let Some((spec, entries_max)) = self.request.known(binding) {
-            let snapshot = Arc::clone(&binding.snapshot);
-            let scan = Scan::new(Arc::new(spec), snapshot, self.limit, Arc::default());
-            let mut scan = scan.without_first(self.offset);
+            let mut scan = self.reading(Arc::new(spec), binding, Arc::default());
             if entries_max.map_or(Ok(true), |most| scan.walk_ahead(most))? {
-                return Ok(Some(scan.with_gets_max(binding.guards.gets)));
+                return Ok(Some(scan));
             }
         }
         self.rebound(binding)?.map(|bound| self.scan(&bound, Arc::default(), 0)).transpose()
@@ -228,9 +226,12 @@ impl ScanExec {
 
     fn scan(&self, bound: &Bound, counters: Arc<Counters>, part: usize) -> Result<Scan> {
         self.request.check(bound)?;
-        let (spec, snapshot) = (Arc::clone(&bound.spec), Arc::clone(&bound.binding.snapshot));
-        let scan = Scan::new(spec, snapshot, self.limit, counters).without_first(self.offset);
-        Ok(scan.with_gets_max(bound.binding.guards.gets).of_parts(part, self.parts))
+        Ok(self.reading(Arc::clone(&bound.spec), &bound.binding, counters).of_parts(part, self.parts))
+    }
+
+    fn reading(&self, spec: Arc<ScanSpec>, binding: &Binding, counters: Arc<Counters>) -> Scan {
+        let scan = Scan::new(spec, Arc::clone(&binding.snapshot), self.limit, counters);
+        scan.without_first(self.offset).with_gets_max(binding.guards.gets)
     }
 
     /// The same scan, which reads what passes the filter only, by what the filter says when it starts.

@@ -110,9 +110,9 @@ impl Walk {
     /// Shows the next entries to `visit`, until it says stop, the ranges end, or enough were looked
     /// at for one call. True: there may be more.
     pub fn go(&mut self, reader: &dyn Reader, counters: &Counters, visit: &mut Visit<'_>) -> Result<bool> {
-        match self.merge.is_some() {
-            false => self.one_by_one(reader, counters, visit),
-            true => self.merged(reader, counters, visit),
+        match self.merge {
+            None => self.one_by_one(reader, counters, visit),
+            Some(_) => self.merged(reader, counters, visit),
         }
     }
 

@@ -187,28 +187,19 @@ impl Union {
         let is_left = |i: &usize| !ranges.is_empty() && (!fits || self.unsure.contains(i));
         let left = conjuncts.into_iter().enumerate().filter(|(i, _)| is_left(i)).map(|(_, term)| term);
         let residual = Predicate::and(left);
-        let values = |(column, set): (ColumnId, ValueSet)| {
-            Some((column, set.points()?.into_iter().cloned().collect::<Vec<_>>()))
-        };
-        let (mut fixed, mut several) = (BTreeMap::new(), BTreeMap::new());
-        for (column, mut values) in listed.into_iter().filter_map(values) {
-            match values.pop() {
-                Some(only) if values.is_empty() => drop(fixed.insert(column, only)),
-                Some(last) => {
-                    values.push(last);
-                    several.insert(column, values);
-                }
-                None => {}
-            }
-        }
+        let fixed = listed.iter().filter_map(|(column, set)| Some((*column, set.only()?.clone())));
+        let fixed: BTreeMap<ColumnId, Value> = fixed.collect();
+        let several = listed.iter().filter(|(column, _)| !fixed.contains_key(column));
+        let several =
+            several.filter_map(|(column, set)| Some((*column, set.points()?.into_iter().cloned().collect())));
         Ranges {
             residual,
             points,
             bound_parts: if self.count > 0 { self.bound_parts } else { 0 },
             unbound_leading: self.count > 0 && !self.bound,
             ranges,
+            listed: several.collect(),
             fixed,
-            listed: several,
             skipping: None,
         }
     }

@@ -78,15 +78,9 @@ impl ColumnStatistics {
 
 /// How far a value is from a lower bound to an upper one, of 1; the middle, where nothing is between.
 fn within(lower: &Value, upper: &Value, value: &Value) -> f64 {
-    let place = |value: &Value| match value {
-        Value::Int(n) | Value::Timestamp(n) | Value::TimestampTz(n) => Some(*n as f64),
-        Value::Date(n) => Some(f64::from(*n)),
-        Value::Double(n) => Some(*n),
-        Value::Decimal(n, scale) => Some(*n as f64 / 10f64.powi(i32::from(*scale))),
-        _ => None,
-    };
     let share = || {
-        let (lower, upper, value) = (place(lower)?, place(upper)?, place(value)?);
+        let [lower, upper, value] = [lower, upper, value].map(|value| value.as_ref().place());
+        let (lower, upper, value) = (lower?, upper?, value?);
         let share = (value - lower) / (upper - lower);
         share.is_finite().then_some(share.clamp(0.0, 1.0))
     };

@@ -228,6 +228,15 @@ impl ValueRef<'_> {
         })
     }
 
+    /// About where it lies among the values of its type, if these lie as numbers do.
+    pub fn place(self) -> Option<f64> {
+        match self {
+            ValueRef::Double(double) => Some(double),
+            ValueRef::Decimal(unscaled, scale) => Some(unscaled as f64 / 10f64.powi(scale.into())),
+            _ => self.number().map(|number| number as f64),
+        }
+    }
+
     /// Copies the value.
     pub fn to_value(self) -> Value {
         match self {

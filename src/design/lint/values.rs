@@ -114,11 +114,8 @@ fn narrow_pad(s: &Subject<'_>) -> Vec<Finding> {
 fn greatest(s: &Subject<'_>, column: ColumnId) -> Option<f64> {
     let column = s.facts.statistics.column(column)?;
     let values = column.bounds.last().into_iter().chain(column.common.iter().map(|(value, _)| value));
-    let numbers = values.filter_map(|value| match value {
-        Value::Int(n) => Some(*n as f64),
-        Value::Decimal(n, scale) => Some(*n as f64 / 10f64.powi(i32::from(*scale))),
-        _ => None,
-    });
+    let numbers = values.filter(|value| matches!(value, Value::Int(_) | Value::Decimal(..)));
+    let numbers = numbers.filter_map(|value| value.as_ref().place());
     numbers.fold(None, |most: Option<f64>, n| Some(most.map_or(n, |m| m.max(n))))
 }
 
