@@ -53,16 +53,9 @@ fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool) -> bool {
         return limited || !matches!(scan.request.rows, Rows::About { .. });
     }
     if let Some(join) = any.downcast_ref::<LookupJoinExec>() {
-        let [rows, table] = join.children()[..] else { return false };
-        return stops(rows, limited && finds_most(table));
+        return stops(join.rows(), limited && join.is_promising());
     }
     let passes_on = any.is::<ProjectionExec>() || any.is::<CooperativeExec>();
     let limited = any.is::<GlobalLimitExec>() || limited && passes_on;
     plan.children().into_iter().all(|child| stops(child, limited))
-}
-
-/// Whoever looks for rows by their keys mostly finds them: nothing else is asked of them.
-fn finds_most(table: &Arc<dyn ExecutionPlan>) -> bool {
-    let scan = lookup::scan_of(table);
-    scan.and_then(|scan| scan.bound().ok()).is_some_and(|bound| bound.need.predicate.is_true())
 }

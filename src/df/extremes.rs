@@ -1,4 +1,5 @@
-//! Aggregates that need few of a table's rows: MIN and MAX from one end of a key, one row for each group.
+//! What needs few of a table's rows: MIN and MAX from one end of a key, one row for each group, for each value that a
+//! semi join asks for.
 //!
 //! Under `min(x)` without groups, only the row with the smallest x matters. So a sort by x that keeps one row
 //! goes below the aggregate, and a source that gives the order drops the sort and stops at that row. Several
@@ -13,7 +14,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{AggregateFunction, Sort};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, TableScan, Window,
+    Aggregate, BinaryExpr, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, TableScan, Window,
 };
 
 use super::rewrite::below;
@@ -37,6 +38,7 @@ pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
             LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => rewritten(aggregate)?,
             LogicalPlan::Aggregate(aggregate) => one_of_each(aggregate)?,
             LogicalPlan::Filter(filter) => first_of_each(filter)?,
+            LogicalPlan::Join(join) => any_of_each(join)?,
             _ => None,
         };
         Ok(changed.map_or(Transformed::no(node), Transformed::yes))
@@ -88,6 +90,18 @@ fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
         }
         None => Ok(None),
     }
+}
+
+/// A join that only asks whether there is a row: tells the source that one with each value is enough.
+fn any_of_each(join: &Join) -> DfResult<Option<LogicalPlan>> {
+    let asks = matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti) && join.filter.is_none();
+    let columns: Option<Vec<Column>> = join.on.iter().map(|(_, right)| column_of(right).cloned()).collect();
+    let Some(columns) = columns.filter(|columns| asks && !columns.is_empty()) else { return Ok(None) };
+    let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
+        told_each(scan, source, columns, Vec::new(), 1)
+    };
+    let right = change_scan(&join.right, &columns, &told)?;
+    Ok(right.map(|right| LogicalPlan::Join(Join { right: Arc::new(right), ..join.clone() })))
 }
 
 /// `row_number() OVER (PARTITION BY p ORDER BY o) <= n`: tells the source that n rows of each p are enough. They are

@@ -6,6 +6,7 @@
 //! converts the pushed-down filters ([`expr`]), chooses an access path and becomes a [`scan::ScanExec`].
 
 mod age;
+mod anti_join;
 mod apart;
 mod cast_error;
 mod computed;
@@ -22,6 +23,8 @@ mod exists;
 pub mod explain;
 mod expr;
 mod extremes;
+mod few_first;
+mod first_left;
 mod formula;
 mod frames;
 mod functions;
@@ -31,6 +34,7 @@ mod integers;
 mod intervals;
 mod inverse;
 mod join_condition;
+mod join_keys;
 mod learned;
 mod like;
 mod lookup;
@@ -67,6 +71,7 @@ mod time_parts;
 mod time_zone;
 mod totals;
 mod tpch;
+mod until_enough;
 mod wanted;
 mod ways;
 mod wording;

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Expr, FetchType, Join, JoinType, LogicalPlan, Ski
 
 use super::rewrite::below;
 use super::table::TableSource;
-use super::wanted::{Wanted, What};
+use super::wanted::{FirstFound, Wanted, What};
 use crate::access::OrderBy;
 
 /// Most rows (count) that are worth being looked for one after the other.
@@ -130,6 +130,7 @@ fn front<T>(order: &[By], what: What, into: impl Fn(&By) -> Option<T>) -> Option
     match what {
         _ if front.len() == order.len() => Some((front, what)),
         What::First { rows, .. } | What::Led(rows) if !front.is_empty() => Some((front, What::Led(rows))),
+        What::Found(_) if !front.is_empty() => Some((front, what)),
         _ => None,
     }
 }
@@ -148,6 +149,7 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
                     What::Groups(rows.saturating_mul(HAVING))
                 }
                 What::Led(_) | What::Groups(_) => return Ok(None),
+                What::Found(_) => what,
                 // What is filtered up here, the source cannot count.
                 _ => What::All,
             };
@@ -163,8 +165,16 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
             let Some(order) = order.iter().map(grouped).collect() else { return Ok(None) };
             rebuild(plan, follow(&aggregate.input, order, What::Groups(n), joins)?)
         }
-        LogicalPlan::Join(join) if joins != Joins::Around => {
-            let (What::First { rows: n, .. } | What::About(n)) = what else { return Ok(None) };
+        LogicalPlan::Join(join) => {
+            let found = match (what, joins) {
+                (What::First { rows, .. } | What::Led(rows) | What::Found(rows), Joins::Around) => {
+                    What::Found(rows)
+                }
+                (What::First { rows, .. } | What::About(rows), Joins::Left | Joins::Right) => {
+                    What::About(rows)
+                }
+                _ => return Ok(None),
+            };
             let is_of = |side: &LogicalPlan| {
                 let column = |by: &By| match &by.expr {
                     Expr::Column(column) => side.schema().has_column(column),
@@ -173,18 +183,22 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
                 order.iter().all(column)
             };
             let (mut left, mut right) = (Arc::clone(&join.left), Arc::clone(&join.right));
-            if join.on.is_empty() || join.filter.is_some() {
+            // About how many rows are needed, nobody can tell then.
+            let is_filtered = join.filter.is_some() && joins != Joins::Around;
+            if join.on.is_empty() || is_filtered {
                 return Ok(None);
             }
-            let keeps_left = matches!(join.join_type, JoinType::Inner | JoinType::Left) && is_of(&left);
-            let keeps_right = matches!(join.join_type, JoinType::Inner | JoinType::Right) && is_of(&right);
+            use JoinType::{Inner, Left, LeftAnti, LeftSemi, Right, RightAnti, RightSemi};
+            let keeps_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti) && is_of(&left);
+            let keeps_right =
+                matches!(join.join_type, Inner | Right | RightSemi | RightAnti) && is_of(&right);
             let side = match (keeps_left, keeps_right) {
                 (false, false) => return Ok(None),
                 (true, true) if joins == Joins::Right => &mut right,
                 (true, _) => &mut left,
                 (false, true) => &mut right,
             };
-            let Some(advised) = follow(side, order, What::About(n), joins)? else { return Ok(None) };
+            let Some(advised) = follow(side, order, found, joins)? else { return Ok(None) };
             *side = Arc::new(advised);
             Ok(Some(LogicalPlan::Join(Join { left, right, ..join.clone() })))
         }
@@ -200,7 +214,10 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
             };
             let Some((order, what)) = front(&order, what, order_by) else { return Ok(None) };
             let mut source = source.clone();
-            source.wanted = Wanted { order, what };
+            match what {
+                What::Found(rows) => source.first_found = Some(FirstFound { order, rows }),
+                _ => source.wanted = Wanted { order, what },
+            }
             let mut scan = scan.clone();
             scan.source = provider_as_source(Arc::new(source));
             Ok(Some(LogicalPlan::TableScan(scan)))

@@ -13,8 +13,11 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
+use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
 use super::table::TableSource;
 use crate::exec::scan::PARALLEL_WORK;
@@ -40,15 +43,33 @@ pub fn advise(plan: LogicalPlan) -> DfResult<LogicalPlan> {
 
 /// The plan reads much, or something of which we do not know how much it is.
 pub fn is_long(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let children = plan.children();
-    if !children.is_empty() {
-        return children.into_iter().any(is_long);
-    }
+    reads_much(plan, None)
+}
+
+/// The same of a part of a plan whose scans will know what about so many rows can match, if they are told anything.
+fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
     let any: &dyn Any = &**plan;
-    match any.downcast_ref::<ScanExec>() {
-        Some(scan) => scan.bound().map_or(true, |bound| bound.spec.access.work() >= PARALLEL_WORK),
-        None => !(any.is::<EmptyExec>() || any.is::<PlaceholderRowExec>() || any.is::<DataSourceExec>()),
+    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+        return scan.work(told_by).is_none_or(|work| work >= PARALLEL_WORK);
     }
+    if let Some(join) = any.downcast_ref::<HashJoinExec>() {
+        let of_left = rows_of(join.left()).into_iter().chain(told_by).reduce(f64::min);
+        return reads_much(join.left(), told_by) || reads_much(join.right(), of_left);
+    }
+    if let Some(join) = any.downcast_ref::<LookupJoinExec>() {
+        return reads_much(join.rows(), told_by) || join.work().is_none_or(|work| work >= PARALLEL_WORK);
+    }
+    let is_small = any.is::<EmptyExec>() || any.is::<PlaceholderRowExec>() || any.is::<DataSourceExec>();
+    match &plan.children()[..] {
+        [] => !is_small,
+        children => children.iter().any(|child| reads_much(child, told_by)),
+    }
+}
+
+/// Rows (count) that are expected to come out of a plan; `None` if nothing is known of that.
+pub fn rows_of(plan: &Arc<dyn ExecutionPlan>) -> Option<f64> {
+    let estimate = StatisticsContext::new().compute(&**plan, &StatisticsArgs::new()).ok()?;
+    estimate.num_rows.get_value().map(|rows| *rows as f64)
 }
 
 fn is_unordered(expr: &Expr) -> bool {

@@ -182,19 +182,25 @@ impl Plan {
         if self.telling.is_some() {
             bound = lookup::instead_of_hashes_either_way(bound, By::Rowkeys).map_err(df_error)?;
         }
+        let mut bound = self.ready(bound)?;
         if let Some(shared) = &self.shared
             && parallel::is_long(&bound)
         {
             let Some(shared) = self.bind_leaves(shared, binding)? else { return Ok(None) };
-            bound = shared;
+            bound = self.ready(shared)?;
         }
+        Ok(Some(Run::Plan(bound)))
+    }
+
+    /// The bound plan with what a run has for itself.
+    fn ready(&self, mut bound: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         if self.has_subqueries {
             bound = subqueries::anew(bound).map_err(df_error)?;
         }
         if let Some(options) = &self.telling {
             bound = Telling.optimize(bound, options).map_err(df_error)?;
         }
-        Ok(Some(Run::Plan(bound)))
+        Ok(bound)
     }
 
     fn bind_leaves(

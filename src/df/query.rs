@@ -32,6 +32,7 @@ use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::Query;
 
+use super::anti_join::AntiJoin;
 use super::apart::{apart, batches_apart};
 use super::computed::ComputedColumns;
 use super::correlated::Correlated;
@@ -40,6 +41,7 @@ use super::described::DescribedFunction;
 use super::doubles::doubles_win;
 use super::elements::of_row;
 use super::errors::df_error;
+use super::few_first::FewFirst;
 use super::formula::{formula, formulas_in};
 use super::frames::frames_of_bytes;
 use super::hints::Hinted;
@@ -216,7 +218,7 @@ impl Planner {
     }
 }
 
-/// DataFusion's, but for those that take NULLs for what they are not, and with one of our own.
+/// DataFusion's, but for those that take NULLs for what they are not, and with two of our own.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
@@ -224,6 +226,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             "simplify_expressions" => rules.push(Arc::new(ThreeValued::default()) as _),
             "eliminate_cross_join" => rules.push(Arc::new(KeptApart::of_all_joins(rule)) as _),
             "extract_equijoin_predicate" => rules.push(Arc::new(KeptApart::of_a_join(rule)) as _),
+            "eliminate_outer_join" => rules.extend([rule, Arc::new(AntiJoin) as _]),
             "push_down_filter" => rules.extend([rule, Arc::new(ComputedColumns) as _]),
             _ => rules.push(rule),
         }
@@ -243,6 +246,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
         }
     }
     rules.push(Arc::new(Offset));
+    rules.push(Arc::new(FewFirst));
     rules.push(Arc::new(Yielding));
     rules
 }

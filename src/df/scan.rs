@@ -23,6 +23,7 @@ use super::computed::shown;
 use super::errors::to_df;
 use super::learned::{self, learned};
 use super::table::{Binding, Bound, Request};
+use super::until_enough::UntilEnough;
 use super::wanted::Rows;
 use crate::access::{COST, Described, OrderBy, describe};
 use crate::error::{Error, Result};
@@ -32,6 +33,9 @@ use crate::plan::Predicate;
 
 /// Rows of the first batch of a scan that then hears which rows it need not give.
 const FOLLOWING_ROWS: usize = 1024;
+
+/// Rows of the first batch of a scan that somebody is likely to stop, at the least.
+const FEW_ROWS: usize = 64;
 
 /// One access of one statement.
 #[derive(Clone)]
@@ -52,6 +56,8 @@ pub struct ScanExec {
     followed: Vec<Arc<dyn PhysicalExpr>>,
     /// How it is reached after all, when they were learned.
     narrowed: Arc<OnceLock<Option<Bound>>>,
+    /// Rows of the first batch, if few are likely to be enough.
+    few: Option<usize>,
     /// Rows come in the order wanted.
     ordered: bool,
     /// Scans that share the work.
@@ -96,6 +102,7 @@ impl ScanExec {
             learned: Vec::new(),
             followed: Vec::new(),
             narrowed: Arc::default(),
+            few: None,
             ordered,
             parts: 1,
             by_rows: None,
@@ -139,7 +146,12 @@ impl ScanExec {
 
     /// The same rows, of which a join asks for those with some values in these columns.
     pub fn by_values<'c>(&self, columns: impl Iterator<Item = &'c str>) -> ScanExec {
-        ScanExec { by_values: columns.map(str::to_owned).collect(), ..self.anew(self.bound.clone()) }
+        let followed = self.followed.clone();
+        ScanExec {
+            by_values: columns.map(str::to_owned).collect(),
+            followed,
+            ..self.anew(self.bound.clone())
+        }
     }
 
     /// Reads the rows that pass one more condition, along the path that is best for them.
@@ -149,6 +161,25 @@ impl ScanExec {
         // EXPLAIN ANALYZE shows the first one.
         let _ = self.narrowed.set(Some(bound));
         Ok(scan)
+    }
+
+    /// The same for a join that finds them for all of its rows: in the order in which somebody above keeps the first
+    /// few, until that one has enough, unless it is cheaper to sort.
+    pub fn of_condition_until_enough(&self, condition: Predicate) -> Result<UntilEnough> {
+        let request = &self.request;
+        let wanted = request.first_found.as_ref().filter(|_| !self.followed.is_empty());
+        let in_order =
+            wanted.map(|wanted| request.narrow_in_order(self.planned()?, condition.clone(), wanted));
+        let Some(bound) = in_order.transpose()?.flatten() else {
+            return self.of_condition(condition).map(UntilEnough::all);
+        };
+        let scan = self.scan(&bound, Arc::clone(&self.counters), 0)?;
+        let order: Option<_> = bound.need.order.iter().map(|by| request.column_of(by.field)).collect();
+        let _ = self.narrowed.set(Some(bound));
+        Ok(match order {
+            Some(order) => UntilEnough::new(scan, order, self.followed.clone()),
+            None => UntilEnough::all(scan),
+        })
     }
 
     /// Reads the rows with these rowkeys, which ascend; the last column are their rowkeys.
@@ -198,6 +229,23 @@ impl ScanExec {
         self.bound.as_deref().ok_or_else(|| Error::internal("a plan that is kept runs"))
     }
 
+    /// What it takes, in entries walked, if it is told what about `told_by` rows can match; `None` if that is not
+    /// known. Nobody shall read ahead of a limit.
+    pub fn work(&self, told_by: Option<f64>) -> Option<f64> {
+        let bound = self.bound().ok()?;
+        if let Some(few) = self.few {
+            return Some(bound.spec.access.work().min(few as f64));
+        }
+        let told = told_by.and_then(|rows| {
+            let columns =
+                self.learned.iter().flat_map(|filter| learned::columns(filter, &self.request.schema));
+            let path = bound.spec.access.path;
+            let each = columns.filter_map(|column| self.request.work_of_value(&bound.binding, &column, path));
+            each.reduce(f64::min).map(|each| rows * each)
+        });
+        Some(told.into_iter().fold(bound.spec.access.work(), f64::min))
+    }
+
     /// Is one scan, not several that share the work.
     pub fn is_whole(&self) -> bool {
         self.parts == 1
@@ -232,6 +280,11 @@ impl ScanExec {
     fn reading(&self, spec: Arc<ScanSpec>, binding: &Binding, counters: Arc<Counters>) -> Scan {
         let scan = Scan::new(spec, Arc::clone(&binding.snapshot), self.limit, counters);
         scan.without_first(self.offset).with_gets_max(binding.guards.gets)
+    }
+
+    /// The same scan, of which so many rows are likely to be enough.
+    pub fn few_first(&self, rows: usize) -> ScanExec {
+        ScanExec { few: Some(rows.clamp(FEW_ROWS, BATCH_ROWS)), ..self.clone() }
     }
 
     /// The same scan, which reads what passes the filter only, by what the filter says when it starts.
@@ -387,6 +440,7 @@ impl ExecutionPlan for ScanExec {
         let this = self.clone();
         let few = match self.request.rows {
             Rows::About { least, .. } => usize::try_from(least).unwrap_or(BATCH_ROWS).min(BATCH_ROWS),
+            _ if let Some(few) = self.few => few,
             // The sooner it hears something, the better.
             _ if !self.followed.is_empty() => FOLLOWING_ROWS,
             Rows::All | Rows::First(_) => BATCH_ROWS,

@@ -6,21 +6,24 @@ use std::sync::{Arc, OnceLock};
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Column;
+use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::computed::hidden_name;
 use super::errors::to_df;
 use super::expr::{Computed, FieldNames, predicate};
 use super::point::Point;
+use super::rewrite::below;
 use super::scan::ScanExec;
 use super::statistics::StoreStatistics;
 use super::template::{Template, has_params};
-use super::wanted::{Rows, Wanted, What};
+use super::wanted::{FirstFound, Rows, Wanted, What};
 use crate::access::{
-    Access, Choice, Each, Guards, Hints, Method, Need, OrderBy, Path, Source, Statistics, Stretch, choose,
-    choose_again, rows_of, share_of_equals,
+    Access, COST, Choice, Each, Guards, Hints, Method, Need, OrderBy, Path, Source, Statistics, Stretch,
+    choose, choose_again, rows_of, share_of_equals,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{Places, ScanSpec, field_type};
@@ -155,6 +158,18 @@ impl Relation {
         is_more.then_some(Relation { table, index, fields, names, schema, advice, computed: Some(number) })
     }
 
+    /// The column, if it is the first thing that some rowkey or index key says.
+    fn led_by(&self, column: &str) -> Option<Field> {
+        let (Field::Column(id), _) = self.names.columns.get(column).filter(|_| !self.advice.hints.full)?
+        else {
+            return None;
+        };
+        let indexes = self.table.indexes.iter().map(|index| &index.layout);
+        let mut leading =
+            std::iter::once(&self.table.key).chain(indexes).filter_map(|layout| layout.parts().first());
+        leading.any(|part| part.columns().contains(id)).then_some(Field::Column(*id))
+    }
+
     fn source(&self) -> Source<'_> {
         match &self.index {
             Some(index) => Source::Index(&self.table, index),
@@ -170,6 +185,8 @@ pub struct TableSource {
     binding: Binding,
     /// What the statement wants.
     pub wanted: Wanted,
+    /// What it wants of those that a join finds, if there is one.
+    pub first_found: Option<FirstFound>,
     /// A few rows of each group are enough.
     pub each: Option<Each>,
     /// Nobody can tell in which order the rows come.
@@ -186,7 +203,32 @@ impl TableSource {
         advice: Advice,
     ) -> TableSource {
         let relation = Arc::new(Relation::new(table, index, rowkeys, advice));
-        TableSource { relation, binding, wanted: Default::default(), each: None, any_order: false }
+        TableSource {
+            relation,
+            binding,
+            wanted: Default::default(),
+            first_found: None,
+            each: None,
+            any_order: false,
+        }
+    }
+
+    /// The table that a column of a plan is read from as it is, and the column's name there.
+    pub fn behind(column: &Column, plan: &LogicalPlan) -> DfResult<Option<(TableSource, String)>> {
+        match plan {
+            LogicalPlan::Projection(projection) => match below(&Expr::Column(column.clone()), projection) {
+                Some(Expr::Column(column)) => TableSource::behind(&column, &projection.input),
+                _ => Ok(None),
+            },
+            LogicalPlan::SubqueryAlias(alias) => TableSource::behind(column, &alias.input),
+            LogicalPlan::Filter(filter) => TableSource::behind(column, &filter.input),
+            LogicalPlan::TableScan(scan) => {
+                let provider = source_as_provider(&scan.source)?;
+                let any: &dyn std::any::Any = &*provider;
+                Ok(any.downcast_ref::<TableSource>().map(|source| (source.clone(), column.name.clone())))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The same with hidden columns for what the indexes compute of every row that passes `filters`, called by this
@@ -213,6 +255,11 @@ impl TableSource {
         let (field, _) = self.relation.names.columns.get(name)?;
         let nullable = self.relation.schema.field_with_name(name).map_or(true, |f| f.is_nullable());
         Some((*field, nullable))
+    }
+
+    /// The column is the first thing that some rowkey or index key says.
+    pub fn leads(&self, column: &str) -> bool {
+        self.relation.led_by(column).is_some()
     }
 
     /// Its fields as the query names them.
@@ -299,6 +346,7 @@ impl TableSource {
                 _ => rows,
             },
             offset: self.wanted.offset(),
+            first_found: self.first_found.clone(),
             any_order: self.any_order && order.is_empty(),
             order,
             each: self.each.clone(),
@@ -336,6 +384,8 @@ pub struct Request {
     pub rows: Rows,
     /// How many of them are passed over.
     offset: u64,
+    /// What is wanted of those that a join finds.
+    pub first_found: Option<FirstFound>,
     each: Option<Each>,
     /// Rows may come in any order.
     pub any_order: bool,
@@ -433,6 +483,31 @@ impl Request {
         Ok(self.bound(need, choice, bound.binding.clone()))
     }
 
+    /// The same in an order, or in one by some of its columns in front, with about so many rows to be read of it. `None`
+    /// if that costs more than to sort them.
+    pub fn narrow_in_order(
+        &self,
+        bound: &Bound,
+        condition: Predicate,
+        wanted: &FirstFound,
+    ) -> Result<Option<Bound>> {
+        let narrowed = self.narrow(bound, condition)?;
+        let collected = self.relation.advice.statistics.as_deref();
+        for columns in (1..=wanted.order.len()).rev() {
+            let order = wanted.order[..columns].to_vec();
+            let equal = narrowed.rows * share_of_equals(collected, order.iter().map(|by| by.field));
+            let limit = Some(wanted.rows.saturating_add(equal as u64));
+            let need = Need { order, limit, ..narrowed.need.clone() };
+            let choice = choose(self.relation.source(), &need, &self.statistics(&bound.binding))?;
+            if choice.access.ordered && choice.access.cost < narrowed.spec.access.cost {
+                // All of them may be read after all.
+                let need = Need { limit: None, ..need };
+                return Ok(Some(self.bound(need, choice, bound.binding.clone())));
+            }
+        }
+        Ok(None)
+    }
+
     /// What is read along the same path, but for rows that do not pass one more condition.
     pub fn dropping(&self, bound: &Bound, condition: Predicate) -> ScanSpec {
         let mut access = bound.spec.access.clone();
@@ -444,7 +519,7 @@ impl Request {
     pub fn keyed(&self) -> Option<&TableDef> {
         let Relation { table, index, advice, .. } = &*self.relation;
         let is_free = advice.hints.only.is_none() && !advice.hints.full;
-        let any = self.rows == Rows::All && self.each.is_none() && self.order.is_empty();
+        let any = self.rows == Rows::All && self.order.is_empty();
         (index.is_none() && is_free && any).then_some(table)
     }
 
@@ -456,6 +531,11 @@ impl Request {
     /// The field that a column of the scan is.
     pub fn output_field(&self, column: usize) -> Option<Field> {
         self.output.get(column).copied()
+    }
+
+    /// The column of the scan that a field is.
+    pub fn column_of(&self, field: Field) -> Option<usize> {
+        self.output.iter().position(|output| *output == field)
     }
 
     /// Bound to rows that somebody will ask for by their keys, about so many. `None`: as [`Request::bind`].
@@ -491,13 +571,33 @@ impl Request {
 
     /// The column is the first thing that some rowkey or index key says.
     pub fn leads(&self, column: &str) -> bool {
-        let Relation { table, names, advice, .. } = &*self.relation;
-        let Some((Field::Column(id), _)) = names.columns.get(column).filter(|_| !advice.hints.full) else {
-            return false;
-        };
-        let layouts = std::iter::once(&table.key).chain(table.indexes.iter().map(|index| &index.layout));
-        let mut leading = layouts.filter_map(|layout| layout.parts().first());
-        leading.any(|part| part.columns().contains(id))
+        self.relation.led_by(column).is_some()
+    }
+
+    /// What it takes, in entries walked, to read the rows with one value of a column; `None` if no key is led by it.
+    /// `path`: how all of them are reached.
+    pub fn work_of_value(&self, binding: &Binding, column: &str, path: Path) -> Option<f64> {
+        let field = self.relation.led_by(column)?;
+        let collected = self.relation.advice.statistics.as_deref();
+        let rows = self.entries(binding).max(COST.entries_min as f64);
+        let equal = rows * share_of_equals(collected, std::iter::once(field));
+        let is_covered = matches!(path, Path::IndexOnly(_));
+        let entry = if is_covered { COST.entry } else { COST.entry + COST.fetch };
+        let is_one = self.each.as_ref().is_some_and(|each| each.of == [field] && each.rows == 1);
+        Some(if is_one { COST.seek + entry } else { COST.seek + equal * entry })
+    }
+
+    /// Rows (count) of the table.
+    pub fn entries(&self, binding: &Binding) -> f64 {
+        self.statistics(binding).entries(self.table().rows()) as f64
+    }
+
+    /// Rows (count) that are expected if nobody stops before the last one.
+    pub fn rows_of_all(&self, bound: &Bound) -> Result<f64> {
+        let need = Need { limit: None, order: Vec::new(), ..bound.need.clone() };
+        let statistics = self.statistics(&bound.binding);
+        let choice = choose(self.relation.source(), &need, &statistics)?;
+        Ok(rows_of(&statistics, &choice.access))
     }
 
     /// Fields by their names in queries.

@@ -28,6 +28,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::learned::is_late;
+use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -160,6 +161,16 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
     if let Some(join) = any.downcast_ref::<HashJoinExec>() {
         for (child, keeps) in [(0, keeps_left(join)), (1, keeps_right(join))] {
             let place = |at| output_of(join, at).filter(|(from, _)| *from == child && keeps);
+            let below = moved(filter, &|at| column(node.children()[child], place(at)?.1))?;
+            if below.is_some() {
+                return of_child(child, below);
+            }
+        }
+        return Ok(None);
+    }
+    if let Some(join) = any.downcast_ref::<LookupJoinExec>() {
+        for child in 0..=usize::from(join.takes_order()) {
+            let place = |at| join.output_of(at).filter(|(from, _)| *from == child);
             let below = moved(filter, &|at| column(node.children()[child], place(at)?.1))?;
             if below.is_some() {
                 return of_child(child, below);

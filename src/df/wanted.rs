@@ -30,6 +30,19 @@ pub enum What {
     About(u64),
     /// All of the first so many groups by the columns of the order.
     Groups(u64),
+    /// The first so many of those that a join finds here, in an order that may only begin like this one: see
+    /// [`FirstFound`].
+    Found(u64),
+}
+
+/// The first rows, in some order, of those that a join finds in a table. They are sorted above the join, so the table
+/// may give them in any order; but the plan of a join that looks them up can be a better one if it gives them in this.
+#[derive(Clone, Debug)]
+pub struct FirstFound {
+    /// First to last; what the rows are sorted by may have more columns.
+    pub order: Vec<OrderBy>,
+    /// How many (count).
+    pub rows: u64,
 }
 
 /// How many rows a scan is asked for.
@@ -63,7 +76,7 @@ impl Wanted {
     /// What to ask a scan for, so that nobody needs to know how many rows there are.
     pub fn plainly(&self) -> (Vec<OrderBy>, Rows) {
         let rows = match self.what {
-            What::Led(_) | What::Groups(_) => return Default::default(),
+            What::Led(_) | What::Groups(_) | What::Found(_) => return Default::default(),
             What::All => Rows::All,
             What::First { rows, .. } => Rows::First(rows),
             What::About(n) => Rows::About { least: n, expected: n },
@@ -84,7 +97,7 @@ impl Wanted {
     /// (count) are expected to be equal in such columns.
     pub fn otherwise(&self, equal: impl Fn(&[OrderBy]) -> f64) -> Vec<(Vec<OrderBy>, Rows)> {
         let (longest, n) = match self.what {
-            What::All | What::About(_) => return Vec::new(),
+            What::All | What::About(_) | What::Found(_) => return Vec::new(),
             What::First { rows, .. } => (self.order.len().saturating_sub(1), rows),
             What::Led(n) | What::Groups(n) => (self.order.len(), n),
         };

@@ -10,7 +10,7 @@ use super::errors::df_error;
 use super::order::Joins;
 use super::plan::is_scan;
 use super::short_circuit::short_circuits;
-use super::{early, extremes, lookup, open, order, parallel, tell};
+use super::{early, extremes, first_left, join_keys, lookup, open, order, parallel, tell};
 use crate::error::Result;
 
 /// A plan made executable for one thread, and for all of them.
@@ -33,7 +33,9 @@ pub(super) enum Keep {
 pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep) -> Result<Ways> {
     state.mark_start_execution();
     let plan = state.optimize(&plan).map_err(df_error)?;
-    let plan = extremes::from_one_end(plan).and_then(|plan| order::advise(plan, Joins::Around));
+    let plan =
+        join_keys::of_columns(plan).and_then(first_left::of_left_side).and_then(extremes::from_one_end);
+    let plan = plan.and_then(|plan| order::advise(plan, Joins::Around));
     let plan = plan.map_err(df_error)?.data;
     let finish = |plan| {
         let plan = parallel::advise(plan).and_then(short_circuits);

@@ -265,3 +265,178 @@ fn the_first_rows_and_groups_are_the_first_of_all() {
     }
     assert!(seen.iter().all(|(_, n)| *n > 3), "{seen:?}");
 }
+
+/// Rows that look for others, `r`, and those others, `t`, by columns of different types.
+fn pair(dice: &mut Dice) -> Database {
+    let db = Database::in_memory().unwrap();
+    let most = *dice.pick(&[&9, &90, &1800]);
+    let (n, m) = (1 + dice.below(4000), 1 + dice.below(most));
+    let groups = *dice.pick(&[&3, &40, &900]);
+    let (of_r, of_t) = (dice.pick(&["BIGINT", "INT", "SMALLINT"]), dice.pick(&["BIGINT", "INT", "SMALLINT"]));
+    let key = dice.pick(&["id", "reverse(lpad(id, 6))", "g, id", "md5_bucket(id, 3), id"]);
+    let not_null = if key.contains('g') { "NOT NULL" } else { "" };
+    let index = dice.pick(&["g, at DESC", "g, at DESC, id", "g, at", "g", "g DESC, n", "at, g"]);
+    let g =
+        if key.contains('g') { format!("v * 7 % {groups}") } else { format!("nullif(v * 7 % {groups}, 2)") };
+    for sql in [
+        format!("CREATE TABLE r (id INT PRIMARY KEY, g {of_r}, n INT)"),
+        format!("CREATE TABLE t (id INT, g {of_t} {not_null}, n INT, at TIMESTAMP, note TEXT, PRIMARY KEY ({key}))"),
+        "CREATE INDEX r_by ON r (n, id)".to_owned(),
+        format!("CREATE INDEX t_by ON t ({index})"),
+        format!("INSERT INTO r SELECT v, nullif(v * 11 % {}, 4), v * 5 % 23 FROM generate_series(1, {m}) x(v)", groups + 9),
+        format!(
+            "INSERT INTO t SELECT v, {g}, v % 9, TIMESTAMP '2026-01-01' + (v * 17 % 300) * INTERVAL '1 minute', 'n' || v
+             FROM generate_series(1, {n}) x(v)"
+        ),
+    ] {
+        db.execute(&sql).unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    }
+    if of_r == "BIGINT" {
+        db.execute("INSERT INTO r VALUES (0, 4294967297, 1), (-1, 9223372036854775807, 2)").unwrap();
+    }
+    if dice.below(2) == 0 {
+        db.execute("ANALYZE r").unwrap();
+        db.execute("ANALYZE t").unwrap();
+    }
+    db
+}
+
+fn int(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(n) => Some(*n),
+        _ => None,
+    }
+}
+
+#[test]
+fn what_rows_find_or_do_not_find_is_what_a_loop_over_both_tables_says() {
+    let seed = setting("FIRSTS_SEED", 1);
+    let mut seen = [
+        ("join_type=Found", 0),
+        ("join_type=Inner", 0),
+        ("join_type=Semi", 0),
+        ("join_type=Anti", 0),
+        ("LeftAnti", 0),
+        ("TRY_CAST", 0),
+        ("merge=true", 0),
+        ("each=", 0),
+    ];
+    for n in 0..setting("FIRSTS", 5) * 3 {
+        let mut dice = Dice::new(seed, n);
+        let db = pair(&mut dice);
+        let (r, t) = (values(&db, "SELECT id, g, n FROM r"), values(&db, "SELECT id, g, n, at FROM t"));
+        for _ in 0..12 {
+            let (more, low) = (*dice.pick(&[&0, &0, &1, &3]), 1 + dice.below(23) as i64);
+            let of_r = if more == 0 { "r.g".to_owned() } else { format!("r.g + {more}") };
+            let (only_t, is_t): (&str, fn(&[Value]) -> bool) = *dice.pick(&[
+                &("", (|_| true) as fn(&[Value]) -> bool),
+                &("AND t.n < 5", |row| int(&row[2]) < Some(5)),
+            ]);
+            // The rows of `r`, each with those of `t` that it finds.
+            let finds = |row: &[Value]| -> Vec<&Vec<Value>> {
+                let wanted = int(&row[1]).and_then(|g| g.checked_add(more));
+                t.iter().filter(|other| wanted.is_some() && int(&other[1]) == wanted && is_t(other)).collect()
+            };
+            let overflows =
+                r.iter().any(|row| more > 0 && int(&row[1]).is_some_and(|g| g.checked_add(more).is_none()));
+            if overflows {
+                continue;
+            }
+            let some: Vec<&Vec<Value>> = r.iter().filter(|row| int(&row[2]) < Some(low)).collect();
+            let by_n = |a: &&Vec<Value>, b: &&Vec<Value>| (&a[2], &a[0]).cmp(&(&b[2], &b[0]));
+            let descending = dice.below(2) == 0;
+            let newest = |a: &Vec<Value>, b: &Vec<Value>| {
+                let by_time = if descending { b[3].cmp(&a[3]) } else { a[3].cmp(&b[3]) };
+                by_time.then_with(|| a[0].cmp(&b[0]))
+            };
+            let order = if descending { "t.at DESC, t.id" } else { "t.at, t.id" };
+            let join = dice.below(6);
+            let (sql, expected): (String, Vec<Vec<Value>>) = match join {
+                0 => {
+                    let mut all: Vec<(&Vec<Value>, &Vec<Value>)> = some
+                        .iter()
+                        .flat_map(|row| finds(row).into_iter().map(|found| (*row, found)))
+                        .collect();
+                    all.sort_by(|(r, a), (s, b)| newest(a, b).then_with(|| r[0].cmp(&s[0])));
+                    let (which, last) = *dice.pick(&[&("r.id, ", ", r.id"), &("", "")]);
+                    let all = all.iter().map(|(row, found)| {
+                        let row = (!which.is_empty()).then(|| row[0].clone());
+                        row.into_iter().chain([found[0].clone(), found[3].clone()]).collect()
+                    });
+                    let sql = format!(
+                        "SELECT {which}t.id, t.at FROM r JOIN t ON t.g = {of_r} {only_t} WHERE r.n < {low} ORDER BY {order}{last}"
+                    );
+                    (sql, all.collect())
+                }
+                1 => {
+                    let mut all: Vec<&Vec<Value>> = some.iter().flat_map(|row| finds(row)).collect();
+                    all.sort_by(|a, b| newest(a, b));
+                    all.dedup();
+                    let note = dice.pick(&["", ", t.note"]);
+                    let sql = format!(
+                        "SELECT t.id, t.at {note} FROM t WHERE t.g IN (SELECT {of_r} FROM r WHERE n < {low}) {only_t} ORDER BY {order}"
+                    );
+                    let row = |row: &&Vec<Value>| {
+                        let note = (!note.is_empty()).then(|| Value::Text(format!("n{}", row[0])));
+                        [row[0].clone(), row[3].clone()].into_iter().chain(note).collect()
+                    };
+                    (sql, all.iter().map(row).collect())
+                }
+                2..=4 => {
+                    let mut all: Vec<&Vec<Value>> =
+                        some.iter().copied().filter(|row| finds(row).is_empty() == (join > 2)).collect();
+                    all.sort_by(by_n);
+                    let sql = match join {
+                        2 => format!(
+                            "SELECT r.id FROM r WHERE r.n < {low} AND EXISTS (SELECT 1 FROM t WHERE t.g = {of_r} {only_t})"
+                        ),
+                        3 => format!(
+                            "SELECT r.id FROM r WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.g = {of_r} {only_t}) AND r.n < {low}"
+                        ),
+                        _ => format!(
+                            "SELECT r.id FROM r LEFT JOIN t ON t.g = {of_r} {only_t} WHERE t.id IS NULL AND r.n < {low}"
+                        ),
+                    };
+                    (
+                        format!("{sql} ORDER BY r.n, r.id"),
+                        all.iter().map(|row| vec![row[0].clone()]).collect(),
+                    )
+                }
+                _ => {
+                    let mut all = some.clone();
+                    all.sort_by(by_n);
+                    let sql = format!(
+                        "SELECT r.id, (SELECT count(*) FROM t WHERE t.g = {of_r} {only_t}) FROM r WHERE r.n < {low} ORDER BY r.n, r.id"
+                    );
+                    let count = |row: &&Vec<Value>| vec![row[0].clone(), Value::Int(finds(row).len() as i64)];
+                    (sql, all.iter().map(count).collect())
+                }
+            };
+            for _ in 0..3 {
+                let (limit, offset) = (1 + dice.below(30), dice.below(2) * dice.below(9));
+                let few = format!("{sql} LIMIT {limit} OFFSET {offset}");
+                let first: Vec<_> = expected.iter().skip(offset).take(limit).cloned().collect();
+                assert_eq!(values(&db, &few), first, "seed {seed}, data {n}: {few}");
+                let plan = rows(&db, &format!("EXPLAIN ANALYZE {few}")).join("\n");
+                seen.iter_mut().for_each(|(word, n)| *n += usize::from(plan.contains(*word)));
+            }
+            assert_eq!(values(&db, &sql), expected, "seed {seed}, data {n}: {sql}");
+            // Any of them, where no order is asked for.
+            let any = sql.split(" ORDER BY ").next().unwrap();
+            for _ in 0..2 {
+                let limit = 1 + dice.below(12);
+                let found = values(&db, &format!("{any} LIMIT {limit}"));
+                assert_eq!(
+                    found.len(),
+                    expected.len().min(limit),
+                    "seed {seed}, data {n}: {any} LIMIT {limit}"
+                );
+                assert!(
+                    found.iter().all(|row| expected.contains(row)),
+                    "seed {seed}, data {n}: {any} LIMIT {limit}"
+                );
+            }
+        }
+    }
+    assert!(seen.iter().all(|(_, n)| *n > 2), "{seen:?}");
+}

@@ -105,6 +105,11 @@ fn indexes() {
 }
 
 #[test]
+fn finds() {
+    script("finds");
+}
+
+#[test]
 fn joins() {
     script("joins");
 }

@@ -1,0 +1,78 @@
+//! Scans that a limit above them stops begin with a few rows.
+//!
+//! A join that gives ten rows at the most asks a scan for batches until it has them. The first one had thousands of rows.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::error::Result as DfResult;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+use super::lookup::LookupJoinExec;
+use super::scan::ScanExec;
+
+/// Tells scans how few rows will do.
+#[derive(Debug)]
+pub struct FewFirst;
+
+impl PhysicalOptimizerRule for FewFirst {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+        few_first(plan, None)
+    }
+
+    fn name(&self) -> &str {
+        "few_first"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The plan, of which somebody wants so many rows, if that is known.
+pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let any: &dyn Any = &*plan;
+    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+        return Ok(match rows {
+            Some(rows) => Arc::new(scan.few_first(rows)),
+            None => plan,
+        });
+    }
+    let rows = plan.fetch().into_iter().chain(rows).min();
+    let is_asked = |child: usize| match child {
+        // The other side of a join is read whole.
+        1 => any.is::<HashJoinExec>() || any.is::<UnionExec>(),
+        0 => streams(any),
+        _ => any.is::<UnionExec>(),
+    };
+    let mut changed = false;
+    let mut children = Vec::new();
+    for (at, child) in plan.children().into_iter().enumerate() {
+        let few = few_first(Arc::clone(child), rows.filter(|_| is_asked(at)))?;
+        changed |= !Arc::ptr_eq(&few, child);
+        children.push(few);
+    }
+    if !changed {
+        return Ok(plan);
+    }
+    plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
+}
+
+/// A row of its (first) input comes out, or does not, before the next one is asked for.
+fn streams(any: &dyn Any) -> bool {
+    any.is::<ProjectionExec>()
+        || any.is::<CooperativeExec>()
+        || any.is::<FilterExec>()
+        || any.is::<GlobalLimitExec>()
+        || any.is::<LocalLimitExec>()
+        || any.is::<LookupJoinExec>()
+        || any.is::<UnionExec>()
+}

@@ -1,0 +1,238 @@
+//! Which joins look rows up.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, NullEquality};
+use datafusion::error::Result as DfResult;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::work_table::WorkTableExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+    ReplaceChildrenOptions,
+};
+
+use super::{By, Equal, Kind, LookupJoinExec, ROWS_FIRST, ROWS_MAX};
+use crate::access::COST;
+use crate::df::few_first::few_first;
+use crate::df::join_keys::shown;
+use crate::df::parallel::rows_of;
+use crate::df::plan::picked;
+use crate::df::scan::{ByRows, ScanExec};
+use crate::plan::Field;
+use crate::row::column_type_of;
+use crate::value::ColumnType;
+
+/// Rows (count) that are expected, at the most, of those that look together for others in an order.
+const TOGETHER_EXPECTED: f64 = ROWS_MAX as f64 / 2.0;
+
+/// Puts lookups in the place of hash joins, where they read less.
+pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let lookup = |join: &HashJoinExec| LookupJoinExec::of(join, By::Rowkeys, None);
+    plan.transform_up(|node| replaced(node, &|join| Ok(lookup(join)?.map(executable)))).data()
+}
+
+/// The same in a plan that was made for other parameters, by which either side may have been the smaller one. Nothing
+/// is known yet that a join would tell a scan.
+pub fn instead_of_hashes_either_way(
+    plan: Arc<dyn ExecutionPlan>,
+    by: By,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(|node| {
+        replaced(node, &|join| match LookupJoinExec::of(join, by, None)? {
+            // An order that it has is that of its right side, whose rows come in theirs then.
+            None if Kind::of(join.join_type().swap()).is_some() => turned(join, by, None),
+            lookup => Ok(lookup.map(executable)),
+        })
+    })
+    .data()
+}
+
+/// The same in the part of a recursive query that runs once for each step: there the rows of the last step are looked
+/// up, however many the planner takes them for. What is joined otherwise is read anew with each step.
+pub fn in_recursions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    let of_step = |join: &HashJoinExec| match (reads_step(join.left()), reads_step(join.right())) {
+        (true, false) => Ok(LookupJoinExec::of(join, By::Ranges, Some(1.0))?.map(executable)),
+        (false, true) if *join.join_type() == JoinType::Inner => turned(join, By::Ranges, Some(1.0)),
+        _ => Ok(None),
+    };
+    plan.transform_up(|node| {
+        let any: &dyn Any = &*node;
+        if !any.is::<RecursiveQueryExec>() {
+            return Ok(Transformed::no(node));
+        }
+        let [first, again] = node.children()[..] else { return Ok(Transformed::no(node)) };
+        let again = Arc::clone(again).transform_up(|node| replaced(node, &of_step))?;
+        if !again.transformed {
+            return Ok(Transformed::no(node));
+        }
+        let children = vec![Arc::clone(first), again.data];
+        let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        node.replace_children(children, recompute).map(Transformed::yes)
+    })
+}
+
+/// Reads what the last step of a recursive query gave.
+fn reads_step(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let any: &dyn Any = &**plan;
+    any.is::<WorkTableExec>() || plan.children().into_iter().any(reads_step)
+}
+
+fn executable(lookup: LookupJoinExec) -> Arc<dyn ExecutionPlan> {
+    Arc::new(lookup)
+}
+
+/// What stands for a hash join, if anything does.
+type Instead<'i> = dyn Fn(&HashJoinExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> + 'i;
+
+fn replaced(
+    node: Arc<dyn ExecutionPlan>,
+    instead: &Instead<'_>,
+) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    let any: &dyn Any = &*node;
+    let Some(join) = any.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
+    Ok(match (instead(join)?, join.fetch()) {
+        (None, _) => Transformed::no(node),
+        (Some(lookup), None) => Transformed::yes(lookup),
+        (Some(lookup), fetch) => {
+            Transformed::yes(Arc::new(GlobalLimitExec::new(few_first(lookup, fetch)?, 0, fetch)))
+        }
+    })
+}
+
+/// A lookup for the rows of the right side, about so many, in the left one.
+fn turned(join: &HashJoinExec, by: By, expected: Option<f64>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    let turned = join.swap_inputs(*join.partition_mode())?;
+    let any: &dyn Any = &*turned;
+    if let Some(join) = any.downcast_ref::<HashJoinExec>() {
+        return Ok(LookupJoinExec::of(join, by, expected)?.map(executable));
+    }
+    // Its columns are put in order above it.
+    let [below] = turned.children()[..] else { return Ok(None) };
+    let below: &dyn Any = &**below;
+    let join = below.downcast_ref::<HashJoinExec>();
+    let lookup = join.map(|join| LookupJoinExec::of(join, by, expected)).transpose()?.flatten();
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    lookup.map(|lookup| turned.clone().replace_children(vec![executable(lookup)], keep)).transpose()
+}
+
+impl LookupJoinExec {
+    /// The same join by lookups, of about so many rows; `None` if it has to read the table otherwise, or that is
+    /// quicker.
+    fn of(join: &HashJoinExec, by: By, expected: Option<f64>) -> DfResult<Option<LookupJoinExec>> {
+        let (rows, picked) = (join.left(), picked(join.right()));
+        // A step of a recursion is read to its end.
+        let is_stopped = expected.is_none();
+        let Some(kind) = Kind::of(*join.join_type()) else { return Ok(None) };
+        let is_plain = join.filter().is_none()
+            && !join.null_aware
+            && join.null_equality() == NullEquality::NullEqualsNothing
+            && join.properties().output_ordering().is_none()
+            && rows.output_partitioning().partition_count() == 1;
+        let Some((scan, columns)) = picked.filter(|(scan, _)| is_plain && !scan.passes_over()) else {
+            return Ok(None);
+        };
+        let Some(expected) = expected.or_else(|| rows_of(rows)) else { return Ok(None) };
+        if scan.bound().map_or(true, |bound| expected * COST.fetch > bound.spec.access.entries) {
+            return Ok(None);
+        }
+        let Some(on) = equal_columns(join.on(), &rows.schema(), scan, &columns) else { return Ok(None) };
+        let in_order = scan.request.first_found.is_some()
+            && matches!(kind, Kind::Inner | Kind::Found)
+            && expected <= TOGETHER_EXPECTED;
+        if kind == Kind::Found && !in_order {
+            return Ok(None);
+        }
+        let (table, by) = if kind != Kind::Found && is_whole_key(&on, scan) {
+            let words =
+                on.iter().map(|equal| format!("{}={}", equal.of_table.name(), shown(equal.of_row.name())));
+            (scan.by_rows(ByRows { columns: words.collect(), rows: expected }), By::Rowkeys)
+        } else if (by == By::Ranges || in_order)
+            && on.iter().any(|equal| scan.request.leads(equal.of_table.name()))
+        {
+            (Some(scan.by_values(on.iter().map(|equal| equal.of_table.name()))), By::Ranges)
+        } else {
+            return Ok(None);
+        };
+        let Some(table) = table else { return Ok(None) };
+        let of_rows = if kind.shows_row() { rows.schema().fields().len() } else { 0 };
+        let of_table = if kind.shows_found() { columns.len() } else { 0 };
+        let output: Vec<usize> = match &join.projection {
+            Some(output) => output.to_vec(),
+            None => (0..of_rows + of_table).collect(),
+        };
+        // What is above may live by them: that two columns are equal, for one, so that either sorts both.
+        let mut equivalence = join.properties().equivalence_properties().clone();
+        let in_order = in_order && by == By::Ranges;
+        if let Some(order) = rows.output_ordering().filter(|_| !in_order) {
+            equivalence.add_ordering(order.iter().map_while(|by| above(by, &output, &join.schema())));
+        }
+        let properties = PlanProperties::new(
+            equivalence,
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        let of_scan = |column: usize| column.checked_sub(of_rows).map_or(column, |at| of_rows + columns[at]);
+        Ok(Some(LookupJoinExec {
+            rows: Arc::clone(rows),
+            table: Arc::new(table),
+            on: on.into(),
+            by,
+            together: if by == By::Ranges && is_stopped { ROWS_FIRST } else { ROWS_MAX },
+            kind,
+            in_order,
+            output: output.into_iter().map(of_scan).collect(),
+            properties: Arc::new(properties),
+        }))
+    }
+}
+
+/// The order by a column of the rows as one by a column that comes out.
+fn above(by: &PhysicalSortExpr, output: &[usize], schema: &Schema) -> Option<PhysicalSortExpr> {
+    let any: &dyn Any = &*by.expr;
+    let column = any.downcast_ref::<Column>()?;
+    let at = output.iter().position(|below| *below == column.index())?;
+    Some(PhysicalSortExpr::new(Arc::new(Column::new(schema.field(at).name(), at)), by.options))
+}
+
+/// What a join equates: of the rows, of the table.
+type Pair = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
+
+/// What a join equates, if these are columns whose values are equal where their bytes are; `columns`: those of the scan
+/// that the join sees.
+fn equal_columns(on: &[Pair], rows: &Schema, scan: &ScanExec, columns: &[usize]) -> Option<Vec<Equal>> {
+    let table = scan.request.keyed()?;
+    let column = |expr: &Arc<dyn PhysicalExpr>| {
+        let any: &dyn Any = &**expr;
+        any.downcast_ref::<Column>().cloned()
+    };
+    let equal = |(of_row, of_table): &Pair| {
+        let (of_row, at) = (column(of_row)?, *columns.get(column(of_table)?.index())?);
+        let Field::Column(key) = scan.request.output_field(at)? else { return None };
+        let ty = table.column(key).ty;
+        // Zeros and NaNs are equal by other rules than bytes are.
+        let is_exact = !matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Json);
+        let (row, found) = (rows.field(of_row.index()), scan.request.schema.field(at));
+        let is_same = column_type_of(row) == Some(ty) && row.data_type() == found.data_type();
+        let of_table = Column::new(found.name(), at);
+        (is_exact && is_same).then_some(Equal { of_row, of_table, key, ty })
+    };
+    on.iter().map(equal).collect()
+}
+
+/// They are the columns of the table's rowkey, each of them.
+fn is_whole_key(on: &[Equal], scan: &ScanExec) -> bool {
+    let key = &scan.request.table().key;
+    let (mut asked, mut columns) = (on.iter().map(|equal| equal.key).collect::<Vec<_>>(), key.columns());
+    asked.sort_unstable();
+    columns.sort_unstable();
+    asked == columns && !key.parts().iter().any(|part| part.is_random())
+}

@@ -1,0 +1,491 @@
+//! A join in which one side's rows tell where the other's are.
+//!
+//! DataFusion's hash join reads both sides. Where the rows of one side are few, and what they are joined by is the
+//! whole rowkey of a table, [`LookupJoinExec`] gets those rows of the table by their keys instead, for a batch of rows
+//! at a time: each key once, in key order. Where no more than a few are likely to be asked for at all, the same goes for
+//! rows that are found by ranges: of a key's beginning, or of an index. A join that only asks whether there is one, or
+//! none, looks it up in the same way. Where a sort above keeps the first few of what is found, the table is read for all
+//! rows at once, in that order.
+
+mod found;
+mod instead;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::compute::{concat_batches, kernels::cmp, take, take_record_batch};
+use arrow::datatypes::DataType;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{JoinType, Statistics};
+use datafusion::error::Result as DfResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions,
+};
+use futures::{Stream, StreamExt, TryStreamExt};
+
+use self::found::{FoundBy, Keys, Pairs};
+pub use self::instead::{in_recursions, instead_of_hashes, instead_of_hashes_either_way};
+use super::errors::to_df;
+use super::parallel::rows_of;
+use super::scan::ScanExec;
+use super::table::Bound;
+use crate::error::{Error, Result};
+use crate::exec::scan::Scan;
+use crate::key::{ColumnId, Rowkey};
+use crate::plan::{Field, Predicate};
+use crate::row::value_at;
+use crate::value::{ColumnType, Value};
+
+/// How the rows of a table are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// By their rowkeys, so that each row finds one at the most.
+    Rowkeys,
+    /// By those, or else by the values of some columns that a rowkey or an index begins with.
+    Ranges,
+}
+
+/// Rows for which others are looked up in vain, at the most, for each entry of the table that would be read instead.
+const TRIED: f64 = 1.0;
+
+/// What becomes of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It comes out with each row that it finds.
+    Inner,
+    /// So it does, or alone if it finds none.
+    Left,
+    /// It comes out if it finds one.
+    Semi,
+    /// It comes out if it finds none.
+    Anti,
+    /// What it finds comes out, unless another row has found that.
+    Found,
+}
+
+impl Kind {
+    fn of(join: JoinType) -> Option<Kind> {
+        Some(match join {
+            JoinType::Inner => Kind::Inner,
+            JoinType::Left => Kind::Left,
+            JoinType::LeftSemi => Kind::Semi,
+            JoinType::LeftAnti => Kind::Anti,
+            JoinType::RightSemi => Kind::Found,
+            _ => return None,
+        })
+    }
+
+    /// What is found comes out.
+    fn shows_found(self) -> bool {
+        matches!(self, Kind::Inner | Kind::Left | Kind::Found)
+    }
+
+    /// The row comes out.
+    fn shows_row(self) -> bool {
+        self != Kind::Found
+    }
+}
+
+/// Rows (count) that look for others together, at the most.
+const ROWS_MAX: usize = 1024;
+
+/// The same at first, where each may find many and somebody stops when there are enough.
+const ROWS_FIRST: usize = 4;
+
+/// Rows, each with those of a table that it finds.
+#[derive(Clone, Debug)]
+pub struct LookupJoinExec {
+    rows: Arc<dyn ExecutionPlan>,
+    /// A [`ScanExec`] of the table.
+    table: Arc<dyn ExecutionPlan>,
+    on: Arc<[Equal]>,
+    by: By,
+    /// Rows (count) that look together at first.
+    together: usize,
+    kind: Kind,
+    /// What is found comes in the order that somebody above keeps the first rows of, if that is cheap.
+    in_order: bool,
+    /// Columns of both sides that come out.
+    output: Arc<[usize]>,
+    properties: Arc<PlanProperties>,
+}
+
+/// A column of the rows that equals one of the table.
+#[derive(Clone, Debug)]
+struct Equal {
+    of_row: Column,
+    of_table: Column,
+    key: ColumnId,
+    ty: ColumnType,
+}
+
+impl LookupJoinExec {
+    /// The rows for which others are looked up.
+    pub fn rows(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.rows
+    }
+
+    /// Of a few rows one is likely to come out, or there are not so many that looking for all of them takes much longer
+    /// than reading the table.
+    pub fn is_promising(&self) -> bool {
+        let Some(scan) = scan_of(&self.table) else { return false };
+        let Ok(bound) = scan.bound() else { return false };
+        let finds_most = bound.need.predicate.is_true();
+        match self.kind {
+            Kind::Left => true,
+            Kind::Inner => finds_most,
+            // All rows are looked for together.
+            Kind::Found => false,
+            Kind::Semi if finds_most => true,
+            Kind::Semi | Kind::Anti => {
+                let read = scan.request.entries(&bound.binding);
+                all_rows(&self.rows).is_some_and(|rows| rows <= TRIED * read)
+            }
+        }
+    }
+
+    /// What is found may come in the order of which somebody above keeps the first rows, if that one tells which.
+    pub fn takes_order(&self) -> bool {
+        self.in_order
+    }
+
+    /// The side, and its column, that a column of the join is: 0 for the rows, 1 for the table.
+    pub fn output_of(&self, at: usize) -> Option<(usize, usize)> {
+        let of_rows = if self.kind.shows_row() { self.rows.schema().fields().len() } else { 0 };
+        let at = *self.output.get(at)?;
+        Some(at.checked_sub(of_rows).map_or((0, at), |of_table| (1, of_table)))
+    }
+
+    /// What it takes beside reading the rows, in entries walked; `None` if that is not known.
+    pub fn work(&self) -> Option<f64> {
+        let scan = scan_of(&self.table)?;
+        match self.by {
+            By::Rowkeys => scan.work(None),
+            // The first few are enough.
+            By::Ranges if self.in_order => Some(0.0),
+            By::Ranges => {
+                let Bound { binding, spec, .. } = scan.bound().ok()?;
+                let of_value = |equal: &Equal| {
+                    scan.request.work_of_value(binding, equal.of_table.name(), spec.access.path)
+                };
+                let of_value = self.on.iter().filter_map(of_value).reduce(f64::min)?;
+                Some(rows_of(&self.rows)? * of_value)
+            }
+        }
+    }
+
+    /// The rows of a batch, each with what it finds.
+    fn joined(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        let (found, pairs) = match self.by {
+            By::Rowkeys => self.by_rowkeys(rows)?,
+            By::Ranges => self.by_values(rows)?,
+        };
+        self.paired(rows, &found, &pairs)
+    }
+
+    fn paired(&self, rows: &RecordBatch, found: &RecordBatch, pairs: &Pairs) -> Result<RecordBatch> {
+        let of_rows = if self.kind.shows_row() { rows.num_columns() } else { 0 };
+        let column = |column: &usize| match (column.checked_sub(of_rows), &pairs.rows) {
+            (None, None) => Ok(Arc::clone(rows.column(*column))),
+            (None, Some(at)) => take(rows.column(*column), at, None),
+            (Some(column), _) => take(found.column(column), &pairs.found, None),
+        };
+        let columns = self.output.iter().map(column).collect::<std::result::Result<_, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(pairs.found.len()));
+        Ok(RecordBatch::try_new_with_options(self.schema(), columns, &options)?)
+    }
+
+    /// What rows of a batch find by the rowkeys that they tell.
+    fn by_rowkeys(&self, rows: &RecordBatch) -> Result<(RecordBatch, Pairs)> {
+        let keys = self.keys(rows)?;
+        let (found, at) = self.found(&keys, rows.num_rows())?;
+        let at = self.equal(rows, &found, at)?;
+        let rows = 0..at.len() as u32;
+        let finds = |row: &u32| at.is_valid(*row as usize);
+        let pairs = match self.kind {
+            Kind::Left => Pairs { rows: None, found: at },
+            Kind::Inner if at.null_count() == 0 => Pairs { rows: None, found: at },
+            Kind::Inner => Pairs {
+                rows: Some(rows.filter(finds).collect()),
+                found: at.iter().filter(Option::is_some).collect(),
+            },
+            Kind::Semi => Pairs::alone(rows.filter(finds)),
+            Kind::Anti => Pairs::alone(rows.filter(|row| !finds(row))),
+            Kind::Found => return Err(Error::internal("rows that are found come by ranges")),
+        };
+        Ok((found, pairs))
+    }
+
+    /// What rows of a batch find by the values of columns.
+    fn by_values(&self, rows: &RecordBatch) -> Result<(RecordBatch, Pairs)> {
+        let found = all_of(self.scan()?.of_condition(self.condition(rows)?)?)?;
+        let keys = Keys::new(self)?;
+        let places = keys.places(&self.of_table(&found))?;
+        let (mut of_rows, mut of_found) = (Vec::new(), Vec::new());
+        keys.each(&self.of_rows(rows), &mut |row, key| {
+            let found = key.and_then(|key| places.get(key)).map_or(&[][..], |places| places);
+            let comes_alone = match self.kind {
+                Kind::Inner | Kind::Found => false,
+                Kind::Left | Kind::Anti => found.is_empty(),
+                Kind::Semi => !found.is_empty(),
+            };
+            if self.kind.shows_found() {
+                of_rows.extend(found.iter().map(|_| row));
+                of_found.extend(found.iter().copied().map(Some));
+            }
+            if comes_alone {
+                of_rows.push(row);
+                of_found.push(None);
+            }
+        })?;
+        Ok((found, Pairs { rows: Some(of_rows.into()), found: of_found.into() }))
+    }
+
+    /// What the rows of a batch are looked up by.
+    fn condition(&self, rows: &RecordBatch) -> Result<Predicate> {
+        let mut condition = Vec::with_capacity(self.on.len());
+        for equal in &*self.on {
+            let column = rows.column(equal.of_row.index());
+            let known = (0..rows.num_rows()).filter(|row| column.is_valid(*row));
+            let values = known.map(|row| value_at(column, row, equal.ty)).collect::<Result<_>>()?;
+            condition.push(Predicate::is_in(Field::Column(equal.key), values));
+        }
+        Ok(Predicate::and(condition))
+    }
+
+    fn of_rows(&self, rows: &RecordBatch) -> Vec<ArrayRef> {
+        self.on.iter().map(|equal| Arc::clone(rows.column(equal.of_row.index()))).collect()
+    }
+
+    fn of_table(&self, found: &RecordBatch) -> Vec<ArrayRef> {
+        self.on.iter().map(|equal| Arc::clone(found.column(equal.of_table.index()))).collect()
+    }
+
+    /// The rowkeys that rows of a batch tell, ascending, with the rows' places. A value that no rowkey can be made of
+    /// finds nothing.
+    fn keys(&self, rows: &RecordBatch) -> Result<Vec<(Rowkey, usize)>> {
+        let table = self.scan()?.request.table();
+        let mut values = vec![Value::Null; table.columns.len()];
+        let mut keys = Vec::with_capacity(rows.num_rows());
+        for row in 0..rows.num_rows() {
+            for equal in &*self.on {
+                let value = value_at(rows.column(equal.of_row.index()), row, equal.ty)?;
+                values[usize::from(equal.key.0)] = value;
+            }
+            if self.on.iter().any(|equal| values[usize::from(equal.key.0)].is_null()) {
+                continue;
+            }
+            let mut key = Vec::with_capacity(32);
+            let value = |id: ColumnId| &values[usize::from(id.0)];
+            if table.key.parts().iter().all(|part| part.bytes_of(&value, &mut key).is_ok()) {
+                keys.push((Rowkey::new(key), row));
+            }
+        }
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    /// The rows of the table with these rowkeys, each once, and for each of `n` rows which of them it finds.
+    fn found(&self, keys: &[(Rowkey, usize)], n: usize) -> Result<(RecordBatch, Vec<Option<u32>>)> {
+        let mut wanted: Vec<Rowkey> = keys.iter().map(|(key, _)| key.clone()).collect();
+        wanted.dedup();
+        let mut found = all_of(self.scan()?.of_keys(wanted)?)?;
+        let rowkeys = found.remove_column(found.num_columns() - 1);
+        let rowkey = |at: usize| match rowkeys.data_type() {
+            DataType::Utf8 => rowkeys.as_string::<i32>().value(at).as_bytes(),
+            _ => rowkeys.as_binary::<i32>().value(at),
+        };
+        let (mut at, mut places) = (0, vec![None; n]);
+        for (key, row) in keys {
+            while at < rowkeys.len() && rowkey(at) < &key[..] {
+                at += 1;
+            }
+            if at < rowkeys.len() && rowkey(at) == &key[..] {
+                places[*row] = Some(at as u32);
+            }
+        }
+        Ok((found, places))
+    }
+
+    /// `at`, but for the rows that differ from what they found: a part of the key may take something off a value.
+    fn equal(&self, rows: &RecordBatch, found: &RecordBatch, at: Vec<Option<u32>>) -> Result<UInt32Array> {
+        let mut at = UInt32Array::from(at);
+        for equal in &*self.on {
+            let values = take(found.column(equal.of_table.index()), &at, None)?;
+            let equal = cmp::eq(rows.column(equal.of_row.index()), &values)?;
+            at = at.iter().zip(&equal).map(|(at, equal)| at.filter(|_| equal == Some(true))).collect();
+        }
+        Ok(at)
+    }
+
+    /// What all rows find. In order, if they can look for it together.
+    async fn in_order(
+        self: Arc<Self>,
+        mut pieces: impl Stream<Item = DfResult<RecordBatch>> + Send + Unpin + 'static,
+    ) -> DfResult<impl Stream<Item = DfResult<RecordBatch>>> {
+        let mut first = Vec::new();
+        while first.iter().map(RecordBatch::num_rows).sum::<usize>() <= ROWS_MAX {
+            match pieces.try_next().await? {
+                Some(piece) => first.push(piece),
+                None => break,
+            }
+        }
+        let rows = first.iter().map(RecordBatch::num_rows).sum::<usize>();
+        let all = concat_batches(&self.rows.schema(), &first)?;
+        let first = if rows <= ROWS_MAX { vec![all] } else { first };
+        let mut seen = HashSet::new();
+        let found = futures::stream::iter(first.into_iter().map(Ok)).chain(pieces).map_ok(move |piece| {
+            let found = self
+                .not_seen(piece, &mut seen)
+                .and_then(|piece| FoundBy::new(Arc::clone(&self), piece, rows <= ROWS_MAX));
+            futures::stream::once(std::future::ready(found.map_err(to_df)))
+                .map_ok(futures::stream::iter)
+                .try_flatten()
+        });
+        Ok(found.try_flatten())
+    }
+
+    /// The rows that look for something that no other row has looked for, if it is to come out once only.
+    fn not_seen(&self, rows: RecordBatch, seen: &mut HashSet<Box<[u8]>>) -> Result<RecordBatch> {
+        if self.kind != Kind::Found {
+            return Ok(rows);
+        }
+        let mut new = Vec::new();
+        Keys::new(self)?.each(&self.of_rows(&rows), &mut |row, key| {
+            if key.is_some_and(|key| seen.insert(key.into())) {
+                new.push(row);
+            }
+        })?;
+        Ok(take_record_batch(&rows, &UInt32Array::from(new))?)
+    }
+
+    fn scan(&self) -> Result<&ScanExec> {
+        scan_of(&self.table).ok_or_else(|| Error::internal("a lookup in something that is no table"))
+    }
+}
+
+/// The rows of a stream, so many at first and then more and more of them together: the more were not enough, the more
+/// are likely to be asked for.
+fn pieces(
+    rows: SendableRecordBatchStream,
+    mut together: usize,
+) -> impl Stream<Item = DfResult<RecordBatch>> + Send + Unpin {
+    let pieces = rows.map_ok(move |batch| {
+        let (mut pieces, mut at) = (Vec::new(), 0);
+        while at < batch.num_rows() {
+            let piece = batch.slice(at, together.min(batch.num_rows() - at));
+            at += piece.num_rows();
+            pieces.push(Ok(piece));
+            together = (4 * together).min(ROWS_MAX);
+        }
+        futures::stream::iter(pieces)
+    });
+    pieces.try_flatten()
+}
+
+/// Rows (count) that come out of a plan which nobody stops, at the most, as far as the first of its scans tells.
+fn all_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<f64> {
+    match scan_of(plan) {
+        Some(scan) => scan.request.rows_of_all(scan.bound().ok()?).ok(),
+        None => all_rows(plan.children().first()?),
+    }
+}
+
+/// All rows of a scan.
+fn all_of(mut scan: Scan) -> Result<RecordBatch> {
+    let mut batches = Vec::new();
+    while let Some(batch) = scan.next_batch()? {
+        batches.push(batch);
+    }
+    Ok(concat_batches(scan.schema(), &batches)?)
+}
+
+/// The scan that a plan is.
+pub(super) fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&ScanExec> {
+    let any: &dyn std::any::Any = &**plan;
+    match any.downcast_ref::<CooperativeExec>() {
+        Some(cooperative) => scan_of(cooperative.input()),
+        None => any.downcast_ref(),
+    }
+}
+
+impl DisplayAs for LookupJoinExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let on = self.on.iter().map(|equal| format!("({}, {})", equal.of_row, equal.of_table));
+        write!(f, "LookupJoinExec: join_type={:?}, on=[{}]", self.kind, on.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl ExecutionPlan for LookupJoinExec {
+    fn name(&self) -> &str {
+        "LookupJoinExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.rows, &self.table]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+    ) -> DfResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let [rows, table] = <[_; 2]>::try_from(children)
+            .map_err(|_| to_df(Error::internal("a lookup join has two inputs")))?;
+        Ok(Arc::new(LookupJoinExec { rows, table, ..(*self).clone() }))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition), ChildStats::Skip]
+    }
+
+    /// A row finds one at the most, or mostly few.
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> DfResult<Arc<Statistics>> {
+        let num_rows = inputs.first().map_or(Precision::Absent, |rows| rows.num_rows.to_inexact());
+        Ok(Arc::new(Statistics { num_rows, ..Statistics::new_unknown(&self.schema()) }))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        let rows = self.rows.execute(partition, context)?;
+        let this = Arc::new(self.clone());
+        let pieces = pieces(rows, self.together);
+        if self.in_order {
+            let batches = futures::stream::once(this.in_order(pieces)).try_flatten();
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)));
+        }
+        let batches = pieces.and_then(move |rows| std::future::ready(this.joined(&rows).map_err(to_df)));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+    }
+}
