@@ -8,6 +8,7 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -46,11 +47,16 @@ pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<
             None => plan,
         });
     }
-    let rows = plan.fetch().into_iter().chain(rows).min();
+    let aggregate = any.downcast_ref::<AggregateExec>();
+    let groups =
+        aggregate.and_then(AggregateExec::limit_options).filter(|limit| limit.descending().is_none());
+    let groups = groups.map(|limit| limit.limit());
+    let rows = plan.fetch().into_iter().chain(groups).chain(rows).min();
     let is_asked = |child: usize| match child {
         // The other side of a join is read whole.
         1 => any.is::<HashJoinExec>() || any.is::<UnionExec>(),
-        0 => streams(any),
+        // As many groups as there are rows, if each row is one.
+        0 => streams(any) || groups.is_some(),
         _ => any.is::<UnionExec>(),
     };
     let mut changed = false;

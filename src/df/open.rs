@@ -76,16 +76,62 @@ pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     opened.map(|opened| opened.data)
 }
 
+/// The plan with the values of some parameters, by their places, in it.
+pub fn settled(plan: LogicalPlan, params: &[Value], which: &[usize]) -> DfResult<LogicalPlan> {
+    if which.is_empty() {
+        return Ok(plan);
+    }
+    let value = |expr: Expr| {
+        let Expr::Placeholder(param) = &expr else { return Transformed::no(expr) };
+        let value = number(param).filter(|at| which.contains(at)).and_then(|at| params.get(at));
+        match value.and_then(|value| super::query::scalar_of(value).ok()) {
+            Some(scalar) => Transformed::yes(Expr::Literal(scalar, None)),
+            None => Transformed::no(expr),
+        }
+    };
+    each_expr(plan, &value)
+}
+
+/// The parameters, by their places, that stand elsewhere than in filters and projections; or in joins, which may make
+/// filters of them.
+pub fn shaping(plan: &LogicalPlan, of_joins: bool) -> DfResult<Vec<usize>> {
+    let mut found = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        let is_open =
+            matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::TableScan(_))
+                || matches!(node, LogicalPlan::Join(_)) && !of_joins;
+        if !is_open {
+            node.apply_expressions(|expr| {
+                expr.apply(|e| {
+                    if let Expr::Placeholder(param) = e {
+                        found.extend(number(param));
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
 /// Parameters whose type nothing around them tells are of the type of their value.
 pub fn typed(plan: LogicalPlan, params: &[Value]) -> DfResult<LogicalPlan> {
-    let typed = plan.transform_up_with_subqueries(|node| {
+    each_expr(plan, &|expr| typed_by(expr, params))
+}
+
+/// The plan with each expression rewritten, its outputs called as before.
+fn each_expr(plan: LogicalPlan, rewrite: &dyn Fn(Expr) -> Transformed<Expr>) -> DfResult<LogicalPlan> {
+    let rewritten = plan.transform_up_with_subqueries(|node| {
         let names = NamePreserver::new(&node);
         node.map_expressions(|expr| {
             let name = names.save(&expr);
-            Ok(expr.transform_up(|e| Ok(typed_by(e, params)))?.update_data(|expr| name.restore(expr)))
+            Ok(expr.transform_up(|e| Ok(rewrite(e)))?.update_data(|expr| name.restore(expr)))
         })
     });
-    typed?.data.recompute_schema()
+    rewritten?.data.recompute_schema()
 }
 
 fn typed_by(expr: Expr, params: &[Value]) -> Transformed<Expr> {

@@ -10,13 +10,17 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Operator};
+use datafusion::physical_expr::expressions::BinaryExpr;
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
+use super::learned::is_late;
 use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
 use super::table::TableSource;
@@ -56,6 +60,11 @@ fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
         let of_left = rows_of(join.left()).into_iter().chain(told_by).reduce(f64::min);
         return reads_much(join.left(), told_by) || reads_much(join.right(), of_left);
     }
+    if let Some(filter) = any.downcast_ref::<FilterExec>()
+        && split_conjunction(filter.predicate()).into_iter().any(equals_subquery)
+    {
+        return reads_much(filter.input(), Some(1.0));
+    }
     if let Some(join) = any.downcast_ref::<LookupJoinExec>() {
         return reads_much(join.rows(), told_by) || join.work().is_none_or(|work| work >= PARALLEL_WORK);
     }
@@ -64,6 +73,12 @@ fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
         [] => !is_small,
         children => children.iter().any(|child| reads_much(child, told_by)),
     }
+}
+
+/// What equals the one value that a subquery gives.
+fn equals_subquery(term: &Arc<dyn PhysicalExpr>) -> bool {
+    let any: &dyn Any = &**term;
+    any.downcast_ref::<BinaryExpr>().is_some_and(|equal| *equal.op() == Operator::Eq) && is_late(term)
 }
 
 /// Rows (count) that are expected to come out of a plan; `None` if nothing is known of that.

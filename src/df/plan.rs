@@ -23,6 +23,7 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::errors::df_error;
@@ -109,8 +110,11 @@ impl Plan {
                     scans += 1;
                     return Ok(Leaf::New(Arc::new(scan.unbound())));
                 }
-                let repeats =
-                    leaf.is::<EmptyExec>() || leaf.is::<PlaceholderRowExec>() || leaf.is::<DataSourceExec>();
+                // A recursive query makes a work table anew, and tells those who read it, with its children.
+                let repeats = leaf.is::<EmptyExec>()
+                    || leaf.is::<PlaceholderRowExec>()
+                    || leaf.is::<DataSourceExec>()
+                    || leaf.is::<WorkTableExec>();
                 Ok(if repeats { Leaf::Same } else { Leaf::Unfit })
             })
         };

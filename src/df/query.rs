@@ -289,17 +289,49 @@ impl Planner {
         if cancel.may_stop() { apart(planned).await } else { planned.await }
     }
 
-    /// Plans a query to be run many times, with the scope's parameters left open. `None` if it has to be
-    /// planned each time.
-    pub async fn keep(&self, query: Query, scope: &Scope<'_>, cancel: &CancelHandle) -> Result<Option<Plan>> {
+    /// Plans a query to be run many times, with the scope's parameters left open, but for those that are `settled`, or
+    /// others that shape the plan: the places of these come with it. `None` if it has to be planned each time.
+    pub async fn keep(
+        &self,
+        query: Query,
+        scope: &Scope<'_>,
+        settled: &[usize],
+        cancel: &CancelHandle,
+    ) -> Result<Option<(Plan, Vec<usize>)>> {
         let (plan, is_now) = self.resolved(query, scope)?;
         // A run brings one snapshot along, for all scans.
         if !is_now || depends_on_time(&plan)? {
-            Ok(None)
-        } else {
-            let ways = self.ways(plan, Keep::Yes, cancel).await?;
-            Plan::new(&ways.alone, ways.shared.as_ref(), self.state.config_options())
+            return Ok(None);
         }
+        let params = &scope.binding.params;
+        let shaping = |of_joins| open::shaping(&plan, of_joins).map_err(df_error);
+        let ways_out = match settled {
+            [] => vec![Vec::new(), shaping(false)?, shaping(true)?, (0..params.len()).collect()],
+            settled => vec![settled.to_vec()],
+        };
+        let mut tried: Option<Vec<usize>> = None;
+        for settled in ways_out {
+            if tried.as_ref() == Some(&settled) {
+                continue;
+            }
+            if let Ok(Some(kept)) = self.keep_settled(plan.clone(), params, &settled, cancel).await {
+                return Ok(Some((kept, settled)));
+            }
+            tried = Some(settled);
+        }
+        Ok(None)
+    }
+
+    async fn keep_settled(
+        &self,
+        plan: LogicalPlan,
+        params: &[Value],
+        settled: &[usize],
+        cancel: &CancelHandle,
+    ) -> Result<Option<Plan>> {
+        let plan = open::settled(plan, params, settled).and_then(|plan| open::typed(plan, params));
+        let ways = self.ways(plan.map_err(df_error)?, Keep::Yes, cancel).await?;
+        Plan::new(&ways.alone, ways.shared.as_ref(), self.state.config_options())
     }
 
     /// Plans a query over the scope's rows to be run many times; `None` if it has to be planned each time.

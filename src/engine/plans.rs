@@ -35,6 +35,8 @@ pub enum Known {
     Seen,
     /// Its plan.
     Plan(Arc<KeptPlan>),
+    /// It has a plan for each combination of values of these parameters, by their places.
+    ByValues(Arc<[usize]>),
     /// What it makes of rows that are in no table.
     Map(Arc<RowMap>),
     /// It has to be planned each time.
@@ -50,9 +52,12 @@ pub struct KeptPlan {
 }
 
 /// A query by its key, and all its parameters.
+#[derive(Clone)]
 pub struct Keyed {
     key: String,
     pub params: Arc<[Value]>,
+    /// Places of those whose values are in the key.
+    pub settled: Vec<usize>,
 }
 
 impl Keyed {
@@ -77,7 +82,14 @@ impl Keyed {
         }
         key.push('\n');
         key.push_str(&lifted.text);
-        Some(Keyed { key, params })
+        Some(Keyed { key, params, settled: Vec::new() })
+    }
+
+    /// The query with the values that it has for some of its parameters, by their places.
+    pub fn with_values(&self, of: &[usize]) -> Keyed {
+        let value = |at: &usize| format!("{at}={:?} ", self.params.get(*at));
+        let values: String = of.iter().map(value).collect();
+        Keyed { key: values + &self.key, params: Arc::clone(&self.params), settled: of.to_vec() }
     }
 }
 
@@ -118,10 +130,15 @@ impl Hasher for TextHasher {
 }
 
 impl Plans {
-    /// What is known of a query under the catalog of this version.
-    pub fn find(&self, query: &Keyed, catalog: u64) -> Option<Known> {
+    /// What is known of a query under the catalog of this version; of one that has many plans, of that with its values,
+    /// which it then is.
+    pub fn find(&self, query: &mut Keyed, catalog: u64) -> Option<Known> {
         let plans = self.0.read().ok()?;
-        plans.get(&query.key).filter(|(version, _)| *version == catalog).map(|(_, known)| known.clone())
+        let find = |query: &Keyed| plans.get(&query.key).filter(|(version, _)| *version == catalog);
+        if let Some((_, Known::ByValues(of))) = find(query) {
+            *query = query.with_values(of);
+        }
+        find(query).map(|(_, known)| known.clone())
     }
 
     /// Every plan kept under the catalog of this version, by the text of its query.
@@ -293,6 +310,61 @@ mod tests {
             count(|known| matches!(known, Known::Plan(_) | Known::Map(_))),
             count(|known| matches!(known, Known::Each)),
         )
+    }
+
+    #[test]
+    fn parameters_that_shape_the_plan_are_in_the_plan() {
+        let db = Database::in_memory().unwrap();
+        db.execute("CREATE TABLE t (k INT PRIMARY KEY, n INT, note TEXT)").unwrap();
+        db.execute("INSERT INTO t SELECT v, v % 5, CASE WHEN v > 2 THEN 'n' || v END FROM generate_series(1, 20) t(v)").unwrap();
+        let (int, text) = (Value::Int, |text: &str| Value::Text(text.to_owned()));
+        // Runs with other values of the first parameter take the plan of the values of the others.
+        let statements: [(&str, Vec<Value>, usize); 6] = [
+            ("SELECT k FROM t WHERE k > $1 ORDER BY k LIMIT $2 OFFSET $3", vec![int(2), int(1)], 1),
+            ("SELECT count(*) FROM t WHERE k > $1 GROUP BY n + $2", vec![int(1)], 1),
+            ("SELECT k FROM t WHERE k > $1 ORDER BY abs(k - $2), k", vec![int(7)], 1),
+            ("SELECT coalesce(note, $2) FROM t WHERE k > $1", vec![text("none")], 1),
+            ("SELECT a.k FROM t a LEFT JOIN t b ON b.k = a.k + $2 WHERE a.k > $1", vec![int(3)], 1),
+            (
+                "WITH RECURSIVE r(k) AS (SELECT CAST($1 AS INT) UNION SELECT t.k FROM r JOIN t ON t.k = r.k + $2) SELECT k FROM r",
+                vec![int(3)],
+                1,
+            ),
+        ];
+        for (sql, settled, plans) in statements {
+            let (before, _) = known(&db);
+            let mut statement = db.prepare(sql).unwrap();
+            for first in [3, 4, 5, 6, 7] {
+                let mut params = vec![int(first)];
+                params.extend(settled.iter().cloned());
+                let mut rows = || -> Vec<Value> {
+                    statement.query(&params).unwrap().map(|row| row.unwrap().value(0).unwrap()).collect()
+                };
+                let mut plain = sql.to_owned();
+                for (at, value) in params.iter().enumerate() {
+                    let literal = crate::value::Literal(value.as_ref()).to_string();
+                    plain = plain.replace(&format!("${}", at + 1), &literal);
+                }
+                let expected: Vec<Value> =
+                    db.query(&plain).unwrap().map(|row| row.unwrap().value(0).unwrap()).collect();
+                let sorted = |mut values: Vec<Value>| {
+                    if !sql.contains("ORDER") {
+                        values.sort();
+                    }
+                    values
+                };
+                assert_eq!(sorted(rows()), sorted(expected), "{sql} {params:?}");
+            }
+            let (after, each) = known(&db);
+            assert!(after >= before + plans && each == 0, "{sql}: {before} {after} {each}");
+        }
+        // Other values, other rows.
+        let mut statement = db.prepare("SELECT k FROM t ORDER BY k LIMIT $1 OFFSET $2").unwrap();
+        for n in [1, 2, 3, 1, 2, 3, 1, 2, 3] {
+            let rows = statement.query(&[int(n), int(2 * n)]).unwrap();
+            let found: Vec<i64> = rows.map(|row| row.unwrap().get(0).unwrap()).collect();
+            assert_eq!(found, (2 * n + 1..=3 * n).collect::<Vec<_>>());
+        }
     }
 
     #[test]

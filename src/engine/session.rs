@@ -154,15 +154,15 @@ impl Session {
     /// Runs a query by its plan, if that is kept; remembers the query, if not.
     fn by_plan<'l>(&self, lifted: Option<&'l Lifted>, params: &[Value]) -> Result<Start<'l>> {
         let keyed = lifted.and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params)?)));
-        let Some((lifted, query)) = keyed else { return Ok(Start::Plan(None)) };
+        let Some((lifted, mut query)) = keyed else { return Ok(Start::Plan(None)) };
         let view = self.view()?;
-        Ok(match view.known(&query) {
+        Ok(match view.known(&mut query) {
             Some(Known::Plan(kept)) => match self.run_kept(&kept, &view, &query)? {
                 Some(outcome) => Start::Ran(outcome),
                 None => Start::Plan(None),
             },
             Some(Known::Seen) => Start::Plan(Some((lifted, query))),
-            Some(Known::Each | Known::Map(_)) | None => Start::Plan(None),
+            Some(Known::Each | Known::ByValues(_) | Known::Map(_)) | None => Start::Plan(None),
         })
     }
 

@@ -155,8 +155,8 @@ impl View {
         rows: &[(String, RecordBatch)],
         params: &[Value],
     ) -> Result<Option<RecordBatch>> {
-        let Some((lifted, keyed)) = keyed(MAP, text, params) else { return Ok(None) };
-        let known = match self.known(&keyed) {
+        let Some((lifted, mut keyed)) = keyed(MAP, text, params) else { return Ok(None) };
+        let known = match self.known(&mut keyed) {
             Some(Known::Seen) => {
                 let map = self.map_to_keep(&lifted, &keyed, rows).await.ok().flatten();
                 let known = map.map_or(Known::Each, |map| Known::Map(Arc::new(map)));
@@ -193,8 +193,8 @@ impl View {
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<RecordBatch>> {
         Box::pin(async move {
-            if let Some((lifted, keyed)) = keyed(name, &sql::text_of(&query), params)
-                && let Some(batch) = self.select_kept(&lifted, &keyed, name).await?
+            if let Some((lifted, mut keyed)) = keyed(name, &sql::text_of(&query), params)
+                && let Some(batch) = self.select_kept(&lifted, &mut keyed, name).await?
             {
                 return Ok(batch);
             }
@@ -206,7 +206,12 @@ impl View {
     }
 
     /// The rows of a query by its plan, if one is kept that suits; remembers the query, if not.
-    async fn select_kept(&self, lifted: &Lifted, query: &Keyed, name: &str) -> Result<Option<RecordBatch>> {
+    async fn select_kept(
+        &self,
+        lifted: &Lifted,
+        query: &mut Keyed,
+        name: &str,
+    ) -> Result<Option<RecordBatch>> {
         let Some((run, schema)) = self.run_kept(lifted, query, vec![name]).await? else { return Ok(None) };
         let batches: Vec<RecordBatch> = match run {
             Run::Alone(mut alone) => {
@@ -226,7 +231,7 @@ impl View {
     async fn run_kept(
         &self,
         lifted: &Lifted,
-        query: &Keyed,
+        query: &mut Keyed,
         rowkeys: Vec<&str>,
     ) -> Result<Option<(Run, SchemaRef)>> {
         let known = match self.known(query) {
@@ -245,10 +250,10 @@ impl View {
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
-            let Some((lifted, keyed)) = keyed(STREAM, &sql::text_of(&query), params) else {
+            let Some((lifted, mut keyed)) = keyed(STREAM, &sql::text_of(&query), params) else {
                 return self.stream(query, params).await;
             };
-            match self.run_kept(&lifted, &keyed, Vec::new()).await? {
+            match self.run_kept(&lifted, &mut keyed, Vec::new()).await? {
                 None => self.stream(query, params).await,
                 Some((Run::Plan(plan), _)) => self.db.planner().run(plan, &self.limits()),
                 Some((Run::Alone(mut alone), schema)) => {
@@ -274,7 +279,7 @@ impl View {
     }
 
     /// What is known of a query; of a new one, from now on, that it has been seen.
-    pub fn known(&self, query: &Keyed) -> Option<Known> {
+    pub fn known(&self, query: &mut Keyed) -> Option<Known> {
         let (plans, version) = (self.db.plans(), self.catalog.version());
         let known = plans.find(query, version);
         if known.is_none() {
@@ -290,20 +295,33 @@ impl View {
             Ok(Statement::Query(ast)) => self.plan_to_keep(*ast, query, rowkeys).await.ok().flatten(),
             _ => None,
         };
-        let known = plan.map_or(Known::Each, |plan| {
-            let columns = output_columns(&plan.schema());
-            Known::Plan(Arc::new(KeptPlan { plan, columns, params: Arc::clone(&query.params) }))
-        });
-        self.db.plans().put(query, self.catalog.version(), known.clone());
+        let (plans, version) = (self.db.plans(), self.catalog.version());
+        let Some((plan, of)) = plan else {
+            plans.put(query, version, Known::Each);
+            return Known::Each;
+        };
+        let columns = output_columns(&plan.schema());
+        let known = Known::Plan(Arc::new(KeptPlan { plan, columns, params: Arc::clone(&query.params) }));
+        if of == query.settled {
+            plans.put(query, version, known.clone());
+        } else {
+            plans.put(&query.with_values(&of), version, known.clone());
+            plans.put(query, version, Known::ByValues(of.into()));
+        }
         known
     }
 
-    async fn plan_to_keep(&self, ast: Query, query: &Keyed, more: Vec<&str>) -> Result<Option<Plan>> {
+    async fn plan_to_keep(
+        &self,
+        ast: Query,
+        query: &Keyed,
+        more: Vec<&str>,
+    ) -> Result<Option<(Plan, Vec<usize>)>> {
         let (ast, mut rowkeys) = self.prepare(ast)?;
         rowkeys.extend(more);
         let binding = self.binding(Arc::clone(&query.params));
         let scope = Scope { binding, ..self.scope(rowkeys, Vec::new()) };
-        self.db.planner().keep(ast, &scope, &self.watch.cancel).await
+        self.db.planner().keep(ast, &scope, &query.settled, &self.watch.cancel).await
     }
 
     /// What a plan that was kept needs to run.

@@ -235,3 +235,38 @@ fn a_subquery_gives_each_run_its_own_value() {
         }
     });
 }
+
+/// The same of a recursive query, whose steps read what the step before gave, and of a join that looks rows up until
+/// there are enough.
+#[test]
+fn a_recursive_query_and_a_lookup_read_their_own_run() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, g INT NOT NULL, v INT NOT NULL)").unwrap();
+    db.execute("CREATE INDEX t_by ON t (g, v DESC)").unwrap();
+    db.execute("INSERT INTO t SELECT value, value % 50, value FROM generate_series(1, 3000)").unwrap();
+    thread::scope(|scope| {
+        for n in 0..THREADS {
+            let db = db.clone();
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let first = 1 + (round * 37 + n * 101) % 500;
+                    let steps = format!(
+                        "WITH RECURSIVE r(id, d) AS (SELECT CAST(id AS BIGINT), 0 FROM t WHERE id = {first} UNION ALL
+                         SELECT t.id + 0, r.d + 1 FROM r JOIN t ON t.id = r.id + 7 WHERE r.d < 20) SELECT sum(id) AS n FROM r"
+                    );
+                    let expected = (0..=20).map(|d| first + 7 * d).sum::<i64>();
+                    assert_eq!(number(&db, &steps), expected);
+                    let newest = format!(
+                        "SELECT sum(v) AS n FROM (SELECT b.v FROM t a JOIN t b ON b.g = a.g + 1 WHERE a.id = {first}
+                         ORDER BY b.v DESC LIMIT 3) x"
+                    );
+                    let mut found: Vec<i64> = (1..=3000).filter(|v| v % 50 == first % 50 + 1).collect();
+                    found.sort_by(|a, b| b.cmp(a));
+                    if !found.is_empty() {
+                        assert_eq!(number(&db, &newest), found.iter().take(3).sum::<i64>());
+                    }
+                }
+            });
+        }
+    });
+}

@@ -1,6 +1,7 @@
 //! The first rows of a table, of its groups, and of a join, read in order until there are enough, are the first of all.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use rowkeydb::{Database, Value};
 
@@ -275,7 +276,7 @@ fn pair(dice: &mut Dice) -> Database {
     let (of_r, of_t) = (dice.pick(&["BIGINT", "INT", "SMALLINT"]), dice.pick(&["BIGINT", "INT", "SMALLINT"]));
     let key = dice.pick(&["id", "reverse(lpad(id, 6))", "g, id", "md5_bucket(id, 3), id"]);
     let not_null = if key.contains('g') { "NOT NULL" } else { "" };
-    let index = dice.pick(&["g, at DESC", "g, at DESC, id", "g, at", "g", "g DESC, n", "at, g"]);
+    let index = dice.pick(&["g, at DESC", "g, at DESC, id", "g, at", "g, at, id", "g", "g DESC, n", "at, g"]);
     let g =
         if key.contains('g') { format!("v * 7 % {groups}") } else { format!("nullif(v * 7 % {groups}, 2)") };
     for sql in [
@@ -325,17 +326,23 @@ fn what_rows_find_or_do_not_find_is_what_a_loop_over_both_tables_says() {
         let mut dice = Dice::new(seed, n);
         let db = pair(&mut dice);
         let (r, t) = (values(&db, "SELECT id, g, n FROM r"), values(&db, "SELECT id, g, n, at FROM t"));
-        for _ in 0..12 {
+        for _ in 0..8 {
             let (more, low) = (*dice.pick(&[&0, &0, &1, &3]), 1 + dice.below(23) as i64);
             let of_r = if more == 0 { "r.g".to_owned() } else { format!("r.g + {more}") };
             let (only_t, is_t): (&str, fn(&[Value]) -> bool) = *dice.pick(&[
                 &("", (|_| true) as fn(&[Value]) -> bool),
                 &("AND t.n < 5", |row| int(&row[2]) < Some(5)),
             ]);
-            // The rows of `r`, each with those of `t` that it finds.
+            let mut by_g: BTreeMap<i64, Vec<&Vec<Value>>> = BTreeMap::new();
+            for row in t.iter().filter(|row| is_t(row)) {
+                if let Some(g) = int(&row[1]) {
+                    by_g.entry(g).or_default().push(row);
+                }
+            }
+            // What a row of `r` finds in `t`.
             let finds = |row: &[Value]| -> Vec<&Vec<Value>> {
                 let wanted = int(&row[1]).and_then(|g| g.checked_add(more));
-                t.iter().filter(|other| wanted.is_some() && int(&other[1]) == wanted && is_t(other)).collect()
+                wanted.and_then(|g| by_g.get(&g)).cloned().unwrap_or_default()
             };
             let overflows =
                 r.iter().any(|row| more > 0 && int(&row[1]).is_some_and(|g| g.checked_add(more).is_none()));
@@ -417,9 +424,9 @@ fn what_rows_find_or_do_not_find_is_what_a_loop_over_both_tables_says() {
                 let few = format!("{sql} LIMIT {limit} OFFSET {offset}");
                 let first: Vec<_> = expected.iter().skip(offset).take(limit).cloned().collect();
                 assert_eq!(values(&db, &few), first, "seed {seed}, data {n}: {few}");
-                let plan = rows(&db, &format!("EXPLAIN ANALYZE {few}")).join("\n");
-                seen.iter_mut().for_each(|(word, n)| *n += usize::from(plan.contains(*word)));
             }
+            let plan = rows(&db, &format!("EXPLAIN ANALYZE {sql} LIMIT 9")).join("\n");
+            seen.iter_mut().for_each(|(word, n)| *n += usize::from(plan.contains(*word)));
             assert_eq!(values(&db, &sql), expected, "seed {seed}, data {n}: {sql}");
             // Any of them, where no order is asked for.
             let any = sql.split(" ORDER BY ").next().unwrap();
@@ -438,5 +445,5 @@ fn what_rows_find_or_do_not_find_is_what_a_loop_over_both_tables_says() {
             }
         }
     }
-    assert!(seen.iter().all(|(_, n)| *n > 2), "{seen:?}");
+    assert!(seen.iter().all(|(_, n)| *n > 0), "{seen:?}");
 }
