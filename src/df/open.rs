@@ -92,6 +92,47 @@ pub fn settled(plan: LogicalPlan, params: &[Value], which: &[usize]) -> DfResult
     each_expr(plan, &value)
 }
 
+/// The parameters, by their places, that say which rows of a whole result are wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Paging {
+    skip: Option<usize>,
+    fetch: Option<usize>,
+}
+
+impl Paging {
+    /// Those of a query that ends with LIMIT or OFFSET, and the query without; `None` if they are no parameters, or if
+    /// it is not the whole result that is limited first.
+    pub fn of(plan: &LogicalPlan) -> Option<(Paging, &LogicalPlan)> {
+        let LogicalPlan::Limit(limit) = plan else { return None };
+        let is_limit = |node: &LogicalPlan| Ok(matches!(node, LogicalPlan::Limit(_)));
+        if limit.input.exists(is_limit).unwrap_or(true) {
+            return None;
+        }
+        let place = |expr: &Option<Box<Expr>>| match expr.as_deref() {
+            Some(Expr::Placeholder(param)) => number(param),
+            _ => None,
+        };
+        let paging = Paging { skip: place(&limit.skip), fetch: place(&limit.fetch) };
+        (paging.skip.is_some() || paging.fetch.is_some()).then_some((paging, &*limit.input))
+    }
+
+    /// Their places.
+    pub fn places(self) -> impl Iterator<Item = usize> {
+        self.skip.into_iter().chain(self.fetch)
+    }
+
+    /// Rows (count) to pass over and to give, for these parameters: each `None` if it is no parameter. `None` if one of
+    /// them has no such value.
+    pub fn values(self, params: &[Value]) -> Option<(Option<u64>, Option<u64>)> {
+        let count = |at: usize| match params.get(at)? {
+            Value::Int(n) => u64::try_from(*n).ok(),
+            _ => None,
+        };
+        let value = |at: Option<usize>| at.map_or(Some(None), |at| count(at).map(Some));
+        Some((value(self.skip)?, value(self.fetch)?))
+    }
+}
+
 /// The parameters, by their places, that stand elsewhere than in filters and projections; or in joins, which may make
 /// filters of them.
 pub fn shaping(plan: &LogicalPlan, of_joins: bool) -> DfResult<Vec<usize>> {

@@ -28,6 +28,7 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 
 use super::errors::df_error;
 use super::lookup::By;
+use super::open::Paging;
 use super::scan::ScanExec;
 use super::table::Binding;
 use super::tell::Telling;
@@ -52,6 +53,8 @@ pub struct Plan {
     telling: Option<Arc<ConfigOptions>>,
     /// Subqueries of one value are in it.
     has_subqueries: bool,
+    /// Which of its rows are wanted, if parameters say so.
+    paging: Option<Paging>,
 }
 
 /// A plan without operators to be reset.
@@ -140,9 +143,18 @@ impl Plan {
             schema,
             telling,
             has_subqueries,
+            paging: None,
             root,
             shared,
         }))
+    }
+
+    /// The plan for whatever rows these parameters say are wanted; itself, if it is not one scan, which can count them.
+    pub fn paged(self, paging: Paging) -> std::result::Result<Plan, Plan> {
+        match &self.single {
+            Some(Single::Scan(scan)) if scan.can_be_paged() => Ok(Plan { paging: Some(paging), ..self }),
+            _ => Err(self),
+        }
     }
 
     /// Columns of its batches.
@@ -169,7 +181,14 @@ impl Plan {
     /// Ready to run; `None` if the plan does not hold for these parameters.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
         let alone = match &self.single {
-            Some(Single::Scan(scan)) => scan.run(binding)?.map(Alone::Scan),
+            Some(Single::Scan(scan)) => match self.paging {
+                None => scan.run(binding)?,
+                Some(paging) => match paging.values(&binding.params) {
+                    Some((skip, fetch)) => scan.paged(skip, fetch).run(binding)?,
+                    None => None,
+                },
+            }
+            .map(Alone::Scan),
             Some(Single::Totals(totals)) => totals.run(binding)?.map(Alone::Totals),
             None => None,
         };

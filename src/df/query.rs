@@ -53,6 +53,7 @@ use super::multisets::numbered;
 use super::null_equality::KeptApart;
 use super::offset::Offset;
 use super::one_by_one::one_by_one;
+use super::open::Paging;
 use super::or_null::value_or_null;
 use super::order_subquery::subqueries_in_order;
 use super::picking::PickApart;
@@ -305,9 +306,12 @@ impl Planner {
         }
         let params = &scope.binding.params;
         let shaping = |of_joins| open::shaping(&plan, of_joins).map_err(df_error);
+        let paging = Paging::of(&plan);
+        let with_paging =
+            || settled.iter().copied().chain(paging.into_iter().flat_map(|(paging, _)| paging.places()));
         let ways_out = match settled {
             [] => vec![Vec::new(), shaping(false)?, shaping(true)?, (0..params.len()).collect()],
-            settled => vec![settled.to_vec()],
+            _ => vec![with_paging().collect()],
         };
         let mut tried: Option<Vec<usize>> = None;
         for settled in ways_out {
@@ -315,7 +319,11 @@ impl Planner {
                 continue;
             }
             if let Ok(Some(kept)) = self.keep_settled(plan.clone(), params, &settled, cancel).await {
-                return Ok(Some((kept, settled)));
+                let Some((paging, paged)) = paging else { return Ok(Some((kept, settled))) };
+                return Ok(Some(match kept.paged(paging) {
+                    Ok(kept) => (kept, open::shaping(paged, false).map_err(df_error)?),
+                    Err(kept) => (kept, settled),
+                }));
             }
             tried = Some(settled);
         }

@@ -133,6 +133,17 @@ impl ScanExec {
         is_known.then(|| ScanExec { offset: self.offset + skip, limit, ..self.clone() })
     }
 
+    /// Whatever rows are wanted, it is the scan that counts them.
+    pub fn can_be_paged(&self) -> bool {
+        matches!(self.request.rows, Rows::All | Rows::First(_)) && self.learned.is_empty()
+    }
+
+    /// The same scan, but for the rows (count) that are passed over, and given at the most, where that is another number.
+    pub fn paged(&self, skip: Option<u64>, fetch: Option<u64>) -> ScanExec {
+        let (offset, limit) = (skip.unwrap_or(self.offset), fetch.or(self.limit));
+        ScanExec { request: Arc::new(self.request.paged(offset, limit)), offset, limit, ..self.clone() }
+    }
+
     /// It gives out other rows if one of them is left out, for it passes over the first ones.
     pub fn passes_over(&self) -> bool {
         self.offset > 0

@@ -416,6 +416,15 @@ impl Request {
         Request { output, places: OnceLock::new(), schema: Arc::clone(schema), ..self.clone() }
     }
 
+    /// The same request for other numbers of rows.
+    pub fn paged(&self, offset: u64, limit: Option<u64>) -> Request {
+        let rows = match (self.rows, limit) {
+            (Rows::First(_), Some(limit)) => Rows::First(offset.saturating_add(limit)),
+            (rows, _) => rows,
+        };
+        Request { rows, offset, ..self.clone() }
+    }
+
     /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
     /// filter, which then has to be planned with the value in it.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {

@@ -135,7 +135,7 @@ impl Plans {
     pub fn find(&self, query: &mut Keyed, catalog: u64) -> Option<Known> {
         let plans = self.0.read().ok()?;
         let find = |query: &Keyed| plans.get(&query.key).filter(|(version, _)| *version == catalog);
-        if let Some((_, Known::ByValues(of))) = find(query) {
+        while let Some((_, Known::ByValues(of))) = find(query) {
             *query = query.with_values(of);
         }
         find(query).map(|(_, known)| known.clone())
@@ -358,13 +358,45 @@ mod tests {
             let (after, each) = known(&db);
             assert!(after >= before + plans && each == 0, "{sql}: {before} {after} {each}");
         }
-        // Other values, other rows.
-        let mut statement = db.prepare("SELECT k FROM t ORDER BY k LIMIT $1 OFFSET $2").unwrap();
-        for n in [1, 2, 3, 1, 2, 3, 1, 2, 3] {
-            let rows = statement.query(&[int(n), int(2 * n)]).unwrap();
-            let found: Vec<i64> = rows.map(|row| row.unwrap().get(0).unwrap()).collect();
-            assert_eq!(found, (2 * n + 1..=3 * n).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn pages_of_a_scan_have_one_plan() {
+        let db = Database::in_memory().unwrap();
+        db.execute("CREATE TABLE t (k INT PRIMARY KEY, n INT, note TEXT)").unwrap();
+        db.execute("INSERT INTO t SELECT v, v % 5, 'n' || v FROM generate_series(1, 50) t(v)").unwrap();
+        let int = Value::Int;
+        let some = |from: i64, rows: i64, most: i64| (from + 1..=(from + rows).min(most)).collect::<Vec<_>>();
+        let numbers = |rows: crate::engine::Rows| -> Vec<i64> {
+            rows.map(|row| row.unwrap().get(0).unwrap()).collect()
+        };
+        // The most rows that there are, and whether one plan is enough.
+        let statements = [
+            ("SELECT k FROM t ORDER BY k LIMIT $1 OFFSET $2", 50, true),
+            ("SELECT k, note FROM t WHERE k > 0 LIMIT $1 OFFSET $2", 50, true),
+            ("SELECT k FROM (SELECT k FROM t ORDER BY k LIMIT 9) x LIMIT $1 OFFSET $2", 9, false),
+            ("SELECT k FROM t ORDER BY k + 0 LIMIT $1 OFFSET $2", 50, false),
+        ];
+        for (sql, most, is_one) in statements {
+            let (before, _) = known(&db);
+            let mut statement = db.prepare(sql).unwrap();
+            for n in [1, 2, 3, 1, 2, 3, 1, 2, 3, 4, 0] {
+                let found = numbers(statement.query(&[int(n), int(2 * n)]).unwrap());
+                assert_eq!(found, some(2 * n, n, most), "{sql}");
+            }
+            assert!(statement.query(&[int(-1), int(2)]).is_err(), "{sql}");
+            assert!(statement.query(&[int(1), int(-2)]).is_err(), "{sql}");
+            let (after, _) = known(&db);
+            assert_eq!(after == before + 1, is_one, "{sql}");
         }
+        // As written.
+        let (before, _) = known(&db);
+        for offset in [10, 20, 30, 45, 0, 60] {
+            let found =
+                numbers(db.query(&format!("SELECT k FROM t ORDER BY k LIMIT 10 OFFSET {offset}")).unwrap());
+            assert_eq!(found, some(offset, 10, 50));
+        }
+        assert_eq!(known(&db).0, before + 1);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! once.
 //!
 //! `SELECT * FROM t WHERE id = 7 AND day >= DATE '2024-01-01'` becomes `... WHERE id = $1 AND day >= $2` with two
-//! values. Only a literal that is a whole side of a comparison is lifted: `= 7 AND`, but not `= 7 + x`, `LIMIT 7`
-//! or `lpad(id, 7)`, which shape the plan. Nothing is parsed: this runs before the plan cache is asked, on every
+//! values. Only a literal that is a whole side of a comparison is lifted, or what OFFSET passes over: `= 7 AND`, but not
+//! `= 7 + x`, `LIMIT 7` or `lpad(id, 7)`, which shape the plan. Nothing is parsed: this runs before the plan cache is asked, on every
 //! statement, so it walks the bytes once.
 
 use crate::value::{ColumnType, Value};
@@ -185,6 +185,7 @@ fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Op
     let between = || one_of(&["and"]) && is_upper_bound(sql, tokens, at - 1);
     let opens = before.class == Class::Comparison
         || one_of(&["between", "like"])
+        || one_of(&["offset"]) && token_is_number(tokens, at)
         || matches!(before.text(sql), "(" | ",") && in_list
         || between();
     if !opens {
@@ -230,6 +231,10 @@ fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Op
             )
     });
     closes.then_some((value, len))
+}
+
+fn token_is_number(tokens: &[Token], at: usize) -> bool {
+    tokens.get(at).is_some_and(|token| token.class == Class::Number)
 }
 
 /// A call of the clock, and its number of tokens; with an interval that is added to it or taken away, if that has a
@@ -434,6 +439,10 @@ mod tests {
                 "SELECT a FROM t WHERE (a, b) > ($1, $2) AND c IN (SELECT d FROM u WHERE e = $3) ORDER BY a, b".into(),
                 vec![int(1), text("x"), int(5)]
             )
+        );
+        assert_eq!(
+            lifted("SELECT a FROM t WHERE b = 3 ORDER BY a LIMIT 20 OFFSET 40"),
+            ("SELECT a FROM t WHERE b = $1 ORDER BY a LIMIT 20 OFFSET $2".into(), vec![int(3), int(40)])
         );
         assert_eq!(
             lifted("SELECT * FROM t WHERE a = $2 AND d >= DATE '2024-01-02';"),
