@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
@@ -136,12 +137,18 @@ impl Paging {
 /// The parameters, by their places, that stand elsewhere than in filters and projections; or in joins, which may make
 /// filters of them.
 pub fn shaping(plan: &LogicalPlan, of_joins: bool) -> DfResult<Vec<usize>> {
-    let mut found = Vec::new();
+    params_of(plan, &|node| match node {
+        LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::TableScan(_) => false,
+        LogicalPlan::Join(_) => of_joins,
+        _ => true,
+    })
+}
+
+/// The parameters, by their places, in some nodes of a plan.
+pub fn params_of(plan: &LogicalPlan, counts: &dyn Fn(&LogicalPlan) -> bool) -> DfResult<Vec<usize>> {
+    let mut found = BTreeSet::new();
     plan.apply_with_subqueries(|node| {
-        let is_open =
-            matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::TableScan(_))
-                || matches!(node, LogicalPlan::Join(_)) && !of_joins;
-        if !is_open {
+        if counts(node) {
             node.apply_expressions(|expr| {
                 expr.apply(|e| {
                     if let Expr::Placeholder(param) = e {
@@ -153,9 +160,7 @@ pub fn shaping(plan: &LogicalPlan, of_joins: bool) -> DfResult<Vec<usize>> {
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    found.sort_unstable();
-    found.dedup();
-    Ok(found)
+    Ok(found.into_iter().collect())
 }
 
 /// Parameters whose type nothing around them tells are of the type of their value.

@@ -149,12 +149,12 @@ impl Plan {
         }))
     }
 
-    /// The plan for whatever rows these parameters say are wanted; itself, if it is not one scan, which can count them.
-    pub fn paged(self, paging: Paging) -> std::result::Result<Plan, Plan> {
-        match &self.single {
-            Some(Single::Scan(scan)) if scan.can_be_paged() => Ok(Plan { paging: Some(paging), ..self }),
-            _ => Err(self),
-        }
+    /// Makes it the plan for whatever rows these parameters say are wanted; false, if it is not one scan, which can count
+    /// them.
+    pub fn page(&mut self, paging: Paging) -> bool {
+        let can = matches!(&self.single, Some(Single::Scan(scan)) if scan.can_be_paged());
+        self.paging = Some(paging).filter(|_| can);
+        can
     }
 
     /// Columns of its batches.

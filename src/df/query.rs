@@ -318,14 +318,17 @@ impl Planner {
             if tried.as_ref() == Some(&settled) {
                 continue;
             }
-            if let Ok(Some(kept)) = self.keep_settled(plan.clone(), params, &settled, cancel).await {
-                let Some((paging, paged)) = paging else { return Ok(Some((kept, settled))) };
-                return Ok(Some(match kept.paged(paging) {
-                    Ok(kept) => (kept, open::shaping(paged, false).map_err(df_error)?),
-                    Err(kept) => (kept, settled),
-                }));
+            let kept = self.keep_settled(plan.clone(), params, &settled, cancel).await;
+            tried = Some(settled.clone());
+            let Ok(Some(mut kept)) = kept else { continue };
+            let mut of = settled;
+            if let Some((paging, paged)) = paging
+                && kept.page(paging)
+            {
+                let others = open::params_of(paged, &|_| true).map_err(df_error)?;
+                of.retain(|at| others.contains(at) || !paging.places().any(|place| place == *at));
             }
-            tried = Some(settled);
+            return Ok(Some((kept, of)));
         }
         Ok(None)
     }

@@ -376,6 +376,7 @@ mod tests {
             ("SELECT k, note FROM t WHERE k > 0 LIMIT $1 OFFSET $2", 50, true),
             ("SELECT k FROM (SELECT k FROM t ORDER BY k LIMIT 9) x LIMIT $1 OFFSET $2", 9, false),
             ("SELECT k FROM t ORDER BY k + 0 LIMIT $1 OFFSET $2", 50, false),
+            ("SELECT k FROM t WHERE k < 50 + $1 ORDER BY k LIMIT $1 OFFSET $2", 50, false),
         ];
         for (sql, most, is_one) in statements {
             let (before, _) = known(&db);
