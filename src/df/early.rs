@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result as DfResult;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 
 use super::lookup::{self, By, LookupJoinExec};
 use super::scan::ScanExec;
@@ -24,7 +25,17 @@ use super::wanted::Rows;
 pub fn stopping(plan: Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let plan = lookup::instead_of_hashes_either_way(plan, By::Ranges)?;
     let plan = plan.transform_up(without_sort).data()?;
-    Ok((may_stop(&plan) && stops(&plan, false)).then_some(plan))
+    Ok((may_stop(&plan) && stops(&plan, false) && !limits_sorted_groups(&plan)).then_some(plan))
+}
+
+/// There are groups of which the first few are wanted, in whatever order: DataFusion 55.2 takes an order that their rows
+/// have, and that it had not planned with, for one that is wanted.
+fn limits_sorted_groups(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let any: &dyn Any = &**plan;
+    let is_sorted = |groups: &AggregateExec| {
+        groups.limit_options().is_some() && *groups.input_order_mode() != InputOrderMode::Linear
+    };
+    any.downcast_ref().is_some_and(is_sorted) || plan.children().into_iter().any(limits_sorted_groups)
 }
 
 /// Somebody in the plan stops reading a scan when there are enough rows.

@@ -24,10 +24,10 @@ pub fn of_columns(plan: LogicalPlan) -> DfResult<LogicalPlan> {
             return Ok(Transformed::no(node));
         }
         let mut changed = false;
-        let mut pair = |(left, right): &(Expr, Expr)| {
-            let pair = match narrowed((left, &join.left), (right, &join.right))? {
+        let mut pair = |(at, (left, right)): (usize, &(Expr, Expr))| {
+            let pair = match narrowed((left, &join.left), (right, &join.right), at)? {
                 Some((left, right)) => (left, right),
-                None => match narrowed((right, &join.right), (left, &join.left))? {
+                None => match narrowed((right, &join.right), (left, &join.left), at)? {
                     Some((right, left)) => (left, right),
                     None => return Ok((left.clone(), right.clone())),
                 },
@@ -35,7 +35,7 @@ pub fn of_columns(plan: LogicalPlan) -> DfResult<LogicalPlan> {
             changed = true;
             Ok(pair)
         };
-        let on = join.on.iter().map(&mut pair).collect::<DfResult<Vec<_>>>()?;
+        let on = join.on.iter().enumerate().map(&mut pair).collect::<DfResult<Vec<_>>>()?;
         Ok(match changed {
             true => Transformed::yes(LogicalPlan::Join(Join { on, ..join.clone() })),
             false => Transformed::no(node),
@@ -45,10 +45,11 @@ pub fn of_columns(plan: LogicalPlan) -> DfResult<LogicalPlan> {
 }
 
 /// `wide` as narrow as the column that `cast` makes wider, and that column; each expression comes with the side it is
-/// of. `None` if it is no such cast, or if rows are rather looked up by `wide`.
+/// of. `at`: which of the join's pairs they are. `None` if it is no such cast, or if rows are rather looked up by `wide`.
 fn narrowed(
     (wide, of_wide): (&Expr, &LogicalPlan),
     (cast, of_cast): (&Expr, &LogicalPlan),
+    at: usize,
 ) -> DfResult<Option<(Expr, Expr)>> {
     let Expr::Cast(Cast { expr, field }) = cast else { return Ok(None) };
     let Expr::Column(column) = &**expr else { return Ok(None) };
@@ -63,7 +64,9 @@ fn narrowed(
     {
         return Ok(None);
     }
-    let name = format!("{}{NARROWED}{narrow}", written(&wide.schema_name().to_string()));
+    // What differs in its casts only has one name.
+    let other = if at > 0 { format!(" ({at})") } else { String::new() };
+    let name = format!("{}{NARROWED}{narrow}{other}", written(&wide.schema_name().to_string()));
     let wide = Expr::TryCast(TryCast::new(Box::new(wide.clone()), narrow));
     Ok(Some((wide.alias(name), Expr::Column(column.clone()))))
 }

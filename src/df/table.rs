@@ -27,7 +27,7 @@ use crate::access::{
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{Places, ScanSpec, field_type};
-use crate::key::{ColumnId, KeyPart, Rowkey};
+use crate::key::{ColumnId, KeyLayout, KeyPart, Rowkey};
 use crate::plan::{Field, Formula, Predicate};
 use crate::row::field;
 use crate::schema::{IndexDef, IndexState, TableDef, TableStatistics};
@@ -158,15 +158,20 @@ impl Relation {
         is_more.then_some(Relation { table, index, fields, names, schema, advice, computed: Some(number) })
     }
 
+    /// Keys that every row has.
+    fn layouts(&self) -> impl Iterator<Item = &KeyLayout> {
+        let of_all = |index: &&IndexDef| index.filter.is_none() && index.state == IndexState::Ready;
+        let indexes = self.table.indexes.iter().filter(of_all).map(|index| &index.layout);
+        std::iter::once(&self.table.key).chain(indexes)
+    }
+
     /// The column, if it is the first thing that some rowkey or index key says.
     fn led_by(&self, column: &str) -> Option<Field> {
         let (Field::Column(id), _) = self.names.columns.get(column).filter(|_| !self.advice.hints.full)?
         else {
             return None;
         };
-        let indexes = self.table.indexes.iter().map(|index| &index.layout);
-        let mut leading =
-            std::iter::once(&self.table.key).chain(indexes).filter_map(|layout| layout.parts().first());
+        let mut leading = self.layouts().filter_map(|layout| layout.parts().first());
         leading.any(|part| part.columns().contains(id)).then_some(Field::Column(*id))
     }
 
@@ -508,10 +513,12 @@ impl Request {
             let limit = Some(wanted.rows.saturating_add(equal as u64));
             let need = Need { order, limit, ..narrowed.need.clone() };
             let choice = choose(self.relation.source(), &need, &self.statistics(&bound.binding))?;
-            if choice.access.ordered && choice.access.cost < narrowed.spec.access.cost {
+            let Access { ordered, cost, method, .. } = &choice.access;
+            if *ordered && *cost < narrowed.spec.access.cost && !method.is_whole() {
                 // All of them may be read after all.
                 let need = Need { limit: None, ..need };
-                return Ok(Some(self.bound(need, choice, bound.binding.clone())));
+                let in_order = self.bound(need, choice, bound.binding.clone());
+                return Ok(Some(in_order).filter(|in_order| self.check(in_order).is_ok()));
             }
         }
         Ok(None)
@@ -583,6 +590,17 @@ impl Request {
         self.relation.led_by(column).is_some()
     }
 
+    /// Some key has rows with the same values of these columns in such an order.
+    pub fn orders(&self, behind: &[ColumnId], first: &FirstFound) -> bool {
+        let Some(OrderBy { field: Field::Column(wanted), .. }) = first.order.first() else { return false };
+        let is_behind = |part: &&KeyPart| part.columns().iter().all(|id| behind.contains(id));
+        let orders = |layout: &KeyLayout| {
+            let mut parts = layout.parts().iter().skip_while(is_behind);
+            parts.next().is_some_and(|part| part.columns() == [*wanted])
+        };
+        self.relation.layouts().any(orders)
+    }
+
     /// What it takes, in entries walked, to read the rows with one value of a column; `None` if no key is led by it.
     /// `path`: how all of them are reached.
     pub fn work_of_value(&self, binding: &Binding, column: &str, path: Path) -> Option<f64> {
@@ -592,7 +610,9 @@ impl Request {
         let equal = rows * share_of_equals(collected, std::iter::once(field));
         let is_covered = matches!(path, Path::IndexOnly(_));
         let entry = if is_covered { COST.entry } else { COST.entry + COST.fetch };
-        let is_one = self.each.as_ref().is_some_and(|each| each.of == [field] && each.rows == 1);
+        let is_each = |each: &Each| each.of == [field] && each.rows == 1;
+        // Who asks for more than that there is one has to look at all of them.
+        let is_one = self.each.as_ref().is_some_and(is_each) && self.filters.is_empty();
         Some(if is_one { COST.seek + entry } else { COST.seek + equal * entry })
     }
 

@@ -50,11 +50,11 @@ impl UntilEnough {
             return Ok(None);
         }
         let batch = self.scan.next_batch_of(self.rows)?;
-        self.rows = (4 * self.rows).min(BATCH_ROWS);
-        if let Some(last) =
-            batch.as_ref().and_then(|batch| batch.num_rows().checked_sub(1).map(|at| batch.slice(at, 1)))
-        {
-            self.last = Some(last);
+        let last = batch.as_ref().and_then(|batch| Some(batch.slice(batch.num_rows().checked_sub(1)?, 1)));
+        if last.is_some() {
+            // The more were not enough, the more are likely to be asked for.
+            self.rows = (4 * self.rows).min(BATCH_ROWS);
+            self.last = last;
         }
         Ok(batch)
     }

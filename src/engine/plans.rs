@@ -141,7 +141,7 @@ impl Plans {
         find(query).map(|(_, known)| known.clone())
     }
 
-    /// Every plan kept under the catalog of this version, by the text of its query.
+    /// The plans kept under the catalog of this version, by the texts of their queries, one of each.
     pub fn kept(&self, catalog: u64) -> Vec<(String, Arc<KeptPlan>)> {
         let Ok(plans) = self.0.read() else { return Vec::new() };
         let kept = plans.iter().filter_map(|(key, (version, known))| match known {
@@ -153,6 +153,7 @@ impl Plans {
         });
         let mut kept: Vec<_> = kept.collect();
         kept.sort_by(|a, b| a.0.cmp(&b.0));
+        kept.dedup_by(|a, b| a.0 == b.0);
         kept
     }
 

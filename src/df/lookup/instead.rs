@@ -26,6 +26,7 @@ use crate::df::join_keys::shown;
 use crate::df::parallel::rows_of;
 use crate::df::plan::picked;
 use crate::df::scan::{ByRows, ScanExec};
+use crate::key::ColumnId;
 use crate::plan::Field;
 use crate::row::column_type_of;
 use crate::value::ColumnType;
@@ -33,9 +34,20 @@ use crate::value::ColumnType;
 /// Rows (count) that are expected, at the most, of those that look together for others in an order.
 const TOGETHER_EXPECTED: f64 = ROWS_MAX as f64 / 2.0;
 
+/// How rows may be looked up.
+#[derive(Clone, Copy)]
+struct How {
+    by: By,
+    /// For about so many rows; `None`: as many as are estimated.
+    expected: Option<f64>,
+    /// Nobody has been promised the order of the rows.
+    any_order: bool,
+}
+
 /// Puts lookups in the place of hash joins, where they read less.
 pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let lookup = |join: &HashJoinExec| LookupJoinExec::of(join, By::Rowkeys, None);
+    let how = How { by: By::Rowkeys, expected: None, any_order: true };
+    let lookup = |join: &HashJoinExec| LookupJoinExec::of(join, how);
     plan.transform_up(|node| replaced(node, &|join| Ok(lookup(join)?.map(executable)))).data()
 }
 
@@ -45,10 +57,10 @@ pub fn instead_of_hashes_either_way(
     plan: Arc<dyn ExecutionPlan>,
     by: By,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let how = How { by, expected: None, any_order: true };
     plan.transform_up(|node| {
-        replaced(node, &|join| match LookupJoinExec::of(join, by, None)? {
-            // An order that it has is that of its right side, whose rows come in theirs then.
-            None if Kind::of(join.join_type().swap()).is_some() => turned(join, by, None),
+        replaced(node, &|join| match LookupJoinExec::of(join, how)? {
+            None if Kind::of(join.join_type().swap()).is_some() => turned(join, how),
             lookup => Ok(lookup.map(executable)),
         })
     })
@@ -58,9 +70,10 @@ pub fn instead_of_hashes_either_way(
 /// The same in the part of a recursive query that runs once for each step: there the rows of the last step are looked
 /// up, however many the planner takes them for. What is joined otherwise is read anew with each step.
 pub fn in_recursions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    let how = How { by: By::Ranges, expected: Some(1.0), any_order: true };
     let of_step = |join: &HashJoinExec| match (reads_step(join.left()), reads_step(join.right())) {
-        (true, false) => Ok(LookupJoinExec::of(join, By::Ranges, Some(1.0))?.map(executable)),
-        (false, true) if *join.join_type() == JoinType::Inner => turned(join, By::Ranges, Some(1.0)),
+        (true, false) => Ok(LookupJoinExec::of(join, how)?.map(executable)),
+        (false, true) if *join.join_type() == JoinType::Inner => turned(join, how),
         _ => Ok(None),
     };
     plan.transform_up(|node| {
@@ -107,29 +120,30 @@ fn replaced(
     })
 }
 
-/// A lookup for the rows of the right side, about so many, in the left one.
-fn turned(join: &HashJoinExec, by: By, expected: Option<f64>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+/// A lookup for the rows of the right side in the left one.
+fn turned(join: &HashJoinExec, how: How) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    // An order that it has is that of its right side, whose rows come in theirs then.
+    let how = How { any_order: join.properties().output_ordering().is_none(), ..how };
     let turned = join.swap_inputs(*join.partition_mode())?;
     let any: &dyn Any = &*turned;
     if let Some(join) = any.downcast_ref::<HashJoinExec>() {
-        return Ok(LookupJoinExec::of(join, by, expected)?.map(executable));
+        return Ok(LookupJoinExec::of(join, how)?.map(executable));
     }
     // Its columns are put in order above it.
     let [below] = turned.children()[..] else { return Ok(None) };
     let below: &dyn Any = &**below;
     let join = below.downcast_ref::<HashJoinExec>();
-    let lookup = join.map(|join| LookupJoinExec::of(join, by, expected)).transpose()?.flatten();
+    let lookup = join.map(|join| LookupJoinExec::of(join, how)).transpose()?.flatten();
     let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
     lookup.map(|lookup| turned.clone().replace_children(vec![executable(lookup)], keep)).transpose()
 }
 
 impl LookupJoinExec {
-    /// The same join by lookups, of about so many rows; `None` if it has to read the table otherwise, or that is
-    /// quicker.
-    fn of(join: &HashJoinExec, by: By, expected: Option<f64>) -> DfResult<Option<LookupJoinExec>> {
+    /// The same join by lookups; `None` if it has to read the table otherwise, or that is quicker.
+    fn of(join: &HashJoinExec, how: How) -> DfResult<Option<LookupJoinExec>> {
         let (rows, picked) = (join.left(), picked(join.right()));
         // A step of a recursion is read to its end.
-        let is_stopped = expected.is_none();
+        let is_stopped = how.expected.is_none();
         let Some(kind) = Kind::of(*join.join_type()) else { return Ok(None) };
         let is_plain = join.filter().is_none()
             && !join.null_aware
@@ -139,14 +153,17 @@ impl LookupJoinExec {
         let Some((scan, columns)) = picked.filter(|(scan, _)| is_plain && !scan.passes_over()) else {
             return Ok(None);
         };
-        let Some(expected) = expected.or_else(|| rows_of(rows)) else { return Ok(None) };
+        let Some(expected) = how.expected.or_else(|| rows_of(rows)) else { return Ok(None) };
         if scan.bound().map_or(true, |bound| expected * COST.fetch > bound.spec.access.entries) {
             return Ok(None);
         }
         let Some(on) = equal_columns(join.on(), &rows.schema(), scan, &columns) else { return Ok(None) };
-        let in_order = scan.request.first_found.is_some()
+        let behind: Vec<ColumnId> = on.iter().map(|equal| equal.key).collect();
+        let in_order = how.by == By::Rowkeys
+            && how.any_order
             && matches!(kind, Kind::Inner | Kind::Found)
-            && expected <= TOGETHER_EXPECTED;
+            && expected <= TOGETHER_EXPECTED
+            && scan.request.first_found.as_ref().is_some_and(|first| scan.request.orders(&behind, first));
         if kind == Kind::Found && !in_order {
             return Ok(None);
         }
@@ -154,7 +171,7 @@ impl LookupJoinExec {
             let words =
                 on.iter().map(|equal| format!("{}={}", equal.of_table.name(), shown(equal.of_row.name())));
             (scan.by_rows(ByRows { columns: words.collect(), rows: expected }), By::Rowkeys)
-        } else if (by == By::Ranges || in_order)
+        } else if (how.by == By::Ranges || in_order)
             && on.iter().any(|equal| scan.request.leads(equal.of_table.name()))
         {
             (Some(scan.by_values(on.iter().map(|equal| equal.of_table.name()))), By::Ranges)
@@ -171,7 +188,8 @@ impl LookupJoinExec {
         // What is above may live by them: that two columns are equal, for one, so that either sorts both.
         let mut equivalence = join.properties().equivalence_properties().clone();
         let in_order = in_order && by == By::Ranges;
-        if let Some(order) = rows.output_ordering().filter(|_| !in_order) {
+        // Only who asks for it hears of it: what is above was planned without.
+        if let Some(order) = rows.output_ordering().filter(|_| how.by == By::Ranges) {
             equivalence.add_ordering(order.iter().map_while(|by| above(by, &output, &join.schema())));
         }
         let properties = PlanProperties::new(

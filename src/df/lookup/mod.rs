@@ -39,6 +39,7 @@ use super::errors::to_df;
 use super::parallel::rows_of;
 use super::scan::ScanExec;
 use super::table::Bound;
+use crate::access::COST;
 use crate::error::{Error, Result};
 use crate::exec::scan::Scan;
 use crate::key::{ColumnId, Rowkey};
@@ -55,8 +56,10 @@ pub enum By {
     Ranges,
 }
 
-/// Rows for which others are looked up in vain, at the most, for each entry of the table that would be read instead.
-const TRIED: f64 = 1.0;
+/// How much longer than a hash join the lookups of a semi or anti join may take, if they find nothing that ends them;
+/// and the same where each row of the table may be found.
+const LONGER: f64 = 3.0;
+const LONGER_MOST: f64 = 8.0;
 
 /// What becomes of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,23 +138,35 @@ impl LookupJoinExec {
         &self.rows
     }
 
-    /// Of a few rows one is likely to come out, or there are not so many that looking for all of them takes much longer
-    /// than reading the table.
+    /// Of a few rows one is likely to come out, and if none does, looking for all of them does not take much longer than
+    /// reading the table.
     pub fn is_promising(&self) -> bool {
         let Some(scan) = scan_of(&self.table) else { return false };
         let Ok(bound) = scan.bound() else { return false };
         let finds_most = bound.need.predicate.is_true();
-        match self.kind {
-            Kind::Left => true,
-            Kind::Inner => finds_most,
+        let most = match self.kind {
+            Kind::Left => return true,
+            Kind::Inner => return finds_most,
             // All rows are looked for together.
-            Kind::Found => false,
-            Kind::Semi if finds_most => true,
-            Kind::Semi | Kind::Anti => {
-                let read = scan.request.entries(&bound.binding);
-                all_rows(&self.rows).is_some_and(|rows| rows <= TRIED * read)
-            }
-        }
+            Kind::Found => return false,
+            Kind::Semi if finds_most => LONGER_MOST,
+            Kind::Semi | Kind::Anti => LONGER,
+        };
+        let of_one = match self.by {
+            By::Rowkeys => Some(COST.fetch),
+            By::Ranges => self.work_of_one(),
+        };
+        let (Some(rows), Some(of_one)) = (all_rows(&self.rows), of_one) else { return false };
+        rows * of_one <= most * (rows + scan.request.entries(&bound.binding))
+    }
+
+    /// What one row takes that looks for others by ranges, in entries walked.
+    fn work_of_one(&self) -> Option<f64> {
+        let scan = scan_of(&self.table)?;
+        let Bound { binding, spec, .. } = scan.bound().ok()?;
+        let of_value =
+            |equal: &Equal| scan.request.work_of_value(binding, equal.of_table.name(), spec.access.path);
+        self.on.iter().filter_map(of_value).reduce(f64::min)
     }
 
     /// What is found may come in the order of which somebody above keeps the first rows, if that one tells which.
@@ -173,14 +188,7 @@ impl LookupJoinExec {
             By::Rowkeys => scan.work(None),
             // The first few are enough.
             By::Ranges if self.in_order => Some(0.0),
-            By::Ranges => {
-                let Bound { binding, spec, .. } = scan.bound().ok()?;
-                let of_value = |equal: &Equal| {
-                    scan.request.work_of_value(binding, equal.of_table.name(), spec.access.path)
-                };
-                let of_value = self.on.iter().filter_map(of_value).reduce(f64::min)?;
-                Some(rows_of(&self.rows)? * of_value)
-            }
+            By::Ranges => Some(rows_of(&self.rows)? * self.work_of_one()?),
         }
     }
 
