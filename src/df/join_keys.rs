@@ -14,7 +14,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan};
 use super::table::TableSource;
 
 /// Stands in names behind what is made narrower.
-const NARROWED: &str = " AS ";
+const NARROWED: &str = " narrowed to ";
 
 /// The same plan, its joins comparing columns that lead a key as what they are.
 pub fn of_columns(plan: LogicalPlan) -> DfResult<LogicalPlan> {
