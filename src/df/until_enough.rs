@@ -34,8 +34,13 @@ pub struct UntilEnough {
 
 impl UntilEnough {
     /// `order`: columns of the scan, by which its rows are in order. `wanted`: conditions that a row which comes after
-    /// others, in an order of these and perhaps more columns, fails if one of those does.
-    pub fn new(scan: Scan, order: Vec<usize>, wanted: Vec<Arc<dyn PhysicalExpr>>) -> UntilEnough {
+    /// others, in an order of these and perhaps more columns, fails if one of those does; a condition that is not about
+    /// these columns is not heeded.
+    pub fn new(scan: Scan, order: Vec<usize>, mut wanted: Vec<Arc<dyn PhysicalExpr>>) -> UntilEnough {
+        wanted.retain(|condition| {
+            let columns = collect_columns(condition);
+            order.iter().all(|at| columns.iter().any(|column| column.index() == *at))
+        });
         UntilEnough { scan, wanted, order, rows: ROWS_FIRST, last: None, unwanted: None }
     }
 

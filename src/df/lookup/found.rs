@@ -14,7 +14,7 @@ use crate::error::Result;
 
 /// Which rows go together.
 pub struct Pairs {
-    /// Places among the rows, ascending; `None`: each is there once.
+    /// Places among the rows; `None`: each is there once, in its place.
     pub rows: Option<UInt32Array>,
     /// Places among what was found.
     pub found: UInt32Array,
@@ -32,6 +32,7 @@ impl Pairs {
 pub struct Keys(RowConverter);
 
 impl Keys {
+    /// Those of a join.
     pub fn new(join: &LookupJoinExec) -> Result<Keys> {
         let schema = join.table.schema();
         let sorts = join
