@@ -188,8 +188,8 @@ impl LookupJoinExec {
         // What is above may live by them: that two columns are equal, for one, so that either sorts both.
         let mut equivalence = join.properties().equivalence_properties().clone();
         let in_order = in_order && by == By::Ranges;
-        // Only who asks for it hears of it: what is above was planned without.
-        if let Some(order) = rows.output_ordering().filter(|_| how.by == By::Ranges) {
+        // Only who asks for it hears of it, or lives by it: what else is above was planned without.
+        if let Some(order) = rows.output_ordering().filter(|_| how.by == By::Ranges || !how.any_order) {
             equivalence.add_ordering(order.iter().map_while(|by| above(by, &output, &join.schema())));
         }
         let properties = PlanProperties::new(
