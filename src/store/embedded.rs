@@ -96,7 +96,7 @@ impl EmbeddedStore {
         let folder = directory.log_folder();
         let is_new = directory.is_new();
         let trust = Arc::<Trust>::default();
-        let tree = Arc::new(Tree::open(directory, durability, trust.clone())?);
+        let tree = Arc::new(Tree::open(directory, trust.clone())?);
         let view = View::of(&tree)?;
         view.reader().check_keyspaces()?;
         let in_tree = view.version()?;
@@ -130,8 +130,8 @@ impl EmbeddedStore {
                 .why(format!("it has version {version}, and had version {} already", mark.settled()))
                 .hint("put back the files of one time, or restore the database from a backup"));
         }
-        // What was committed without flushes may be nowhere but in the system's memory.
-        if durability == Durability::Sync && in_tree > mark.settled() {
+        // The process may have been killed before its last flush came to an end.
+        if in_tree > mark.settled() {
             tree.env.force_sync()?;
             mark.settle(in_tree);
         }
@@ -256,7 +256,7 @@ impl Shared {
 
     /// The tree has everything up to `version`, and no memtable has anything.
     fn show_tree(&self, version: u64) -> Result<()> {
-        self.note_in_tree(version);
+        self.mark.settle(version);
         // Were it not shown, its number would be given out again.
         let view = View::of(&self.tree).inspect_err(|_| self.trust.lose())?;
         self.show(|moment| {
@@ -318,15 +318,8 @@ impl Shared {
             }
         }
         writer.commit(memtable.version())?;
-        self.note_in_tree(memtable.version());
+        self.mark.settle(memtable.version());
         Ok(())
-    }
-
-    /// Tells the mark that the tree has everything up to `version`; where commits are not flushed, nobody knows.
-    fn note_in_tree(&self, version: u64) {
-        if self.tree.durability == Durability::Sync {
-            self.mark.settle(version);
-        }
     }
 
     /// Leaves nothing in memtables. The caller has the writer lock, by which nothing comes after.

@@ -21,8 +21,8 @@
 //! | at | bytes | holds |
 //! |---|---|---|
 //! | 0 | 4 | length of the content, not 0 |
-//! | 4 | 8 | the record's number |
-//! | 12 | 8 | XXH3-64 of the content, seeded with that number |
+//! | 4 | 8 | the record's number; its highest bit is set if nobody waited for a flush ([`Durability::Relaxed`]) |
+//! | 12 | 8 | XXH3-64 of the content, seeded with the 8 bytes before |
 //! | 20 | n | the content |
 //!
 //! Example: record 3 of content `hi` is `02000000 0300000000000000 033c1b010f197d0d 6869`.
@@ -31,9 +31,13 @@
 //!
 //! A write that was under way when the power failed leaves a *torn* record: the last one, never acknowledged, and
 //! dropped when the log is opened. A record that reads wrong is damage instead, and the log is refused,
-//! if a whole record of a later number follows it anywhere, or if the [`Mark`] says that it was acknowledged. The mark is
-//! written after each flush, but not flushed itself: it outlives the process, and a machine that loses power keeps
-//! some older one. So one case is left that looks torn and is not: the very last record, damaged after a power failure.
+//! if a whole record of a later number that was flushed follows it anywhere, or if the [`Mark`] says that it was
+//! acknowledged. The mark is written after each flush, but not flushed itself: it outlives the process, and a machine
+//! that loses power keeps some older one. So one case is left that looks torn and is not: the very last record, damaged
+//! after a power failure.
+//!
+//! Records that were not flushed may be on the disk in any order. The first one that reads wrong ends the log, unless it
+//! is known to have been flushed later: with a record behind it that was, with its segment, or when the log was closed.
 
 mod mark;
 pub(super) mod record;
@@ -55,6 +59,8 @@ use mark::Marked;
 const MAGIC: &[u8; 8] = b"RKDBLOG1";
 const HEADER_BYTES: usize = 32;
 const RECORD_HEADER_BYTES: usize = 20;
+/// In the number of a record: nobody waited for a flush.
+const NOT_FLUSHED: u64 = 1 << 63;
 
 /// Zeros written ahead of the records, in bytes.
 const AHEAD_BYTES: u64 = 256 << 10;
@@ -184,9 +190,13 @@ impl Log {
                 .why("one commit holds less than 4 GiB")
                 .hint("load it with COPY")
         })?;
-        let sum = xxh3_64_with_seed(content, self.next);
+        let number = match self.durability {
+            Durability::Sync => self.next,
+            Durability::Relaxed => self.next | NOT_FLUSHED,
+        };
+        let sum = xxh3_64_with_seed(content, number);
         self.record[..4].copy_from_slice(&len.to_le_bytes());
-        self.record[4..12].copy_from_slice(&self.next.to_le_bytes());
+        self.record[4..12].copy_from_slice(&number.to_le_bytes());
         self.record[12..20].copy_from_slice(&sum.to_le_bytes());
         if let Err(e) = self.write() {
             // What may be half there is cut off again.
@@ -317,7 +327,7 @@ impl<'a> Records<'a> {
         sound.then_some(Records { bytes, at: HEADER_BYTES, number: u64_at(header, 16)? })
     }
 
-    /// The content of the record at `at`, if there is one of a number that `is_wanted`.
+    /// The content of the record at `at`, if there is one of a number that `is_wanted`, its highest bit included.
     fn record(&self, at: usize, is_wanted: impl Fn(u64) -> bool) -> Option<&'a [u8]> {
         let number = u64_at(self.bytes, at + 4).filter(|number| is_wanted(*number))?;
         let len = u32::from_le_bytes(*self.bytes[at..].first_chunk()?) as usize;
@@ -326,7 +336,7 @@ impl<'a> Records<'a> {
     }
 
     fn next(&mut self) -> Option<&'a [u8]> {
-        let content = self.record(self.at, |number| number == self.number)?;
+        let content = self.record(self.at, |number| number & !NOT_FLUSHED == self.number)?;
         self.at += RECORD_HEADER_BYTES + content.len();
         self.number += 1;
         Some(content)
@@ -337,8 +347,8 @@ impl<'a> Records<'a> {
         is_zeros(&self.bytes[self.at..])
     }
 
-    /// A later record is somewhere behind one that cannot be read. Its length may be what is wrong, so every
-    /// place is tried.
+    /// A later record, which was flushed, is somewhere behind one that cannot be read. Its length may be what is wrong,
+    /// so every place is tried.
     fn is_followed(&self) -> bool {
         // No more than fit between here and the end of the file.
         let later = self.number + 1..self.number + self.bytes.len() as u64;
@@ -383,8 +393,12 @@ mod tests {
 
     /// A log of these records, closed as its process was when it ended.
     fn log(records: &[&str]) -> (tempfile::TempDir, Log) {
+        log_of(Durability::Sync, records)
+    }
+
+    fn log_of(durability: Durability, records: &[&str]) -> (tempfile::TempDir, Log) {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = Log::create(folder.path(), Durability::Sync, Arc::default()).unwrap();
+        let mut log = Log::create(folder.path(), durability, Arc::default()).unwrap();
         records.iter().for_each(|record| append(&mut log, record));
         (folder, log)
     }
@@ -495,6 +509,54 @@ mod tests {
                 drop(log);
                 assert_eq!(open(folder.path()).unwrap().1, ["one", "the second", "3", "4"]);
             }
+        }
+    }
+
+    /// The disk has written what it pleased of what nobody flushed: any piece of it may still be zeros.
+    #[test]
+    fn of_records_that_were_not_flushed_those_before_a_hole_are_there() {
+        let (folder, log) = log_of(Durability::Relaxed, &RECORDS);
+        let path = path_of(folder.path(), 1);
+        let bytes = fs::read(&path).unwrap();
+        let lens = RECORDS.map(|record| RECORD_HEADER_BYTES + record.len());
+        let ends = (0..=RECORDS.len()).map(|n| HEADER_BYTES + lens[..n].iter().sum::<usize>());
+        let ends: Vec<usize> = ends.collect();
+        assert_eq!(ends[RECORDS.len()], log.end as usize);
+        drop(log);
+        for at in HEADER_BYTES..ends[RECORDS.len()] {
+            for len in [1, 7, 30] {
+                let mut holed = bytes.clone();
+                holed[at..at + len].fill(0);
+                let hurt = bytes.iter().zip(&holed).position(|(before, after)| before != after);
+                let whole = ends[1..].iter().filter(|end| hurt.is_none_or(|at| at >= **end)).count();
+                fs::write(&path, holed).unwrap();
+                mark_as_of(folder.path(), 0);
+                let (mut log, records) = open(folder.path()).unwrap();
+                assert_eq!(records, RECORDS[..whole], "{len} bytes at {at}");
+                append(&mut log, "more");
+                drop(log);
+                assert_eq!(open(folder.path()).unwrap().1, [&RECORDS[..whole], &["more"]].concat());
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_that_was_flushed_proves_those_before_it() {
+        let (folder, log) = log_of(Durability::Relaxed, &RECORDS);
+        let not_flushed = log.end as usize;
+        drop(log);
+        mark_as_of(folder.path(), 0);
+        let (mut log, _) = open(folder.path()).unwrap();
+        append(&mut log, "flushed");
+        drop(log);
+        let path = path_of(folder.path(), 1);
+        let bytes = fs::read(&path).unwrap();
+        for at in HEADER_BYTES..not_flushed {
+            let mut hurt = bytes.clone();
+            hurt[at] ^= 0x10;
+            fs::write(&path, hurt).unwrap();
+            mark_as_of(folder.path(), 0);
+            assert_eq!(open(folder.path()).err().map(|e| e.kind()), Some(Kind::Corrupt), "byte {at}");
         }
     }
 

@@ -96,10 +96,9 @@ pub enum Durability {
     /// Everything: it is on the disk, and neither a crash of the process nor of the machine loses it.
     #[default]
     Sync,
-    /// A crash of the process, not one of the machine: the operating system writes it out when it
-    /// pleases, at the latest when the store closes. After a power failure the last commits may be
-    /// missing, and the database is whole only if the file system writes in the order it was
-    /// asked to; otherwise it may be damaged. For data that can be loaded again.
+    /// A crash of the process, not one of the machine: the operating system writes it out when it pleases, at
+    /// the latest when the store closes or has 32 MiB of it. After a power failure the last commits may be missing; the
+    /// database is whole, as it was after an earlier one.
     Relaxed,
 }
 

@@ -1,6 +1,6 @@
 //! What the embedded store promises beyond the seam: files that last, and refusals when they are damaged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::tree::{KEYSPACES_SPARE, MAP_BYTES, READERS_BYTES};
 use super::*;
 use crate::error::{Kind, sqlstate};
 use crate::key::KeyRange;
-use crate::store::testing::{A, B, batch, fill, get, put};
+use crate::store::testing::{A, B, batch, fill, get, key, put};
 use crate::store::{Direction, KeyspaceId, Reads, testing};
 
 type Place = testing::Place<EmbeddedStore>;
@@ -328,6 +328,45 @@ fn threads_read_one_snapshot_at_the_same_time_and_take_turns_once_it_is_old() {
 fn killed(place: &Place, store: &EmbeddedStore) -> Place {
     let _still = (store.shared.writer(), store.shared.moving.lock().unwrap());
     place.copy()
+}
+
+/// The machine has lost power: of the newest segment of the log, which nobody flushed, any page may be missing.
+#[test]
+fn what_a_power_failure_leaves_without_flushes_is_as_it_was_after_some_commit() {
+    const PAGE_BYTES: usize = 4096;
+    const COMMITS: u32 = 300;
+    let text = |n: u32| vec![n as u8; 500];
+    let number = |path: &Path| path.file_name()?.to_str()?.strip_prefix("log-")?.parse::<u64>().ok();
+    let (left, newest, pages) = loop {
+        let place = Place::new();
+        let store = place.relaxed();
+        put_into_tree(&store, A, "before", "all");
+        (0..COMMITS).for_each(|n| put(&store, A, &key(n), text(n)));
+        let left = killed(&place, &store);
+        let logs = fs::read_dir(left.file("log")).unwrap().map(|entry| entry.unwrap().path());
+        let newest = logs.max_by_key(|path| number(path)).unwrap();
+        let written = fs::read(&newest).unwrap().iter().rposition(|byte| *byte != 0).unwrap();
+        // Unless the keeper has moved all of it.
+        if written > 5 * PAGE_BYTES {
+            break (left, newest, written / PAGE_BYTES + 1);
+        }
+    };
+    let bytes = fs::read(&newest).unwrap();
+    let mut seen = BTreeSet::new();
+    for lost in 1..pages {
+        let failed = left.copy();
+        let mut holed = bytes.clone();
+        holed[lost * PAGE_BYTES..][..PAGE_BYTES].fill(0);
+        fs::write(failed.file("log").join(newest.file_name().unwrap()), holed).unwrap();
+        let store = failed.open().unwrap();
+        let there = (0..COMMITS).take_while(|n| get(&store, A, &key(*n)) == Some(text(*n))).count() as u32;
+        assert!((there..COMMITS).all(|n| get(&store, A, &key(n)).is_none()), "page {lost}");
+        seen.insert(there);
+        put(&store, A, "after", "it");
+        drop(store);
+        assert_eq!(get(&failed.open().unwrap(), A, "after"), Some(b"it".to_vec()));
+    }
+    assert!(seen.len() == pages - 1 && !seen.contains(&COMMITS), "{pages} pages, {seen:?}");
 }
 
 /// What is written, in order, and what happens between.

@@ -30,12 +30,12 @@ use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use heed::types::Bytes;
-use heed::{CommitOrAbort, CommitToken, Env, EnvFlags, EnvOpenOptions, MdbError, OnCommit, WithoutTls};
+use heed::{CommitOrAbort, CommitToken, Env, EnvOpenOptions, MdbError, OnCommit, WithoutTls};
 
 use crate::error::{Error, Kind, Result, sqlstate};
+use crate::store::KeyspaceId;
 use crate::store::directory::Directory;
 use crate::store::trust::{self, Trust};
-use crate::store::{Durability, KeyspaceId};
 use map::Map;
 pub(super) use view::{TreeReader, View};
 pub(super) use writer::{At, Writer};
@@ -76,20 +76,19 @@ pub(super) struct Tree {
     trust: Arc<Trust>,
     /// A second descriptor of the data file: the system tells it of every flush that failed since it was opened.
     witness: File,
-    pub(super) durability: Durability,
     directory: Directory,
 }
 
 impl Tree {
     /// Opens the tree in `directory`, creating it if that is new.
-    pub(super) fn open(directory: Directory, durability: Durability, trust: Arc<Trust>) -> Result<Tree> {
+    pub(super) fn open(directory: Directory, trust: Arc<Trust>) -> Result<Tree> {
         let file = directory.data_file();
         let checked = if directory.is_new() { None } else { Some(header::check(&file)?) };
         let existing = checked.as_ref().map_or(0, |checked| checked.meta.keyspaces.entries);
         directory.reserve_readers(READERS_BYTES)?;
-        let (env, map, witness) = map_file(&directory, existing, durability)?;
+        let (env, map, witness) = map_file(&directory, existing)?;
         env.clear_stale_readers()?;
-        let mut tree = Tree { env, map, keyspaces: RwLock::default(), trust, witness, durability, directory };
+        let mut tree = Tree { env, map, keyspaces: RwLock::default(), trust, witness, directory };
         // Before LMDB reads what may be damaged.
         let trees = view::trees(&tree, tree.env.read_txn()?.id() as u64)?.1;
         if let Some(checked) = checked {
@@ -132,32 +131,14 @@ impl Tree {
     }
 }
 
-impl Drop for Tree {
-    fn drop(&mut self) {
-        if self.durability == Durability::Relaxed {
-            // Nobody is left to tell of a failure, and nothing was promised.
-            let _ = self.env.force_sync();
-        }
-    }
-}
-
 /// Maps the data file, which has `existing` keyspaces, for LMDB and for us, reserving as much as the system grants.
-fn map_file(
-    directory: &Directory,
-    existing: u64,
-    durability: Durability,
-) -> Result<(Env<WithoutTls>, Map, File)> {
+fn map_file(directory: &Directory, existing: u64) -> Result<(Env<WithoutTls>, Map, File)> {
     let keyspaces_max = u32::try_from(existing).ok().and_then(|n| n.checked_add(1 + KEYSPACES_SPARE));
     let keyspaces_max = keyspaces_max.filter(|n| *n < 1 << 20).ok_or_else(|| {
         Error::corrupt("the data file is damaged").why(format!("it claims to hold {existing} keyspaces"))
     })?;
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.max_dbs(keyspaces_max).max_readers(READERS_MAX);
-    if durability == Durability::Relaxed {
-        // SAFETY: the flag risks what `Durability::Relaxed` says it risks, after a crash of the machine;
-        // while the machine runs, readers see the same bytes with it as without it.
-        unsafe { options.flags(EnvFlags::NO_SYNC) };
-    }
     let (mut bytes, least) = MAP_BYTES;
     loop {
         // SAFETY: the file must not change under the map except through this environment. `LOCK` is
