@@ -204,15 +204,7 @@ pub fn load(
 ) -> Result<u64> {
     let _load = view.db.shared.turns.load(&view.watch.cancel)?;
     let writer = view.db.store().bulk()?;
-    let check = |writer: &dyn BulkWriter| {
-        let recorded = view.recording.as_ref().map(|recording| recording.reads());
-        let mut reads = recorded.unwrap_or_else(|| Reads::new(view.snapshot.version()));
-        let touched = reads.keyspaces().chain(table.keyspaces()).collect();
-        view.catalog.rely_on(&mut reads, &touched);
-        writer.check(&reads)
-    };
-    // Nobody else writes now, so a second look is needed only at what will have been read by then.
-    check(&*writer)?;
+    check_reads(view, table, &*writer)?;
     // No other writer moves now: identity counters read here are the ones to go on from.
     let locked = View {
         db: view.db.clone(),
@@ -263,5 +255,15 @@ pub fn load(
             loader.put(keyspace, &key, &value)?;
         }
     }
-    loader.commit(check)
+    // Nobody else has written, so this is for what has been read since then.
+    loader.commit(|writer| check_reads(view, table, writer))
+}
+
+/// Errors: `Conflict` when what the view recorded, or a definition that a write of `table` relies on, has changed.
+pub fn check_reads(view: &View, table: &TableDef, writer: &dyn BulkWriter) -> Result<()> {
+    let recorded = view.recording.as_ref().map(|recording| recording.reads());
+    let mut reads = recorded.unwrap_or_else(|| Reads::new(view.snapshot.version()));
+    let touched = reads.keyspaces().chain(table.keyspaces()).collect();
+    view.catalog.rely_on(&mut reads, &touched);
+    writer.check(&reads)
 }

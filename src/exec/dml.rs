@@ -16,11 +16,15 @@ use crate::error::{Error, Result, sqlstate};
 use crate::index::{entry_of, index_changes, open_entry};
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::{Access, IndexDef, IndexId, IndexState, TableDef};
-use crate::store::{KeyspaceId, Mutation, Reader, WriteBatch};
+use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
 
 /// Rows (count) that are read together, and changed before anybody asks whether to stop.
 pub const ROWS_READ: usize = 1024;
+
+/// Memory, in bytes, that the writes of a statement fill at the most, if they need not wait for one another. Tests
+/// want to see more than that.
+const MANY_BYTES: usize = if cfg!(test) { 4 << 10 } else { 64 << 20 };
 
 /// What becomes of one row.
 pub struct Change {
@@ -161,13 +165,16 @@ pub struct Writes<'a> {
     indexes: Vec<(&'a IndexDef, OnceCell<Vec<ColumnId>>)>,
     unique: UniqueCheck,
     batch: WriteBatch,
+    /// So many of its mutations, from the first on, have so many bytes.
+    counted: usize,
+    bytes: usize,
 }
 
 impl<'a> Writes<'a> {
     /// Writes that come to those of `batch`.
     pub fn new(table: &'a TableDef, batch: WriteBatch) -> Self {
         let indexes = table.kept().map(|index| (index, OnceCell::new())).collect();
-        Writes { table, indexes, unique: UniqueCheck::default(), batch }
+        Writes { table, indexes, unique: UniqueCheck::default(), batch, counted: 0, bytes: 0 }
     }
 
     /// A row becomes another; `None`: it is not there.
@@ -180,7 +187,7 @@ impl<'a> Writes<'a> {
         old: Option<&StoredRow>,
         new: Option<&[Value]>,
     ) -> Result<()> {
-        let Writes { table, indexes, unique, batch } = self;
+        let Writes { table, indexes, unique, batch, .. } = self;
         if old.is_none() && new.is_none() {
             return Ok(());
         }
@@ -210,6 +217,38 @@ impl<'a> Writes<'a> {
             Some(next) => rekey::follow(next, rowkey, old, new, batch),
             None => Ok(()),
         }
+    }
+
+    /// What is written so far, in bytes and in entries of memory, is more than a commit should hold.
+    pub fn are_many(&mut self) -> bool {
+        let new = &self.batch.mutations[self.counted..];
+        self.bytes += new.iter().map(|mutation| mutation.bytes() + size_of::<Mutation>()).sum::<usize>();
+        self.counted = self.batch.mutations.len();
+        self.bytes > MANY_BYTES
+    }
+
+    /// Moves what is written so far into `writer`, by which nobody sees it before that commits. The rows to come
+    /// must not write the same entries: see [`Writes::are_apart`].
+    pub fn move_into(&mut self, writer: &mut dyn BulkWriter) -> Result<()> {
+        (self.counted, self.bytes) = (0, 0);
+        self.unique = UniqueCheck::default();
+        let mut mutations = mem::take(&mut self.batch.mutations);
+        mutations.sort_unstable_by(|a, b| a.place().cmp(&b.place()));
+        mutations.iter().try_for_each(|mutation| match mutation.change() {
+            Some((key, Some(value))) => writer.put(mutation.keyspace(), key, value),
+            Some((key, None)) => writer.delete(mutation.keyspace(), key),
+            None => Err(Error::internal("rows that change clear a keyspace")),
+        })
+    }
+
+    /// No two rows write one entry, so that it does not matter which goes first: where `changed` are the columns that
+    /// change, or all rows go (`None`).
+    pub fn are_apart(table: &TableDef, changed: Option<&[ColumnId]>) -> bool {
+        let is_taken = |index: &IndexDef| {
+            let changed = changed.unwrap_or_default();
+            index.unique && stored_columns(table, index).iter().any(|id| changed.contains(id))
+        };
+        table.followed().is_none() && !table.kept().any(is_taken)
     }
 
     /// All of it. Errors: two rows with one key in a UNIQUE index.

@@ -21,13 +21,23 @@ pub enum Mutation {
 }
 
 impl Mutation {
-    /// Where it is.
+    /// The keyspace it is in.
     pub fn keyspace(&self) -> KeyspaceId {
         match self {
             Mutation::Put(keyspace, ..) | Mutation::Delete(keyspace, _) | Mutation::Clear(keyspace) => {
                 *keyspace
             }
         }
+    }
+
+    /// Where it is, down to the key.
+    pub fn place(&self) -> (KeyspaceId, Option<&[u8]>) {
+        (self.keyspace(), self.change().map(|(key, _)| key))
+    }
+
+    /// Bytes of its key and value.
+    pub fn bytes(&self) -> usize {
+        self.change().map_or(0, |(key, value)| key.len() + value.map_or(0, <[u8]>::len))
     }
 
     /// The change of one key, if it is that.
@@ -58,12 +68,7 @@ impl WriteBatch {
 
     /// Bytes of its keys and values.
     pub fn bytes(&self) -> usize {
-        let of = |mutation: &Mutation| match mutation {
-            Mutation::Put(_, key, value) => key.len() + value.len(),
-            Mutation::Delete(_, key) => key.len(),
-            Mutation::Clear(_) => 0,
-        };
-        self.mutations.iter().map(of).sum()
+        self.mutations.iter().map(Mutation::bytes).sum()
     }
 
     /// Writes nothing; what it read is then no matter to anybody.

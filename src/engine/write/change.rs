@@ -7,12 +7,13 @@ use sqlparser::ast::{Ident, LimitClause, OrderBy, OrderByKind, Query, SelectItem
 
 use super::returned::{Others, Returned};
 use super::{Assigned, ROWKEY, Target, Written, assigned_columns, key_update, name_in, select};
+use crate::engine::copy::check_reads;
 use crate::engine::rows::{check_constraints, literal, quote, values_of};
 use crate::engine::view::View;
 use crate::error::{Error, Result};
 use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::stored::{self, StoredRow};
-use crate::key::Rowkey;
+use crate::key::{ColumnId, Rowkey};
 use crate::schema::{IndexState, TableDef};
 use crate::sql::{Assignment, Delete, Update, name_of, name_sql, parse_query};
 use crate::store::WriteBatch;
@@ -20,6 +21,9 @@ use crate::value::Value;
 
 /// Rows (count) from which a DELETE of all rows gives whole keyspaces up, which takes a flush more than small writes do.
 const ROWS_CLEARED: u64 = 4096;
+
+/// Rows (count) whose writes are given room at once.
+const ROWS_RESERVED: usize = 1 << 16;
 
 /// UPDATE.
 pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Written> {
@@ -34,15 +38,25 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
     let found = view.select_rowkeys(update_query(stmt, &assigned, &returned)?, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
     let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
-    let mut rewriting = Rewriting::new(target, found.num_rows());
-    for piece in Pieces::new(found, alone) {
-        let mut piece = piece?;
-        let old = rewriting.read(&piece)?;
+    let mut rewriting = Rewriting::new(target, found.num_rows(), Some(&targets));
+    let becomes = |piece: &mut Piece, old: &[StoredRow]| {
         let computed = std::mem::take(&mut piece.computed);
         let row = |(old, computed): (&StoredRow, _)| assigned.row(&table, &old.values, &targets, computed);
-        let new = old.iter().zip(computed).map(row).collect::<Result<Vec<_>>>()?;
+        old.iter().zip(computed).map(row).collect::<Result<Vec<_>>>()
+    };
+    let mut pieces = Pieces::new(found, alone);
+    while let Some(mut piece) = pieces.next().transpose()? {
+        let old = rewriting.read(&piece)?;
+        let new = becomes(&mut piece, &old)?;
         check_constraints(view, &table, &new).await?;
         rewriting.write(piece, old, Some(new))?;
+        if rewriting.is_for_the_bulk_door() {
+            return rewriting.through_the_bulk_door(pieces, |piece, old| {
+                let new = becomes(piece, old)?;
+                view.db.runtime().block_on(check_constraints(view, &table, &new))?;
+                Ok(Some(new))
+            });
+        }
     }
     rewriting.finish(taken).await
 }
@@ -58,11 +72,14 @@ pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Writ
     let found = view.select_rowkeys(delete_query(stmt, &returned)?, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
     let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
-    let mut rewriting = Rewriting::new(target, found.num_rows());
-    for piece in Pieces::new(found, alone) {
-        let piece = piece?;
+    let mut rewriting = Rewriting::new(target, found.num_rows(), None);
+    let mut pieces = Pieces::new(found, alone);
+    while let Some(piece) = pieces.next().transpose()? {
         let old = rewriting.read(&piece)?;
         rewriting.write(piece, old, None)?;
+        if rewriting.is_for_the_bulk_door() {
+            return rewriting.through_the_bulk_door(pieces, |_, _| Ok(None));
+        }
     }
     rewriting.finish(taken).await
 }
@@ -95,6 +112,8 @@ struct Rewriting<'a> {
     affected: u64,
     /// What RETURNING asks for.
     returned: Vec<Kept>,
+    /// Its rows can be written a part at a time.
+    is_in_parts: bool,
 }
 
 /// A row that was written.
@@ -107,12 +126,51 @@ struct Kept {
 }
 
 impl<'a> Rewriting<'a> {
-    /// Of about so many rows.
-    fn new(target: Target<'a>, rows: usize) -> Self {
+    /// Of about so many rows; `changed`: the columns that change, if the rows do not go.
+    fn new(target: Target<'a>, rows: usize, changed: Option<&[ColumnId]>) -> Self {
         let mut batch = WriteBatch::default();
-        batch.mutations.reserve(rows);
+        batch.mutations.reserve(rows.min(ROWS_RESERVED));
+        let is_alone = target.view.recording.is_some() && target.returning.is_none();
+        let is_in_parts = is_alone && Writes::are_apart(target.table, changed);
         let writes = Writes::new(target.table, batch);
-        Rewriting { target, writes, affected: 0, returned: Vec::new() }
+        Rewriting { target, writes, affected: 0, returned: Vec::new(), is_in_parts }
+    }
+
+    /// There is more already than a commit should hold in memory, and it need not.
+    fn is_for_the_bulk_door(&mut self) -> bool {
+        self.is_in_parts && self.writes.are_many()
+    }
+
+    /// Writes what there is, and what `becomes` of the rows still to come, through the store's bulk door: in one atomic
+    /// step, nobody else writing meanwhile.
+    ///
+    /// Errors: `Conflict` when something that was read has changed.
+    fn through_the_bulk_door(
+        mut self,
+        mut pieces: Pieces,
+        mut becomes: impl FnMut(&mut Piece, &[StoredRow]) -> Result<Option<Vec<Vec<Value>>>>,
+    ) -> Result<Written> {
+        let Target { view, table, .. } = self.target;
+        let _load = view.db.shared.turns.load(&view.watch.cancel)?;
+        let mut writer = view.db.store().bulk()?;
+        check_reads(view, table, &*writer)?;
+        self.writes.move_into(&mut *writer)?;
+        while let Some(mut piece) = pieces.next().transpose()? {
+            let old = self.read(&piece)?;
+            let new = becomes(&mut piece, &old)?;
+            self.write(piece, old, new)?;
+            view.watch.step("writing rows", self.affected, Some(pieces.len()), "rows")?;
+            if self.writes.are_many() {
+                self.writes.move_into(&mut *writer)?;
+            }
+        }
+        self.writes.move_into(&mut *writer)?;
+        check_reads(view, table, &*writer)?;
+        // The last moment to stop: from here on it is done or not.
+        view.watch.cancel.check()?;
+        writer.commit()?;
+        view.watch.finish("writing rows", self.affected, "rows");
+        Ok(Written { batch: WriteBatch::default(), affected: self.affected, returning: None })
     }
 
     /// The rows of a piece as they are. Errors: `Corrupt` when one is not there, which an index had told of.
@@ -142,7 +200,7 @@ impl<'a> Rewriting<'a> {
 
     /// `taken`: columns of other tables, for each row found.
     async fn finish(self, taken: RecordBatch) -> Result<Written> {
-        let Rewriting { target, writes, affected, returned } = self;
+        let Rewriting { target, writes, affected, returned, .. } = self;
         let batch = writes.finish(&*target.view.snapshot.reader()?)?;
         let others = Others::new(taken, returned.iter().map(|kept| kept.place));
         let target = Target { others, ..target };
@@ -179,6 +237,11 @@ impl Pieces {
     /// `alone`: the table is joined with no other.
     fn new(found: RecordBatch, alone: bool) -> Pieces {
         Pieces { found, at: 0, seen: (!alone).then(HashSet::new) }
+    }
+
+    /// Rows found in all, those that are found again included.
+    fn len(&self) -> u64 {
+        self.found.num_rows() as u64
     }
 
     fn piece(&mut self, rows: usize) -> Result<Piece> {
@@ -307,3 +370,6 @@ fn rowkey_of(value: Option<Value>) -> Result<Rowkey> {
         _ => Err(Error::internal("a row without a rowkey")),
     }
 }
+
+#[cfg(test)]
+mod tests;

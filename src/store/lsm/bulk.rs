@@ -5,13 +5,12 @@
 //! in the tree in one atomic step:
 //!
 //! - the staged slot of a keyspace that was empty becomes the keyspace's own, which moves no entry;
-//! - what was staged for another keyspace is merged into the table, under the slot that the keyspace has;
+//! - what was staged for another keyspace, deletes among it, goes into the table, under the slot that the keyspace has;
 //! - and the table has the slots as they then are.
 //!
 //! A writer that comes to nothing leaves staged slots behind, which are dead: their numbers were taken in the log first.
 
 use std::collections::{BTreeMap, HashMap};
-use std::iter::Peekable;
 use std::path::Path;
 use std::sync::MutexGuard;
 
@@ -87,7 +86,7 @@ impl<'s> Bulk<'s> {
         }
     }
 
-    /// Writes what has gathered, but for deletes, into staged slots.
+    /// Writes what has gathered into staged slots.
     fn stage(&mut self) -> Result<()> {
         self.shared.trust.check()?;
         let keyspaces: Vec<KeyspaceId> = self.gathered.keyspaces();
@@ -109,23 +108,33 @@ impl<'s> Bulk<'s> {
             self.writer.slots.skip_to(next);
             self.staged.keyspaces.extend(new);
         }
-        let mut by_slot: Vec<_> = keyspaces
-            .iter()
-            .filter_map(|keyspace| Some((self.staged.keyspaces.get(keyspace)?.slot, *keyspace)))
-            .collect();
-        by_slot.sort_unstable();
+        let staged = |keyspace| self.staged.keyspaces.get(keyspace).map(|staged| (staged, *keyspace));
+        let mut by_slot: Vec<_> = keyspaces.iter().filter_map(staged).collect();
+        by_slot.sort_unstable_by_key(|(staged, _)| staged.slot);
         let failed = |e| self.shared.distrust(e);
         let mut table = self.shared.tree.ingestion().map_err(failed)?;
-        for (slot, keyspace) in by_slot {
+        for (Staged { slot, is_first }, keyspace) in by_slot {
             for (key, value) in self.gathered.entries(keyspace) {
-                if let Some(value) = value {
-                    table.write(tree_key(slot, key), value).map_err(failed)?;
+                let key = tree_key(*slot, key);
+                match value {
+                    Some(value) if *is_first => table.write(key, value),
+                    None if *is_first => table.write_tombstone(key),
+                    value => table.write(key, staged_value(value)),
                 }
+                .map_err(failed)?;
             }
         }
         table.finish().map_err(failed)?;
-        self.gathered.keep_deletes();
+        self.gathered = Gathered::default();
         Ok(())
+    }
+
+    fn gather(&mut self, keyspace: KeyspaceId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        if self.gathered.bytes() > RUN_BYTES && !self.gathered.follows(keyspace, key) {
+            self.stage()?;
+        }
+        self.gathered.put(keyspace, key, value);
+        if self.gathered.bytes() > GATHERED_BYTES { self.stage() } else { Ok(()) }
     }
 
     /// All that lies in a slot now.
@@ -151,7 +160,7 @@ impl<'s> Bulk<'s> {
         keyspaces.dedup();
         for keyspace in keyspaces {
             let more = self.more.get(&keyspace).copied().unwrap_or(0);
-            let (slot, merged) = match self.staged.keyspaces.get(&keyspace) {
+            let (slot, staged) = match self.staged.keyspaces.get(&keyspace) {
                 Some(staged) if staged.is_first => {
                     buried.extend(slots.set(keyspace, staged.slot, more.max(0) as u64));
                     (staged.slot, None)
@@ -166,7 +175,7 @@ impl<'s> Bulk<'s> {
                     (slot, staged.map(|staged| staged.slot))
                 }
             };
-            targets.push((slot, merged, keyspace));
+            targets.push((slot, staged, keyspace));
         }
         targets.sort_unstable();
         let version = self.shared.numbers.next();
@@ -174,15 +183,19 @@ impl<'s> Bulk<'s> {
         let failed = |e| self.shared.distrust(e);
         let mut table = self.shared.tree.ingestion().map_err(failed)?;
         table.write(SLOTS_KEY, slots.encode(version)).map_err(failed)?;
-        for (slot, merged, keyspace) in targets {
-            let staged = merged.into_iter().flat_map(|slot| self.stored(slot)).peekable();
-            write_merged(staged, self.gathered.entries(keyspace), |key, value| {
-                match value {
-                    Some(value) => table.write(tree_key(slot, key), value),
-                    None => table.write_tombstone(tree_key(slot, key)),
-                }
-                .map_err(failed)
-            })?;
+        for (slot, staged, keyspace) in targets {
+            let mut write = |key: &[u8], value: Option<UserValue>| match value {
+                Some(value) => table.write(tree_key(slot, key), value).map_err(failed),
+                None => table.write_tombstone(tree_key(slot, key)).map_err(failed),
+            };
+            // One or the other: if anything was staged, all was.
+            for entry in staged.into_iter().flat_map(|slot| self.stored(slot)) {
+                let (key, value) = entry?;
+                write(&key, unstaged(&value))?;
+            }
+            for (key, value) in self.gathered.entries(keyspace) {
+                write(key, value.map(UserValue::from))?;
+            }
         }
         table.finish().map_err(failed)?;
         self.writer.slots = slots;
@@ -201,23 +214,14 @@ impl<'s> Bulk<'s> {
     }
 }
 
-/// Writes entries in order of their keys; of two under one key the gathered one counts.
-fn write_merged<'g>(
-    mut staged: Peekable<impl Iterator<Item = Result<(Vec<u8>, UserValue)>>>,
-    gathered: impl Iterator<Item = Change<'g>>,
-    mut write: impl FnMut(&[u8], Option<UserValue>) -> Result<()>,
-) -> Result<()> {
-    for (key, value) in gathered {
-        while let Some(before) =
-            staged.next_if(|entry| entry.as_ref().map_or(true, |(other, _)| **other < *key))
-        {
-            let (other, value) = before?;
-            write(&other, Some(value))?;
-        }
-        staged.next_if(|entry| entry.as_ref().is_ok_and(|(other, _)| **other == *key));
-        write(key, value.map(UserValue::from))?;
-    }
-    staged.try_for_each(|entry| entry.and_then(|(key, value)| write(&key, Some(value))))
+/// What is staged for a keyspace that has entries: a byte, 1 before a value, and 0 for a delete.
+fn staged_value(value: Option<&[u8]>) -> Vec<u8> {
+    value.map_or_else(|| vec![0], |value| [&[1], value].concat())
+}
+
+/// A staged value as it was given.
+fn unstaged(value: &UserValue) -> Option<UserValue> {
+    (value.first() == Some(&1)).then(|| UserValue::from(&value[1..]))
 }
 
 impl BulkWriter for Bulk<'_> {
@@ -228,32 +232,29 @@ impl BulkWriter for Bulk<'_> {
         if let Some(gathered) = self.gathered.get(keyspace, key) {
             return Ok(gathered.map(<[u8]>::to_vec));
         }
-        let staged = self.staged.keyspaces.get(&keyspace).map(|staged| staged.slot);
-        let own = self.writer.slots.get(keyspace).map(|slot| slot.id);
-        for slot in staged.into_iter().chain(own) {
-            if let Some(value) = self.shared.tree.get(tree_key(slot, key), u64::MAX).map_err(explain)? {
-                return Ok(Some(value.to_vec()));
-            }
+        let found = |slot| self.shared.tree.get(tree_key(slot, key), u64::MAX).map_err(explain);
+        if let Some(staged) = self.staged.keyspaces.get(&keyspace)
+            && let Some(value) = found(staged.slot)?
+        {
+            let value = if staged.is_first { Some(value) } else { unstaged(&value) };
+            return Ok(value.map(|value| value.to_vec()));
         }
-        Ok(None)
+        let own = self.writer.slots.get(keyspace).map(|slot| found(slot.id)).transpose()?;
+        Ok(own.flatten().map(|value| value.to_vec()))
     }
 
     fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
         check_entry(keyspace, key, value)?;
         self.touched.add(keyspace, key);
         *self.more.entry(keyspace).or_default() += 1;
-        if self.gathered.bytes() > RUN_BYTES && !self.gathered.follows(keyspace, key) {
-            self.stage()?;
-        }
-        self.gathered.put(keyspace, key, Some(value));
-        if self.gathered.bytes() > GATHERED_BYTES { self.stage() } else { Ok(()) }
+        self.gather(keyspace, key, Some(value))
     }
 
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         if (1..=KEY_BYTES_MAX).contains(&key.len()) {
             self.touched.add(keyspace, key);
             *self.more.entry(keyspace).or_default() -= 1;
-            self.gathered.put(keyspace, key, None);
+            self.gather(keyspace, key, None)?;
         }
         Ok(())
     }
@@ -387,13 +388,5 @@ impl Gathered {
                 None => Step::Delete(keyspace, key),
             })
         })
-    }
-
-    /// Forgets everything but the deletes.
-    fn keep_deletes(&mut self) {
-        self.run.clear();
-        self.places.clear();
-        self.loose.retain(|_, value| value.is_none());
-        self.loose_bytes = self.loose.keys().map(|(_, key)| key.len() + size_of::<Place>()).sum();
     }
 }
