@@ -237,7 +237,7 @@ impl Session {
         self.watch.cancel.held()
     }
 
-    /// Calls `f` while long statements run.
+    /// Calls `f` while long statements run. It must not write to the database: who loads keeps all others out, it included.
     pub fn on_progress(&mut self, f: OnProgress) {
         self.watch.on_progress = Some(f);
     }

@@ -24,7 +24,7 @@ pub const ROWS_READ: usize = 1024;
 
 /// Memory, in bytes, that the writes of a statement fill at the most, if they need not wait for one another. Tests
 /// want to see more than that.
-const MANY_BYTES: usize = if cfg!(test) { 4 << 10 } else { 64 << 20 };
+const MANY_BYTES: usize = if cfg!(test) { 4 << 10 } else { 16 << 20 };
 
 /// What becomes of one row.
 pub struct Change {

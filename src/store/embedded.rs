@@ -224,7 +224,8 @@ impl Store for EmbeddedStore {
 }
 
 impl Drop for EmbeddedStore {
-    /// What was acknowledged is on the disk already; this makes the next open quick, and its proof complete.
+    /// What was acknowledged and flushed is on the disk already; this flushes the rest, and makes the next open quick and
+    /// its proof complete.
     fn drop(&mut self) {
         self.keeper.stop();
         let mut log = self.shared.writer();

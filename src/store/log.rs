@@ -75,6 +75,8 @@ pub(super) struct Log {
     segment: u64,
     /// Where the next record goes.
     end: u64,
+    /// Up to here it is on the disk.
+    flushed: u64,
     /// Length of the file.
     room: u64,
     /// Number of the next record.
@@ -96,6 +98,7 @@ impl Log {
             file,
             segment: 1,
             end,
+            flushed: end,
             room: AHEAD_BYTES,
             next: 1,
             record: Vec::new(),
@@ -124,10 +127,17 @@ impl Log {
             let next = last.as_ref().map(|read| read.next);
             let bytes =
                 fs::read(path_of(folder, *segment)).map_err(|e| unavailable("the log cannot be read", e))?;
-            let mut records = match Records::new(&bytes, *segment) {
+            let records = Records::new(&bytes, *segment);
+            // The one before was flushed when this one was begun.
+            let lacks_some = records.as_ref().zip(next).is_some_and(|(records, next)| records.number > next);
+            let mut records = match records {
                 Some(records) if next.is_none_or(|next| next == records.number) => records,
                 // A segment that had just been begun: nothing in it was acknowledged.
-                _ if is_last && next.is_some_and(|next| next > acknowledged) && holds_nothing(&bytes) => {
+                _ if is_last
+                    && !lacks_some
+                    && next.is_some_and(|next| next > acknowledged)
+                    && holds_nothing(&bytes) =>
+                {
                     break;
                 }
                 _ => {
@@ -156,15 +166,17 @@ impl Log {
         let resume = || {
             for segment in segments.iter().filter(|other| **other > segment) {
                 fs::remove_file(path_of(folder, *segment))?;
+                sync_directory(folder)?;
             }
             let mut file = File::options().read(true).write(true).open(path_of(folder, segment))?;
             file.seek(SeekFrom::Start(end))?;
-            // Cuts off what is torn.
-            if file.metadata()?.len() > room {
+            // Cuts off what is torn, and what may be whole behind it, so that it never comes back.
+            let is_torn = file.metadata()?.len() > room;
+            if is_torn {
                 file.set_len(room)?;
             }
             // What is about to be shown may have been written and not flushed.
-            if next > acknowledged + 1 {
+            if is_torn || next > acknowledged + 1 {
                 file.sync_all()?;
                 mark.acknowledge(next - 1);
             }
@@ -173,7 +185,7 @@ impl Log {
         let file = resume().map_err(|e| unavailable("the log cannot be written", e))?;
         let (folder, mark) = (folder.to_owned(), Arc::new(mark));
         let record = Vec::new();
-        Ok(Log { folder, durability, trust, mark, file, segment, end, room, next, record })
+        Ok(Log { folder, durability, trust, mark, file, segment, end, flushed: end, room, next, record })
     }
 
     /// Adds a record, on the disk when this returns unless durability is relaxed. `write` appends its content.
@@ -210,9 +222,22 @@ impl Log {
         if self.durability == Durability::Sync {
             self.file.sync_data().map_err(|e| self.trust.after_flush(e))?;
             self.mark.acknowledge(self.next);
+            self.flushed = self.end + self.record.len() as u64;
         }
         self.end += self.record.len() as u64;
         self.next += 1;
+        Ok(())
+    }
+
+    /// What was appended, on the disk if nobody has waited for that: before something else gets there that depends on
+    /// it.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        if self.flushed < self.end {
+            self.trust.check()?;
+            self.file.sync_data().map_err(|e| self.trust.after_flush(e))?;
+            self.mark.acknowledge(self.next - 1);
+            self.flushed = self.end;
+        }
         Ok(())
     }
 
@@ -243,8 +268,14 @@ impl Log {
                 // If it stays, opening the log passes over it, for nothing is in it.
                 let _ = fs::remove_file(path_of(&self.folder, sealed + 1));
             })?;
-        (self.segment, self.room) = (sealed + 1, AHEAD_BYTES);
+        (self.segment, self.room, self.flushed) = (sealed + 1, AHEAD_BYTES, self.end);
         Ok(sealed)
+    }
+
+    /// Where what is on the disk ends, in bytes of the newest segment.
+    #[cfg(test)]
+    pub(super) fn flushed(&self) -> u64 {
+        self.flushed
     }
 
     /// Bytes in the newest segment.
@@ -260,10 +291,7 @@ impl Log {
     /// Leaves everything on the disk, and known to be.
     pub(super) fn close(&mut self) -> Result<()> {
         self.trust.check()?;
-        if self.durability == Durability::Relaxed {
-            self.file.sync_all().map_err(|e| self.trust.after_flush(e))?;
-            self.mark.acknowledge(self.next - 1);
-        }
+        self.flush()?;
         self.mark.sync()
     }
 }
@@ -537,6 +565,22 @@ mod tests {
                 drop(log);
                 assert_eq!(open(folder.path()).unwrap().1, [&RECORDS[..whole], &["more"]].concat());
             }
+        }
+    }
+
+    /// Its segment was flushed when the next one was begun, which says where it ends.
+    #[test]
+    fn records_that_an_empty_segment_has_counted_are_missed() {
+        for durability in [Durability::Sync, Durability::Relaxed] {
+            let (folder, mut log) = log_of(durability, &RECORDS);
+            log.rotate().unwrap();
+            drop(log);
+            let path = path_of(folder.path(), 1);
+            let mut bytes = fs::read(&path).unwrap();
+            bytes[HEADER_BYTES + RECORD_HEADER_BYTES + RECORDS[0].len()..].fill(0);
+            fs::write(&path, bytes).unwrap();
+            mark_as_of(folder.path(), 0);
+            assert_eq!(open(folder.path()).err().map(|e| e.kind()), Some(Kind::Corrupt));
         }
     }
 

@@ -192,7 +192,8 @@ impl Store for LsmStore {
 }
 
 impl Drop for LsmStore {
-    /// What was acknowledged is on the disk already; this makes the next open quick, and its proof complete.
+    /// What was acknowledged and flushed is on the disk already; this flushes the rest, and makes the next open quick and
+    /// its proof complete.
     fn drop(&mut self) {
         self.threads.stop();
         let mut writer = self.shared.writer();
@@ -262,6 +263,10 @@ impl Shared {
         steps: impl Fn() -> S,
     ) -> Result<()> {
         writer.log.append(|out| record::encode(out, version, steps()))?;
+        // Tables of what is cleared go soon.
+        if steps().any(|step| matches!(step, Step::Clear(_))) {
+            writer.log.flush()?;
+        }
         let slots_before = writer.slots.next();
         let mut cleared = Vec::new();
         for step in steps() {

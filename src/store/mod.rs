@@ -97,7 +97,7 @@ pub enum Durability {
     #[default]
     Sync,
     /// A crash of the process, not one of the machine: the operating system writes it out when it pleases, at
-    /// the latest when the store closes or has 32 MiB of it. After a power failure the last commits may be missing; the
+    /// the latest when the store closes or has 32 MiB of it (`lsm`: 16). After a power failure the last commits may be missing; the
     /// database is whole, as it was after an earlier one.
     Relaxed,
 }

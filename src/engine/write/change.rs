@@ -162,6 +162,8 @@ impl<'a> Rewriting<'a> {
             view.watch.step("writing rows", self.affected, Some(pieces.len()), "rows")?;
             if self.writes.are_many() {
                 self.writes.move_into(&mut *writer)?;
+                // Rows are read as they were when the statement began; this is for what has changed between then and now.
+                check_reads(view, table, &*writer)?;
             }
         }
         self.writes.move_into(&mut *writer)?;

@@ -111,6 +111,8 @@ impl<'s> Bulk<'s> {
         let staged = |keyspace| self.staged.keyspaces.get(keyspace).map(|staged| (staged, *keyspace));
         let mut by_slot: Vec<_> = keyspaces.iter().filter_map(staged).collect();
         by_slot.sort_unstable_by_key(|(staged, _)| staged.slot);
+        // The tree puts its memtable into a table, too, whose entries must not be there before their records.
+        self.writer.log.flush()?;
         let failed = |e| self.shared.distrust(e);
         let mut table = self.shared.tree.ingestion().map_err(failed)?;
         for (Staged { slot, is_first }, keyspace) in by_slot {
@@ -180,6 +182,7 @@ impl<'s> Bulk<'s> {
         targets.sort_unstable();
         let version = self.shared.numbers.next();
         self.shared.trust.check()?;
+        self.writer.log.flush()?;
         let failed = |e| self.shared.distrust(e);
         let mut table = self.shared.tree.ingestion().map_err(failed)?;
         table.write(SLOTS_KEY, slots.encode(version)).map_err(failed)?;
