@@ -2,7 +2,8 @@
 //!
 //! DataFusion sorts what a join gives, for its hash join keeps the order of one side only, and reads the other whole. A
 //! [`LookupJoinExec`] keeps the order of the rows it looks up for: the sort above it is done already, so reading ends as
-//! soon as there are enough rows. That is worth it where nearly each row finds its partner. What else there is of such
+//! soon as there are enough rows; and a sort by more columns than are in order already ends when those of its rows that
+//! are equal in them have come. That is worth it where nearly each row finds its partner. What else there is of such
 //! a query would read a table along an index for nothing; so the plan is given up if it does not come out like that.
 
 use std::any::Any;
@@ -57,6 +58,12 @@ fn without_sort(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn Ex
     Ok(Transformed::yes(Arc::new(GlobalLimitExec::new(Arc::clone(input), 0, fetch))))
 }
 
+/// A sort that keeps the first few of rows of which some columns in front are in order.
+fn ends_early(sort: &SortExec) -> bool {
+    let prefix = sort.input().equivalence_properties().extract_common_sort_prefix(sort.expr().clone());
+    sort.fetch().is_some() && prefix.is_ok_and(|(prefix, _)| !prefix.is_empty())
+}
+
 /// Every scan that was asked for about so many rows is read no further than a limit above it wants.
 fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool) -> bool {
     let any: &dyn Any = &**plan;
@@ -67,6 +74,7 @@ fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool) -> bool {
         return stops(join.rows(), limited && join.is_promising());
     }
     let passes_on = any.is::<ProjectionExec>() || any.is::<CooperativeExec>();
-    let limited = any.is::<GlobalLimitExec>() || limited && passes_on;
+    let ends = any.is::<GlobalLimitExec>() || any.downcast_ref().is_some_and(ends_early);
+    let limited = ends || limited && passes_on;
     plan.children().into_iter().all(|child| stops(child, limited))
 }

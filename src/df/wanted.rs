@@ -62,6 +62,9 @@ pub enum Rows {
     },
 }
 
+/// Rows (count) that are expected to be equal in the columns in front, at the most, where a join above takes each.
+const EQUAL_MAX: f64 = 1000.0;
+
 impl Rows {
     /// How many are expected, if not all.
     pub fn expected(self) -> Option<u64> {
@@ -97,8 +100,8 @@ impl Wanted {
     /// (count) are expected to be equal in such columns.
     pub fn otherwise(&self, equal: impl Fn(&[OrderBy]) -> f64) -> Vec<(Vec<OrderBy>, Rows)> {
         let (longest, n) = match self.what {
-            What::All | What::About(_) | What::Found(_) => return Vec::new(),
-            What::First { rows, .. } => (self.order.len().saturating_sub(1), rows),
+            What::All | What::Found(_) => return Vec::new(),
+            What::First { rows: n, .. } | What::About(n) => (self.order.len().saturating_sub(1), n),
             What::Led(n) | What::Groups(n) => (self.order.len(), n),
         };
         // Whoever takes the first rows sees by one more that they are all there; so it is with groups.
@@ -107,15 +110,16 @@ impl Wanted {
             let front = self.order[..columns].to_vec();
             let equal = equal(&front).max(1.0);
             let rows = match self.what {
+                What::About(_) if equal > EQUAL_MAX => return None,
                 What::Groups(_) => {
                     let expected = (least as f64 * equal) as u64;
                     Rows::About { least: expected, expected }
                 }
                 _ => Rows::About { least, expected: least.saturating_add(equal as u64) },
             };
-            (front, rows)
+            Some((front, rows))
         };
         let shortest = if matches!(self.what, What::Groups(_)) { longest.max(1) } else { 1 };
-        (shortest..=longest).rev().map(of_front).collect()
+        (shortest..=longest).rev().filter_map(of_front).collect()
     }
 }

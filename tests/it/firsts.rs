@@ -79,6 +79,8 @@ fn the_first_rows_of_a_join_are_the_first_of_all() {
                 "a.k, a.t, a.id",
                 "a.id DESC",
                 "a.t, b.name, a.id",
+                "a.t DESC, a.id",
+                "a.k DESC, a.t, a.c, a.id",
             ]);
             let all = format!("SELECT a.id, a.t, b.name, {name} FROM {b} {c} {filter} ORDER BY {order}");
             // Rows of one place in that order are compared as a set, by their beginnings.
