@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::path::Access;
 use super::probe::Jumps;
-use super::selectivity::share_of_field;
+use super::selectivity::{share_of_field, share_of_fields};
 use crate::key::{KeyLayout, KeyPart, KeyRanges};
 use crate::plan::{CmpOp, Field, Predicate, Ranges, Skip, Skipping};
 use crate::schema::{IndexDef, TableDef, TableStatistics};
@@ -270,10 +270,10 @@ fn prefix_share(collected: Option<&TableStatistics>, sorted: Sorted<'_>, found: 
 
 /// The share of rows that a filter leaves, as far as it is known.
 pub fn residual_share(stats: &dyn Statistics, residual: &Predicate) -> f64 {
-    let known = residual.fields().into_iter().map(|f| share_of_field(stats.collected(), residual, f));
-    let known: Option<f64> = known.product();
-    match known {
-        _ if residual.is_true() => 1.0,
+    if residual.is_true() {
+        return 1.0;
+    }
+    match share_of_fields(stats.collected(), residual, &residual.fields()) {
         Some(share) if !residual.has_opaque() => share.max(1e-6),
         _ => COST.residual_share,
     }

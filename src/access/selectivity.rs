@@ -1,5 +1,6 @@
 //! The share of rows that a condition leaves, by what ANALYZE found.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::cost::COST;
@@ -10,9 +11,30 @@ use crate::value::Value;
 
 /// The share of rows whose `field` has a value that `predicate` allows; `None` if nothing is known of it.
 pub fn share_of_field(stats: Option<&TableStatistics>, predicate: &Predicate, field: Field) -> Option<f64> {
+    stats?;
+    share_in(stats, &possible_values(predicate), field)
+}
+
+/// The same for a condition on all of these fields, which are taken not to depend on one another.
+pub fn share_of_fields(
+    stats: Option<&TableStatistics>,
+    predicate: &Predicate,
+    fields: &[Field],
+) -> Option<f64> {
+    if stats.is_none() && !fields.is_empty() {
+        return None;
+    }
+    let possible = possible_values(predicate);
+    fields.iter().map(|field| share_in(stats, &possible, *field)).product()
+}
+
+fn share_in(
+    stats: Option<&TableStatistics>,
+    possible: &BTreeMap<Field, ValueSet>,
+    field: Field,
+) -> Option<f64> {
     let Field::Column(id) = field else { return None };
-    let column = stats?.column(id)?;
-    Some(share_of_set(column, possible_values(predicate).get(&field)?))
+    Some(share_of_set(stats?.column(id)?, possible.get(&field)?))
 }
 
 /// The share of rows that equal one of them in these fields.

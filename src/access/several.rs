@@ -1,6 +1,6 @@
 //! Rows found by way of several indexes at once: any of them for OR, all of them for AND.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidate::{candidate, order_of};
 use super::choose::{fields_of, held_fields, index_walk};
@@ -15,6 +15,10 @@ const BRANCHES_MAX: usize = 32;
 
 /// ORs that are tried, at the most.
 const UNIONS_MAX: usize = 32;
+
+/// Alternatives by the same fields (count) that have the same cheapest walk, one after the other, before all of them
+/// are taken to have it: a join of several columns may bring thousands.
+const ALIKE: usize = 8;
 
 /// Of more ORs than that each is tried without the others: multiplied out, they would take long to plan.
 const ORS_TOGETHER_MAX: usize = 4;
@@ -102,11 +106,21 @@ impl Gather<'_> {
         alternative: &dyn Fn(&Predicate) -> Predicate,
     ) -> Option<Vec<Access>> {
         let mut grouped: Vec<(Path, Vec<Predicate>)> = Vec::new();
+        let mut seen: BTreeMap<Vec<Field>, (Path, usize)> = BTreeMap::new();
         for term in terms {
-            let best = self.cheapest(&alternative(term))?;
-            match grouped.iter_mut().find(|(path, _)| *path == best.path) {
+            let fields = term.fields();
+            let path = match seen.get(&fields) {
+                Some((path, ALIKE..)) => *path,
+                before => {
+                    let best = self.cheapest(&alternative(term))?.path;
+                    let alike = before.filter(|(path, _)| *path == best).map_or(0, |(_, alike)| *alike);
+                    seen.insert(fields, (best, alike + 1));
+                    best
+                }
+            };
+            match grouped.iter_mut().find(|(other, _)| *other == path) {
                 Some((_, together)) => together.push(term.clone()),
-                None => grouped.push((best.path, vec![term.clone()])),
+                None => grouped.push((path, vec![term.clone()])),
             }
         }
         if grouped.len() < 2 || grouped.len() > BRANCHES_MAX {

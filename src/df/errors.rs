@@ -216,7 +216,9 @@ fn arrow_error(error: &arrow::error::ArrowError) -> Error {
                 .hint("CAST(x AS TEXT) gives their hex digits")
                 .state(sqlstate::INVALID_TEXT)
         }
-        ArrowError::InvalidArgumentError(what) => Error::invalid(what).state(sqlstate::INVALID_TEXT),
+        ArrowError::InvalidArgumentError(what) => {
+            reworded(what).unwrap_or_else(|| Error::invalid(what).state(sqlstate::INVALID_TEXT))
+        }
         ArrowError::ExternalError(source) => match source.downcast_ref::<DataFusionError>() {
             Some(inner) => translated(inner),
             None => Error::invalid(source.to_string()),

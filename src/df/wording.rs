@@ -25,14 +25,18 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["date"], "CAST(x AS DATE)"),
     (&["getdate", "sysdate", "getutcdate", "curdate", "current_datetime"], "now(), or current_date"),
     (&["strftime", "date_format", "formatdatetime"], "to_char(x, 'YYYY-MM-DD HH24:MI:SS')"),
-    (&["datediff", "timestampdiff"], "a - b"),
+    (&["datediff", "timestampdiff", "date_diff"], "a - b"),
+    (&["datetime"], "CAST(x AS TIMESTAMP)"),
     (&["dateadd", "date_add", "adddate", "timestampadd"], "x + INTERVAL '1 day'"),
     (&["date_sub", "subdate"], "x - INTERVAL '1 day'"),
-    (&["unix_timestamp"], "extract(epoch FROM x)"),
+    (&["unix_timestamp", "unixepoch"], "extract(epoch FROM x)"),
+    (&["julianday"], "extract(epoch FROM x) / 86400"),
+    (&["mode"], "SELECT x FROM t GROUP BY x ORDER BY count(*) DESC LIMIT 1"),
+    (&["percentile_disc"], "percentile_cont(0.5) WITHIN GROUP (ORDER BY x)"),
     (&["if", "iif", "decode"], "CASE WHEN a = b THEN x ELSE y END"),
     (&["isnull"], "x IS NULL, or coalesce(x, y)"),
     (&["listagg", "wm_concat"], "string_agg(x, ',')"),
-    (&["printf", "sprintf"], "a || b, or to_char of a time"),
+    (&["printf", "sprintf", "format"], "a || b, or to_char of a time"),
     (&["to_number", "cint", "int"], "CAST(x AS INTEGER)"),
     (&["last_insert_id", "last_insert_rowid", "lastval"], "INSERT ... RETURNING id"),
     (&["newid", "sys_guid"], "gen_random_uuid()"),
@@ -355,6 +359,44 @@ fn values(text: &str) -> Option<Error> {
                 .hint("write the format as strftime does, as in '%d/%m/%Y %H:%M:%S'"),
         );
     }
+    let of_series = text.starts_with("Argument #") && text.contains(" must be an INTEGER or NULL, got ");
+    if of_series || text == "Arguments must be literals" {
+        return Some(
+            error("generate_series takes integers that are written out", "22023")
+                .why("how many rows it has must be known before anything is read")
+                .hint("generate more than enough and filter, or WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 ...)"),
+        );
+    }
+    if let Some((value, rest)) = text.split_once(" is too large to store in a Decimal128 of precision ")
+        && let Some((digits, most)) = rest.split_once(". Max is ")
+    {
+        return Some(
+            error(format!("{value} does not fit a DECIMAL of {digits} digits"), "22003")
+                .why(format!("the greatest is {most}"))
+                .hint("write DECIMAL(p, s) with a greater p"),
+        );
+    }
+    if let Some(date) = text.strip_prefix("Unable to parse date from ") {
+        return Some(
+            error(format!("there is no day {}", date.replace(", ", "-")), "22008")
+                .hint("make_date takes a year, a month and a day"),
+        );
+    }
+    if let Some(counts) = between(text, "must have the same number of columns (", ")")
+        && text.starts_with("Non-recursive term")
+        && let Some((first, again)) = counts.split_once(" != ")
+    {
+        return Some(
+            error(format!("the parts of a recursive query have {first} and {again} columns"), "42601")
+                .hint("give both sides of its UNION the same columns"),
+        );
+    }
+    if text == "Expected an integer value" {
+        return Some(
+            error("lag and lead take a number of rows that is an integer", NO_FUNCTION)
+                .hint("write lag(x, 2), or lag(x, 2, 0) for a value where there is no such row"),
+        );
+    }
     if text.starts_with("NTILE requires a positive integer") {
         return Some(error("ntile takes a number of groups, 1 or more", "22014").hint("write ntile(4)"));
     }
@@ -450,6 +492,20 @@ mod tests {
             ("OFFSET must be >=0, '-1' was provided", "OFFSET takes a number of rows, not -1"),
             ("regex parse error:\n    (\n    ^\nerror: unclosed group", "this is not a regular expression"),
             ("Date part 'X' not supported", "a time has no part 'X'"),
+            ("Arguments must be literals", "generate_series takes integers that are written out"),
+            (
+                "Argument #2 must be an INTEGER or NULL, got Column(Column { .. })",
+                "generate_series takes integers that are written out",
+            ),
+            (
+                "17.5 is too large to store in a Decimal128 of precision 2. Max is 9.9",
+                "17.5 does not fit a DECIMAL of 2 digits",
+            ),
+            ("Unable to parse date from 2024, 2, 30", "there is no day 2024-2-30"),
+            (
+                "Non-recursive term and recursive term must have the same number of columns (1 != 2)",
+                "the parts of a recursive query have 1 and 2 columns",
+            ),
         ] {
             let error = reworded(theirs).unwrap();
             assert_eq!(error.what(), ours);
