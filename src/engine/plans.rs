@@ -7,18 +7,15 @@
 //! plans are forgotten.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, RwLock};
-
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::clock;
 use super::outcome::OutputColumn;
 use crate::df::plan::Plan;
 use crate::df::row_map::RowMap;
 use crate::error::{Error, Result};
+use crate::key::FastMap;
 use crate::sql::{self, Lifted, Statement, parameter_count};
 use crate::value::Value;
 
@@ -113,21 +110,7 @@ fn letter(value: &Value) -> char {
 #[derive(Default)]
 pub struct Plans(RwLock<ByText<(u64, Known)>>);
 
-type ByText<T> = HashMap<String, T, BuildHasherDefault<TextHasher>>;
-
-/// XXH3-64: a text is looked up for each run, and there are never many.
-#[derive(Default)]
-struct TextHasher(u64);
-
-impl Hasher for TextHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxh3_64_with_seed(bytes, self.0);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
+type ByText<T> = FastMap<String, T>;
 
 impl Plans {
     /// What is known of a query under the catalog of this version; of one that has many plans, of that with its values,

@@ -4,7 +4,6 @@
 //! However many there are, they are written once, each keyspace from its first key to its last ([`Sorter`]): a store
 //! that is appended to fills its pages, and one that makes tables makes them side by side.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
@@ -16,7 +15,7 @@ use super::stored;
 use super::watch::Watch;
 use crate::error::{Error, Kind, Result};
 use crate::index::{entry_of, open_entry};
-use crate::key::Rowkey;
+use crate::key::{FastMap, Rowkey};
 use crate::schema::{Access, IndexDef, TableDef};
 use crate::store::{BulkWriter, KeyspaceId};
 use crate::value::Value;
@@ -74,7 +73,7 @@ impl Gathered<'_> {
 #[derive(Default)]
 struct Taken {
     /// With the row that has it, if that is not the key itself.
-    keys: HashMap<(KeyspaceId, Rowkey), Option<Rowkey>>,
+    keys: FastMap<(KeyspaceId, Rowkey), Option<Rowkey>>,
     /// Memory it fills, in bytes, or nearly so.
     bytes: usize,
 }

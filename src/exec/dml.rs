@@ -5,7 +5,7 @@
 //! [`RowWriter`] collects them by rowkey first.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ use super::stored::{self, StoredRow};
 use super::watch::Watch;
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{entry_of, index_changes, open_entry};
-use crate::key::{ColumnId, Rowkey};
+use crate::key::{ColumnId, FastMap, FastSet, Rowkey};
 use crate::schema::{Access, IndexDef, IndexId, IndexState, TableDef};
 use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
@@ -41,7 +41,7 @@ pub struct RowWriter<'a> {
     watch: &'a Watch,
     changes: Changes,
     /// Unique index keys taken by [`RowWriter::claim_unique`], with the row that has them.
-    claimed: HashMap<(KeyspaceId, Rowkey), Rowkey>,
+    claimed: FastMap<(KeyspaceId, Rowkey), Rowkey>,
 }
 
 /// Changes by rowkey.
@@ -55,7 +55,7 @@ impl<'a> RowWriter<'a> {
 
     /// Goes on with changes collected before.
     pub fn resume(table: &'a TableDef, reader: &'a dyn Reader, watch: &'a Watch, changes: Changes) -> Self {
-        RowWriter { table, reader, watch, changes, claimed: HashMap::new() }
+        RowWriter { table, reader, watch, changes, claimed: FastMap::default() }
     }
 
     /// Whether to stop, asked with each row and answered with some.
@@ -340,7 +340,7 @@ pub fn duplicate_index_key(table: &TableDef, index: &IndexDef, key: &[u8], a: &[
 /// Which unique index keys a batch frees and takes.
 #[derive(Default)]
 struct UniqueCheck {
-    deleted: HashSet<(KeyspaceId, Rowkey)>,
+    deleted: FastSet<(KeyspaceId, Rowkey)>,
     puts: BTreeMap<(KeyspaceId, Rowkey), Vec<Rowkey>>,
 }
 

@@ -4,8 +4,6 @@
 //! value is decoded once for a group and not for a row. Values that are equal and of other bytes would come as two
 //! groups; and so do the groups of a long scan, in pieces. Whoever puts pieces together compares values.
 
-use std::collections::HashMap;
-
 use arrow::array::ArrayRef;
 
 use super::scan::{BATCH_ROWS, ScanSpec};
@@ -13,6 +11,7 @@ use super::sink::{Room, Sink};
 use super::sums::{Column, Function, Term, Total, double, number};
 use super::view::{Found, View};
 use crate::error::Result;
+use crate::key::FastMap;
 use crate::row::{self, ColumnBuilder};
 use crate::value::ValueRef;
 
@@ -35,7 +34,7 @@ const RECENT: usize = 256;
 pub struct Groups {
     by: Vec<(ColumnBuilder, Column)>,
     terms: Vec<(Function, Option<Column>)>,
-    places: HashMap<Box<[u8]>, usize>,
+    places: FastMap<Box<[u8]>, usize>,
     /// Some of the groups whose key is one value of a few bytes: the value, and the group.
     recent: Vec<Option<(Short, usize)>>,
     /// Of each group what its terms have come to, one after the other.
@@ -63,7 +62,7 @@ impl Groups {
         Groups {
             by: by.map(|column| (ColumnBuilder::new(column.ty, 0), column)).collect(),
             terms: terms.map(term).collect(),
-            places: HashMap::new(),
+            places: FastMap::default(),
             recent: Vec::new(),
             totals: Vec::new(),
             groups: 0,

@@ -60,6 +60,7 @@ mod check;
 mod digits;
 #[cfg(test)]
 mod golden;
+mod hash;
 mod image;
 mod layout;
 mod part;
@@ -82,6 +83,7 @@ mod warn;
 pub use anatomy::Piece;
 pub use check::BUCKETS_MAX;
 pub use digits::{Digits, Pad};
+pub use hash::{FastMap, FastSet};
 pub use image::{Image, Interval, text_successor};
 pub use layout::{KeyLayout, Tail};
 pub use part::{ColumnInfo, Facts, KeyOrder, KeyPart, PartSpec};

@@ -1,6 +1,5 @@
 //! What rows of a join find: which of them go together.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
@@ -11,6 +10,7 @@ use super::{Kind, LookupJoinExec};
 use crate::df::errors::to_df;
 use crate::df::until_enough::UntilEnough;
 use crate::error::Result;
+use crate::key::FastMap;
 
 /// Which rows go together.
 pub struct Pairs {
@@ -53,7 +53,7 @@ impl Keys {
 
     /// Where each of the values stands.
     pub fn places(&self, columns: &[ArrayRef]) -> Result<Places> {
-        let mut places = Places::new();
+        let mut places = Places::default();
         self.each(columns, &mut |row, key| {
             if let Some(key) = key {
                 places.entry(key.into()).or_default().push(row);
@@ -64,7 +64,7 @@ impl Keys {
 }
 
 /// Rows by their keys.
-pub type Places = HashMap<Box<[u8]>, Vec<u32>>;
+pub type Places = FastMap<Box<[u8]>, Vec<u32>>;
 
 /// What some rows find, batch by batch.
 pub struct FoundBy {

@@ -10,7 +10,6 @@
 mod found;
 mod instead;
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -42,7 +41,7 @@ use super::table::Bound;
 use crate::access::COST;
 use crate::error::{Error, Result};
 use crate::exec::scan::Scan;
-use crate::key::{ColumnId, Rowkey};
+use crate::key::{ColumnId, FastSet, Rowkey};
 use crate::plan::{Field, Predicate};
 use crate::row::value_at;
 use crate::value::{ColumnType, Value};
@@ -351,7 +350,7 @@ impl LookupJoinExec {
         let rows = first.iter().map(RecordBatch::num_rows).sum::<usize>();
         let all = concat_batches(&self.rows.schema(), &first)?;
         let first = if rows <= ROWS_MAX { vec![all] } else { first };
-        let mut seen = HashSet::new();
+        let mut seen = FastSet::default();
         let found = futures::stream::iter(first.into_iter().map(Ok)).chain(pieces).map_ok(move |piece| {
             let found = self
                 .not_seen(piece, &mut seen)
@@ -364,7 +363,7 @@ impl LookupJoinExec {
     }
 
     /// The rows that look for something that no other row has looked for, if it is to come out once only.
-    fn not_seen(&self, rows: RecordBatch, seen: &mut HashSet<Box<[u8]>>) -> Result<RecordBatch> {
+    fn not_seen(&self, rows: RecordBatch, seen: &mut FastSet<Box<[u8]>>) -> Result<RecordBatch> {
         if self.kind != Kind::Found {
             return Ok(rows);
         }

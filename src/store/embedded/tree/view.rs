@@ -3,7 +3,6 @@
 //! A read transaction of LMDB's keeps the pages of the moment as they are. Nobody reads through it: what is read is
 //! looked up in mapped memory by [`Btree`], by any number of threads at once.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use heed::{RoTxn, WithoutTls};
@@ -16,11 +15,11 @@ use super::seal::unseal;
 use super::tally::{TALLIES, Tally};
 use super::{KEYSPACES, STATE, Tree, VERSION_KEY, keyspace_of};
 use crate::error::{Error, Result};
-use crate::key::{End, KeyRange, Rowkey};
+use crate::key::{End, FastMap, KeyRange, Rowkey};
 use crate::store::{Cursor, Direction, Entry, KeyspaceId};
 
 /// The tree of every keyspace there is; any other is empty.
-pub(super) type Trees = HashMap<KeyspaceId, Root>;
+pub(super) type Trees = FastMap<KeyspaceId, Root>;
 
 /// One moment of the tree; while it is there, no page of that is reused. The fields drop in order: the transaction ends
 /// before the map may close.
@@ -74,7 +73,7 @@ pub(super) fn trees(tree: &Tree, number: u64) -> Result<(Pages<'_>, Trees)> {
 /// What LMDB's tree of keyspaces says.
 pub(super) fn keyspaces(pages: Pages<'_>, root: Root) -> Result<Trees> {
     let mut names = Btree { pages, keyspace: KEYSPACES, root }.start()?;
-    let mut roots = Trees::new();
+    let mut roots = Trees::default();
     let mut last: &[u8] = &[];
     while let Some((name, tree)) = names.step_tree()? {
         let (id, root) = (keyspace_of(name)?, Root::parse(tree));
