@@ -17,8 +17,13 @@ pub fn choose_again(source: Source<'_>, need: &Need, path: Path, stats: &dyn Sta
         // Whether it jumps from group to group depends on how many there are.
         return None;
     }
-    let access = path_access(source, need, path, &Unprobed(stats))?;
+    let access = along(source, need, path, stats)?;
     if_cheap(access, source, need.limit.map(|limit| limit.saturating_sub(need.offset)), stats)
+}
+
+/// The same path, priced without a look at the data, whatever it costs; `None` if it does not serve.
+pub fn along(source: Source<'_>, need: &Need, path: Path, stats: &dyn Statistics) -> Option<Access> {
+    path_access(source, need, path, &Unprobed(stats))
 }
 
 fn if_cheap(
@@ -105,7 +110,8 @@ impl Stretch {
         Some((Access { entries: 0.0, ..access }, Some(COST.probe_entries as usize)))
     }
 
-    fn along(&self, source: Source<'_>, predicate: &Predicate) -> Option<Access> {
+    /// The access for other values of the same comparisons, whatever it costs; `None` if it is another one.
+    pub fn along(&self, source: Source<'_>, predicate: &Predicate) -> Option<Access> {
         let ranges = stretch(source, self.path, predicate)?;
         let Stretch { path, direction, ordered, entries } = *self;
         Some(Access {

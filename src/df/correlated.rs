@@ -38,6 +38,7 @@ impl AnalyzerRule for Correlated {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
         let names = Names::default();
+        let plan = plan.transform_down_with_subqueries(filter_before_lateral)?.data;
         plan.transform_up_with_subqueries(|plan| settled(plan, &names)).data()
     }
 }
@@ -64,11 +65,16 @@ pub fn settled(plan: LogicalPlan, names: &Names) -> DfResult<Transformed<Logical
     if matches!(plan, LogicalPlan::Subquery(_)) || !plan.expressions().iter().any(has_subquery) {
         return Ok(Transformed::no(plan));
     }
-    let (input, kept) = (input.clone(), NamePreserver::new(&plan));
+    let (mut input, kept) = (input.clone(), NamePreserver::new(&plan));
     let plan = match plan {
         LogicalPlan::Filter(filter) => {
             let terms = split_conjunction_owned(filter.predicate).into_iter();
-            let terms = terms.map(|term| match is_joined_well(&term) {
+            let (plain, terms): (Vec<Expr>, Vec<Expr>) = terms.partition(is_plain);
+            // Nobody asks what a subquery has beside rows that are not wanted.
+            if let Some(plain) = conjunction(plain) {
+                input = LogicalPlanBuilder::from(input).filter(plain)?.build()?;
+            }
+            let terms = terms.into_iter().map(|term| match is_joined_well(&term) {
                 true => Ok(term),
                 false => spell_out(term, input.schema(), true)?
                     .transform_up(|expr| simpler(expr, &input, true))
@@ -76,7 +82,7 @@ pub fn settled(plan: LogicalPlan, names: &Names) -> DfResult<Transformed<Logical
             });
             let terms: Vec<Expr> = terms.collect::<DfResult<_>>()?;
             let Some(predicate) = conjunction(terms) else { return Ok(Transformed::yes(input)) };
-            LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)
+            LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input.clone()))?)
         }
         plan => plan
             .map_expressions(|expr| {
@@ -145,10 +151,16 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &Names) -> DfResult
     LogicalPlanBuilder::from(plan).project(columns.into_iter().map(Expr::Column))?.build()
 }
 
+/// What the LATERAL of a join takes from the rows beside it.
+fn taken_beside(join: &Join) -> Vec<(FieldRef, Column)> {
+    let mut taken = outer_columns(&join.right);
+    taken.retain(|(_, column)| join.left.schema().has_column(column));
+    taken
+}
+
 /// A join with a LATERAL that DataFusion would not do right; `None` for others.
 fn lateral(join: &Join, names: &Names) -> DfResult<Option<LogicalPlan>> {
-    let taken = outer_columns(&join.right);
-    let taken: Vec<_> = taken.into_iter().filter(|(_, c)| join.left.schema().has_column(c)).collect();
+    let taken = taken_beside(join);
     if taken.is_empty()
         || !matches!(join.join_type, JoinType::Inner | JoinType::Left)
         || pulls_up(&join.right, false)
@@ -156,6 +168,34 @@ fn lateral(join: &Join, names: &Names) -> DfResult<Option<LogicalPlan>> {
         return Ok(None);
     }
     Domain::new(&join.left, taken, names)?.beside(join).map(Some)
+}
+
+/// Terms that only ask about the rows beside a LATERAL are asked before it.
+fn filter_before_lateral(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(Filter { predicate, input, .. }) = &plan else {
+        return Ok(Transformed::no(plan));
+    };
+    let LogicalPlan::Join(join) = &**input else { return Ok(Transformed::no(plan)) };
+    if taken_beside(join).is_empty() || !matches!(join.join_type, JoinType::Inner | JoinType::Left) {
+        return Ok(Transformed::no(plan));
+    }
+    let is_beside = |term: &Expr| {
+        is_plain(term) && term.column_refs().iter().all(|column| join.left.schema().has_column(column))
+    };
+    let terms = split_conjunction_owned(predicate.clone()).into_iter();
+    let (beside, rest): (Vec<Expr>, Vec<Expr>) = terms.partition(is_beside);
+    let Some(beside) = conjunction(beside) else { return Ok(Transformed::no(plan)) };
+    let left = Arc::new(LogicalPlan::Filter(Filter::try_new(beside, Arc::clone(&join.left))?));
+    let joined = LogicalPlan::Join(Join { left, ..join.clone() });
+    Ok(Transformed::yes(match conjunction(rest) {
+        Some(rest) => LogicalPlan::Filter(Filter::try_new(rest, Arc::new(joined))?),
+        None => joined,
+    }))
+}
+
+/// Nothing else need be known to say whether a row passes, and it says the same each time.
+fn is_plain(term: &Expr) -> bool {
+    !has_subquery(term) && !term.is_volatile() && !term.contains_outer()
 }
 
 /// A subquery expression of this plan.

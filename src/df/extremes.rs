@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
 
 use super::rewrite::below;
 use super::table::TableSource;
+use super::wanted::FirstFound;
 use crate::access::{Each, OrderBy};
 
 /// Extremes of one aggregate, at the most.
@@ -69,21 +70,16 @@ fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
     let (Some(columns), Some(extremes)) = (columns, extremes) else { return Ok(None) };
     let all_alike = extremes.iter().all(|e| (e.column, e.is_max) == (extremes[0].column, extremes[0].is_max));
     let groups = columns.len();
-    let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
-        let mut order = Vec::new();
-        if let (Some(extreme), [column]) = (extremes.first(), &columns[groups..]) {
-            let (field, nullable) = source.field(&column.name)?;
-            // NULLs come first, and are no minimum.
-            if nullable && !extreme.is_max {
-                return None;
-            }
-            order.push(OrderBy { field, descending: extreme.is_max });
-        }
-        told_each(scan, source, &columns[..groups], order, 1)
+    let order = |source: &TableSource, columns: &[Column]| {
+        let (Some(extreme), [column]) = (extremes.first(), columns) else { return Some(Vec::new()) };
+        let (field, nullable) = source.field(&column.name)?;
+        // NULLs come first, and are no minimum.
+        (!nullable || extreme.is_max).then(|| vec![OrderBy { field, descending: extreme.is_max }])
     };
     let columns: Vec<Column> =
         columns.into_iter().chain(extremes.first().map(|extreme| extreme.column)).cloned().collect();
-    match change_scan(&aggregate.input, &columns, &told)?.filter(|_| all_alike) {
+    let enough = Enough { groups, order: &order, rows: 1 };
+    match enough.of(&aggregate.input, &columns)?.filter(|_| all_alike) {
         Some(input) => {
             let (groups, calls) = (aggregate.group_expr.clone(), aggregate.aggr_expr.clone());
             Ok(Some(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), groups, calls)?)))
@@ -107,11 +103,21 @@ fn any_of_each(join: &Join) -> DfResult<Option<LogicalPlan>> {
 /// `row_number() OVER (PARTITION BY p ORDER BY o) <= n`: tells the source that n rows of each p are enough. They are
 /// numbered above as before.
 fn first_of_each(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
-    let LogicalPlan::Window(window) = &*filter.input else { return Ok(None) };
+    let window = match &*filter.input {
+        // Columns that nobody wants were left out, perhaps.
+        LogicalPlan::Projection(projection) => &*projection.input,
+        input => input,
+    };
+    let LogicalPlan::Window(window) = window else { return Ok(None) };
     let ([call], Some(number)) = (&window.window_expr[..], window.schema.columns().last().cloned()) else {
         return Ok(None);
     };
     let Expr::WindowFunction(call) = bare(call) else { return Ok(None) };
+    if let LogicalPlan::Projection(projection) = &*filter.input
+        && !projection.expr.contains(&Expr::Column(number.clone()))
+    {
+        return Ok(None);
+    }
     let terms = split_conjunction(&filter.predicate);
     let rows = terms.into_iter().filter_map(|term| at_most(term, &number)).min();
     let (Some(rows), "row_number") = (rows, call.fun.name()) else { return Ok(None) };
@@ -121,18 +127,21 @@ fn first_of_each(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
     let sorted: Option<Vec<&Column>> = sorts.iter().map(|sort| column_of(&sort.expr)).collect();
     let Some(sorted) = sorted else { return Ok(None) };
     let groups = columns.len();
-    let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
+    let order = |source: &TableSource, columns: &[Column]| {
         let by = |(sort, column): (&Sort, &Column)| {
             let (field, nullable) = source.field(&column.name)?;
             let natural = sort.nulls_first == sort.asc;
             (natural || !nullable).then_some(OrderBy { field, descending: !sort.asc })
         };
-        let order = sorts.iter().zip(&columns[groups..]).map(by).collect::<Option<_>>()?;
-        told_each(scan, source, &columns[..groups], order, rows)
+        sorts.iter().zip(columns).map(by).collect()
     };
     let columns: Vec<Column> = columns.into_iter().chain(sorted).cloned().collect();
-    let Some(input) = change_scan(&window.input, &columns, &told)? else { return Ok(None) };
-    let window = LogicalPlan::Window(Window::try_new(window.window_expr.clone(), Arc::new(input))?);
+    let enough = Enough { groups, order: &order, rows };
+    let Some(input) = enough.of(&window.input, &columns)? else { return Ok(None) };
+    let mut window = LogicalPlan::Window(Window::try_new(window.window_expr.clone(), Arc::new(input))?);
+    if let LogicalPlan::Projection(_) = &*filter.input {
+        window = filter.input.with_new_exprs(filter.input.expressions(), vec![window])?;
+    }
     Ok(Some(LogicalPlan::Filter(Filter::try_new(filter.predicate.clone(), Arc::new(window))?)))
 }
 
@@ -159,6 +168,82 @@ fn at_most(term: &Expr, number: &Column) -> Option<u64> {
         _ => None,
     }
     .filter(|n| *n > 0)
+}
+
+/// An order by some columns as a source has it; `None` if it has not.
+type OrderOf<'f> = dyn Fn(&TableSource, &[Column]) -> Option<Vec<OrderBy>> + 'f;
+
+/// Of rows in groups, the first few in an order.
+struct Enough<'f> {
+    /// Columns in front by which they are grouped (count); the rest are those of the order.
+    groups: usize,
+    /// The order by those.
+    order: &'f OrderOf<'f>,
+    /// How many (count).
+    rows: u64,
+}
+
+impl Enough<'_> {
+    /// The plan, its sources told, if it is one table; or a join in which one side has the groups, so that of what each of
+    /// its rows finds in a table the first few are enough.
+    fn of(&self, plan: &LogicalPlan, columns: &[Column]) -> DfResult<Option<LogicalPlan>> {
+        let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
+            let (groups, order) = columns.split_at(self.groups);
+            told_each(scan, source, groups, (self.order)(source, order)?, self.rows)
+        };
+        match change_scan(plan, columns, &told)? {
+            None if self.groups < columns.len() => self.of_each_row(plan, columns),
+            told => Ok(told),
+        }
+    }
+
+    fn of_each_row(&self, plan: &LogicalPlan, columns: &[Column]) -> DfResult<Option<LogicalPlan>> {
+        let below: Option<Vec<Column>> = match plan {
+            LogicalPlan::Projection(projection) => {
+                let under = |column: &Column| {
+                    let expr = below(&Expr::Column(column.clone()), projection)?;
+                    column_of(&expr).cloned()
+                };
+                columns.iter().map(under).collect()
+            }
+            LogicalPlan::SubqueryAlias(alias) => {
+                let under = |column: &Column| {
+                    let at = alias.schema.maybe_index_of_column(column)?;
+                    alias.input.schema().columns().get(at).cloned()
+                };
+                columns.iter().map(under).collect()
+            }
+            LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
+                return self.of_rows_found(join, columns);
+            }
+            _ => None,
+        };
+        let (Some(columns), [input]) = (below, &plan.inputs()[..]) else { return Ok(None) };
+        let told = self.of_each_row(input, &columns)?;
+        told.map(|input| plan.with_new_exprs(plan.expressions(), vec![input])).transpose()
+    }
+
+    fn of_rows_found(&self, join: &Join, columns: &[Column]) -> DfResult<Option<LogicalPlan>> {
+        let (groups, order) = columns.split_at(self.groups);
+        let has = |side: &LogicalPlan, columns: &[Column]| {
+            columns.iter().all(|column| side.schema().has_column(column))
+        };
+        let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
+            let order = (self.order)(source, columns)?;
+            let mut source = source.clone();
+            source.first_of_row = Some(FirstFound { order, rows: self.rows });
+            Some(TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() })
+        };
+        let mut join = join.clone();
+        let table = match (has(&join.left, groups), has(&join.right, groups)) {
+            (true, false) if has(&join.right, order) => &mut join.right,
+            (false, true) if has(&join.left, order) => &mut join.left,
+            _ => return Ok(None),
+        };
+        let Some(of_table) = change_scan(table, order, &told)? else { return Ok(None) };
+        *table = Arc::new(of_table);
+        Ok(Some(LogicalPlan::Join(join)))
+    }
 }
 
 /// The scan, its source knowing that so many rows of each group are enough, the first in an order.

@@ -19,6 +19,7 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 
 use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
+use super::seek::SeekJoinExec;
 
 /// Tells scans how few rows will do.
 #[derive(Debug)]
@@ -80,5 +81,6 @@ fn streams(any: &dyn Any) -> bool {
         || any.is::<GlobalLimitExec>()
         || any.is::<LocalLimitExec>()
         || any.is::<LookupJoinExec>()
+        || any.is::<SeekJoinExec>()
         || any.is::<UnionExec>()
 }

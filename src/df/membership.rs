@@ -12,6 +12,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
+use datafusion::functions_aggregate::expr_fn::{max, min};
 use datafusion::logical_expr::expr::{Cast, Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, col, lit, not, when,
@@ -66,8 +67,13 @@ pub fn spell_out(expr: Expr, schema: &DFSchema, whole: bool) -> DfResult<Expr> {
     let holds = |condition: Expr| -> DfResult<Expr> {
         Ok(exists(LogicalPlanBuilder::from(set.clone()).filter(condition)?.build()?))
     };
-    let outer = Box::new(from_outside((*x).clone(), schema)?);
-    let found = holds(Expr::BinaryExpr(BinaryExpr::new(outer, op, Box::new(col(MEMBER)))))?;
+    let found = match extreme(&set, op)? {
+        Some(extreme) => Expr::BinaryExpr(BinaryExpr::new(x.clone(), op, Box::new(extreme))).is_true(),
+        None => {
+            let outer = Box::new(from_outside((*x).clone(), schema)?);
+            holds(Expr::BinaryExpr(BinaryExpr::new(outer, op, Box::new(col(MEMBER)))))?
+        }
+    };
     let if_found = is_all == negated;
     if whole && if_found {
         return Ok(found);
@@ -87,6 +93,22 @@ pub fn spell_out(expr: Expr, schema: &DFSchema, whole: bool) -> DfResult<Expr> {
         cases = cases.when(unknown, lit(ScalarValue::Boolean(None)));
     }
     cases.otherwise(lit(!if_found))
+}
+
+/// The value that any of the set compares so with, if one does; `None` if there is no such, or it differs from row to
+/// row.
+fn extreme(set: &LogicalPlan, op: Operator) -> DfResult<Option<Expr>> {
+    let extreme = match op {
+        Operator::Lt | Operator::LtEq => max(col(MEMBER)),
+        Operator::Gt | Operator::GtEq => min(col(MEMBER)),
+        _ => return Ok(None),
+    };
+    // The extremes of doubles pass over NaN.
+    if set.schema().field(0).data_type().is_floating() || !outer_columns(set).is_empty() {
+        return Ok(None);
+    }
+    let one = LogicalPlanBuilder::from(set.clone()).aggregate(Vec::<Expr>::new(), [extreme])?.build()?;
+    Ok(Some(Expr::ScalarSubquery(subquery_of(one))))
 }
 
 fn negated(expr: Expr) -> Expr {

@@ -59,6 +59,7 @@ mod resolver;
 mod rewrite;
 pub mod row_map;
 mod scan;
+mod seek;
 mod short_circuit;
 mod statistics;
 mod subqueries;

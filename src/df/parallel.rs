@@ -23,6 +23,7 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use super::learned::is_late;
 use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
+use super::seek::SeekJoinExec;
 use super::table::TableSource;
 use crate::exec::scan::PARALLEL_WORK;
 
@@ -67,6 +68,9 @@ fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
     }
     if let Some(join) = any.downcast_ref::<LookupJoinExec>() {
         return reads_much(join.rows(), told_by) || join.work().is_none_or(|work| work >= PARALLEL_WORK);
+    }
+    if any.is::<SeekJoinExec>() {
+        return plan.children().first().is_some_and(|rows| reads_much(rows, told_by));
     }
     let is_small = any.is::<EmptyExec>() || any.is::<PlaceholderRowExec>() || any.is::<DataSourceExec>();
     match &plan.children()[..] {

@@ -18,7 +18,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
@@ -33,7 +33,7 @@ use super::scan::ScanExec;
 use super::table::Binding;
 use super::tell::Telling;
 use super::totals::{Totals, TotalsRun};
-use super::{lookup, open, parallel, subqueries};
+use super::{lookup, open, parallel, seek, subqueries};
 use crate::access::Need;
 use crate::error::Result;
 use crate::exec::scan::{Scan, ScanSpec};
@@ -51,6 +51,8 @@ pub struct Plan {
     schema: SchemaRef,
     /// How joins, sorts and subqueries tell the scans below them what they learn, if there are such: anew for each run.
     telling: Option<Arc<ConfigOptions>>,
+    /// Joins are in it, which may be made otherwise.
+    joins: bool,
     /// Subqueries of one value are in it.
     has_subqueries: bool,
     /// Which of its rows are wanted, if parameters say so.
@@ -138,10 +140,12 @@ impl Plan {
                 || node.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
         };
         let telling = holds(&root, &tells).then(|| Arc::clone(options));
+        let joins = |node: &dyn Any| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
         Ok((scans > 0).then(|| Plan {
             single: single(&root, &schema),
             schema,
             telling,
+            joins: holds(&root, &joins),
             has_subqueries,
             paging: None,
             root,
@@ -202,11 +206,14 @@ impl Plan {
 
     fn bind_operators(&self, binding: &Binding) -> Result<Option<Run>> {
         let Some(mut bound) = self.bind_leaves(&self.root, binding)? else { return Ok(None) };
-        if self.telling.is_some() {
-            bound = lookup::instead_of_hashes_either_way(bound, By::Rowkeys).map_err(df_error)?;
+        let mut seeks = false;
+        if self.joins {
+            let seeking = seek::instead_of_pairs(bound).map_err(df_error)?;
+            seeks = seeking.transformed;
+            bound = lookup::instead_of_hashes_either_way(seeking.data, By::Rowkeys).map_err(df_error)?;
         }
         let mut bound = self.ready(bound)?;
-        if let Some(shared) = &self.shared
+        if let Some(shared) = self.shared.as_ref().filter(|_| !seeks)
             && parallel::is_long(&bound)
         {
             let Some(shared) = self.bind_leaves(shared, binding)? else { return Ok(None) };

@@ -22,10 +22,10 @@ use datafusion::physical_plan::{
 use super::computed::shown;
 use super::errors::to_df;
 use super::learned::{self, learned};
-use super::table::{Binding, Bound, Request};
+use super::table::{Binding, Bound, Request, Way};
 use super::until_enough::UntilEnough;
-use super::wanted::Rows;
-use crate::access::{COST, Described, OrderBy, describe};
+use super::wanted::{FirstFound, Rows};
+use crate::access::{COST, Described, OrderBy, Path, describe};
 use crate::error::{Error, Result};
 use crate::exec::scan::{BATCH_ROWS, Counters, PARALLEL_WORK, PIECES, Scan, ScanSpec};
 use crate::key::Rowkey;
@@ -64,8 +64,8 @@ pub struct ScanExec {
     parts: usize,
     /// Set where a join looks rows up.
     by_rows: Option<Arc<ByRows>>,
-    /// Columns by whose values a join looks for rows.
-    by_values: Arc<[String]>,
+    /// What the rows of a join tell it, in words.
+    told: Arc<[String]>,
     properties: Arc<PlanProperties>,
 }
 
@@ -106,7 +106,7 @@ impl ScanExec {
             ordered,
             parts: 1,
             by_rows: None,
-            by_values: Arc::from([]),
+            told: Arc::from([]),
             properties,
         }
     }
@@ -157,12 +157,14 @@ impl ScanExec {
 
     /// The same rows, of which a join asks for those with some values in these columns.
     pub fn by_values<'c>(&self, columns: impl Iterator<Item = &'c str>) -> ScanExec {
-        let followed = self.followed.clone();
-        ScanExec {
-            by_values: columns.map(str::to_owned).collect(),
-            followed,
-            ..self.anew(self.bound.clone())
-        }
+        let columns = columns.filter(|column| self.request.leads(column));
+        let told = columns.map(|column| format!("{column} IN (what the rows tell)")).collect();
+        ScanExec { told, followed: self.followed.clone(), ..self.anew(self.bound.clone()) }
+    }
+
+    /// The same rows, of which a join asks for some for each row of its other side, in words.
+    pub fn for_each_row(&self, words: String) -> ScanExec {
+        ScanExec { told: [words].into(), ..self.anew(self.bound.clone()) }
     }
 
     /// Reads the rows that pass one more condition, along the path that is best for them.
@@ -191,6 +193,32 @@ impl ScanExec {
             Some(order) => UntilEnough::new(scan, order, self.followed.clone()),
             None => UntilEnough::all(scan),
         })
+    }
+
+    /// Reads the rows that pass one more condition, or the first of them in some order, as far as they come in it, on a
+    /// `way` that the first of many such conditions chooses among these paths. `None`: it finds nothing.
+    pub fn on_way(
+        &self,
+        condition: Predicate,
+        first: Option<&FirstFound>,
+        paths: &[Path],
+        way: &mut Option<Way>,
+    ) -> Result<Option<Scan>> {
+        let planned = self.planned()?;
+        if way.is_none() {
+            *way = self.request.way(planned, condition.clone(), first, paths)?;
+        }
+        let Some(way) = way else { return Ok(None) };
+        let spec = Arc::new(self.request.on_way(planned, way, condition)?);
+        let limit = first.filter(|_| spec.access.ordered).map(|first| first.rows);
+        let snapshot = Arc::clone(&planned.binding.snapshot);
+        let scan = Scan::new(spec, snapshot, limit, Arc::clone(&self.counters));
+        Ok(Some(scan.with_gets_max(planned.binding.guards.gets)))
+    }
+
+    /// It has read for many conditions; EXPLAIN ANALYZE shows the first one.
+    pub fn went(&self, way: Way) {
+        let _ = self.narrowed.set(Some(way.bound));
     }
 
     /// Reads the rows with these rowkeys, which ascend; the last column are their rowkeys.
@@ -353,8 +381,7 @@ impl ScanExec {
             };
             all.extend(columns.into_iter().map(|column| shown(&format!("{column} {by}"))));
         }
-        let by_values = self.by_values.iter().filter(|column| self.request.leads(column));
-        all.extend(by_values.map(|column| shown(&format!("{column} IN (what the rows tell)"))));
+        all.extend(self.told.iter().map(|words| shown(words)));
         all
     }
 

@@ -23,7 +23,7 @@ use super::template::{Template, has_params};
 use super::wanted::{FirstFound, Rows, Wanted, What};
 use crate::access::{
     Access, COST, Choice, Each, Guards, Hints, Method, Need, OrderBy, Path, Source, Statistics, Stretch,
-    choose, choose_again, rows_of, share_of_equals,
+    along, choose, choose_again, rows_of, share_of_equals,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{Places, ScanSpec, field_type};
@@ -192,6 +192,8 @@ pub struct TableSource {
     pub wanted: Wanted,
     /// What it wants of those that a join finds, if there is one.
     pub first_found: Option<FirstFound>,
+    /// The same of those that each row of the join's other side finds.
+    pub first_of_row: Option<FirstFound>,
     /// A few rows of each group are enough.
     pub each: Option<Each>,
     /// Nobody can tell in which order the rows come.
@@ -213,6 +215,7 @@ impl TableSource {
             binding,
             wanted: Default::default(),
             first_found: None,
+            first_of_row: None,
             each: None,
             any_order: false,
         }
@@ -352,6 +355,7 @@ impl TableSource {
             },
             offset: self.wanted.offset(),
             first_found: self.first_found.clone(),
+            first_of_row: self.first_of_row.clone(),
             any_order: self.any_order && order.is_empty(),
             order,
             each: self.each.clone(),
@@ -391,6 +395,8 @@ pub struct Request {
     offset: u64,
     /// What is wanted of those that a join finds.
     pub first_found: Option<FirstFound>,
+    /// What is wanted of those that each row of a join finds.
+    pub first_of_row: Option<FirstFound>,
     each: Option<Each>,
     /// Rows may come in any order.
     pub any_order: bool,
@@ -412,6 +418,23 @@ pub struct Bound {
     pub rejected: Vec<(String, String)>,
     /// What would serve better.
     pub note: Option<String>,
+}
+
+/// A key that has rows with the same values of some columns in the order of another one.
+pub struct Behind {
+    /// Where it is.
+    pub path: Path,
+    /// Those columns.
+    pub before: Vec<Field>,
+    /// It has no rows but those that a scan is bound to.
+    pub of_some: bool,
+}
+
+/// How rows are found for many conditions that differ in their values only.
+pub struct Way {
+    /// For the first of them.
+    pub bound: Bound,
+    stretch: Option<Stretch>,
 }
 
 impl Request {
@@ -497,6 +520,48 @@ impl Request {
         Ok(self.bound(need, choice, bound.binding.clone()))
     }
 
+    /// How rows that pass one more condition are found, the first of them in some order if that is all that is asked,
+    /// for many conditions that differ in their values only: along one of these paths. `None`, if these values find
+    /// nothing on any.
+    pub fn way(
+        &self,
+        planned: &Bound,
+        condition: Predicate,
+        first: Option<&FirstFound>,
+        paths: &[Path],
+    ) -> Result<Option<Way>> {
+        let predicate = Predicate::and([planned.need.predicate.clone(), condition]);
+        let mut need = Need { predicate, ..planned.need.clone() };
+        if let Some(first) = first {
+            (need.order, need.limit) = (first.order.clone(), Some(first.rows));
+        }
+        let (source, stats) = (self.relation.source(), self.statistics(&planned.binding));
+        let each = paths.iter().filter_map(|path| along(source, &need, *path, &stats));
+        let bounded = each.filter(|access| matches!(access.method, Method::Scan { .. }));
+        let Some(access) = bounded.min_by(|a, b| a.cost.total_cmp(&b.cost)) else { return Ok(None) };
+        let chosen = "a range of keys for each row".to_owned();
+        let choice = Choice { access, chosen, rejected: Vec::new(), note: None };
+        let bound = self.bound(need, choice, planned.binding.clone());
+        self.check(&bound)?;
+        let stretch = Stretch::of(source, &bound.need, &bound.spec.access);
+        Ok(Some(Way { bound, stretch }))
+    }
+
+    /// What is read on that way for a condition with other values.
+    pub fn on_way(&self, planned: &Bound, way: &Way, condition: Predicate) -> Result<ScanSpec> {
+        let (source, Way { bound, stretch }) = (self.relation.source(), way);
+        let predicate = Predicate::and([planned.need.predicate.clone(), condition]);
+        let access = match stretch.and_then(|stretch| stretch.along(source, &predicate)) {
+            Some(access) => access,
+            None => {
+                let need = Need { predicate, ..bound.need.clone() };
+                let along = along(source, &need, bound.spec.access.path, &self.statistics(&bound.binding));
+                along.ok_or_else(|| Error::internal("a path that served once does not serve"))?
+            }
+        };
+        Ok(self.spec(access, &bound.need.output))
+    }
+
     /// The same in an order, or in one by some of its columns in front, with about so many rows to be read of it. `None`
     /// if that costs more than to sort them.
     pub fn narrow_in_order(
@@ -537,6 +602,11 @@ impl Request {
         let is_free = advice.hints.only.is_none() && !advice.hints.full;
         let any = self.rows == Rows::All && self.order.is_empty();
         (index.is_none() && is_free && any).then_some(table)
+    }
+
+    /// Every row counts, and not only some of a group.
+    pub fn takes_all(&self) -> bool {
+        self.each.is_none()
     }
 
     /// The table that is read.
@@ -588,6 +658,41 @@ impl Request {
     /// The column is the first thing that some rowkey or index key says.
     pub fn leads(&self, column: &str) -> bool {
         self.relation.led_by(column).is_some()
+    }
+
+    /// The keys that have rows with the same values of some of these columns, or all rows, in the order of another one,
+    /// so that a range of that one's values is a range of keys; those with most of the columns before it. Of all rows
+    /// that a scan is `bound` to, or of these only.
+    pub fn ranges_behind(&self, equal: &[ColumnId], ranged: ColumnId, bound: &Bound) -> Vec<Behind> {
+        let Relation { table, .. } = &*self.relation;
+        let has_all = |index: &&IndexDef| {
+            index.state == IndexState::Ready
+                && index.filter.as_ref().is_none_or(|filter| bound.need.predicate.implies(filter))
+        };
+        let indexes = table.indexes.iter().filter(has_all).map(|index| {
+            (Path::IndexFetch(index.id), &index.sorted_by(&table.key).layout, index.filter.is_some())
+        });
+        let is_equal =
+            |part: &KeyPart| !part.is_random() && part.columns().iter().all(|column| equal.contains(column));
+        let mut found: Vec<Behind> = Vec::new();
+        for (path, layout, of_some) in std::iter::once((Path::Primary, &table.key, false)).chain(indexes) {
+            let parts = layout.parts();
+            let Some(at) = parts.iter().position(|part| !is_equal(part)) else { continue };
+            if parts[at].columns() != [ranged] || parts[at].facts().order.is_none() {
+                continue;
+            }
+            let before = parts[..at].iter().flat_map(|part| part.columns()).map(|id| Field::Column(*id));
+            let before: Vec<Field> = before.collect();
+            found.push(Behind { path, before, of_some });
+        }
+        let longest = found.iter().map(|behind| behind.before.len()).max();
+        found.retain(|behind| Some(behind.before.len()) == longest);
+        found
+    }
+
+    /// Share of the rows that equal one of them in these fields.
+    pub fn share_of_equals(&self, fields: &[Field]) -> f64 {
+        share_of_equals(self.relation.advice.statistics.as_deref(), fields.iter().copied())
     }
 
     /// Some key has rows with the same values of these columns in such an order.

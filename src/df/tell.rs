@@ -30,6 +30,7 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 use super::learned::is_late;
 use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
+use super::seek::SeekJoinExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Filter = Arc<dyn PhysicalExpr>;
@@ -177,6 +178,10 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
             }
         }
         return Ok(None);
+    }
+    if let Some(join) = any.downcast_ref::<SeekJoinExec>() {
+        let place = |at| join.output_of(at).filter(|(from, _)| *from == 0);
+        return of_child(0, moved(filter, &|at| column(node.children()[0], place(at)?.1))?);
     }
     if any.is::<UnionExec>() {
         let heard: Vec<Option<Plan>> =

@@ -10,7 +10,7 @@ use super::errors::df_error;
 use super::order::Joins;
 use super::plan::is_scan;
 use super::short_circuit::short_circuits;
-use super::{early, extremes, first_left, join_keys, lookup, open, order, parallel, tell};
+use super::{early, extremes, first_left, join_keys, lookup, open, order, parallel, seek, tell};
 use crate::error::Result;
 
 /// A plan made executable for one thread, and for all of them.
@@ -66,8 +66,9 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     let (mut alone, looks_up) = (recursions.data, recursions.transformed);
     let worth_sharing = match keep {
         Keep::No => {
-            alone = lookup::instead_of_hashes(alone).map_err(df_error)?;
-            parallel::is_long(&alone)
+            let seeking = seek::instead_of_pairs(alone).map_err(df_error)?;
+            alone = lookup::instead_of_hashes(seeking.data).map_err(df_error)?;
+            !seeking.transformed && parallel::is_long(&alone)
         }
         Keep::Yes => !is_scan(&alone),
     };

@@ -32,6 +32,9 @@ pub const BATCH_ROWS: usize = 8192;
 /// Rows to make room for in the first batch.
 const ROWS_EXPECTED: usize = 1024;
 
+/// The same in one of short scans together.
+const TOGETHER_EXPECTED: usize = 64;
+
 /// Work, as of [`Access::work`], that is worth a thread of its own.
 pub const PARALLEL_WORK: f64 = 5_000.0;
 
@@ -113,6 +116,31 @@ enum Position {
     Gather(Box<Gather>),
     /// So many rows are left of which nothing is asked but that they are there.
     Count(u64),
+}
+
+/// Rows of several scans with the same columns, one behind the other.
+pub struct Together(Columns);
+
+impl Together {
+    /// No rows yet, of scans like this one.
+    pub fn new(spec: &ScanSpec) -> Together {
+        Together(Columns::new(spec, BATCH_ROWS, TOGETHER_EXPECTED))
+    }
+
+    /// Rows so far.
+    pub fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    /// It takes no more.
+    pub fn is_full(&self) -> bool {
+        self.rows() >= BATCH_ROWS
+    }
+
+    /// All of them. Errors: `Corrupt`, if a row lacks a value or has one that is none.
+    pub fn finish(self, schema: &SchemaRef) -> Result<RecordBatch> {
+        self.0.finish(schema)
+    }
 }
 
 /// A scan under way.
@@ -267,6 +295,18 @@ impl Scan {
         // Where one batch was full, the next one will be.
         self.rows_expected = out.rows();
         if more || out.rows() > 0 { out.finish(&self.spec.schema).map(Some) } else { Ok(None) }
+    }
+
+    /// Adds the next rows to those of other scans, as far as there is room; false when the scan is over.
+    pub fn next_into(&mut self, together: &mut Together) -> Result<bool> {
+        let out = &mut together.0;
+        let before = out.rows();
+        out.room_mut().rows_max = before + self.rows_max(BATCH_ROWS - before);
+        let more = self.pull_into(out)?;
+        let added = (out.rows() - before) as u64;
+        Counters::add(&self.counters.returned, added);
+        self.left = if more { self.left - added } else { 0 };
+        Ok(self.left > 0)
     }
 
     /// The next rows, `rows_max` at the most, for somebody who reads them one by one: for few rows this is cheaper

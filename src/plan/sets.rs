@@ -136,18 +136,20 @@ impl ValueSet {
     /// Values in both.
     #[must_use]
     pub fn intersect(&self, other: &ValueSet) -> ValueSet {
-        let (mut i, mut j, mut intervals) = (0, 0, Vec::new());
-        while let (Some(a), Some(b)) = (self.intervals.get(i), other.intervals.get(j)) {
-            let lower = if lower_cut(a) >= lower_cut(b) { &a.lower } else { &b.lower };
-            let upper = if upper_cut(a) <= upper_cut(b) { &a.upper } else { &b.upper };
-            intervals.push(Interval { lower: lower.clone(), upper: upper.clone() });
-            if upper_cut(a) <= upper_cut(b) {
-                i += 1;
-            } else {
-                j += 1;
+        let is_shorter = self.intervals.len() <= other.intervals.len();
+        let (few, many) = if is_shorter { (self, other) } else { (other, self) };
+        let (mut rest, mut intervals) = (&many.intervals[..], Vec::new());
+        for a in &few.intervals {
+            // One value is often looked for in a list of a thousand.
+            rest = &rest[rest.partition_point(|b| upper_cut(b) <= lower_cut(a))..];
+            for b in rest.iter().take_while(|b| lower_cut(b) < upper_cut(a)) {
+                let lower = if lower_cut(a) >= lower_cut(b) { &a.lower } else { &b.lower };
+                let upper = if upper_cut(a) <= upper_cut(b) { &a.upper } else { &b.upper };
+                intervals.push(Interval { lower: lower.clone(), upper: upper.clone() });
             }
         }
-        Self::of_intervals(self.null && other.null, intervals)
+        // Pieces of disjoint intervals, in order, are such.
+        ValueSet { null: self.null && other.null, intervals }
     }
 
     /// Values other than NULL that are not inside.

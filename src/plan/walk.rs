@@ -52,11 +52,13 @@ impl Known {
     /// `None`: the facts contradict each other.
     pub(super) fn of(terms: &[Term], layout: &KeyLayout) -> Option<Known> {
         let mut known = Known { values: BTreeMap::new(), suffixes: BTreeMap::new(), idle: BTreeSet::new() };
+        let mut sets: BTreeMap<Field, Vec<&ValueSet>> = BTreeMap::new();
+        let not_null = ValueSet::not_null();
         for term in terms {
             match &*term.fact {
-                Fact::Values { field, set, .. } => known.narrow(*field, set),
+                Fact::Values { field, set, .. } => sets.entry(*field).or_default().push(set),
                 Fact::Suffix { column, suffix, .. } => {
-                    known.narrow(Field::Column(*column), &ValueSet::not_null());
+                    sets.entry(Field::Column(*column)).or_default().push(&not_null);
                     let longest = known.suffixes.entry(*column).or_default();
                     if suffix.len() > longest.len() {
                         longest.clone_from(suffix);
@@ -65,19 +67,20 @@ impl Known {
                 Fact::Unsaid => {}
             }
         }
-        if known.values.values().any(ValueSet::is_empty) {
-            return None;
+        for (field, mut sets) in sets {
+            sets.sort_by_key(|set| set.intervals().len());
+            let Some((least, others)) = sets.split_first() else { continue };
+            let set = others.iter().fold((*least).clone(), |set, other| set.intersect(other));
+            if set.is_empty() {
+                return None;
+            }
+            known.values.insert(field, set);
         }
         let never_null: BTreeSet<Field> = layout.parts().iter().filter_map(never_null).collect();
         let is_idle =
             |f: &Field, set: &ValueSet| set.covers_not_null() && (set.has_null() || never_null.contains(f));
         known.idle = known.values.iter().filter(|(f, set)| is_idle(f, set)).map(|(f, _)| *f).collect();
         Some(known)
-    }
-
-    fn narrow(&mut self, field: Field, set: &ValueSet) {
-        let known = self.values.entry(field).or_insert_with(ValueSet::all);
-        *known = known.intersect(set);
     }
 
     /// What is known of a field's values, if that is anything.

@@ -190,6 +190,11 @@ fn lint() {
 }
 
 #[test]
+fn seeks() {
+    script("seeks");
+}
+
+#[test]
 fn regions() {
     script("regions");
 }

@@ -28,6 +28,7 @@ mod misuse;
 mod plans;
 mod rekey;
 mod reopen;
+mod seeks;
 mod slt;
 mod sqlite;
 mod stopping;

@@ -76,7 +76,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn of(join: JoinType) -> Option<Kind> {
+    /// For the rows of a join's left side; `None` for joins that cannot be made so.
+    pub fn of(join: JoinType) -> Option<Kind> {
         Some(match join {
             JoinType::Inner => Kind::Inner,
             JoinType::Left => Kind::Left,
@@ -383,7 +384,7 @@ impl LookupJoinExec {
 
 /// The rows of a stream, so many at first and then more and more of them together: the more were not enough, the more
 /// are likely to be asked for.
-fn pieces(
+pub(super) fn pieces(
     rows: SendableRecordBatchStream,
     mut together: usize,
 ) -> impl Stream<Item = DfResult<RecordBatch>> + Send + Unpin {
