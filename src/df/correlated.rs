@@ -124,14 +124,18 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &Names) -> DfResult
             let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
             let taken = outer_columns(&subquery.subquery);
             let taken: Vec<_> = taken.into_iter().filter(|(_, c)| input.schema().has_column(c)).collect();
-            if taken.is_empty() || is_joined(subquery) {
+            // DataFusion 55.2 sorts by a value, and does not see that a window is sorted by the same.
+            let is_column = taken.is_empty() && matches!(plan, LogicalPlan::Window(_));
+            if taken.is_empty() && !is_column || is_joined(subquery) {
                 return Ok(Transformed::no(expr));
             }
             if let Some((_, value)) = found.iter().find(|(known, _)| known == subquery) {
                 return Ok(Transformed::yes(value.clone()));
             }
-            let domain = Domain::new(&input, taken, names)?;
-            let (rows, value) = domain.value_of(&subquery.subquery, joined.clone())?;
+            let (rows, value) = match is_column {
+                true => with_column(joined.clone(), expr.clone(), names.next("value"))?,
+                false => Domain::new(&input, taken, names)?.value_of(&subquery.subquery, joined.clone())?,
+            };
             joined = rows;
             found.push((subquery.clone(), value.clone()));
             Ok(Transformed::yes(value))
@@ -149,6 +153,14 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &Names) -> DfResult
         return Ok(plan);
     }
     LogicalPlanBuilder::from(plan).project(columns.into_iter().map(Expr::Column))?.build()
+}
+
+/// The rows with a value behind their columns, and that column.
+fn with_column(rows: LogicalPlan, value: Expr, name: String) -> DfResult<(LogicalPlan, Expr)> {
+    let column = Expr::Column(Column::from_name(&name));
+    let columns = rows.schema().columns().into_iter().map(Expr::Column).chain([value.alias(name)]);
+    let columns: Vec<Expr> = columns.collect();
+    Ok((LogicalPlanBuilder::from(rows).project(columns)?.build()?, column))
 }
 
 /// What the LATERAL of a join takes from the rows beside it.

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
@@ -103,8 +104,10 @@ fn extreme(set: &LogicalPlan, op: Operator) -> DfResult<Option<Expr>> {
         Operator::Gt | Operator::GtEq => min(col(MEMBER)),
         _ => return Ok(None),
     };
-    // The extremes of doubles pass over NaN.
-    if set.schema().field(0).data_type().is_floating() || !outer_columns(set).is_empty() {
+    let ty = set.schema().field(0).data_type();
+    // The extremes of doubles pass over NaN, and intervals are compared by their lengths.
+    let is_exact = !ty.is_floating() && !matches!(ty, DataType::Interval(_));
+    if !is_exact || !outer_columns(set).is_empty() {
         return Ok(None);
     }
     let one = LogicalPlanBuilder::from(set.clone()).aggregate(Vec::<Expr>::new(), [extreme])?.build()?;

@@ -205,7 +205,7 @@ impl ScanExec {
         way: &mut Option<Way>,
     ) -> Result<Option<Scan>> {
         let planned = self.planned()?;
-        if way.is_none() {
+        if way.as_ref().is_none_or(Way::is_of_one) {
             *way = self.request.way(planned, condition.clone(), first, paths)?;
         }
         let Some(way) = way else { return Ok(None) };

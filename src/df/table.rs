@@ -437,6 +437,13 @@ pub struct Way {
     stretch: Option<Stretch>,
 }
 
+impl Way {
+    /// The first of them tells a whole key: nothing is learned from it for those that do not.
+    pub fn is_of_one(&self) -> bool {
+        matches!(self.bound.spec.access.method, Method::Get(_))
+    }
+}
+
 impl Request {
     /// The same request for some of its columns, under other names.
     pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> Request {
@@ -537,8 +544,8 @@ impl Request {
         }
         let (source, stats) = (self.relation.source(), self.statistics(&planned.binding));
         let each = paths.iter().filter_map(|path| along(source, &need, *path, &stats));
-        let bounded = each.filter(|access| matches!(access.method, Method::Scan { .. }));
-        let Some(access) = bounded.min_by(|a, b| a.cost.total_cmp(&b.cost)) else { return Ok(None) };
+        let finding = each.filter(|access| !matches!(access.method, Method::Empty));
+        let Some(access) = finding.min_by(|a, b| a.cost.total_cmp(&b.cost)) else { return Ok(None) };
         let chosen = "a range of keys for each row".to_owned();
         let choice = Choice { access, chosen, rejected: Vec::new(), note: None };
         let bound = self.bound(need, choice, planned.binding.clone());

@@ -39,19 +39,21 @@ fn tables(dice: &mut Dice) -> Database {
     let (n, m) = (1 + dice.below(6000), 1 + dice.below(40));
     let (groups, texts, span) =
         (*dice.pick(&[&2, &30, &400]), *dice.pick(&[&1, &7]), *dice.pick(&[&20, &500]));
-    let key = dice.pick(&["id", "reverse(lpad(id, 6))", "md5_bucket(id, 3), id", "pos, id"]);
-    let pos = if key.starts_with("pos") { "NOT NULL" } else { "" };
-    let nulls = if pos.is_empty() { 5 } else { -1 };
+    let keys =
+        ["id", "reverse(lpad(id, 6))", "md5_bucket(id, 3), id", "pos, id", "pos", "k, pos", "pos DESC, k"];
+    let key = dice.pick(&keys.each_ref());
+    let [k, pos] = ["k", "pos"].map(|column| if key.contains(column) { "NOT NULL" } else { "" });
+    let [no_k, no_pos] = [(k, 3), (pos, 5)].map(|(column, null)| if column.is_empty() { null } else { -1 });
     for sql in [
         "CREATE TABLE r (id INT PRIMARY KEY, k INT, s TEXT, lo INT, hi INT)".to_owned(),
-        format!("CREATE TABLE t (id INT, k INT, s TEXT, pos INT {pos}, v INT, PRIMARY KEY ({key}))"),
+        format!("CREATE TABLE t (id INT, k INT {k}, s TEXT, pos INT {pos}, v INT, PRIMARY KEY ({key}))"),
         format!(
             "INSERT INTO r SELECT x, nullif(x * 7 % {groups}, 4), nullif('s' || x % {texts}, 's3'),
              nullif(x * 13 % {span}, 6), nullif(x * 13 % {span} + x * 5 % {span} / 3, 9) FROM generate_series(1, {m}) g(x)"
         ),
         format!(
-            "INSERT INTO t SELECT x, nullif(x * 11 % {groups}, 3), nullif('s' || x * 3 % {texts}, 's2'),
-             nullif(x * 17 % {span}, {nulls}), nullif(x % 9, 8) FROM generate_series(1, {n}) g(x)"
+            "UPSERT INTO t SELECT x, nullif(x * 11 % {groups}, {no_k}), nullif('s' || x * 3 % {texts}, 's2'),
+             nullif(x * 17 % {span}, {no_pos}), nullif(x % 9, 8) FROM generate_series(1, {n}) g(x)"
         ),
     ] {
         db.execute(&sql).unwrap_or_else(|e| panic!("{sql}\n{e}"));
@@ -85,7 +87,8 @@ const EQUAL: [Term; 3] = [
     ("t.k = r.k AND t.s = r.s", |r, t| Some(t.k? == r.k? && t.s.as_ref()? == r.s.as_ref()?)),
 ];
 
-const RANGES: [Term; 8] = [
+const RANGES: [Term; 9] = [
+    ("t.pos BETWEEN r.hi AND r.hi", |r, t| Some(t.lo? == r.hi?)),
     ("t.pos > r.lo", |r, t| Some(t.lo? > r.lo?)),
     ("t.pos < r.lo", |r, t| Some(t.lo? < r.lo?)),
     ("r.lo <= t.pos AND t.pos <= r.hi", |r, t| Some(t.lo? >= r.lo? && t.lo? <= r.hi?)),

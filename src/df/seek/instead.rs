@@ -128,8 +128,11 @@ impl<'j> Pairs<'j> {
         };
         let kind = Kind::of(join_type).filter(|kind| *kind != Kind::Found);
         let (Some(kind), Some((scan, columns))) = (kind, picked(table)) else { return Ok(None) };
-        // The order of the other side is not kept.
-        let keeps_order = rows_are == JoinSide::Right || self.properties.output_ordering().is_none();
+        // The order of the other side is not kept, not even behind that of the rows.
+        let keeps_order = match rows_are {
+            JoinSide::Right => table.output_ordering().is_none(),
+            _ => self.properties.output_ordering().is_none(),
+        };
         let is_plain = scan.is_whole() && !scan.passes_over() && scan.fetch().is_none();
         let takes_all = scan.request.takes_all() && scan.request.keyed().is_some();
         let is_one = rows.output_partitioning().partition_count() == 1;

@@ -77,6 +77,13 @@ struct Term {
     value: Arc<dyn PhysicalExpr>,
 }
 
+impl Term {
+    /// What these rows say.
+    fn of(&self, rows: &RecordBatch) -> DfResult<ArrayRef> {
+        self.value.evaluate(rows)?.into_array(rows.num_rows())
+    }
+}
+
 impl SeekJoinExec {
     /// The side, and its column, that a column of the join is: 0 for the rows, 1 for the table.
     pub fn output_of(&self, at: usize) -> Option<(usize, usize)> {
@@ -86,6 +93,20 @@ impl SeekJoinExec {
 
     fn scan(&self) -> Result<&ScanExec> {
         scan_of(&self.table).ok_or_else(|| Error::internal("a join seeks in something that is no table"))
+    }
+
+    /// Some row of the table passes.
+    fn finds(&self, condition: Predicate) -> Result<bool> {
+        let one = FirstFound { order: Vec::new(), rows: 1 };
+        let scan = self.scan()?.on_way(condition, Some(&one), &self.paths, &mut None)?;
+        let Some(mut scan) = scan else { return Ok(false) };
+        let mut found = Together::new(scan.spec());
+        while found.rows() == 0 {
+            if !scan.next_into(&mut found)? {
+                break;
+            }
+        }
+        Ok(found.rows() > 0)
     }
 
     /// A batch of columns of both sides, of rows and what they found.
@@ -107,8 +128,8 @@ impl SeekJoinExec {
 struct Seeking {
     join: Arc<SeekJoinExec>,
     rows: RecordBatch,
-    /// What they say in each term.
-    values: Vec<ArrayRef>,
+    /// What they say in each term; `None` if one of them cannot say.
+    values: Vec<Option<ArrayRef>>,
     /// The next row that looks for others, or the one that does.
     at: usize,
     /// What it has not looked at yet.
@@ -119,24 +140,38 @@ struct Seeking {
 }
 
 impl Seeking {
-    fn new(join: Arc<SeekJoinExec>, rows: RecordBatch) -> DfResult<Seeking> {
-        let value = |term: &Term| term.value.evaluate(&rows)?.into_array(rows.num_rows());
-        let values = join.terms.iter().map(value).collect::<DfResult<_>>()?;
-        Ok(Seeking { join, rows, values, at: 0, scan: None, has_found: false, way: None })
+    fn new(join: Arc<SeekJoinExec>, rows: RecordBatch) -> Seeking {
+        let values = join.terms.iter().map(|term| term.of(&rows).ok()).collect();
+        Seeking { join, rows, values, at: 0, scan: None, has_found: false, way: None }
     }
 
-    /// What the row at hand looks at; `None` if it finds nothing.
+    /// What the row at hand looks at; `None` if it finds nothing. Errors: it cannot say what, and there is something.
     fn begin(&mut self) -> Result<Option<Scan>> {
         let mut condition = Vec::with_capacity(self.values.len());
+        let mut failed = None;
         for (term, values) in self.join.terms.iter().zip(&self.values) {
-            if values.is_null(self.at) {
+            let (values, at) = match values {
+                Some(values) => (Arc::clone(values), self.at),
+                None => match term.of(&self.rows.slice(self.at, 1)) {
+                    Ok(value) => (value, 0),
+                    Err(error) => {
+                        failed = failed.or(Some(error));
+                        continue;
+                    }
+                },
+            };
+            if values.is_null(at) {
                 return Ok(None);
             }
-            let value = value_at(values, self.at, term.ty)?;
-            condition.push(Predicate::compare(term.field, term.op, value));
+            condition.push(Predicate::compare(term.field, term.op, value_at(&values, at, term.ty)?));
         }
         let join = &self.join;
-        join.scan()?.on_way(Predicate::and(condition), join.first.as_ref(), &join.paths, &mut self.way)
+        let condition = Predicate::and(condition);
+        if let Some(error) = failed {
+            // Nobody asks it of a row that has no partner otherwise.
+            return if join.finds(condition)? { Err(df_error(error)) } else { Ok(None) };
+        }
+        join.scan()?.on_way(condition, join.first.as_ref(), &join.paths, &mut self.way)
     }
 
     /// The next rows that come out, possibly none of them yet; `None` at the end.
@@ -337,8 +372,8 @@ impl ExecutionPlan for SeekJoinExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let this = Arc::new(self.clone());
         let pieces = pieces(self.rows.execute(partition, context)?, ROWS_FIRST);
-        let found = pieces.and_then(move |rows| std::future::ready(Seeking::new(Arc::clone(&this), rows)));
-        let batches = found.map_ok(|seeking| {
+        let batches = pieces.map_ok(move |rows| {
+            let seeking = Seeking::new(Arc::clone(&this), rows);
             futures::stream::try_unfold(seeking, |mut seeking| async move {
                 // Gives a waiting cancellation its turn between two batches.
                 tokio::task::consume_budget().await;
