@@ -55,6 +55,7 @@ mod picking;
 pub mod plan;
 mod point;
 pub mod query;
+mod recursion;
 mod resolver;
 mod rewrite;
 pub mod row_map;

@@ -19,6 +19,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::work_table::WorkTableExec;
 
 use super::learned::is_late;
 use super::lookup::LookupJoinExec;
@@ -72,7 +73,11 @@ fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
     if any.is::<SeekJoinExec>() {
         return plan.children().first().is_some_and(|rows| reads_much(rows, told_by));
     }
-    let is_small = any.is::<EmptyExec>() || any.is::<PlaceholderRowExec>() || any.is::<DataSourceExec>();
+    // A step of a recursion takes what the last one gave, which is little as a rule.
+    let is_small = any.is::<EmptyExec>()
+        || any.is::<PlaceholderRowExec>()
+        || any.is::<DataSourceExec>()
+        || any.is::<WorkTableExec>();
     match &plan.children()[..] {
         [] => !is_small,
         children => children.iter().any(|child| reads_much(child, told_by)),

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Field, SchemaRef};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
@@ -58,6 +58,7 @@ use super::or_null::value_or_null;
 use super::order_subquery::subqueries_in_order;
 use super::picking::PickApart;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
+use super::recursion::{RowByRow, steps_as_first};
 use super::resolver::{Resolver, Types};
 use super::rewrite::{ExpressionRule, NodeRule, below, idle_orders, lazy_functions, rounded_decimals};
 use super::row_map::RowMap;
@@ -76,7 +77,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
 use crate::plan::{Formula, Predicate};
 use crate::store::Snapshot;
-use crate::value::Value;
+use crate::value::{ColumnType, Value};
 
 /// Keys (count) and bytes of them that a join's smaller side tells the scan of the larger one, at the most.
 const LEARNED_VALUES: usize = 10_000;
@@ -204,6 +205,7 @@ impl Planner {
                 Arc::new(ExpressionRule("rounded_decimals", rounded_decimals)),
                 Arc::new(ExpressionRule("frames_of_bytes", frames_of_bytes)),
                 Arc::new(TypeCoercion::new()),
+                Arc::new(NodeRule("steps_as_first", steps_as_first)),
                 Arc::new(ExpressionRule("own_patterns", own_patterns)),
                 Arc::new(ExpressionRule("text_casts", text_casts)),
                 Arc::new(ExpressionRule("of_row", of_row)),
@@ -248,6 +250,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
     }
     rules.push(Arc::new(Offset));
     rules.push(Arc::new(FewFirst));
+    rules.push(Arc::new(RowByRow));
     rules.push(Arc::new(Yielding));
     rules
 }
@@ -255,17 +258,17 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
 impl Planner {
     /// The logical plan of `query`, its `$n` replaced by `params`.
     pub fn plan(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<LogicalPlan> {
-        let (plan, _) = self.resolved(query, scope)?;
+        let (plan, _) = self.resolved(query, scope, params)?;
         let values: Result<Vec<ScalarValue>> = params.iter().map(scalar_of).collect();
         plan.with_param_values(ParamValues::from(values?)).map_err(df_error)
     }
 
-    /// The plan as the names in it resolve, and whether all of them mean what is there now. Errors: a name or a
-    /// hint that names nothing.
-    fn resolved(&self, query: Query, scope: &Scope<'_>) -> Result<(LogicalPlan, bool)> {
+    /// The plan as the names in it resolve, for parameters of such types, and whether all names mean what is there now.
+    /// Errors: a name or a hint that names nothing.
+    fn resolved(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<(LogicalPlan, bool)> {
         let (hints, is_now) = (Hinted::default(), Cell::new(true));
         let resolver =
-            Resolver { state: &self.state, scope, views: Vec::new(), hints: &hints, is_now: &is_now };
+            Resolver { state: &self.state, scope, params, views: Vec::new(), hints: &hints, is_now: &is_now };
         let plan = resolver.to_plan(query).map_err(df_error)?;
         hints.check(scope.catalog)?;
         Ok((plan, is_now.get()))
@@ -299,12 +302,12 @@ impl Planner {
         settled: &[usize],
         cancel: &CancelHandle,
     ) -> Result<Option<(Plan, Vec<usize>)>> {
-        let (plan, is_now) = self.resolved(query, scope)?;
+        let params = &scope.binding.params;
+        let (plan, is_now) = self.resolved(query, scope, params)?;
         // A run brings one snapshot along, for all scans.
         if !is_now || depends_on_time(&plan)? {
             return Ok(None);
         }
-        let params = &scope.binding.params;
         let shaping = |of_joins| open::shaping(&plan, of_joins).map_err(df_error);
         let paging = Paging::of(&plan);
         let with_paging =
@@ -352,7 +355,7 @@ impl Planner {
         scope: &Scope<'_>,
         cancel: &CancelHandle,
     ) -> Result<Option<RowMap>> {
-        let (plan, _) = self.resolved(query, scope)?;
+        let (plan, _) = self.resolved(query, scope, &scope.binding.params)?;
         if depends_on_time(&plan)? {
             return Ok(None);
         }
@@ -498,6 +501,12 @@ pub fn too_much_for_an_index() -> Error {
     Error::unsupported("this WHERE is too much for an index")
         .why("an entry must be decided from one row's columns and literals alone")
         .hint("use =, <, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT on columns, formulas and literals")
+}
+
+/// The type of a parameter with this value; `None` of NULL.
+pub fn type_of_value(value: &Value) -> Option<ColumnType> {
+    let ty = scalar_of(value).ok()?.data_type();
+    crate::row::column_type_of(&Field::new("", ty, true))
 }
 
 /// A value as DataFusion's scalar.

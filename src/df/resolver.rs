@@ -21,7 +21,8 @@ use sqlparser::ast::{self, Query};
 use super::errors::{df_error, to_df};
 use super::functions;
 use super::hints::Hinted;
-use super::query::Scope;
+use super::query::{Scope, type_of_value};
+use super::recursion::nothing_is_lost;
 use super::rewrite::{check_calls, plain_calls};
 use super::table::{Advice, Binding, TableSource};
 use crate::catalog::Relation;
@@ -29,6 +30,7 @@ use crate::error::{Error, sqlstate};
 use crate::schema::ViewDef;
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{CATALOG_HINT, output_name};
+use crate::value::Value;
 
 /// Views inside views, at the most.
 const VIEW_DEPTH: usize = 32;
@@ -37,6 +39,8 @@ const VIEW_DEPTH: usize = 32;
 pub(super) struct Resolver<'a> {
     pub(super) state: &'a SessionState,
     pub(super) scope: &'a Scope<'a>,
+    /// Values of `$1`, `$2`, ...
+    pub(super) params: &'a [Value],
     /// Views whose query this is, the outermost first.
     pub(super) views: Vec<String>,
     pub(super) hints: &'a Hinted,
@@ -46,6 +50,8 @@ pub(super) struct Resolver<'a> {
 
 impl Resolver<'_> {
     pub(super) fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
+        let type_of = |at: usize| self.params.get(at).and_then(type_of_value);
+        let recurs = crate::sql::prepare_recursions(&mut query, &type_of).map_err(to_df)?;
         plain_calls(&mut query);
         crate::sql::name_with_queries(&mut query);
         let catalog = self.scope.catalog;
@@ -55,9 +61,13 @@ impl Resolver<'_> {
         check_calls(&query, &is_scalar).map_err(to_df)?;
         self.hints.take(&mut query).map_err(to_df)?;
         let options = ParserOptions::from(&self.state.config_options().sql_parser);
-        SqlToRel::new_with_options(self, options).statement_to_plan(
+        let plan = SqlToRel::new_with_options(self, options).statement_to_plan(
             datafusion::sql::parser::Statement::Statement(Box::new(ast::Statement::Query(Box::new(query)))),
-        )
+        )?;
+        if recurs {
+            nothing_is_lost(&plan)?;
+        }
+        Ok(plan)
     }
 
     fn view(&self, view: &ViewDef) -> DfResult<Arc<dyn DfTableSource>> {

@@ -391,6 +391,13 @@ fn values(text: &str) -> Option<Error> {
                 .hint("give both sides of its UNION the same columns"),
         );
     }
+    if let Some(ty) = between(text, "Cannot automatically convert ", " to Null") {
+        let error =
+            error("a column of a recursive query is NULL in its first rows", sqlstate::DATATYPE_MISMATCH);
+        return Some(
+            error.why(format!("its steps make {ty} of it")).hint(format!("write CAST(NULL AS {ty}) there")),
+        );
+    }
     if text == "Expected an integer value" {
         return Some(
             error("lag and lead take a number of rows that is an integer", NO_FUNCTION)
@@ -505,6 +512,10 @@ mod tests {
             (
                 "Non-recursive term and recursive term must have the same number of columns (1 != 2)",
                 "the parts of a recursive query have 1 and 2 columns",
+            ),
+            (
+                "Cannot automatically convert BIGINT to Null",
+                "a column of a recursive query is NULL in its first rows",
             ),
         ] {
             let error = reworded(theirs).unwrap();

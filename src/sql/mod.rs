@@ -26,6 +26,7 @@ mod outer_names;
 mod outputs;
 mod parser;
 mod place;
+mod recursive;
 mod refused;
 pub mod rewrite;
 mod row_values;
@@ -48,6 +49,7 @@ pub use parser::{
     column_type, is_reserved, names_column, parse, parse_expr, parse_query, rename_column, unqualified,
 };
 pub use place::point_at_literal;
+pub use recursive::prepare_recursions;
 pub use rewrite::{call_of as call, mentions_rowkey, parameter_count};
 pub use row_values::LOOKED_UP;
 pub use split::{Splitter, SqlText};

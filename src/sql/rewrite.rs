@@ -81,7 +81,8 @@ pub fn parameter_count(node: &impl Visit) -> usize {
     highest.0
 }
 
-fn parameter_number(name: &str) -> Option<usize> {
+/// The number of a parameter `$n`.
+pub(super) fn parameter_number(name: &str) -> Option<usize> {
     name.strip_prefix('$')?.parse().ok().filter(|n| (1..=PARAMETERS_MAX).contains(n))
 }
 

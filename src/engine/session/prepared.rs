@@ -66,11 +66,14 @@ impl Session {
                 None => value,
             });
         }
-        match self.by_plan(named.lifted.as_ref(), &values)? {
-            Start::Ran(outcome) => Ok(outcome),
-            Start::Plan(again) => {
+        let outcome = match self.by_plan(named.lifted.as_ref(), &values) {
+            Ok(Start::Ran(outcome)) => Ok(outcome),
+            Ok(Start::Plan(again)) => {
                 Box::pin(self.run_source(Text::Parsed(&named.parsed), again, &values)).await
             }
-        }
+            Err(error) => Err(error),
+        };
+        // Its place is one in what was prepared.
+        outcome.map_err(Error::unplaced)
     }
 }

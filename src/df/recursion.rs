@@ -1,0 +1,379 @@
+//! Recursive queries: what their steps may make of the first rows, and those whose steps look at one row at a time, as in
+//! `SELECT n + 1 FROM t WHERE n < 1000`.
+//!
+//! DataFusion sets the plan of a step up anew for each step, and hands on what comes of it: for a counter, a plan and a
+//! batch for each number. Where a step only picks rows and computes columns, what comes of a row does not depend on
+//! others. [`RecursionExec`] takes batches from a queue, puts what comes of them at its end, and hands on many together.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::datatypes::{DataType, Field, SchemaRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result as DfResult};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, RecursiveQuery};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
+use datafusion::physical_plan::aggregates::order::GroupOrdering;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::{FilterExec, batch_filter};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::work_table::WorkTableExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions,
+};
+use futures::{StreamExt, stream};
+
+use super::errors::to_df;
+use crate::error::{Error, sqlstate};
+use crate::row::column_type_of;
+use crate::sql;
+
+/// Errors: what a step computes loses digits, or the time of day, when it becomes what the first rows are, and so does
+/// what the next step makes of it.
+pub fn nothing_is_lost(plan: &LogicalPlan) -> DfResult<()> {
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::RecursiveQuery(query) = node
+            && let LogicalPlan::Projection(step) = &*query.recursive_term
+        {
+            for (output, column) in step.expr.iter().zip(query.static_term.schema().fields()) {
+                let Expr::Cast(Cast { expr, .. }) = output.clone().unalias() else { continue };
+                let made = expr.get_type(step.input.schema())?;
+                if loses(&made, column.data_type()) {
+                    return Err(to_df(lost(column, made)));
+                }
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+fn loses(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Date32, Decimal128, Timestamp};
+    match (from, to) {
+        (Decimal128(_, from), Decimal128(_, to)) => from > to,
+        (Decimal128(_, scale), to) => *scale > 0 && to.is_integer(),
+        (from, to) if from.is_floating() => to.is_integer() || matches!(to, Decimal128(..)),
+        (Timestamp(..), Date32) => true,
+        _ => false,
+    }
+}
+
+fn lost(column: &Field, made: DataType) -> Error {
+    let first = column_type_of(column).map(|ty| ty.to_string()).unwrap_or_default();
+    let made = column_type_of(&Field::new("", made, true)).map(|ty| ty.to_string()).unwrap_or_default();
+    let name = sql::output_name(column.name());
+    let hint = match &made[..] {
+        "TIMESTAMP" => "write CAST(... AS TIMESTAMP) in the first rows".to_owned(),
+        _ => format!(
+            "write CAST(... AS DOUBLE) in the first rows; or CAST(... AS {first}) in the steps, which rounds"
+        ),
+    };
+    Error::invalid(format!(
+        "column \"{name}\" of a recursive query is {first} in its first rows, {made} in its steps"
+    ))
+    .why("each step would lose something")
+    .hint(hint)
+    .state(sqlstate::DATATYPE_MISMATCH)
+}
+
+/// The rows of a step are of the types of the first ones. DataFusion saw to it before the types of parameters were known,
+/// and what a date becomes by adding hours.
+pub fn steps_as_first(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::RecursiveQuery(RecursiveQuery {
+        name, static_term, recursive_term, is_distinct, ..
+    }) = &plan
+    else {
+        return Ok(Transformed::no(plan));
+    };
+    let types = |plan: &LogicalPlan| -> Vec<DataType> {
+        plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
+    };
+    if types(static_term) == types(recursive_term) {
+        return Ok(Transformed::no(plan));
+    }
+    for (column, made) in static_term.schema().fields().iter().zip(types(recursive_term)) {
+        if loses(&made, column.data_type()) {
+            return Err(to_df(lost(column, made)));
+        }
+    }
+    let step = coerce_plan_expr_for_schema(recursive_term.as_ref().clone(), static_term.schema())?;
+    let query = RecursiveQuery::try_new(name.clone(), Arc::clone(static_term), Arc::new(step), *is_distinct)?;
+    Ok(Transformed::yes(LogicalPlan::RecursiveQuery(query)))
+}
+
+/// Has [`RecursionExec`] run the recursive queries it can.
+#[derive(Debug)]
+pub struct RowByRow;
+
+impl PhysicalOptimizerRule for RowByRow {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            let any: &dyn Any = &*node;
+            let steps = any.downcast_ref::<RecursiveQueryExec>().and_then(Steps::of);
+            Ok(match steps {
+                Some(_) => Transformed::yes(Arc::new(RecursionExec { query: node })),
+                None => Transformed::no(node),
+            })
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "row_by_row"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// A [`RecursiveQueryExec`] whose steps look at one row at a time.
+#[derive(Debug)]
+struct RecursionExec {
+    query: Arc<dyn ExecutionPlan>,
+}
+
+impl RecursionExec {
+    fn query(&self) -> DfResult<&RecursiveQueryExec> {
+        let any: &dyn Any = &*self.query;
+        any.downcast_ref().ok_or_else(|| to_df(Error::internal("a recursion is no recursive query")))
+    }
+}
+
+/// What is done with a row, or a batch of them.
+enum Step {
+    Keep(Arc<dyn PhysicalExpr>),
+    Pick(Arc<[usize]>),
+    Compute(Arc<[Arc<dyn PhysicalExpr>]>, SchemaRef),
+}
+
+/// What a recursive query makes of its rows.
+struct Steps(Vec<Step>);
+
+impl Steps {
+    /// Those of a query; `None` if a step looks at more than the rows of the last one, or at several at a time.
+    fn of(query: &RecursiveQueryExec) -> Option<Steps> {
+        let mut steps = Vec::new();
+        let mut plan = query.recursive_term();
+        loop {
+            let any: &dyn Any = &**plan;
+            if let Some(last) = any.downcast_ref::<WorkTableExec>() {
+                // It may read some columns only, and does not tell which.
+                let all = query.schema().fields().len();
+                let is_whole = last.name() == query.name() && last.schema().fields().len() == all;
+                steps.reverse();
+                return is_whole.then_some(Steps(steps));
+            }
+            if let Some(filter) = any.downcast_ref::<FilterExec>().filter(|filter| filter.fetch().is_none()) {
+                if let Some(picked) = filter.projection() {
+                    steps.push(Step::Pick(picked.iter().copied().collect()));
+                }
+                steps.push(Step::Keep(Arc::clone(filter.predicate())));
+            } else if let Some(projection) = any.downcast_ref::<ProjectionExec>() {
+                let outputs = projection.expr().iter().map(|output| Arc::clone(&output.expr));
+                steps.push(Step::Compute(outputs.collect(), projection.schema()));
+            } else if !(any.is::<CooperativeExec>()
+                || any.is::<RepartitionExec>()
+                || any.is::<CoalescePartitionsExec>() && plan.fetch().is_none())
+            {
+                return None;
+            }
+            let [input] = plan.children()[..] else { return None };
+            plan = input;
+        }
+    }
+
+    fn apply(&self, mut rows: RecordBatch) -> DfResult<RecordBatch> {
+        for step in &self.0 {
+            if rows.num_rows() == 0 {
+                break;
+            }
+            rows = match step {
+                Step::Keep(condition) => batch_filter(&rows, condition)?,
+                Step::Pick(columns) => rows.project(columns)?,
+                Step::Compute(outputs, schema) => {
+                    let count = rows.num_rows();
+                    let columns = outputs.iter().map(|output| output.evaluate(&rows)?.into_array(count));
+                    let options = RecordBatchOptions::new().with_row_count(Some(count));
+                    let columns = columns.collect::<DfResult<_>>()?;
+                    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?
+                }
+            };
+        }
+        Ok(rows)
+    }
+}
+
+/// A recursive query that runs.
+struct Running {
+    steps: Steps,
+    /// The rows to begin with, until all of them have come.
+    first: Option<SendableRecordBatchStream>,
+    /// Rows that no step was done with yet.
+    queue: VecDeque<RecordBatch>,
+    /// For the queue.
+    memory: MemoryReservation,
+    /// If rows that were there before do not count.
+    seen: Option<Seen>,
+    /// Rows (count) that are handed on together, at least, if there are as many.
+    together: usize,
+    together_max: usize,
+    /// Why there are no more.
+    failed: Option<DataFusionError>,
+}
+
+impl Running {
+    /// The next rows.
+    async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
+        if let Some(first) = &mut self.first {
+            if let Some(rows) = first.next().await {
+                return self.push(rows?).map(Some);
+            }
+            self.first = None;
+        }
+        let mut out = Vec::new();
+        let mut count = 0;
+        while count < self.together && self.failed.is_none() {
+            let Some(rows) = self.queue.pop_front() else { break };
+            self.memory.shrink(rows.get_array_memory_size());
+            match self.steps.apply(rows).and_then(|rows| self.push(rows)) {
+                Ok(rows) if rows.num_rows() == 0 => {}
+                Ok(rows) => {
+                    count += rows.num_rows();
+                    out.push(rows);
+                }
+                // What came before comes before: who has enough then, never hears of it.
+                Err(error) => self.failed = Some(error),
+            }
+        }
+        // Who wants a few rows does not wait for thousands.
+        self.together = (self.together * 2).min(self.together_max);
+        match &out[..] {
+            [] => self.failed.take().map_or(Ok(None), Err),
+            [one] => Ok(Some(one.clone())),
+            [one, ..] => Ok(Some(concat_batches(one.schema_ref(), &out)?)),
+        }
+    }
+
+    /// Those of the rows that count, of which others come.
+    fn push(&mut self, rows: RecordBatch) -> DfResult<RecordBatch> {
+        let rows = match &mut self.seen {
+            Some(seen) if rows.num_rows() > 0 => seen.only_new(rows)?,
+            _ => rows,
+        };
+        if rows.num_rows() > 0 {
+            self.memory.try_grow(rows.get_array_memory_size())?;
+            self.queue.push_back(rows.clone());
+        }
+        Ok(rows)
+    }
+}
+
+/// The rows of a `UNION` that were there.
+struct Seen {
+    rows: Box<dyn GroupValues>,
+    memory: MemoryReservation,
+    /// Places of the rows at hand among them.
+    places: Vec<usize>,
+}
+
+impl Seen {
+    fn only_new(&mut self, rows: RecordBatch) -> DfResult<RecordBatch> {
+        let mut new = self.rows.len();
+        self.rows.intern(rows.columns(), &mut self.places)?;
+        self.memory.try_resize(self.rows.size())?;
+        let is_new = self.places.drain(..).map(|place| {
+            let is_new = place == new;
+            new += usize::from(is_new);
+            is_new
+        });
+        let is_new: BooleanArray = is_new.map(Some).collect();
+        Ok(if is_new.true_count() == rows.num_rows() { rows } else { filter_record_batch(&rows, &is_new)? })
+    }
+}
+
+impl DisplayAs for RecursionExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let query = self.query().map_err(|_| fmt::Error)?;
+        write!(f, "RecursionExec: name={}, is_distinct={}", query.name(), query.is_distinct())
+    }
+}
+
+impl ExecutionPlan for RecursionExec {
+    fn name(&self) -> &str {
+        "RecursionExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.query.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.query.children()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+    ) -> DfResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        how: ReplaceChildrenOptions,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let query = Arc::clone(&self.query).replace_children(children, how)?;
+        Ok(Arc::new(RecursionExec { query }))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        let query = self.query()?;
+        // What stands in its place since it was planned may be anything.
+        let Some(steps) = Steps::of(query) else { return self.query.execute(partition, context) };
+        let memory = |name: &str| MemoryConsumer::new(name).register(context.memory_pool());
+        let seen = || -> DfResult<Seen> {
+            let rows = new_group_values(self.schema(), &GroupOrdering::None)?;
+            Ok(Seen { rows, memory: memory("rows of a recursive query"), places: Vec::new() })
+        };
+        let running = Running {
+            steps,
+            seen: query.is_distinct().then(seen).transpose()?,
+            memory: memory("steps of a recursive query"),
+            first: Some(query.static_term().execute(partition, Arc::clone(&context))?),
+            queue: VecDeque::new(),
+            together: 1,
+            together_max: context.session_config().batch_size(),
+            failed: None,
+        };
+        let rows = stream::try_unfold(running, |mut running| async move {
+            Ok(running.next().await?.map(|rows| (rows, running)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+    }
+}
