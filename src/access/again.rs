@@ -5,7 +5,7 @@ use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
 use super::probe::Jumps;
 use crate::key::KeyRanges;
-use crate::plan::{Filter, Predicate, Skip, Target, short_ranges};
+use crate::plan::{CmpOp, Filter, Predicate, Skip, Target, short_ranges};
 use crate::schema::{EntryKey, TableStatistics};
 use crate::store::{Direction, KeyspaceId};
 
@@ -18,7 +18,48 @@ pub fn choose_again(source: Source<'_>, need: &Need, path: Path, stats: &dyn Sta
         return None;
     }
     let access = along(source, need, path, stats)?;
-    if_cheap(access, source, need.limit.map(|limit| limit.saturating_sub(need.offset)), stats)
+    let looked_at = need.limit.map(|limit| limit.saturating_sub(need.offset));
+    match behind_few(&access, source, need, looked_at, stats) {
+        Some(entries) => Some(Access { entries: entries as f64, ..access }),
+        None => if_cheap(access, source, looked_at, stats),
+    }
+}
+
+/// Rows (count) of a page, at the most, that are read along the path of the page before without a look at others.
+const PAGE_ROWS: u64 = 1000;
+
+/// Entries (count) that are read at the most, if few rows are looked at, in order, and all of them pass but for few in
+/// front: `(a, b) > (1, 2)`, of which `a > 1` is enough.
+fn behind_few(
+    access: &Access,
+    source: Source<'_>,
+    need: &Need,
+    looked_at: Option<u64>,
+    stats: &dyn Statistics,
+) -> Option<u64> {
+    let few = COST.probe_entries;
+    let rows = looked_at.filter(|rows| *rows < PAGE_ROWS && access.ordered)?;
+    let any = match (&*access.entry_filter, &*access.filter) {
+        (Predicate::Or(any), Predicate::True) | (Predicate::True, Predicate::Or(any)) => any,
+        _ => return None,
+    };
+    let (field, op, value) = any.iter().find_map(|term| match term {
+        Predicate::Compare { field, op, value } if *op != CmpOp::Eq && *op != CmpOp::Ne => {
+            Some((*field, *op, value.clone()))
+        }
+        _ => None,
+    })?;
+    let front = Predicate::and([need.predicate.clone(), Predicate::compare(field, op.negated(), value)]);
+    let front = along(source, &Need { predicate: front, ..need.clone() }, access.path, stats)?;
+    let in_front = match (&access.method, &front.method) {
+        (Method::Scan { skip: None, .. }, Method::Empty) => 0,
+        (Method::Scan { skip: None, .. }, Method::Get(keys)) => keys.len() as u64,
+        (Method::Scan { skip: None, .. }, Method::Scan { ranges, .. }) => {
+            stats.probe(access.keyspace(source), ranges, few)
+        }
+        _ => return None,
+    };
+    (in_front < few).then_some(rows + in_front)
 }
 
 /// The same path, priced without a look at the data, whatever it costs; `None` if it does not serve.

@@ -50,6 +50,7 @@ mod open;
 mod or_null;
 mod order;
 mod order_subquery;
+mod pages;
 mod parallel;
 mod picking;
 pub mod plan;

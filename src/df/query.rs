@@ -56,6 +56,7 @@ use super::one_by_one::one_by_one;
 use super::open::Paging;
 use super::or_null::value_or_null;
 use super::order_subquery::subqueries_in_order;
+use super::pages::Pages;
 use super::picking::PickApart;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::recursion::{RowByRow, steps_as_first};
@@ -251,6 +252,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
     rules.push(Arc::new(Offset));
     rules.push(Arc::new(FewFirst));
     rules.push(Arc::new(RowByRow));
+    rules.push(Arc::new(Pages));
     rules.push(Arc::new(Yielding));
     rules
 }

@@ -30,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::exec::scan::{BATCH_ROWS, Counters, PARALLEL_WORK, PIECES, Scan, ScanSpec};
 use crate::key::Rowkey;
 use crate::plan::Predicate;
+use crate::value::{ColumnType, Value};
 
 /// Rows of the first batch of a scan that then hears which rows it need not give.
 const FOLLOWING_ROWS: usize = 1024;
@@ -214,6 +215,36 @@ impl ScanExec {
         let snapshot = Arc::clone(&planned.binding.snapshot);
         let scan = Scan::new(spec, snapshot, limit, Arc::clone(&self.counters));
         Ok(Some(scan.with_gets_max(planned.binding.guards.gets)))
+    }
+
+    /// It gives rows in an order of which more is wanted, to whoever stops it, and hears nothing more of what is wanted.
+    pub fn is_led(&self) -> bool {
+        let Ok(bound) = self.planned() else { return self.leading_type().is_some() };
+        let hears = !self.learned.is_empty() || !self.followed.is_empty();
+        let is_plain = self.is_whole() && self.offset == 0 && self.limit.is_none() && self.by_rows.is_none();
+        bound.spec.access.ordered && is_plain && !hears && self.leading_type().is_some()
+    }
+
+    /// Type of the first column of that order; `None` for one whose values are in another order than its bytes.
+    pub fn leading_type(&self) -> Option<ColumnType> {
+        self.request.leading().map(|(_, ty)| ty)
+    }
+
+    /// Scans that column alone, without the first `skip` rows, `limit` rows at the most. `None`: that takes whole rows.
+    pub fn leading(&self, skip: u64, limit: u64) -> Result<Option<Scan>> {
+        let bound = self.planned()?;
+        let Some(spec) = self.request.leading_only(bound) else { return Ok(None) };
+        let snapshot = Arc::clone(&bound.binding.snapshot);
+        let scan = Scan::new(Arc::new(spec), snapshot, Some(limit), Arc::clone(&self.counters));
+        Ok(Some(scan.without_first(skip)))
+    }
+
+    /// The same scan, from this value of that column on, for somebody who stops it after about so many rows. `None`: it
+    /// is none in that order.
+    pub fn begun_at(&self, value: Value, rows: u64) -> Result<Option<ScanExec>> {
+        let bound = self.request.begun_at(self.planned()?, value);
+        let request = Arc::new(self.request.of_about(rows));
+        Ok(bound.map(|bound| ScanExec { request, bound: Some(Arc::new(bound)), ..self.clone() }))
     }
 
     /// It has read for many conditions; EXPLAIN ANALYZE shows the first one.

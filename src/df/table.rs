@@ -28,11 +28,11 @@ use crate::access::{
 use crate::error::{Error, Result};
 use crate::exec::scan::{Places, ScanSpec, field_type};
 use crate::key::{ColumnId, KeyLayout, KeyPart, Rowkey};
-use crate::plan::{Field, Formula, Predicate};
+use crate::plan::{CmpOp, Field, Formula, Predicate};
 use crate::row::field;
 use crate::schema::{IndexDef, IndexState, TableDef, TableStatistics};
 use crate::store::Snapshot;
-use crate::value::Value;
+use crate::value::{ColumnType, Value};
 
 /// What a run of a plan brings along.
 #[derive(Clone)]
@@ -314,7 +314,11 @@ impl TableSource {
             None => bound.rows * share_of_equals(collected, front.iter().map(|by| by.field)),
         };
         for (order, rows) in self.wanted.otherwise(equal) {
-            let other = Request { order, rows, offset: 0, any_order: false, ..request.clone() };
+            let mut other = Request { order, rows, offset: 0, any_order: false, ..request.clone() };
+            if other.leading().is_some() {
+                // Entries before the page are passed over.
+                other.offset = request.offset;
+            }
             let reached = bind(&other)?;
             let access = &reached.spec.access;
             if access.ordered && access.cost < bound.spec.access.cost && other.check(&reached).is_ok() {
@@ -460,6 +464,11 @@ impl Request {
         Request { rows, offset, ..self.clone() }
     }
 
+    /// The same request for about so many rows, by whoever stops it.
+    pub fn of_about(&self, rows: u64) -> Request {
+        Request { rows: Rows::About { least: rows, expected: rows }, offset: 0, ..self.clone() }
+    }
+
     /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
     /// filter, which then has to be planned with the value in it.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
@@ -601,6 +610,47 @@ impl Request {
         let mut access = bound.spec.access.clone();
         access.filter = Predicate::and([access.filter.into(), condition]).into();
         self.spec(access, &bound.need.output)
+    }
+
+    /// The first column of the order wanted, and its type. `None`: the order is that of something else, or of doubles,
+    /// which compare by other rules than their bytes do.
+    pub fn leading(&self) -> Option<(OrderBy, ColumnType)> {
+        let by =
+            *self.order.first().filter(|_| matches!(self.rows, Rows::About { .. }) && self.each.is_none())?;
+        let Field::Column(id) = by.field else { return None };
+        let ty = self.relation.table.column(id).ty;
+        (!matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Json)).then_some((by, ty))
+    }
+
+    /// That column alone, in the same order along the same path; `None`, if that takes whole rows.
+    pub fn leading_only(&self, bound: &Bound) -> Option<ScanSpec> {
+        let (by, _) = self.leading()?;
+        let column = self.column_of(by.field)?;
+        let need = Need { output: [by.field].into(), limit: None, offset: 0, ..bound.need.clone() };
+        let path = bound.spec.access.path;
+        let access = along(self.relation.source(), &need, path, &self.statistics(&bound.binding))?;
+        let is_whole = matches!(access.path, Path::IndexFetch(_)) || !access.filter.is_true();
+        let schema = Arc::new(self.schema.project(&[column]).ok()?);
+        (access.ordered && !is_whole).then(|| self.pick(&[column], &schema).spec(access, &need.output))
+    }
+
+    /// What is read along the same path from this value of that column on, in the order.
+    pub fn begun_at(&self, bound: &Bound, value: Value) -> Option<Bound> {
+        let (by, _) = self.leading()?;
+        let is_null = Predicate::is_null(by.field);
+        let condition = match (value.is_null(), by.descending) {
+            // NULLs are smallest.
+            (true, false) => Predicate::True,
+            (true, true) => is_null,
+            (false, false) => Predicate::compare(by.field, CmpOp::Ge, value),
+            (false, true) => Predicate::or([Predicate::compare(by.field, CmpOp::Le, value), is_null]),
+        };
+        let predicate = Predicate::and([bound.need.predicate.clone(), condition]);
+        let need = Need { predicate, offset: 0, ..bound.need.clone() };
+        let path = bound.spec.access.path;
+        let access = along(self.relation.source(), &need, path, &self.statistics(&bound.binding))?;
+        let choice = Choice { access, chosen: bound.chosen.clone(), rejected: Vec::new(), note: None };
+        choice.access.ordered.then(|| self.bound(need, choice, bound.binding.clone()))
     }
 
     /// The table, if what is wanted of it are rows, however they are reached.

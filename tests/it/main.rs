@@ -25,6 +25,7 @@ mod isolation;
 mod layers;
 mod limits;
 mod misuse;
+mod pages;
 mod plans;
 mod rekey;
 mod reopen;
