@@ -37,6 +37,7 @@ mod join_condition;
 mod join_keys;
 mod learned;
 mod like;
+mod limits;
 mod lookup;
 mod membership;
 mod min_max;

@@ -19,10 +19,10 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
-use datafusion::physical_plan::work_table::WorkTableExec;
 
 use super::learned::is_late;
 use super::lookup::LookupJoinExec;
+use super::recursion::RecursionExec;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
 use super::table::TableSource;
@@ -70,14 +70,10 @@ fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
     if let Some(join) = any.downcast_ref::<LookupJoinExec>() {
         return reads_much(join.rows(), told_by) || join.work().is_none_or(|work| work >= PARALLEL_WORK);
     }
-    if any.is::<SeekJoinExec>() {
+    if any.is::<SeekJoinExec>() || any.is::<RecursionExec>() {
         return plan.children().first().is_some_and(|rows| reads_much(rows, told_by));
     }
-    // A step of a recursion takes what the last one gave, which is little as a rule.
-    let is_small = any.is::<EmptyExec>()
-        || any.is::<PlaceholderRowExec>()
-        || any.is::<DataSourceExec>()
-        || any.is::<WorkTableExec>();
+    let is_small = any.is::<EmptyExec>() || any.is::<PlaceholderRowExec>() || any.is::<DataSourceExec>();
     match &plan.children()[..] {
         [] => !is_small,
         children => children.iter().any(|child| reads_much(child, told_by)),

@@ -49,6 +49,7 @@ use super::integers::{CheckedIntegers, wide_integers};
 use super::intervals::interval_lengths;
 use super::join_condition::subqueries_in_on;
 use super::like::own_patterns;
+use super::limits::AboveLimits;
 use super::multisets::numbered;
 use super::null_equality::KeptApart;
 use super::offset::Offset;
@@ -244,6 +245,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
     for rule in PhysicalOptimizer::new().rules {
         match rule.name() {
             "FilterPushdown" => {}
+            "EnsureRequirements" => rules.push(Arc::new(AboveLimits(rule)) as _),
             "ProjectionPushdown" => rules.push(Arc::new(PickApart(rule)) as _),
             "FilterPushdown(Post)" => rules.push(Arc::new(Telling) as _),
             _ => rules.push(rule),

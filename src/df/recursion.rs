@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::{concat_batches, filter_record_batch};
-use arrow::datatypes::{DataType, Field, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
+use datafusion::common::Column;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result as DfResult};
@@ -20,7 +21,10 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, RecursiveQuery};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, RecursiveQuery, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
@@ -94,28 +98,71 @@ fn lost(column: &Field, made: DataType) -> Error {
 }
 
 /// The rows of a step are of the types of the first ones. DataFusion saw to it before the types of parameters were known,
-/// and what a date becomes by adding hours.
+/// and what a date becomes by adding hours. What neither calls nullable may be so all the same, once a subquery has become
+/// a join: nobody is told that it is not.
 pub fn steps_as_first(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
-    let LogicalPlan::RecursiveQuery(RecursiveQuery {
-        name, static_term, recursive_term, is_distinct, ..
-    }) = &plan
-    else {
-        return Ok(Transformed::no(plan));
-    };
-    let types = |plan: &LogicalPlan| -> Vec<DataType> {
-        plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
-    };
-    if types(static_term) == types(recursive_term) {
+    let LogicalPlan::RecursiveQuery(query) = &plan else { return Ok(Transformed::no(plan)) };
+    let (first, step) = (&query.static_term, &query.recursive_term);
+    let fields = || first.schema().fields().iter().zip(step.schema().fields());
+    if let Some((column, made)) = fields().find(|(first, step)| loses(step.data_type(), first.data_type())) {
+        return Err(to_df(lost(column, made.data_type().clone())));
+    }
+    let differ = fields().any(|(first, step)| first.data_type() != step.data_type());
+    let is_sure = fields().any(|(first, step)| !first.is_nullable() && !step.is_nullable());
+    if !differ && !is_sure {
         return Ok(Transformed::no(plan));
     }
-    for (column, made) in static_term.schema().fields().iter().zip(types(recursive_term)) {
-        if loses(&made, column.data_type()) {
-            return Err(to_df(lost(column, made)));
+    let step = match differ {
+        true => Arc::new(coerce_plan_expr_for_schema(step.as_ref().clone(), first.schema())?),
+        false => Arc::clone(step),
+    };
+    let outputs = first.schema().iter().map(|(table, field)| {
+        let column = Expr::Column(Column::new(table.cloned(), field.name()));
+        match field.is_nullable() {
+            true => column,
+            false => MaybeNull::of(column).alias_qualified(table.cloned(), field.name()),
         }
-    }
-    let step = coerce_plan_expr_for_schema(recursive_term.as_ref().clone(), static_term.schema())?;
-    let query = RecursiveQuery::try_new(name.clone(), Arc::clone(static_term), Arc::new(step), *is_distinct)?;
+    });
+    let outputs: Vec<Expr> = outputs.collect();
+    let first = match is_sure {
+        true => Arc::new(LogicalPlanBuilder::from(Arc::clone(first)).project(outputs)?.build()?),
+        false => Arc::clone(first),
+    };
+    let query = RecursiveQuery::try_new(query.name.clone(), first, step, query.is_distinct)?;
     Ok(Transformed::yes(LogicalPlan::RecursiveQuery(query)))
+}
+
+/// A value that may be NULL, as far as anybody is told.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct MaybeNull(Signature);
+
+impl MaybeNull {
+    fn of(value: Expr) -> Expr {
+        // Called volatile, so that nobody looks what it is.
+        ScalarUDF::new_from_impl(MaybeNull(Signature::any(1, Volatility::Volatile))).call(vec![value])
+    }
+}
+
+impl ScalarUDFImpl for MaybeNull {
+    fn name(&self) -> &str {
+        "maybe_null"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
+        Ok(types[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        Ok(Arc::new(args.arg_fields[0].as_ref().clone().with_nullable(true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        Ok(args.args[0].clone())
+    }
 }
 
 /// Has [`RecursionExec`] run the recursive queries it can.
@@ -146,7 +193,7 @@ impl PhysicalOptimizerRule for RowByRow {
 
 /// A [`RecursiveQueryExec`] whose steps look at one row at a time.
 #[derive(Debug)]
-struct RecursionExec {
+pub struct RecursionExec {
     query: Arc<dyn ExecutionPlan>,
 }
 

@@ -391,6 +391,10 @@ fn values(text: &str) -> Option<Error> {
                 .hint("give both sides of its UNION the same columns"),
         );
     }
+    if text.contains("Multiple recursive references") || text.contains("Unexpected empty work table") {
+        let error = error("a step of a recursive query reads the last one in a subquery", "0A000");
+        return Some(error.why("a step takes its rows once").hint("join what the subquery reads"));
+    }
     if let Some(ty) = between(text, "Cannot automatically convert ", " to Null") {
         let error =
             error("a column of a recursive query is NULL in its first rows", sqlstate::DATATYPE_MISMATCH);

@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    Cte, Expr, Query, SelectItem, SetExpr, SetOperator, Value, VisitMut, VisitorMut, With, visit_relations,
+    Cte, Expr, ObjectName, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, UnaryOperator, Value,
+    Visit, VisitMut, Visitor, VisitorMut, With,
 };
 
 use super::rewrite::{call_of, parameter_number};
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::value::ColumnType;
 
 /// Prepares the recursive queries in a query; false, if there is none. `type_of` tells of what type a parameter is.
-/// Errors: one reads itself in its first rows, or twice; it is in an ORDER BY.
+/// Errors: one reads itself elsewhere than once in its steps, or is in an order.
 pub fn prepare_recursions(query: &mut Query, type_of: &dyn Fn(usize) -> Option<ColumnType>) -> Result<bool> {
     let mut preparing = Preparing { type_of, any: false };
     match VisitMut::visit(query, &mut preparing) {
@@ -52,55 +53,83 @@ impl Preparing<'_> {
     fn prepare(&mut self, cte: &mut Cte) -> Result<()> {
         let name = name_of(&cte.alias.name);
         let query = &mut *cte.query;
-        let SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } = &mut *query.body else {
+        while !has_surroundings(query) && matches!(*query.body, SetExpr::Query(_)) {
+            let whole = std::mem::replace(query, parse_query("SELECT 1")?);
+            if let SetExpr::Query(inner) = *whole.body {
+                *query = *inner;
+            }
+        }
+        if hides(query, &name) || times_read(&query.body, &name) == 0 {
+            // DataFusion passes over what is around any UNION here.
+            if has_surroundings(query) && matches!(*query.body, SetExpr::SetOperation { .. }) {
+                let whole = std::mem::replace(query, parse_query("SELECT 1")?);
+                *query.body = SetExpr::Query(Box::new(whole));
+            }
             return Ok(());
-        };
-        let reads_itself = times_read(right, &name) > 0;
-        if let Some(order) = query.order_by.as_ref().filter(|_| reads_itself) {
+        }
+        if let Some(order) = &query.order_by {
             return Err(Error::invalid(format!("ORDER BY inside the recursive query \"{name}\""))
                 .why("its rows come step by step")
                 .hint(format!("order what reads it: SELECT ... FROM {} ORDER BY ...", cte.alias.name))
                 .at(span_of(order)));
         }
-        if query.with.is_some()
-            || query.order_by.is_some()
-            || query.limit_clause.is_some()
-            || query.fetch.is_some()
-        {
+        if has_surroundings(query) {
             return inside_itself(cte);
         }
+        let error = |what: &str| Error::invalid(format!("the recursive query \"{name}\" {what}"));
+        let (left, right) = match &mut *query.body {
+            SetExpr::SetOperation { op: SetOperator::Union, left, right, set_quantifier } => {
+                if let SetQuantifier::ByName | SetQuantifier::AllByName | SetQuantifier::DistinctByName =
+                    set_quantifier
+                {
+                    return Err(error("has a UNION BY NAME")
+                        .hint("name the columns of its step in the order of the first ones")
+                        .at(span_of_name(&cte.alias.name)));
+                }
+                (left, right)
+            }
+            _ => {
+                return Err(error("reads itself, and not behind a UNION")
+                    .why("it needs rows to begin with")
+                    .hint("write first rows UNION ALL SELECT ... FROM it")
+                    .at(span_of_name(&cte.alias.name)));
+            }
+        };
         if times_read(left, &name) > 0 || times_read(right, &name) > 1 {
-            return Err(Error::invalid(format!(
-                "the recursive query \"{name}\" reads itself in several places"
-            ))
-            .why("it can do so once, behind its last UNION")
-            .hint("read it once there, and join what tells the steps apart")
-            .at(span_of_name(&cte.alias.name)));
+            return Err(error("reads itself in several places")
+                .why("it can do so once, behind its last UNION")
+                .hint("read it once there, and join what tells the steps apart")
+                .at(span_of_name(&cte.alias.name)));
         }
-        if reads_itself {
-            self.any = true;
-            each_output(left, &mut |output| self.give_type(output));
-            each_output(right, &mut mark);
-        }
+        self.any = true;
+        each_output(left, &mut |output| self.give_type(output));
+        each_output(right, &mut mark);
         Ok(())
     }
 
     /// A parameter that stands alone gets the type of its value; a decimal as many digits as there can be before the point.
     fn give_type(&self, output: &mut Expr) {
-        let Expr::Value(value) = &*output else { return };
-        let ty = match &value.value {
-            Value::Placeholder(name) => parameter_number(name).and_then(|at| (self.type_of)(at - 1)),
-            Value::Number(digits, _) => {
-                digits.split_once('.').and_then(|(_, fraction)| decimal(fraction.len()))
-            }
-            _ => None,
-        };
-        let ty = match ty {
+        let ty = match self.type_alone(output) {
             Some(ColumnType::Decimal { scale, .. }) => decimal(scale.into()),
             ty => ty,
         };
-        if let Some(cast) = ty.and_then(|ty| parse_expr(&format!("CAST({value} AS {ty})")).ok()) {
+        if let Some(cast) = ty.and_then(|ty| parse_expr(&format!("CAST({output} AS {ty})")).ok()) {
             *output = cast;
+        }
+    }
+
+    fn type_alone(&self, output: &Expr) -> Option<ColumnType> {
+        match output {
+            Expr::Nested(inner) => self.type_alone(inner),
+            Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => self.type_alone(expr),
+            Expr::Value(value) => match &value.value {
+                Value::Placeholder(name) => parameter_number(name).and_then(|at| (self.type_of)(at - 1)),
+                Value::Number(digits, _) if !digits.contains(['e', 'E']) => {
+                    digits.split_once('.').and_then(|(_, fraction)| decimal(fraction.len()))
+                }
+                _ => None,
+            },
+            _ => None,
         }
     }
 }
@@ -118,19 +147,52 @@ fn mark(output: &mut Expr) {
     }
 }
 
-/// How often a part of a query reads what has this name.
-fn times_read(part: &SetExpr, name: &str) -> usize {
-    let mut times = 0;
-    let _: ControlFlow<()> = visit_relations(part, |relation| {
-        let is_it =
-            matches!(&relation.0[..], [part] if part.as_ident().is_some_and(|part| name_of(part) == name));
-        times += usize::from(is_it);
-        ControlFlow::Continue(())
-    });
-    times
+/// There is something around what it selects.
+fn has_surroundings(query: &Query) -> bool {
+    query.with.is_some() || query.order_by.is_some() || query.limit_clause.is_some() || query.fetch.is_some()
 }
 
-/// What a query selects, if it is no UNION.
+/// Its own WITH gives the name to another query.
+fn hides(query: &Query, name: &str) -> bool {
+    let mut given = query.with.iter().flat_map(|with| &with.cte_tables);
+    given.any(|cte| name_of(&cte.alias.name) == name)
+}
+
+/// How often a part of a query reads what has this name around it.
+fn times_read(part: &SetExpr, name: &str) -> usize {
+    let mut reading = Reading { name, hidden: 0, times: 0 };
+    let _ = part.visit(&mut reading);
+    reading.times
+}
+
+struct Reading<'n> {
+    name: &'n str,
+    /// Queries around the place in which the name is another one.
+    hidden: usize,
+    times: usize,
+}
+
+impl Visitor for Reading<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        self.hidden += usize::from(hides(query, self.name));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        self.hidden -= usize::from(hides(query, self.name));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+        let is_it = matches!(&relation.0[..], [part] if part.as_ident().is_some_and(|part| name_of(part) == self.name));
+        self.times += usize::from(is_it && self.hidden == 0);
+        ControlFlow::Continue(())
+    }
+}
+
+/// What a query selects.
 fn each_output(query: &mut SetExpr, change: &mut dyn FnMut(&mut Expr)) {
     match query {
         SetExpr::Select(select) => {
@@ -142,6 +204,10 @@ fn each_output(query: &mut SetExpr, change: &mut dyn FnMut(&mut Expr)) {
         }
         SetExpr::Values(values) => values.rows.iter_mut().flat_map(|row| row.iter_mut()).for_each(change),
         SetExpr::Query(query) => each_output(&mut query.body, change),
+        SetExpr::SetOperation { left, right, .. } => {
+            each_output(left, change);
+            each_output(right, change);
+        }
         _ => {}
     }
 }
