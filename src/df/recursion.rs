@@ -43,6 +43,7 @@ use datafusion::physical_plan::{
 };
 use futures::{StreamExt, stream};
 
+use super::correlated::subquery_in;
 use super::errors::to_df;
 use crate::error::{Error, sqlstate};
 use crate::row::column_type_of;
@@ -108,28 +109,48 @@ pub fn steps_as_first(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
         return Err(to_df(lost(column, made.data_type().clone())));
     }
     let differ = fields().any(|(first, step)| first.data_type() != step.data_type());
-    let is_sure = fields().any(|(first, step)| !first.is_nullable() && !step.is_nullable());
-    if !differ && !is_sure {
+    let computed = |at: usize| match &**step {
+        LogicalPlan::Projection(step) => step.expr.get(at).is_none_or(may_be_otherwise),
+        _ => true,
+    };
+    // Columns that nobody calls nullable, though they may be so.
+    let unsure: Vec<bool> = fields()
+        .enumerate()
+        .map(|(at, (first, step))| !first.is_nullable() && !step.is_nullable() && computed(at))
+        .collect();
+    let is_unsure = unsure.contains(&true);
+    if !differ && !is_unsure {
         return Ok(Transformed::no(plan));
     }
     let step = match differ {
         true => Arc::new(coerce_plan_expr_for_schema(step.as_ref().clone(), first.schema())?),
         false => Arc::clone(step),
     };
-    let outputs = first.schema().iter().map(|(table, field)| {
+    let outputs = first.schema().iter().zip(&unsure).map(|((table, field), unsure)| {
         let column = Expr::Column(Column::new(table.cloned(), field.name()));
-        match field.is_nullable() {
-            true => column,
-            false => MaybeNull::of(column).alias_qualified(table.cloned(), field.name()),
+        match unsure {
+            false => column,
+            true => MaybeNull::of(column).alias_qualified(table.cloned(), field.name()),
         }
     });
     let outputs: Vec<Expr> = outputs.collect();
-    let first = match is_sure {
+    let first = match is_unsure {
         true => Arc::new(LogicalPlanBuilder::from(Arc::clone(first)).project(outputs)?.build()?),
         false => Arc::clone(first),
     };
     let query = RecursiveQuery::try_new(query.name.clone(), first, step, query.is_distinct)?;
     Ok(Transformed::yes(LogicalPlan::RecursiveQuery(query)))
+}
+
+/// Whether it may be NULL, nobody knows before it is planned: a subquery becomes a join, a function a CASE.
+fn may_be_otherwise(output: &Expr) -> bool {
+    let is_open = |expr: &Expr| match expr {
+        // The mark of what a statement computes.
+        Expr::ScalarFunction(call) => call.args.len() != 1,
+        Expr::Case(_) => true,
+        expr => subquery_in(expr).is_some(),
+    };
+    output.exists(|expr| Ok(is_open(expr))).unwrap_or(true)
 }
 
 /// A value that may be NULL, as far as anybody is told.
