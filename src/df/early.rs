@@ -52,7 +52,13 @@ fn without_sort(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn Ex
     let Some(sort) = any.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
     let (input, fetch) = (sort.input(), sort.fetch());
     let is_one = input.output_partitioning().partition_count() == 1;
-    if fetch.is_none() || !is_one || !input.equivalence_properties().ordering_satisfy(sort.expr().clone())? {
+    let known = input.equivalence_properties();
+    // Which columns are unique, it may have wrong: see `kept_sorts`.
+    if fetch.is_none()
+        || !is_one
+        || !known.constraints().is_empty()
+        || !known.ordering_satisfy(sort.expr().clone())?
+    {
         return Ok(Transformed::no(node));
     }
     Ok(Transformed::yes(Arc::new(GlobalLimitExec::new(Arc::clone(input), 0, fetch))))

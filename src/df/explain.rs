@@ -16,6 +16,7 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use serde_json::{Value, json};
 
 use super::computed::shown;
+use super::kept_sorts::FixedExec;
 use super::scan::ScanExec;
 use crate::access::{NO_ROW, Need};
 use crate::error::{Error, Result};
@@ -183,7 +184,7 @@ fn operators(plan: &Arc<dyn ExecutionPlan>, depth: usize, verbose: bool, lines: 
     if let Some(scan) = any.downcast_ref::<ScanExec>() {
         let words: Vec<String> = scan.describe(false).split_whitespace().take(2).map(str::to_owned).collect();
         lines.push(format!("{indent}<- {}", words.join(" ")));
-    } else if any.is::<CooperativeExec>() || !verbose && says_nothing(any) {
+    } else if any.is::<CooperativeExec>() || any.is::<FixedExec>() || !verbose && says_nothing(any) {
         below = depth;
     } else {
         let line = shown(&displayable(&**plan).one_line().to_string());

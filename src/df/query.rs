@@ -48,8 +48,8 @@ use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
 use super::intervals::interval_lengths;
 use super::join_condition::subqueries_in_on;
+use super::kept_sorts::FixedRows;
 use super::like::own_patterns;
-use super::limits::AboveLimits;
 use super::multisets::numbered;
 use super::null_equality::KeptApart;
 use super::offset::Offset;
@@ -57,6 +57,7 @@ use super::one_by_one::one_by_one;
 use super::open::Paging;
 use super::or_null::value_or_null;
 use super::order_subquery::subqueries_in_order;
+use super::outer_types::Coercion;
 use super::pages::Pages;
 use super::picking::PickApart;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
@@ -206,7 +207,7 @@ impl Planner {
                 Arc::new(ExpressionRule("byte_casts", byte_casts)),
                 Arc::new(ExpressionRule("rounded_decimals", rounded_decimals)),
                 Arc::new(ExpressionRule("frames_of_bytes", frames_of_bytes)),
-                Arc::new(TypeCoercion::new()),
+                Arc::new(Coercion(TypeCoercion::new())),
                 Arc::new(NodeRule("steps_as_first", steps_as_first)),
                 Arc::new(ExpressionRule("own_patterns", own_patterns)),
                 Arc::new(ExpressionRule("text_casts", text_casts)),
@@ -245,7 +246,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
     for rule in PhysicalOptimizer::new().rules {
         match rule.name() {
             "FilterPushdown" => {}
-            "EnsureRequirements" => rules.push(Arc::new(AboveLimits(rule)) as _),
+            "EnsureRequirements" => rules.push(Arc::new(FixedRows(rule)) as _),
             "ProjectionPushdown" => rules.push(Arc::new(PickApart(rule)) as _),
             "FilterPushdown(Post)" => rules.push(Arc::new(Telling) as _),
             _ => rules.push(rule),

@@ -1,0 +1,186 @@
+//! Sorts stay where they are meant: `SELECT * FROM (SELECT ... LIMIT 3) ORDER BY x` sorts three rows.
+//!
+//! DataFusion 55.2 takes the rows of a LIMIT without an order to be any rows. It pushes the sort below the limit, which
+//! gives out others then, fewer where it has an OFFSET, and none ever where it stopped what has no end. While it moves
+//! sorts, a [`FixedExec`] stands above each limit, which nothing passes.
+//!
+//! It also leaves out a sort by columns behind one that is unique. Which columns are, a projection tells by the places
+//! they have above it instead of below it: of `SELECT count(*) AS n FROM t GROUP BY a` it is `n`, not `a`. Where it would
+//! say so, a [`FixedExec`] below it knows of no unique columns.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::Constraints;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result as DfResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    PlanProperties, ReplaceChildrenOptions,
+};
+
+use super::errors::to_df;
+use crate::error::Error;
+
+/// A rule that moves sorts, none of them below a limit, and leaves none out for a key that is none.
+#[derive(Debug)]
+pub struct FixedRows(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl PhysicalOptimizerRule for FixedRows {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let sorts = plan.exists(|node| Ok(is_sorted(&**node)))?;
+        let fixed = plan.transform_up(|node| {
+            let any: &dyn Any = &*node;
+            if any.is::<GlobalLimitExec>() {
+                return Ok(Transformed::yes(FixedExec::of(node, Fixed::Rows)));
+            }
+            let projection = any.downcast_ref::<ProjectionExec>();
+            let Some(projection) = projection.filter(|projection| sorts && misplaces_keys(projection)) else {
+                return Ok(Transformed::no(node));
+            };
+            let input = FixedExec::of(Arc::clone(projection.input()), Fixed::Keys);
+            let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            node.replace_children(vec![input], recompute).map(Transformed::yes)
+        })?;
+        let moved = self.0.optimize(fixed.data, options)?;
+        // A sort that runs looks once more whether there is anything to sort: what knows of no keys stays.
+        moved
+            .transform_up(|node| {
+                let any: &dyn Any = &*node;
+                let fixed = any.downcast_ref::<FixedExec>().filter(|fixed| fixed.what == Fixed::Rows);
+                let input = fixed.map(|fixed| Arc::clone(&fixed.input));
+                Ok(input.map_or_else(|| Transformed::no(node), Transformed::yes))
+            })
+            .data()
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+fn is_sorted(any: &dyn Any) -> bool {
+    any.is::<SortExec>() || any.is::<BoundedWindowAggExec>() || any.is::<WindowAggExec>()
+}
+
+/// Some columns below it are unique, and those at their places above it are others.
+fn misplaces_keys(projection: &ProjectionExec) -> bool {
+    let is_same = |(at, output): (usize, &ProjectionExpr)| {
+        let any: &dyn Any = &*output.expr;
+        any.downcast_ref::<Column>().is_some_and(|column| column.index() == at)
+    };
+    let known = projection.input().equivalence_properties().constraints();
+    !known.is_empty() && !projection.expr().iter().enumerate().all(is_same)
+}
+
+/// What stands in the way of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fixed {
+    /// The rows are those of a limit.
+    Rows,
+    /// Nobody is told which columns are unique.
+    Keys,
+}
+
+/// Rows that are as they are, whatever is done with them.
+#[derive(Debug)]
+pub struct FixedExec {
+    input: Arc<dyn ExecutionPlan>,
+    what: Fixed,
+    properties: Arc<PlanProperties>,
+}
+
+impl FixedExec {
+    fn of(input: Arc<dyn ExecutionPlan>, what: Fixed) -> Arc<dyn ExecutionPlan> {
+        let mut properties = input.properties().as_ref().clone();
+        if what == Fixed::Keys {
+            let known = properties.equivalence_properties().clone();
+            properties.set_eq_properties(known.with_constraints(Constraints::default()));
+        }
+        Arc::new(FixedExec { input, what, properties: Arc::new(properties) })
+    }
+}
+
+impl DisplayAs for FixedExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FixedExec")
+    }
+}
+
+impl ExecutionPlan for FixedExec {
+    fn name(&self) -> &str {
+        "FixedExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    /// What it is asked to keep is pushed further down.
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+    ) -> DfResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let [input] = <[_; 1]>::try_from(children)
+            .map_err(|_| to_df(Error::internal("what is fixed has one input")))?;
+        Ok(FixedExec::of(input, self.what))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        self.what == Fixed::Keys
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}

@@ -1,0 +1,76 @@
+//! Types of what a subquery takes from around it.
+//!
+//! A subquery keeps a copy of the type that an outer column had when it was planned. The analyzer may change it: `id - c`
+//! of two INTEGERs becomes a BIGINT, a CASE gets the type of all its branches. Comparisons in the subquery are coerced by
+//! the copy, so it is brought up to date before, and once more if the coercion itself has changed such a column.
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ExprSchema};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, Join, LogicalPlan};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+
+use super::correlated::{has_subquery, outer_columns};
+
+/// DataFusion's type coercion, by the types that outer columns have.
+#[derive(Debug)]
+pub struct Coercion(pub TypeCoercion);
+
+impl AnalyzerRule for Coercion {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn analyze(&self, plan: LogicalPlan, options: &ConfigOptions) -> DfResult<LogicalPlan> {
+        let plan = self.0.analyze(up_to_date(plan)?.data, options)?;
+        let again = up_to_date(plan)?;
+        if again.transformed { self.0.analyze(again.data, options) } else { Ok(again.data) }
+    }
+}
+
+fn up_to_date(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    plan.transform_down_with_subqueries(|node| {
+        if let LogicalPlan::Join(join) = &node {
+            if outer_columns(&join.right).is_empty() {
+                return Ok(Transformed::no(node));
+            }
+            let right = retyped(join.right.as_ref().clone(), join.left.schema())?;
+            return Ok(
+                right.update_data(|right| LogicalPlan::Join(Join { right: right.into(), ..join.clone() }))
+            );
+        }
+        if !node.expressions().iter().any(has_subquery) {
+            return Ok(Transformed::no(node));
+        }
+        let schema = merge_schema(&node.inputs());
+        let node = node.map_subqueries(|subquery| retyped(subquery, &schema))?;
+        if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
+    })
+}
+
+/// A subquery whose outer columns are of the types that they have in this schema.
+fn retyped(subquery: LogicalPlan, schema: &DFSchema) -> DfResult<Transformed<LogicalPlan>> {
+    subquery.transform_up_with_subqueries(|node| {
+        let names = NamePreserver::new(&node);
+        let node = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let retyped = expr.transform_up(|expr| {
+                let Expr::OuterReferenceColumn(field, column) = &expr else {
+                    return Ok(Transformed::no(expr));
+                };
+                Ok(match schema.field_from_column(column) {
+                    Ok(now) if now.data_type() != field.data_type() => {
+                        Transformed::yes(Expr::OuterReferenceColumn(now.clone(), column.clone()))
+                    }
+                    _ => Transformed::no(expr),
+                })
+            })?;
+            Ok(retyped.update_data(|expr| name.restore(expr)))
+        })?;
+        if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
+    })
+}
