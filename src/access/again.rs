@@ -39,6 +39,7 @@ fn behind_few(
 ) -> Option<u64> {
     let few = COST.probe_entries;
     let rows = looked_at.filter(|rows| *rows < PAGE_ROWS && access.ordered)?;
+    let Method::Scan { skip: None, .. } = access.method else { return None };
     let any = match (&*access.entry_filter, &*access.filter) {
         (Predicate::Or(any), Predicate::True) | (Predicate::True, Predicate::Or(any)) => any,
         _ => return None,
@@ -51,13 +52,11 @@ fn behind_few(
     })?;
     let front = Predicate::and([need.predicate.clone(), Predicate::compare(field, op.negated(), value)]);
     let front = along(source, &Need { predicate: front, ..need.clone() }, access.path, stats)?;
-    let in_front = match (&access.method, &front.method) {
-        (Method::Scan { skip: None, .. }, Method::Empty) => 0,
-        (Method::Scan { skip: None, .. }, Method::Get(keys)) => keys.len() as u64,
-        (Method::Scan { skip: None, .. }, Method::Scan { ranges, .. }) => {
-            stats.probe(access.keyspace(source), ranges, few)
-        }
-        _ => return None,
+    let in_front = match &front.method {
+        Method::Empty => 0,
+        Method::Get(keys) => keys.len() as u64,
+        Method::Scan { ranges, .. } => stats.probe(access.keyspace(source), ranges, few),
+        Method::Gather { .. } => return None,
     };
     (in_front < few).then_some(rows + in_front)
 }

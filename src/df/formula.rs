@@ -11,10 +11,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use super::expr::{FieldNames, value_of};
 use crate::plan::{Field, Formula, Function};
 use crate::row::{arrow_type, column_type_of};
-use crate::value::{ColumnType, Value};
-
-/// Digits of a decimal at the most.
-const DIGITS_MAX: u8 = 38;
+use crate::value::{ColumnType, DECIMAL_DIGITS_MAX, Value};
 
 /// The formula that an expression is, and the expression's type; `None` if it is none. A column alone is one, too.
 /// The formula's own type may be narrower: a cast around it that changes no value is no part of it.
@@ -156,7 +153,8 @@ fn sum(function: Function, a: ColumnType, b: ColumnType) -> Option<ColumnType> {
         Function::Multiply => (p.saturating_add(q).saturating_add(1), s.checked_add(t)?),
         _ => ((p - s.min(p)).max(q - t.min(q)) + s.max(t) + 1, s.max(t)),
     };
-    (scale <= DIGITS_MAX).then_some(ColumnType::Decimal { precision: precision.min(DIGITS_MAX), scale })
+    (scale <= DECIMAL_DIGITS_MAX)
+        .then_some(ColumnType::Decimal { precision: precision.min(DECIMAL_DIGITS_MAX), scale })
 }
 
 /// A cast that loses nothing. Integers and decimals are the same number in a wider type.

@@ -67,6 +67,7 @@ mod scan;
 mod seek;
 mod short_circuit;
 mod statistics;
+mod step_types;
 mod subqueries;
 pub mod table;
 mod tell;

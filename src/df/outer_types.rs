@@ -5,7 +5,7 @@
 //! the copy, so it is brought up to date before, and once more if the coercion itself has changed such a column.
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -26,10 +26,25 @@ impl AnalyzerRule for Coercion {
     }
 
     fn analyze(&self, plan: LogicalPlan, options: &ConfigOptions) -> DfResult<LogicalPlan> {
+        if !takes_from_around(&plan)? {
+            return self.0.analyze(plan, options);
+        }
         let plan = self.0.analyze(up_to_date(plan)?.data, options)?;
         let again = up_to_date(plan)?;
         if again.transformed { self.0.analyze(again.data, options) } else { Ok(again.data) }
     }
+}
+
+/// Some subquery of the plan does.
+fn takes_from_around(plan: &LogicalPlan) -> DfResult<bool> {
+    let mut takes = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            takes |= expr.contains_outer();
+            Ok(if takes { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(takes)
 }
 
 fn up_to_date(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {

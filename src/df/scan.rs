@@ -219,10 +219,10 @@ impl ScanExec {
 
     /// It gives rows in an order of which more is wanted, to whoever stops it, and hears nothing more of what is wanted.
     pub fn is_led(&self) -> bool {
-        let Ok(bound) = self.planned() else { return self.leading_type().is_some() };
+        let is_ordered = self.planned().is_ok_and(|bound| bound.spec.access.ordered);
         let hears = !self.learned.is_empty() || !self.followed.is_empty();
         let is_plain = self.is_whole() && self.offset == 0 && self.limit.is_none() && self.by_rows.is_none();
-        bound.spec.access.ordered && is_plain && !hears && self.leading_type().is_some()
+        is_ordered && is_plain && !hears && self.leading_type().is_some()
     }
 
     /// Type of the first column of that order; `None` for one whose values are in another order than its bytes.

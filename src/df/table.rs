@@ -1,5 +1,7 @@
 //! A table or index table as DataFusion sees it.
 
+mod along;
+
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -12,6 +14,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
+pub use self::along::Way;
 use super::computed::hidden_name;
 use super::errors::to_df;
 use super::expr::{Computed, FieldNames, predicate};
@@ -23,16 +26,16 @@ use super::template::{Template, has_params};
 use super::wanted::{FirstFound, Rows, Wanted, What};
 use crate::access::{
     Access, COST, Choice, Each, Guards, Hints, Method, Need, OrderBy, Path, Source, Statistics, Stretch,
-    along, choose, choose_again, rows_of, share_of_equals,
+    choose, choose_again, rows_of, share_of_equals,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{Places, ScanSpec, field_type};
 use crate::key::{ColumnId, KeyLayout, KeyPart, Rowkey};
-use crate::plan::{CmpOp, Field, Formula, Predicate};
+use crate::plan::{Field, Formula, Predicate};
 use crate::row::field;
 use crate::schema::{IndexDef, IndexState, TableDef, TableStatistics};
 use crate::store::Snapshot;
-use crate::value::{ColumnType, Value};
+use crate::value::Value;
 
 /// What a run of a plan brings along.
 #[derive(Clone)]
@@ -424,30 +427,6 @@ pub struct Bound {
     pub note: Option<String>,
 }
 
-/// A key that has rows with the same values of some columns in the order of another one.
-pub struct Behind {
-    /// Where it is.
-    pub path: Path,
-    /// Those columns.
-    pub before: Vec<Field>,
-    /// It has no rows but those that a scan is bound to.
-    pub of_some: bool,
-}
-
-/// How rows are found for many conditions that differ in their values only.
-pub struct Way {
-    /// For the first of them.
-    pub bound: Bound,
-    stretch: Option<Stretch>,
-}
-
-impl Way {
-    /// The first of them tells a whole key: nothing is learned from it for those that do not.
-    pub fn is_of_one(&self) -> bool {
-        matches!(self.bound.spec.access.method, Method::Get(_))
-    }
-}
-
 impl Request {
     /// The same request for some of its columns, under other names.
     pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> Request {
@@ -536,48 +515,6 @@ impl Request {
         Ok(self.bound(need, choice, bound.binding.clone()))
     }
 
-    /// How rows that pass one more condition are found, the first of them in some order if that is all that is asked,
-    /// for many conditions that differ in their values only: along one of these paths. `None`, if these values find
-    /// nothing on any.
-    pub fn way(
-        &self,
-        planned: &Bound,
-        condition: Predicate,
-        first: Option<&FirstFound>,
-        paths: &[Path],
-    ) -> Result<Option<Way>> {
-        let predicate = Predicate::and([planned.need.predicate.clone(), condition]);
-        let mut need = Need { predicate, ..planned.need.clone() };
-        if let Some(first) = first {
-            (need.order, need.limit) = (first.order.clone(), Some(first.rows));
-        }
-        let (source, stats) = (self.relation.source(), self.statistics(&planned.binding));
-        let each = paths.iter().filter_map(|path| along(source, &need, *path, &stats));
-        let finding = each.filter(|access| !matches!(access.method, Method::Empty));
-        let Some(access) = finding.min_by(|a, b| a.cost.total_cmp(&b.cost)) else { return Ok(None) };
-        let chosen = "a range of keys for each row".to_owned();
-        let choice = Choice { access, chosen, rejected: Vec::new(), note: None };
-        let bound = self.bound(need, choice, planned.binding.clone());
-        self.check(&bound)?;
-        let stretch = Stretch::of(source, &bound.need, &bound.spec.access);
-        Ok(Some(Way { bound, stretch }))
-    }
-
-    /// What is read on that way for a condition with other values.
-    pub fn on_way(&self, planned: &Bound, way: &Way, condition: Predicate) -> Result<ScanSpec> {
-        let (source, Way { bound, stretch }) = (self.relation.source(), way);
-        let predicate = Predicate::and([planned.need.predicate.clone(), condition]);
-        let access = match stretch.and_then(|stretch| stretch.along(source, &predicate)) {
-            Some(access) => access,
-            None => {
-                let need = Need { predicate, ..bound.need.clone() };
-                let along = along(source, &need, bound.spec.access.path, &self.statistics(&bound.binding));
-                along.ok_or_else(|| Error::internal("a path that served once does not serve"))?
-            }
-        };
-        Ok(self.spec(access, &bound.need.output))
-    }
-
     /// The same in an order, or in one by some of its columns in front, with about so many rows to be read of it. `None`
     /// if that costs more than to sort them.
     pub fn narrow_in_order(
@@ -610,47 +547,6 @@ impl Request {
         let mut access = bound.spec.access.clone();
         access.filter = Predicate::and([access.filter.into(), condition]).into();
         self.spec(access, &bound.need.output)
-    }
-
-    /// The first column of the order wanted, and its type. `None`: the order is that of something else, or of doubles,
-    /// which compare by other rules than their bytes do.
-    pub fn leading(&self) -> Option<(OrderBy, ColumnType)> {
-        let by =
-            *self.order.first().filter(|_| matches!(self.rows, Rows::About { .. }) && self.each.is_none())?;
-        let Field::Column(id) = by.field else { return None };
-        let ty = self.relation.table.column(id).ty;
-        (!matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Json)).then_some((by, ty))
-    }
-
-    /// That column alone, in the same order along the same path; `None`, if that takes whole rows.
-    pub fn leading_only(&self, bound: &Bound) -> Option<ScanSpec> {
-        let (by, _) = self.leading()?;
-        let column = self.column_of(by.field)?;
-        let need = Need { output: [by.field].into(), limit: None, offset: 0, ..bound.need.clone() };
-        let path = bound.spec.access.path;
-        let access = along(self.relation.source(), &need, path, &self.statistics(&bound.binding))?;
-        let is_whole = matches!(access.path, Path::IndexFetch(_)) || !access.filter.is_true();
-        let schema = Arc::new(self.schema.project(&[column]).ok()?);
-        (access.ordered && !is_whole).then(|| self.pick(&[column], &schema).spec(access, &need.output))
-    }
-
-    /// What is read along the same path from this value of that column on, in the order.
-    pub fn begun_at(&self, bound: &Bound, value: Value) -> Option<Bound> {
-        let (by, _) = self.leading()?;
-        let is_null = Predicate::is_null(by.field);
-        let condition = match (value.is_null(), by.descending) {
-            // NULLs are smallest.
-            (true, false) => Predicate::True,
-            (true, true) => is_null,
-            (false, false) => Predicate::compare(by.field, CmpOp::Ge, value),
-            (false, true) => Predicate::or([Predicate::compare(by.field, CmpOp::Le, value), is_null]),
-        };
-        let predicate = Predicate::and([bound.need.predicate.clone(), condition]);
-        let need = Need { predicate, offset: 0, ..bound.need.clone() };
-        let path = bound.spec.access.path;
-        let access = along(self.relation.source(), &need, path, &self.statistics(&bound.binding))?;
-        let choice = Choice { access, chosen: bound.chosen.clone(), rejected: Vec::new(), note: None };
-        choice.access.ordered.then(|| self.bound(need, choice, bound.binding.clone()))
     }
 
     /// The table, if what is wanted of it are rows, however they are reached.
@@ -715,41 +611,6 @@ impl Request {
     /// The column is the first thing that some rowkey or index key says.
     pub fn leads(&self, column: &str) -> bool {
         self.relation.led_by(column).is_some()
-    }
-
-    /// The keys that have rows with the same values of some of these columns, or all rows, in the order of another one,
-    /// so that a range of that one's values is a range of keys; those with most of the columns before it. Of all rows
-    /// that a scan is `bound` to, or of these only.
-    pub fn ranges_behind(&self, equal: &[ColumnId], ranged: ColumnId, bound: &Bound) -> Vec<Behind> {
-        let Relation { table, .. } = &*self.relation;
-        let has_all = |index: &&IndexDef| {
-            index.state == IndexState::Ready
-                && index.filter.as_ref().is_none_or(|filter| bound.need.predicate.implies(filter))
-        };
-        let indexes = table.indexes.iter().filter(has_all).map(|index| {
-            (Path::IndexFetch(index.id), &index.sorted_by(&table.key).layout, index.filter.is_some())
-        });
-        let is_equal =
-            |part: &KeyPart| !part.is_random() && part.columns().iter().all(|column| equal.contains(column));
-        let mut found: Vec<Behind> = Vec::new();
-        for (path, layout, of_some) in std::iter::once((Path::Primary, &table.key, false)).chain(indexes) {
-            let parts = layout.parts();
-            let Some(at) = parts.iter().position(|part| !is_equal(part)) else { continue };
-            if parts[at].columns() != [ranged] || parts[at].facts().order.is_none() {
-                continue;
-            }
-            let before = parts[..at].iter().flat_map(|part| part.columns()).map(|id| Field::Column(*id));
-            let before: Vec<Field> = before.collect();
-            found.push(Behind { path, before, of_some });
-        }
-        let longest = found.iter().map(|behind| behind.before.len()).max();
-        found.retain(|behind| Some(behind.before.len()) == longest);
-        found
-    }
-
-    /// Share of the rows that equal one of them in these fields.
-    pub fn share_of_equals(&self, fields: &[Field]) -> f64 {
-        share_of_equals(self.relation.advice.statistics.as_deref(), fields.iter().copied())
     }
 
     /// Some key has rows with the same values of these columns in such an order.

@@ -19,10 +19,7 @@ use super::render::Rows;
 use crate::engine::Warning;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::row::write_json_cell;
-use crate::value::Value;
-
-/// Digits a [`Value::Decimal`] can hold.
-const DECIMAL_DIGITS_MAX: usize = 38;
+use crate::value::{DECIMAL_DIGITS_MAX, Value};
 
 /// A statement and the values of its `$1`, `$2`, ...
 #[derive(Debug, PartialEq)]
@@ -83,8 +80,8 @@ fn number(text: &str) -> Value {
 fn exact_decimal(text: &str) -> Option<Value> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = format!("{whole}{fraction}");
-    if digits.trim_start_matches('-').trim_start_matches('0').len() > DECIMAL_DIGITS_MAX
-        || fraction.len() > DECIMAL_DIGITS_MAX
+    if digits.trim_start_matches('-').trim_start_matches('0').len() > DECIMAL_DIGITS_MAX.into()
+        || fraction.len() > DECIMAL_DIGITS_MAX.into()
     {
         return None;
     }

@@ -15,7 +15,7 @@ use sqlparser::ast::{
 use super::rewrite::{call_of, parameter_number};
 use super::{name_of, parse_expr, parse_query, span_of, span_of_name};
 use crate::error::{Error, Result};
-use crate::value::ColumnType;
+use crate::value::{ColumnType, DECIMAL_DIGITS_MAX};
 
 /// Prepares the recursive queries in a query; false, if there is none. `type_of` tells of what type a parameter is.
 /// Errors: one reads itself elsewhere than once in its steps, or is in an order.
@@ -26,9 +26,6 @@ pub fn prepare_recursions(query: &mut Query, type_of: &dyn Fn(usize) -> Option<C
         ControlFlow::Break(error) => Err(error),
     }
 }
-
-/// Digits of a DECIMAL, at the most.
-const DIGITS_MAX: u8 = 38;
 
 struct Preparing<'a> {
     type_of: &'a dyn Fn(usize) -> Option<ColumnType>,
@@ -135,8 +132,8 @@ impl Preparing<'_> {
 }
 
 fn decimal(scale: usize) -> Option<ColumnType> {
-    let scale = u8::try_from(scale).ok().filter(|scale| *scale <= DIGITS_MAX)?;
-    Some(ColumnType::Decimal { precision: DIGITS_MAX, scale })
+    let scale = u8::try_from(scale).ok().filter(|scale| *scale <= DECIMAL_DIGITS_MAX)?;
+    Some(ColumnType::Decimal { precision: DECIMAL_DIGITS_MAX, scale })
 }
 
 /// A CAST at the top of a step is one that DataFusion put there: this, which comes to nothing, is above the others.
@@ -215,12 +212,9 @@ fn each_output(query: &mut SetExpr, change: &mut dyn FnMut(&mut Expr)) {
 /// `c AS (WITH ... first UNION step LIMIT n)` becomes `c AS (WITH ... (WITH RECURSIVE c AS (first UNION step) SELECT *
 /// FROM c LIMIT n))`.
 fn inside_itself(cte: &mut Cte) -> Result<()> {
-    let name = &cte.alias.name;
-    let mut reading = parse_query(&format!("SELECT * FROM {name}"))?;
-    let outer = parse_query(&format!("SELECT * FROM {name}"))?;
-    let mut query = std::mem::replace(&mut *cte.query, outer);
+    let mut reading = parse_query(&format!("SELECT * FROM {}", cte.alias.name))?;
+    let mut query = std::mem::replace(&mut *cte.query, reading.clone());
     cte.query.with = query.with.take();
-    reading.order_by = query.order_by.take();
     reading.limit_clause = query.limit_clause.take();
     reading.fetch = query.fetch.take();
     let inner = Cte { query: Box::new(query), ..cte.clone() };

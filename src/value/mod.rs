@@ -20,6 +20,9 @@ pub use name::{is_reserved, name_sql};
 pub use parse::from_hex;
 pub use time::{US_PER_DAY, months_between, unit_around};
 
+/// Digits of a DECIMAL (count), at the most: what 128 bits hold.
+pub const DECIMAL_DIGITS_MAX: u8 = 38;
+
 /// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ColumnType {

@@ -125,3 +125,15 @@ fn every_dependency_has_a_home() {
         assert!(homes.contains_key(&name), "{name} is not in the tour");
     }
 }
+
+#[test]
+fn the_top_level_holds_nothing_else() {
+    let root = fs::read_dir(env!("CARGO_MANIFEST_DIR")).expect("the repository is there");
+    let names =
+        root.map(|entry| entry.expect("it can be listed").file_name().into_string().expect("in UTF-8"));
+    let known =
+        ["Cargo.lock", "Cargo.toml", "README.md", "benches", "sql_examples", "src", "target", "tests"];
+    let others: Vec<String> =
+        names.filter(|name| !name.starts_with('.') && !known.contains(&name.as_str())).collect();
+    assert!(others.is_empty(), "{others:?}");
+}
