@@ -96,6 +96,12 @@ impl Catalog {
         Ok(catalog)
     }
 
+    /// The version of what a store has. Errors: `Corrupt`, if it cannot be read.
+    pub fn stored_version(reader: &dyn Reader) -> Result<u64> {
+        let meta = reader.get(CATALOG_KEYSPACE, META)?;
+        meta.map_or(Ok(0), |bytes| Ok(from_json::<Meta>("meta", bytes)?.version))
+    }
+
     /// No definitions at all.
     pub fn empty() -> Catalog {
         Catalog {

@@ -113,7 +113,7 @@ fn sorted(sort: &Sort, projection: &Projection, sources: &[TableSource]) -> DfRe
     let Some(hidden) = Hidden::of(&plan, sources) else { return Ok(None) };
     let (mut by, mut columns) = (sort.expr.clone(), projection.expr.clone());
     for key in by.iter_mut().filter(|key| !matches!(key.expr, Expr::Column(_))) {
-        let Some(column) = below(&key.expr, projection).and_then(|expr| hidden.column(&expr)) else {
+        let Some(column) = below(&key.expr, &plan).and_then(|expr| hidden.column(&expr)) else {
             continue;
         };
         if !columns.contains(&column) {

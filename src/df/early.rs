@@ -18,6 +18,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 
+use super::kept_sorts::FixedExec;
 use super::lookup::{self, By, LookupJoinExec};
 use super::scan::ScanExec;
 use super::wanted::Rows;
@@ -79,7 +80,7 @@ fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool) -> bool {
     if let Some(join) = any.downcast_ref::<LookupJoinExec>() {
         return stops(join.rows(), limited && join.is_promising());
     }
-    let passes_on = any.is::<ProjectionExec>() || any.is::<CooperativeExec>();
+    let passes_on = any.is::<ProjectionExec>() || any.is::<CooperativeExec>() || any.is::<FixedExec>();
     let ends = any.is::<GlobalLimitExec>() || any.downcast_ref().is_some_and(ends_early);
     let limited = ends || limited && passes_on;
     plan.children().into_iter().all(|child| stops(child, limited))

@@ -11,6 +11,7 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 
 use serde_json::{Value, json};
@@ -202,9 +203,15 @@ fn operators(plan: &Arc<dyn ExecutionPlan>, depth: usize, verbose: bool, lines: 
 fn says_nothing(plan: &dyn std::any::Any) -> bool {
     plan.is::<RepartitionExec>()
         || plan.is::<CoalescePartitionsExec>()
-        || plan.is::<SortPreservingMergeExec>()
+        || plan.downcast_ref::<SortPreservingMergeExec>().is_some_and(|merge| !is_union(merge.input()))
         || plan.downcast_ref::<AggregateExec>().is_some_and(|a| *a.mode() == AggregateMode::Partial)
         || plan.downcast_ref::<ProjectionExec>().is_some_and(only_picks)
+}
+
+/// Inputs of their own come together there.
+fn is_union(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let any: &dyn std::any::Any = &**plan;
+    any.is::<UnionExec>() || any.downcast_ref::<CooperativeExec>().is_some_and(|plan| is_union(plan.input()))
 }
 
 /// The projection computes and renames nothing, but for the `__rowkey` and `__set_0` of a write.

@@ -14,7 +14,8 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{AggregateFunction, Sort};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, TableScan, Window,
+    Aggregate, BinaryExpr, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
+    SubqueryAlias, TableScan, Window,
 };
 
 use super::rewrite::below;
@@ -199,20 +200,7 @@ impl Enough<'_> {
 
     fn of_each_row(&self, plan: &LogicalPlan, columns: &[Column]) -> DfResult<Option<LogicalPlan>> {
         let below: Option<Vec<Column>> = match plan {
-            LogicalPlan::Projection(projection) => {
-                let under = |column: &Column| {
-                    let expr = below(&Expr::Column(column.clone()), projection)?;
-                    column_of(&expr).cloned()
-                };
-                columns.iter().map(under).collect()
-            }
-            LogicalPlan::SubqueryAlias(alias) => {
-                let under = |column: &Column| {
-                    let at = alias.schema.maybe_index_of_column(column)?;
-                    alias.input.schema().columns().get(at).cloned()
-                };
-                columns.iter().map(under).collect()
-            }
+            LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => columns_below(plan, columns),
             LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
                 return self.of_rows_found(join, columns);
             }
@@ -318,6 +306,12 @@ fn served(plan: &LogicalPlan, extreme: &Extreme<'_>, alone: bool) -> DfResult<Op
     })
 }
 
+/// Columns of a projection or an alias as those of what it reads, if they are that.
+fn columns_below(plan: &LogicalPlan, columns: &[Column]) -> Option<Vec<Column>> {
+    let under = |column: &Column| column_of(&below(&Expr::Column(column.clone()), plan)?).cloned();
+    columns.iter().map(under).collect()
+}
+
 /// Changes a scan, given its source and the columns that matter; `None` if that cannot be.
 type Change<'f> = dyn Fn(&TableScan, &TableSource, &[Column]) -> Option<TableScan> + 'f;
 
@@ -325,17 +319,11 @@ type Change<'f> = dyn Fn(&TableScan, &TableSource, &[Column]) -> Option<TableSca
 /// scan calls them when they come to `change`; between the two they may be renamed.
 fn change_scan(plan: &LogicalPlan, columns: &[Column], change: &Change<'_>) -> DfResult<Option<LogicalPlan>> {
     let changed = match plan {
-        LogicalPlan::SubqueryAlias(alias) => change_scan(&alias.input, columns, change)?,
-        LogicalPlan::Projection(projection) => {
-            let under = |column: &Column| {
-                let expr = below(&Expr::Column(column.clone()), projection)?;
-                column_of(&expr).cloned()
-            };
-            match columns.iter().map(under).collect::<Option<Vec<_>>>() {
-                Some(columns) => change_scan(&projection.input, &columns, change)?,
-                None => None,
-            }
-        }
+        LogicalPlan::Projection(Projection { input, .. })
+        | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => match columns_below(plan, columns) {
+            Some(columns) => change_scan(input, &columns, change)?,
+            None => None,
+        },
         LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
             let provider = source_as_provider(&scan.source)?;
             let any: &dyn std::any::Any = &*provider;

@@ -17,6 +17,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
+use super::kept_sorts::FixedExec;
 use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
@@ -77,6 +78,7 @@ pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<
 fn streams(any: &dyn Any) -> bool {
     any.is::<ProjectionExec>()
         || any.is::<CooperativeExec>()
+        || any.is::<FixedExec>()
         || any.is::<FilterExec>()
         || any.is::<GlobalLimitExec>()
         || any.is::<LocalLimitExec>()

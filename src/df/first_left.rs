@@ -9,7 +9,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::Sort as SortExpr;
-use datafusion::logical_expr::{Join, JoinType, LogicalPlan, Sort};
+use datafusion::logical_expr::{Join, JoinType, LogicalPlan, Projection, Sort, SubqueryAlias};
 
 use super::rewrite::below;
 
@@ -31,14 +31,14 @@ pub fn of_left_side(plan: LogicalPlan) -> DfResult<LogicalPlan> {
 /// The plan, of which so many rows are wanted in an order, if it is a left join.
 fn first_left(plan: &LogicalPlan, order: Vec<SortExpr>, rows: usize) -> DfResult<Option<LogicalPlan>> {
     let input = match plan {
-        LogicalPlan::Projection(projection) => {
-            let under = |by: &SortExpr| Some(SortExpr { expr: below(&by.expr, projection)?, ..by.clone() });
+        LogicalPlan::Projection(Projection { input, .. })
+        | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => {
+            let under = |by: &SortExpr| Some(SortExpr { expr: below(&by.expr, plan)?, ..by.clone() });
             match order.iter().map(under).collect() {
-                Some(order) => first_left(&projection.input, order, rows)?,
+                Some(order) => first_left(input, order, rows)?,
                 None => None,
             }
         }
-        LogicalPlan::SubqueryAlias(alias) => first_left(&alias.input, order, rows)?,
         LogicalPlan::Join(join) if join.join_type == JoinType::Left => {
             let left = join.left.schema();
             let is_left = |by: &SortExpr| {

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 use super::age::Age;
 use super::date_trunc::DateTrunc;
 use super::errors::to_df;
-use super::integers::ExactSum;
+use super::exact_sum::ExactSum;
 use super::intervals::IntervalProducts;
 use super::min_max::OfGroups;
 use crate::catalog::{Catalog, Relation};

@@ -1,29 +1,25 @@
 //! Integer arithmetic that never wraps.
 //!
-//! DataFusion's `+`, `-`, `*` and `sum` wrap around on overflow. Before types are settled,
+//! DataFusion's `+`, `-` and `*` wrap around on overflow. Before types are settled,
 //! [`wide_integers`] makes the operands BIGINT, so that a product of two INTEGER columns fits, as it does in
 //! SQLite; afterwards, [`CheckedIntegers`] puts functions that fail in the place of the operators.
 //! Their division has an error for a zero already; `/` and `%` of doubles get the same, and no operator of
-//! doubles gives a -0, which Arrow would take for less than 0.
-//! [`ExactSum`] adds integers as 128-bit decimals, so that only a result which does not fit is an error.
+//! doubles gives a -0, which Arrow would take for less than 0. For `sum`, see `exact_sum`.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Decimal128Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum};
 use arrow::compute::kernels::numeric;
-use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int64Type};
+use arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
 use arrow::error::ArrowError;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
-use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDFImpl, BinaryExpr, ColumnarValue, EmitTo, Expr, ExprSchemable, GroupsAccumulator,
-    LogicalPlan, Operator, ReturnFieldArgs, ReversedUDAF, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility, cast,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
@@ -33,7 +29,8 @@ use crate::value::canonical_double;
 
 /// Casts the operands of `+`, `-` and `*` to BIGINT if both are integers; it belongs before type coercion.
 pub fn wide_integers(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let is_narrow = |e: &Expr| settled_type(e, schema).is_some_and(|ty| ty.is_integer() && !is_bigint(&ty));
+    let is_narrow =
+        |e: &Expr| settled_type(e, schema).is_some_and(|ty| ty.is_integer() && ty != DataType::Int64);
     let operands = match &mut expr {
         Expr::BinaryExpr(BinaryExpr {
             left,
@@ -218,176 +215,5 @@ impl ScalarUDFImpl for Checked {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         apply(&args.args[0], &args.args[1], self.kernel)
-    }
-}
-
-/// `sum`, of integers by way of decimals, of everything else as it was.
-#[derive(Debug, Default, PartialEq, Eq, Hash)]
-pub struct ExactSum(Sum);
-
-/// Wide enough for 2^63 rows of 2^63.
-const WIDE: DataType = DataType::Decimal128(38, 0);
-
-/// The same arguments, the result being wide.
-fn widened<'a>(args: &AccumulatorArgs<'a>) -> AccumulatorArgs<'a> {
-    let return_field = Arc::new(Field::new(args.name, WIDE, true));
-    AccumulatorArgs {
-        return_field,
-        schema: args.schema,
-        ignore_nulls: args.ignore_nulls,
-        order_bys: args.order_bys,
-        is_reversed: args.is_reversed,
-        name: args.name,
-        is_distinct: args.is_distinct,
-        exprs: args.exprs,
-        expr_fields: args.expr_fields,
-    }
-}
-
-fn is_bigint(ty: &DataType) -> bool {
-    matches!(ty, DataType::Int64)
-}
-
-impl AggregateUDFImpl for ExactSum {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.0.signature()
-    }
-
-    fn return_type(&self, args: &[DataType]) -> DfResult<DataType> {
-        self.0.return_type(args)
-    }
-
-    fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        if !is_bigint(args.return_type()) {
-            return self.0.accumulator(args);
-        }
-        Ok(Box::new(Narrowed(self.0.accumulator(widened(&args))?)))
-    }
-
-    fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        // Distinct values that come and go are known to DataFusion as integers only.
-        if !is_bigint(args.return_type()) || args.is_distinct {
-            return self.0.create_sliding_accumulator(args);
-        }
-        Ok(Box::new(Narrowed(self.0.create_sliding_accumulator(widened(&args))?)))
-    }
-
-    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        self.0.groups_accumulator_supported(args)
-    }
-
-    fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn GroupsAccumulator>> {
-        if !is_bigint(args.return_type()) {
-            return self.0.create_groups_accumulator(args);
-        }
-        Ok(Box::new(Narrowed(self.0.create_groups_accumulator(widened(&args))?)))
-    }
-
-    fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
-        if !is_bigint(args.return_type()) {
-            return self.0.state_fields(args);
-        }
-        let return_field = Arc::new(Field::new(args.name, WIDE, true));
-        self.0.state_fields(StateFieldsArgs { return_field, ..args })
-    }
-
-    fn reverse_expr(&self) -> ReversedUDAF {
-        ReversedUDAF::Identical
-    }
-}
-
-/// A sum of decimals, fed with integers and read as one.
-#[derive(Debug)]
-struct Narrowed<A>(A);
-
-/// Integers as decimals.
-fn wide(values: &[ArrayRef]) -> DfResult<Vec<ArrayRef>> {
-    values
-        .iter()
-        .map(|array| {
-            let decimals: Decimal128Array =
-                array.as_primitive::<Int64Type>().unary::<_, Decimal128Type>(i128::from);
-            Ok(Arc::new(decimals.with_data_type(WIDE)) as ArrayRef)
-        })
-        .collect()
-}
-
-/// A sum as BIGINT.
-pub(super) fn narrow(sum: i128) -> Result<i64, ArrowError> {
-    i64::try_from(sum)
-        .map_err(|_| ArrowError::ArithmeticOverflow(format!("the sum {sum} is out of range for BIGINT")))
-}
-
-impl Accumulator for Narrowed<Box<dyn Accumulator>> {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        self.0.update_batch(&wide(values)?)
-    }
-
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        self.0.retract_batch(&wide(values)?)
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        self.0.supports_retract_batch()
-    }
-
-    fn evaluate(&mut self) -> DfResult<ScalarValue> {
-        Ok(match self.0.evaluate()? {
-            ScalarValue::Decimal128(sum, ..) => ScalarValue::Int64(sum.map(narrow).transpose()?),
-            other => other,
-        })
-    }
-
-    fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
-        self.0.state()
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> DfResult<()> {
-        self.0.merge_batch(states)
-    }
-
-    fn size(&self) -> usize {
-        self.0.size()
-    }
-}
-
-impl GroupsAccumulator for Narrowed<Box<dyn GroupsAccumulator>> {
-    fn update_batch(
-        &mut self,
-        values: &[ArrayRef],
-        groups: &[usize],
-        filter: Option<&BooleanArray>,
-        total_groups: usize,
-    ) -> DfResult<()> {
-        self.0.update_batch(&wide(values)?, groups, filter, total_groups)
-    }
-
-    fn evaluate(&mut self, emit_to: EmitTo) -> DfResult<ArrayRef> {
-        let sums = self.0.evaluate(emit_to)?;
-        Ok(Arc::new(sums.as_primitive::<Decimal128Type>().try_unary::<_, Int64Type, _>(narrow)?))
-    }
-
-    fn state(&mut self, emit_to: EmitTo) -> DfResult<Vec<ArrayRef>> {
-        self.0.state(emit_to)
-    }
-
-    fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], total_groups: usize) -> DfResult<()> {
-        self.0.merge_batch(values, groups, total_groups)
-    }
-
-    fn convert_to_state(
-        &self,
-        values: &[ArrayRef],
-        filter: Option<&BooleanArray>,
-    ) -> DfResult<Vec<ArrayRef>> {
-        self.0.convert_to_state(&wide(values)?, filter)
-    }
-
-    fn size(&self) -> usize {
-        self.0.size()
     }
 }

@@ -6,8 +6,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, UInt64Array};
-use arrow::datatypes::{DataType, Schema, TimeUnit};
+use arrow::array::{ArrayRef, Decimal128Array, Decimal256Array, Float64Array, Int64Array, UInt64Array};
+use arrow::datatypes::{DataType, Schema, TimeUnit, i256};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::Operator;
@@ -16,7 +16,7 @@ use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
 
 use super::errors::to_df;
-use super::integers::narrow;
+use super::exact_sum::{narrow, of_38_digits};
 use crate::error::Error;
 use crate::exec::sums::{Function, Term, Total};
 
@@ -82,6 +82,10 @@ impl Known {
     pub fn result(&self, total: &Total) -> DfResult<ScalarValue> {
         let sum = |ty: &DataType| match self.term.function {
             Function::SumOfDoubles => Ok(ScalarValue::Float64((total.values > 0).then_some(total.double))),
+            // Of a mean, it need not fit.
+            Function::Sum if self.mean.is_none() => {
+                scalar(ty, self.number(total).map(of_38_digits).transpose()?)
+            }
             _ => scalar(ty, self.number(total)),
         };
         let Some((mean, ty)) = &self.mean else { return sum(&self.ty) };
@@ -116,6 +120,10 @@ impl Known {
             }
             DataType::Decimal128(precision, scale) => {
                 Arc::new(numbers.collect::<Decimal128Array>().with_precision_and_scale(*precision, *scale)?)
+            }
+            DataType::Decimal256(precision, scale) => {
+                let wide = numbers.map(|number| number.map(i256::from_i128));
+                Arc::new(wide.collect::<Decimal256Array>().with_precision_and_scale(*precision, *scale)?)
             }
             DataType::Float64 => {
                 let doubles = totals.iter().map(|total| (total.values > 0).then_some(total.double));

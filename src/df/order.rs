@@ -2,17 +2,21 @@
 //!
 //! DataFusion asks a table for filters and a limit, but not for an order. So after the logical plan is
 //! optimised, every `Sort` is followed down through projections, aliases and filters to the one table it
-//! sorts; that source then prefers a path which gives the order for free, and DataFusion drops the sort.
+//! sorts; that source then prefers a path which gives the order for free, and DataFusion drops the sort. So it is for
+//! each of the inputs of a UNION ALL, whose rows are merged then.
 //! The first rows of a join may be worth the same (`early`): then it is followed to that side whose columns it sorts by.
 //! So may the first groups be of what is grouped by the columns that it sorts by. Windows sort, too, if they have to.
 
 use std::sync::Arc;
 
+use datafusion::common::Column;
 use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Sort as SortExpr, WindowFunctionParams};
-use datafusion::logical_expr::{Expr, FetchType, Join, JoinType, LogicalPlan, SkipType, Window};
+use datafusion::logical_expr::{
+    Expr, FetchType, Join, JoinType, LogicalPlan, Projection, SkipType, SubqueryAlias, Union, Window,
+};
 
 use super::rewrite::below;
 use super::table::TableSource;
@@ -137,12 +141,12 @@ fn front<T>(order: &[By], what: What, into: impl Fn(&By) -> Option<T>) -> Option
 
 fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfResult<Option<LogicalPlan>> {
     match plan {
-        LogicalPlan::Projection(projection) => {
-            let below = |by: &By| Some(By { expr: below(&by.expr, projection)?, ..by.clone() });
+        LogicalPlan::Projection(Projection { input, .. })
+        | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => {
+            let below = |by: &By| Some(By { expr: below(&by.expr, plan)?, ..by.clone() });
             let Some((order, what)) = front(&order, what, below) else { return Ok(None) };
-            rebuild(plan, follow(&projection.input, order, what, joins)?)
+            rebuild(plan, follow(input, order, what, joins)?)
         }
-        LogicalPlan::SubqueryAlias(alias) => rebuild(plan, follow(&alias.input, order, what, joins)?),
         LogicalPlan::Filter(filter) => {
             let what = match what {
                 What::First { rows, .. } if groups_rows(&filter.input) => {
@@ -201,6 +205,35 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
             let Some(advised) = follow(side, order, found, joins)? else { return Ok(None) };
             *side = Arc::new(advised);
             Ok(Some(LogicalPlan::Join(Join { left, right, ..join.clone() })))
+        }
+        LogicalPlan::Union(union) => {
+            let what = match what {
+                // Whatever is passed over may all be of one input.
+                What::First { rows, .. } => What::First { rows, offset: 0 },
+                What::All | What::Led(_) => what,
+                What::About(_) | What::Groups(_) | What::Found(_) => return Ok(None),
+            };
+            let columns = |by: &By| match &by.expr {
+                Expr::Column(column) => union.schema.maybe_index_of_column(column),
+                _ => None,
+            };
+            let Some((places, what)) = front(&order, what, columns) else { return Ok(None) };
+            let of_input = |input: &Arc<LogicalPlan>| {
+                let by = |(by, at): (&By, &usize)| {
+                    let column = Expr::Column(Column::from(input.schema().qualified_field(*at)));
+                    By { expr: column, ..by.clone() }
+                };
+                follow(input, order.iter().zip(&places).map(by).collect(), what, joins)
+            };
+            let followed = union.inputs.iter().map(of_input).collect::<DfResult<Vec<_>>>()?;
+            if followed.iter().all(Option::is_none) {
+                return Ok(None);
+            }
+            let or_as_it_was = |(followed, input): (Option<LogicalPlan>, &Arc<LogicalPlan>)| {
+                followed.map_or_else(|| Arc::clone(input), Arc::new)
+            };
+            let inputs = followed.into_iter().zip(&union.inputs).map(or_as_it_was).collect();
+            Ok(Some(LogicalPlan::Union(Union { inputs, schema: Arc::clone(&union.schema) })))
         }
         LogicalPlan::TableScan(scan) => {
             let provider = source_as_provider(&scan.source)?;

@@ -65,6 +65,7 @@ use super::recursion::RowByRow;
 use super::resolver::{Resolver, Types};
 use super::rewrite::{ExpressionRule, NodeRule, below, idle_orders, lazy_functions, rounded_decimals};
 use super::row_map::RowMap;
+use super::satisfied::Satisfied;
 use super::scan::threads;
 use super::step_types::steps_as_first;
 use super::table::{Binding, TableSource};
@@ -248,6 +249,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
         match rule.name() {
             "FilterPushdown" => {}
             "EnsureRequirements" => rules.push(Arc::new(FixedRows(rule)) as _),
+            "SanityCheckPlan" => rules.push(Arc::new(Satisfied(rule)) as _),
             "ProjectionPushdown" => rules.push(Arc::new(PickApart(rule)) as _),
             "FilterPushdown(Post)" => rules.push(Arc::new(Telling) as _),
             _ => rules.push(rule),
@@ -477,7 +479,7 @@ fn source_of(plan: &LogicalPlan) -> Result<Option<TableSource>> {
 /// An expression over the output of `input`, without the projections that common parts were moved to.
 fn at_scan(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     match input {
-        LogicalPlan::Projection(projection) => at_scan(below(&expr, projection)?, &projection.input),
+        LogicalPlan::Projection(projection) => at_scan(below(&expr, input)?, &projection.input),
         _ => Some(expr),
     }
 }

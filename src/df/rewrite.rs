@@ -2,16 +2,16 @@
 
 use std::ops::ControlFlow;
 
-use arrow::datatypes::DataType;
-use datafusion::common::DFSchema;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, cast};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use sqlparser::ast::{self, Query, UnaryOperator, VisitMut, VisitorMut};
 
@@ -163,20 +163,31 @@ fn size(expr: &Expr) -> usize {
     nodes
 }
 
-/// An expression over what a projection gives, as one over what it reads; `None` if it names anything else.
-pub fn below(expr: &Expr, projection: &Projection) -> Option<Expr> {
-    let named = |e: &&Expr, name: &str| match e {
-        Expr::Column(column) => column.name == name,
-        Expr::Alias(alias) => alias.name == name,
-        e => e.schema_name().to_string() == name,
+/// An expression over what a projection or an alias gives, as one over what it reads; `None` if it names anything else,
+/// or the plan is another one.
+pub fn below(expr: &Expr, plan: &LogicalPlan) -> Option<Expr> {
+    let schema = plan.schema();
+    let source = |column: &Column| {
+        let is_called_so = |field: &&FieldRef| *field.name() == column.name;
+        if column.relation.is_none() && schema.fields().iter().filter(is_called_so).count() > 1 {
+            return None;
+        }
+        let at = schema.maybe_index_of_column(column)?;
+        match plan {
+            LogicalPlan::Projection(projection) => projection.expr.get(at).cloned().map(Expr::unalias),
+            LogicalPlan::SubqueryAlias(alias) => {
+                Some(Expr::Column(Column::from(alias.input.schema().qualified_field(at))))
+            }
+            _ => None,
+        }
     };
     let mut all = true;
     let replaced = expr.clone().transform(|e| {
         let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };
-        let source = projection.expr.iter().find(|e| named(e, &column.name));
+        let source = source(column);
         all &= source.is_some();
         let Some(source) = source else { return Ok(Transformed::no(e)) };
-        Ok(Transformed::new(source.clone().unalias(), true, TreeNodeRecursion::Jump))
+        Ok(Transformed::new(source, true, TreeNodeRecursion::Jump))
     });
     replaced.ok().filter(|_| all).map(|replaced| replaced.data)
 }

@@ -11,7 +11,9 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Column;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, Projection, SubqueryAlias, TableProviderFilterPushDown, TableType,
+};
 use datafusion::physical_plan::ExecutionPlan;
 
 pub use self::along::Way;
@@ -227,11 +229,13 @@ impl TableSource {
     /// The table that a column of a plan is read from as it is, and the column's name there.
     pub fn behind(column: &Column, plan: &LogicalPlan) -> DfResult<Option<(TableSource, String)>> {
         match plan {
-            LogicalPlan::Projection(projection) => match below(&Expr::Column(column.clone()), projection) {
-                Some(Expr::Column(column)) => TableSource::behind(&column, &projection.input),
-                _ => Ok(None),
-            },
-            LogicalPlan::SubqueryAlias(alias) => TableSource::behind(column, &alias.input),
+            LogicalPlan::Projection(Projection { input, .. })
+            | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => {
+                match below(&Expr::Column(column.clone()), plan) {
+                    Some(Expr::Column(column)) => TableSource::behind(&column, input),
+                    _ => Ok(None),
+                }
+            }
             LogicalPlan::Filter(filter) => TableSource::behind(column, &filter.input),
             LogicalPlan::TableScan(scan) => {
                 let provider = source_as_provider(&scan.source)?;

@@ -27,6 +27,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
+use super::kept_sorts::FixedExec;
 use super::learned::is_late;
 use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
@@ -203,6 +204,7 @@ fn passes_all(any: &dyn Any) -> bool {
         || any.is::<RepartitionExec>()
         || any.is::<SortExec>()
         || any.is::<SortPreservingMergeExec>()
+        || any.is::<FixedExec>()
 }
 
 fn column(plan: &Plan, at: usize) -> Option<Filter> {

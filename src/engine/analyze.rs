@@ -1,7 +1,7 @@
 //! ANALYZE: a look at every so-many-th row of a table, and at where the prefixes of its keys change.
 //! It is repeated when a table has doubled or halved, by the statement that did it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::Database;
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::exec::stored;
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyLayout, KeyRange};
 use crate::plan::Values;
-use crate::schema::{ColumnStatistics, TableDef, TableStatistics};
+use crate::schema::{ColumnStatistics, TableDef, TableId, TableStatistics};
 use crate::store::{Direction, KeyspaceId, Reader};
 use crate::value::{ColumnType, Value};
 
@@ -31,6 +31,8 @@ pub fn analyze(db: &Database, table: &TableDef, watch: &Watch) -> Result<()> {
     let snapshot = db.store().snapshot()?;
     let reader = snapshot.reader()?;
     let (found, _) = look(&*reader, table, watch)?;
+    let more = found.rows as i64 - reader.entries(table.rows())? as i64;
+    db.store().recount(table.rows(), more);
     db.change_catalog(&watch.cancel, |catalog| Ok(((), Some(catalog.with_statistics(table.id, found)?))))
 }
 
@@ -47,9 +49,14 @@ pub fn look(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tab
     Ok((found, sample))
 }
 
+/// Rows (count) of tables when their statistics could not be collected anew.
+pub type Failed = HashMap<TableId, u64>;
+
 /// Collects the statistics anew of tables that have them, and twice or half as many rows as then. Between that,
-/// what they say as shares of all rows is taken to hold. What fails here waits for the next time, or for ANALYZE.
+/// what they say as shares of all rows is taken to hold. One writer does it, others go on. Where it fails, since a
+/// timeout is over, perhaps, nobody tries before the table has doubled or halved once more, or somebody runs ANALYZE.
 pub fn refresh(db: &Database, watch: &Watch) {
+    let Ok(mut failed) = db.shared.refreshing.try_lock() else { return };
     let catalog = db.catalog();
     let mut analyzed = catalog.tables().filter_map(|t| Some((t, catalog.statistics(t.id)?))).peekable();
     if analyzed.peek().is_none() {
@@ -59,9 +66,19 @@ pub fn refresh(db: &Database, watch: &Watch) {
     let rows_of = |table: &TableDef| snapshot.reader().and_then(|reader| reader.entries(table.rows()));
     for (table, statistics) in analyzed {
         let Ok(rows) = rows_of(table) else { continue };
-        let (now, then) = (rows.max(REFRESH_ROWS_MIN), statistics.rows.max(REFRESH_ROWS_MIN));
-        if (now >= 2 * then || 2 * now <= then) && analyze(db, table, watch).is_ok() {
-            db.plans().forget();
+        let then = failed.get(&table.id).map_or(statistics.rows, |rows| *rows);
+        let (now, then) = (rows.max(REFRESH_ROWS_MIN), then.max(REFRESH_ROWS_MIN));
+        if now < 2 * then && 2 * now > then {
+            continue;
+        }
+        match analyze(db, table, watch) {
+            Ok(()) => {
+                failed.remove(&table.id);
+                db.plans().forget();
+            }
+            Err(_) => {
+                failed.insert(table.id, rows);
+            }
         }
     }
 }
@@ -99,6 +116,8 @@ fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tabl
         }
         n += 1;
     }
+    // The store may only have known about how many there are.
+    let rows = n;
     let columns = sample.iter().map(|(id, values)| (*id, column(values, rows))).collect();
     Ok((TableStatistics { rows, sampled, columns, prefixes: Vec::new() }, sample))
 }

@@ -191,8 +191,7 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
             }
             false => None,
         };
-        let pass = db.shared.turns.pass(&watch.cancel, None)?;
-        let mut writer = db.store().bulk()?;
+        let (load, mut writer) = db.load(&watch.cancel)?;
         // Nobody is told before it is done: they might want to write.
         let locked = &mut |_| watch.cancel.check();
         let (moment, gathered) = match beside {
@@ -217,7 +216,7 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
         }
         let Some(last) = gathered.last else {
             writer.commit()?;
-            drop(pass);
+            drop(load);
             watch.finish(&label, progress.rows, "rows");
             return Ok((progress.taken > 0).then(|| not_unique(&table, &index, progress.taken, &examples)));
         };
@@ -226,7 +225,7 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
             .map_err(|e| Error::internal("progress cannot be written as JSON").caused_by(e))?;
         writer.put(CATALOG_KEYSPACE, &build_key(id), &bytes)?;
         writer.commit()?;
-        drop(pass);
+        drop(load);
         watch.step(&label, progress.rows, Some(total), "rows")?;
     }
 }

@@ -202,8 +202,7 @@ pub fn load(
     skipped: Option<&mut Skipped>,
     mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
 ) -> Result<u64> {
-    let _load = view.db.shared.turns.load(&view.watch.cancel)?;
-    let writer = view.db.store().bulk()?;
+    let (_load, writer) = view.db.load(&view.watch.cancel)?;
     check_reads(view, table, &*writer)?;
     // No other writer moves now: identity counters read here are the ones to go on from.
     let locked = View {

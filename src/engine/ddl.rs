@@ -18,7 +18,8 @@ use crate::exec::watch::Watch;
 use crate::key::{self, ColumnId, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
 use crate::schema::{
-    Check, Column, Family, FamilyId, Identity, IndexDef, IndexState, SortedBy, TableDef, Traffic, ViewDef,
+    Check, Column, FAMILIES_MAX, Family, FamilyId, Identity, IndexDef, IndexState, SortedBy, TableDef,
+    Traffic, ViewDef,
 };
 use crate::sql::{
     AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef, Statement,
@@ -26,8 +27,6 @@ use crate::sql::{
 };
 use crate::value::Value;
 
-/// Column families of a table at the most (seed: MapR-DB's limit).
-const FAMILIES_MAX: usize = 64;
 /// Columns of a table at the most.
 pub const COLUMNS_MAX: usize = 4096;
 /// Bytes of a name at the most.

@@ -13,6 +13,7 @@ mod bulk;
 mod clock;
 mod copy;
 mod ddl;
+mod definitions;
 mod design;
 mod dump;
 mod formulas;
@@ -33,7 +34,7 @@ mod write;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 
 pub use api::{ColumnIndex, FromValue, Prepared, Row, Rows};
 pub use moments::ReadView;
@@ -46,15 +47,16 @@ pub use crate::store::{Durability, Engine};
 
 use crate::catalog::Catalog;
 use crate::df::query::{Planner, SPILL_FOLDER};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exec::trace::show_mutation;
 use crate::exec::watch::Watch;
-use crate::store::{self, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
+use crate::store::{self, BulkWriter, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
 use background::Background;
+use definitions::Definitions;
 use moments::Held;
 use plans::{Plans, Statements};
 use runtime::Runtime;
-use turns::Turns;
+use turns::{Load, Turns};
 
 /// How a database is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,14 +79,15 @@ pub struct Database {
 
 struct Shared {
     store: Box<dyn Store>,
-    /// Held for writing while a definition changes, so that a reader's catalog fits its snapshot.
-    catalog: RwLock<Arc<Catalog>>,
+    definitions: Definitions,
     plans: Plans,
     statements: Statements,
     runtime: Runtime,
     turns: Arc<Turns>,
     /// Held by whoever re-keys a table.
     rekeying: Mutex<()>,
+    /// Held by whoever collects statistics anew.
+    refreshing: Mutex<analyze::Failed>,
     held: Held,
     path: Option<PathBuf>,
     engine: Option<Engine>,
@@ -169,12 +172,13 @@ impl Database {
         let (path, engine) = kept.unzip();
         let shared = Arc::new(Shared {
             store,
-            catalog: RwLock::new(Arc::new(catalog)),
+            definitions: Definitions::new(catalog),
             plans: Plans::default(),
             statements: Statements::default(),
             runtime: Runtime::start()?,
             turns: Arc::default(),
             rekeying: Mutex::default(),
+            refreshing: Mutex::default(),
             held: Held::default(),
             path,
             engine,
@@ -249,24 +253,23 @@ impl Database {
         &*self.shared.store
     }
 
+    /// The store's bulk door, behind others that load, and leave to hold it as long as that takes. Errors: `Cancelled`.
+    fn load(&self, cancel: &CancelHandle) -> Result<(Load<'_>, Box<dyn BulkWriter + '_>)> {
+        let load = self.shared.turns.load(cancel)?;
+        Ok((load, self.shared.store.bulk()?))
+    }
+
     fn runtime(&self) -> &Runtime {
         &self.shared.runtime
     }
 
     fn catalog(&self) -> Arc<Catalog> {
-        match self.shared.catalog.read() {
-            Ok(catalog) => Arc::clone(&catalog),
-            Err(poisoned) => Arc::clone(&poisoned.into_inner()),
-        }
+        self.shared.definitions.current()
     }
 
     /// The catalog and a snapshot that fit each other.
     fn view(&self) -> Result<(Arc<Catalog>, Arc<dyn Snapshot>)> {
-        let catalog = match self.shared.catalog.read() {
-            Ok(catalog) => catalog,
-            Err(poisoned) => poisoned.into_inner(),
-        };
-        Ok((Arc::clone(&catalog), self.shared.store.snapshot()?))
+        self.shared.definitions.view(self.store())
     }
 
     /// [`Database::view`] for tests of what lies below.
@@ -282,12 +285,10 @@ impl Database {
         change: impl FnOnce(&Catalog) -> Result<(T, Option<(Catalog, WriteBatch)>)>,
     ) -> Result<T> {
         let _pass = self.shared.turns.pass(cancel, None)?;
-        let mut current =
-            self.shared.catalog.write().map_err(|_| Error::internal("a change of definitions panicked"))?;
-        let (result, next) = change(&current)?;
+        let definitions = self.shared.definitions.change()?;
+        let (result, next) = change(&definitions.current())?;
         if let Some((catalog, batch)) = next {
-            self.shared.store.commit(batch)?;
-            *current = Arc::new(catalog);
+            definitions.commit(self.store(), catalog, batch)?;
         }
         Ok(result)
     }

@@ -70,8 +70,12 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
             Err(Error::new(Kind::Cancelled, what).why("the table is as it was").caused_by(e))
         }
         Err(e) => {
-            undo(db, id)?;
+            // What stopped it is the news, and then that it could not be undone.
+            let undone = undo(db, id);
             Err(match e.sqlstate() {
+                _ if undone.is_err() => e.hint(
+                    "the table is being re-keyed still: that goes on when the database is opened again",
+                ),
                 sqlstate::UNIQUE => e,
                 _ if e.kind() != Kind::Invalid => e,
                 _ => e.hint("the table is as it was: change the row, or take a layout that can hold it"),

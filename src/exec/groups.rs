@@ -204,7 +204,7 @@ impl Sink for Groups {
                 match function {
                     Function::Count => {}
                     Function::SumOfDoubles => total.double += double(found, column.ty)?,
-                    function => total.add(*function, number(found, column.ty)?),
+                    function => total.add(*function, number(found, column.ty)?)?,
                 }
             }
             total.values += 1;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use super::scan::ScanSpec;
+use super::scan::{BATCH_BYTES, ScanSpec};
 use super::sink::{Room, Sink, no_value_in};
 use super::view::{OneEntry, Places, Sources, View};
 use crate::error::Result;
@@ -137,5 +137,9 @@ impl Sink for KeptRows {
 
     fn room_mut(&mut self) -> &mut Room {
         &mut self.room
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows() >= self.rows_max() || self.bytes.len() >= BATCH_BYTES
     }
 }

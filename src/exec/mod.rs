@@ -8,6 +8,7 @@ pub mod build;
 pub mod bulk;
 pub mod check;
 pub mod dml;
+mod fetch;
 mod gather;
 pub mod groups;
 mod jump;

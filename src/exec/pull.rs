@@ -1,16 +1,15 @@
-//! One pull of a scan: GETs, walks, fetches for index entries, each into a [`Sink`].
+//! One pull of a scan: GETs and walks, each into a [`Sink`]; fetches for index entries are in `fetch`.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
-use super::scan::{BATCH_ROWS, Counters, ScanSpec};
+use super::scan::{Counters, ScanSpec};
 use super::sink::Sink;
 use super::view::{Scratch, View, see_entry};
 use super::walk::{Side, Visited, Walk};
 use crate::access::Path;
 use crate::error::{Error, Result};
 use crate::index::open_entry;
-use crate::key::{KeyHead, Rowkey, hex};
+use crate::key::{Rowkey, hex};
 use crate::row::{self, PackedRow};
 use crate::schema::{self, FamilyId, IndexDef};
 use crate::store::{KeyspaceId, Reader};
@@ -18,41 +17,6 @@ use crate::value::name_sql;
 
 /// So many rows are asked for at once.
 pub(super) const TOGETHER: usize = 64;
-
-/// Pointers (count) that a walk is expected to find, and bytes of each, for the first allocation.
-const POINTERS_EXPECTED: usize = 16;
-const KEY_BYTES_EXPECTED: usize = 16;
-
-/// What a GET gave: the default family's value, and those of the other families.
-type Fetched<'a> = (&'a [u8], Vec<Option<&'a [u8]>>);
-
-/// Rowkeys, one behind the other in one piece of memory.
-pub(super) struct Pointers {
-    bytes: Vec<u8>,
-    /// Where each ends.
-    ends: Vec<usize>,
-}
-
-impl Pointers {
-    fn with_capacity(pointers: usize) -> Pointers {
-        let (bytes, ends) = (Vec::with_capacity(pointers * KEY_BYTES_EXPECTED), Vec::with_capacity(pointers));
-        Pointers { bytes, ends }
-    }
-
-    fn push(&mut self, pointer: &[u8]) {
-        self.bytes.extend_from_slice(pointer);
-        self.ends.push(self.bytes.len());
-    }
-
-    fn at(&self, i: usize) -> &[u8] {
-        let start = if i == 0 { 0 } else { self.ends[i - 1] };
-        &self.bytes[start..self.ends[i]]
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
-    }
-}
 
 /// What one pull works with.
 pub(super) struct Pull<'a> {
@@ -163,83 +127,6 @@ impl<'a> Pull<'a> {
         })
     }
 
-    /// Collects the pointers of a batch of entries, gets their rows, many of them in key order, and gives them out
-    /// in index order, unless any will do.
-    pub fn walk_and_fetch(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
-        let mut fetched = 0;
-        loop {
-            let wanted = out.rows_max() - out.rows();
-            let (pointers, more) = self.pointers(walk, wanted)?;
-            self.fetch(&pointers, 0..pointers.len(), out)?;
-            fetched += pointers.len();
-            // However few of them pass, somebody may want to stop it.
-            if !more || out.is_full() || pointers.len() < wanted || fetched >= BATCH_ROWS {
-                return Ok(more);
-            }
-        }
-    }
-
-    /// The pointers of the next entries that pass, `wanted` at the most; whether there may be more.
-    pub fn pointers(&self, walk: &mut Walk, wanted: usize) -> Result<(Pointers, bool)> {
-        let index = self.index()?;
-        let sources = self.spec.places.entries.as_ref();
-        let sources = sources.ok_or_else(|| Error::internal("a fetch without its index"))?;
-        let mut scratch = Scratch::of(&self.spec.table, sources);
-        let filter = &self.spec.access.entry_filter;
-        let mut pointers = Pointers::with_capacity(wanted.min(POINTERS_EXPECTED));
-        let more = walk.go(self.reader, self.counters, &mut |key, value| {
-            let parts = open_entry(index, key, value)?;
-            let taken = filter.is_true()
-                || see_entry(self.spec, sources, index, &parts, &mut scratch, |view| filter.passes(view))?;
-            if taken {
-                pointers.push(parts.pointer);
-            }
-            Ok(Visited { taken, go_on: pointers.len() < wanted })
-        })?;
-        Ok((pointers, more))
-    }
-
-    /// Gives out the rows of some of the pointers.
-    pub fn fetch(&self, pointers: &Pointers, some: Range<usize>, out: &mut impl Sink) -> Result<()> {
-        if self.spec.access.filter.is_true() && !out.looks() {
-            out.append_empty(some.len());
-            return Ok(());
-        }
-        let index = self.index()?;
-        let scratch = &mut Scratch::of(&self.spec.table, out.sources(&self.spec.places));
-        let mut order: Vec<(KeyHead, usize)> =
-            some.clone().map(|i| (KeyHead::of(pointers.at(i)), i)).collect();
-        let mut rows: Vec<Fetched<'_>> = Vec::new();
-        // So few as go together lie far from each other, in whatever order.
-        if some.len() > TOGETHER {
-            order.sort_unstable_by(|(head, a), (other, b)| {
-                head.cmp(other).then_with(|| pointers.at(*a).cmp(pointers.at(*b)))
-            });
-            if !self.spec.any_order {
-                rows.resize(some.len(), (&[], Vec::new()));
-            }
-        }
-        Counters::add(&self.counters.fetched, some.len() as u64);
-        // So many that what was read is still in the processor's cache.
-        for order in order.chunks(TOGETHER) {
-            let keys: Vec<&[u8]> = order.iter().map(|(_, i)| pointers.at(*i)).collect();
-            for (((_, i), key), value) in
-                order.iter().zip(&keys).zip(self.get_many(self.spec.table.rows(), &keys)?)
-            {
-                let value = value.ok_or_else(|| dangling(self.spec, index, key))?;
-                let families = self.families(key)?;
-                match rows.get_mut(*i - some.start) {
-                    Some(row) => *row = (value, families),
-                    None => self.row_out(key, value, families.into_iter(), scratch, out)?,
-                }
-            }
-        }
-        for (i, (value, families)) in some.zip(rows) {
-            self.row_out(pointers.at(i), value, families.into_iter(), scratch, out)?;
-        }
-        Ok(())
-    }
-
     /// The value under a key; its bytes and the key's count as read, if it is there.
     pub fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&'a [u8]>> {
         let value = self.reader.get(keyspace, key)?;
@@ -268,7 +155,7 @@ impl<'a> Pull<'a> {
         Ok(rows)
     }
 
-    fn index(&self) -> Result<&'a IndexDef> {
+    pub(super) fn index(&self) -> Result<&'a IndexDef> {
         self.spec.index().ok_or_else(|| Error::internal("an index path without its index"))
     }
 

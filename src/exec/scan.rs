@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
+use super::fetch::Fetch;
 use super::gather::Gather;
 use super::groups::Groups;
 use super::kept::{KeptRows, NextRows};
 pub use super::pieces::PIECES;
-use super::pull::{Pointers, Pull};
+use super::pull::Pull;
 use super::sink::{Columns, Passed, Sink};
 use super::sums::Sums;
 pub use super::view::{Places, field_type};
@@ -28,6 +29,9 @@ use crate::store::{Reader, Snapshot};
 
 /// Rows in a batch at the most.
 pub const BATCH_ROWS: usize = 8192;
+
+/// Bytes of values in a batch of rows, at the most but for those of the rows that were read together.
+pub(super) const BATCH_BYTES: usize = 16 << 20;
 
 /// Rows to make room for in the first batch.
 const ROWS_EXPECTED: usize = 1024;
@@ -110,8 +114,6 @@ enum Position {
     Keys(usize),
     /// What is left of the walk.
     Walk(Box<Walk>),
-    /// Rowkeys that entries point at; the rows not yet asked for start here.
-    Fetch(Pointers, usize),
     /// Rowkeys that are being found, then asked for.
     Gather(Box<Gather>),
     /// So many rows are left of which nothing is asked but that they are there.
@@ -134,7 +136,7 @@ impl Together {
 
     /// It takes no more.
     pub fn is_full(&self) -> bool {
-        self.rows() >= BATCH_ROWS
+        self.rows() >= BATCH_ROWS || self.0.is_heavy()
     }
 
     /// All of them. Errors: `Corrupt`, if a row lacks a value or has one that is none.
@@ -149,6 +151,8 @@ pub struct Scan {
     snapshot: Arc<dyn Snapshot>,
     counters: Arc<Counters>,
     position: Position,
+    /// Rows that the walk has found and that are not fetched yet.
+    found: Option<Fetch>,
     /// Rows to be passed over before the first one is given out.
     skip: u64,
     left: u64,
@@ -180,6 +184,7 @@ impl Scan {
             snapshot,
             counters,
             position,
+            found: None,
             skip: 0,
             left: limit.unwrap_or(u64::MAX),
             gets_max: None,
@@ -255,13 +260,14 @@ impl Scan {
         let snapshot = Arc::clone(&self.snapshot);
         let reader = snapshot.reader()?;
         let pull = Pull { spec: &self.spec, reader: &*reader, counters: &self.counters };
-        let (pointers, more) = pull.pointers(walk, entries_max)?;
-        if more {
-            **walk = Walk::new(&self.spec.access.method, walk.keyspace());
+        let found = pull.pointers(walk, entries_max)?;
+        let is_all = !found.more();
+        if is_all {
+            (self.found, self.part) = (Some(found), None);
         } else {
-            self.position = Position::Fetch(pointers, 0);
+            **walk = Walk::new(&self.spec.access.method, walk.keyspace());
         }
-        Ok(!more)
+        Ok(is_all)
     }
 
     /// Its line of EXPLAIN, when it is asked for.
@@ -348,7 +354,7 @@ impl Scan {
     pub fn pieces(mut self, work_min: f64) -> Result<Vec<Scan>> {
         let is_shared =
             self.spec.any_order && self.skip == 0 && self.left == u64::MAX && self.work() >= work_min;
-        if !is_shared {
+        if !is_shared || self.found.is_some() {
             return Ok(vec![self]);
         }
         let snapshot = Arc::clone(&self.snapshot);
@@ -394,19 +400,13 @@ impl Scan {
         if !self.begin(&*reader)? {
             return Ok(false);
         }
-        let Scan { position, counters, .. } = self;
+        let Scan { position, found, counters, .. } = self;
         let pull = Pull { spec: &spec, reader: &*reader, counters };
         let more = match (position, &spec.access.method, spec.access.path) {
             (Position::Keys(next), Method::Get(keys), _) => pull.get_rows(keys, next, out)?,
             (Position::Walk(walk), _, Path::Primary) => pull.walk_rows(walk, out)?,
             (Position::Walk(walk), _, Path::IndexOnly(_)) => pull.walk_entries(walk, out)?,
-            (Position::Walk(walk), _, Path::IndexFetch(_)) => pull.walk_and_fetch(walk, out)?,
-            (Position::Fetch(pointers, next), ..) => {
-                let end = pointers.len().min(*next + (out.rows_max() - out.rows()));
-                pull.fetch(pointers, *next..end, out)?;
-                *next = end;
-                end < pointers.len()
-            }
+            (Position::Walk(walk), _, Path::IndexFetch(_)) => pull.walk_and_fetch(walk, found, out)?,
             (Position::Gather(gather), ..) => gather.go(&pull, out)?,
             (Position::Count(left), ..) => {
                 let rows = usize::try_from(*left).unwrap_or(usize::MAX).min(out.rows_max());

@@ -187,7 +187,7 @@ impl Shared {
         for (_, sums) in work.done.drain(..) {
             match &mut all {
                 None => all = Some(sums?),
-                Some(all) => all.merge(&sums?),
+                Some(all) => all.merge(&sums?)?,
             }
         }
         Ok(all)

@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
-use super::scan::ScanSpec;
+use super::scan::{BATCH_BYTES, ScanSpec};
 use super::view::{Found, Places, Sources, View, field_type};
 use crate::error::{Error, Result};
 use crate::row::ColumnBuilder;
@@ -96,6 +96,8 @@ impl Sink for Passed {
 /// Rows as Arrow columns.
 pub(super) struct Columns {
     builders: Vec<ColumnBuilder>,
+    /// Of packed values, which alone may be long.
+    bytes: usize,
     room: Room,
 }
 
@@ -105,7 +107,12 @@ impl Columns {
         let types = spec.output.iter().map(|f| field_type(&spec.table, index, *f));
         let capacity = rows_max.min(rows_expected);
         let builders = types.map(|ty| ColumnBuilder::new(ty, capacity)).collect();
-        Columns { builders, room: Room { rows: 0, rows_max } }
+        Columns { builders, bytes: 0, room: Room { rows: 0, rows_max } }
+    }
+
+    /// It has as many bytes as a batch should.
+    pub fn is_heavy(&self) -> bool {
+        self.bytes >= BATCH_BYTES
     }
 
     pub fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch> {
@@ -135,7 +142,10 @@ impl Sink for Columns {
         for (builder, field) in self.builders.iter_mut().zip(&*spec.output) {
             match view.find(*field)? {
                 Found::Value(value) => builder.append(value)?,
-                Found::Packed(column, bytes) => builder.append_packed(column, bytes)?,
+                Found::Packed(column, bytes) => {
+                    self.bytes += bytes.len();
+                    builder.append_packed(column, bytes)?;
+                }
             }
         }
         self.room.rows += 1;
@@ -148,5 +158,9 @@ impl Sink for Columns {
 
     fn room_mut(&mut self) -> &mut Room {
         &mut self.room
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows() >= self.rows_max() || self.is_heavy()
     }
 }

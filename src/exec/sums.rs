@@ -123,16 +123,17 @@ impl Sums {
         }
     }
 
-    /// Adds what others have come to, of rows that follow.
-    pub fn merge(&mut self, others: &Sums) {
+    /// Adds what others have come to, of rows that follow. Errors: `Invalid`, if a sum has more than 38 digits.
+    pub fn merge(&mut self, others: &Sums) -> Result<()> {
         for (sum, other) in self.sums.iter_mut().zip(&others.sums) {
             let number = other.total.number;
             if other.total.values > 0 && sum.column.is_some() {
-                sum.total.add(sum.function, number);
+                sum.total.add(sum.function, number)?;
             }
             sum.total.values += other.total.values;
             sum.total.double += other.total.double;
         }
+        Ok(())
     }
 
     /// What each term has come to.
@@ -142,17 +143,17 @@ impl Sums {
 }
 
 impl Total {
-    /// Takes in one more number, before it is counted.
+    /// Takes in one more number, before it is counted. Errors: `Invalid`, if a sum has more than 38 digits.
     #[inline]
-    pub(super) fn add(&mut self, function: Function, number: i128) {
+    pub(super) fn add(&mut self, function: Function, number: i128) -> Result<()> {
         match function {
             Function::Count | Function::SumOfDoubles => {}
-            // As Arrow adds decimals; integers cannot come that far.
-            Function::Sum => self.number = self.number.wrapping_add(number),
+            Function::Sum => self.number = self.number.checked_add(number).ok_or_else(too_long)?,
             Function::Min if self.values > 0 => self.number = self.number.min(number),
             Function::Max if self.values > 0 => self.number = self.number.max(number),
             Function::Min | Function::Max => self.number = number,
         }
+        Ok(())
     }
 }
 
@@ -168,7 +169,7 @@ impl Sum {
             if let Some(doubles) = &mut self.doubles {
                 doubles.append_value(double(found, column.ty)?);
             } else {
-                self.total.add(self.function, number(found, column.ty)?);
+                self.total.add(self.function, number(found, column.ty)?)?;
             }
         }
         self.total.values += 1;
@@ -194,6 +195,11 @@ pub(super) fn double(found: Found<'_>, ty: ColumnType) -> Result<f64> {
         ValueRef::Int(number) => Ok(number as f64),
         _ => Err(no_number(value)),
     }
+}
+
+#[cold]
+fn too_long() -> Error {
+    Error::invalid("the sum is out of range for a DECIMAL of 38 digits")
 }
 
 #[cold]

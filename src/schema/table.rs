@@ -25,6 +25,9 @@ impl FamilyId {
     pub const DEFAULT: FamilyId = FamilyId(0);
 }
 
+/// Column families of a table at the most (seed: MapR-DB's limit).
+pub const FAMILIES_MAX: usize = 64;
+
 /// Columns stored together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Family {
@@ -276,7 +279,7 @@ impl TableDef {
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Some(format!("it has two columns \"{}\"", pair[0]));
         }
-        if !(1..=256).contains(&self.families.len()) {
+        if !(1..=FAMILIES_MAX).contains(&self.families.len()) {
             return Some(format!("it has {} families", self.families.len()));
         }
         if let Some(column) = self.columns.iter().find(|c| usize::from(c.family.0) >= self.families.len()) {

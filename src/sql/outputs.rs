@@ -6,7 +6,10 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Distinct, Expr, Ident, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut};
+use sqlparser::ast::{
+    Distinct, Expr, Ident, ObjectNamePart, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
+    Spanned, VisitMut, VisitorMut, visit_expressions_mut,
+};
 
 use super::name_of;
 use super::using::replace_names;
@@ -38,9 +41,53 @@ impl VisitorMut for Inner {
 fn name_query(query: &mut Query, is_outer: bool) -> Marked {
     let marked = name_body(&mut query.body, is_outer);
     if let Some(order) = &mut query.order_by {
+        if let SetExpr::Select(select) = &*query.body
+            && let (Some(Distinct::Distinct), OrderByKind::Expressions(by)) =
+                (&select.distinct, &mut order.kind)
+        {
+            order_by_names(&select.projection, by);
+        }
         follow(&marked, order);
     }
     marked
+}
+
+/// Whoever orders by an expression that is selected means the output: DataFusion finds no expressions above DISTINCT.
+fn order_by_names(items: &[SelectItem], order: &mut [OrderByExpr]) {
+    let named = |item: &SelectItem| match item {
+        SelectItem::ExprWithAlias { expr, alias } => Some((folded(expr), alias.clone())),
+        _ => None,
+    };
+    let named: Vec<(Expr, Ident)> = items.iter().filter_map(named).collect();
+    for by in order {
+        let is_name = matches!(by.expr, Expr::Identifier(_) | Expr::Value(_));
+        let wanted = folded(&by.expr);
+        if let Some((_, name)) = named.iter().find(|(expr, _)| !is_name && *expr == wanted) {
+            by.expr = Expr::Identifier(Ident { span: by.expr.span(), ..name.clone() });
+        }
+    }
+}
+
+/// The same expression, however its names are written.
+fn folded(expr: &Expr) -> Expr {
+    let mut folded = expr.clone();
+    let fold = |name: &mut Ident| *name = Ident::new(name_of(name));
+    let _ = visit_expressions_mut(&mut folded, |expr| {
+        match expr {
+            Expr::Identifier(name) => fold(name),
+            Expr::CompoundIdentifier(names) => names.iter_mut().for_each(fold),
+            Expr::Function(call) => {
+                call.name.0.iter_mut().for_each(|part| {
+                    if let ObjectNamePart::Identifier(name) = part {
+                        fold(name);
+                    }
+                });
+            }
+            _ => {}
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    folded
 }
 
 #[recursive::recursive]
@@ -186,6 +233,14 @@ mod tests {
         for (from, to) in cases {
             assert_eq!(named(from), to);
         }
+    }
+
+    #[test]
+    fn above_distinct_an_order_asks_for_the_output() {
+        assert_eq!(
+            named("SELECT DISTINCT a + 1, f(T.b) AS c FROM t ORDER BY F(t.B), A + 1, b, 1"),
+            r#"SELECT DISTINCT a + 1 AS "a + 1", f(T.b) AS c FROM t ORDER BY c, "a + 1", b, 1"#
+        );
     }
 
     #[test]

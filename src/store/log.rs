@@ -65,6 +65,9 @@ const NOT_FLUSHED: u64 = 1 << 63;
 /// Zeros written ahead of the records, in bytes.
 const AHEAD_BYTES: u64 = 256 << 10;
 
+/// Capacity, in bytes, that is kept for the next record.
+const RECORD_KEPT_BYTES: usize = 4 << 20;
+
 /// The segment that is written to, and what is known of the others.
 pub(super) struct Log {
     folder: PathBuf,
@@ -81,7 +84,7 @@ pub(super) struct Log {
     room: u64,
     /// Number of the next record.
     next: u64,
-    /// The last record; kept for its capacity.
+    /// The last record; kept for its capacity, unless it was large.
     record: Vec<u8>,
 }
 
@@ -226,6 +229,9 @@ impl Log {
         }
         self.end += self.record.len() as u64;
         self.next += 1;
+        if self.record.capacity() > RECORD_KEPT_BYTES {
+            self.record = Vec::new();
+        }
         Ok(())
     }
 

@@ -48,7 +48,8 @@ use super::recent::{Recent, Recorder};
 use super::rules::check_batch;
 use super::trust::{self, Trust};
 use super::{
-    Atomicity, BulkWriter, Capabilities, Durability, Engine, KEY_BYTES_MAX, Snapshot, Store, WriteBatch,
+    Atomicity, BulkWriter, Capabilities, Durability, Engine, KEY_BYTES_MAX, KeyspaceId, Snapshot, Store,
+    WriteBatch,
 };
 use crate::error::{Error, Result};
 use bulk::Bulk;
@@ -188,6 +189,12 @@ impl Store for LsmStore {
 
     fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
         Ok(Box::new(Bulk::new(&self.shared)))
+    }
+
+    fn recount(&self, keyspace: KeyspaceId, more: i64) {
+        if let Some(slot) = self.shared.writer().slots.get(keyspace) {
+            slot.count(more);
+        }
     }
 }
 

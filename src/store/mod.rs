@@ -165,6 +165,9 @@ pub trait Store: Send + Sync {
     /// Opens the bulk door: many entries, one atomic step.
     /// Other writers wait until it is committed or dropped.
     fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>>;
+
+    /// Somebody has counted the entries of a keyspace, which are so many more, or less, than [`Reader::entries`] told.
+    fn recount(&self, _: KeyspaceId, _more: i64) {}
 }
 
 /// Writes many entries in one atomic step; dropped without commit, it leaves nothing behind.

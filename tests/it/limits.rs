@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use arrow::array::AsArray;
+use arrow::datatypes::Int32Type;
 use rowkeydb::{Database, Kind};
 
 /// Rows of `t`: more than a walk looks at before it lets go, of every bucket.
@@ -127,4 +129,54 @@ fn a_statement_that_needs_more_memory_than_it_may_take_says_what_it_reads() {
     assert!(error.reason().unwrap().contains("the plan is FullScan t "), "{error}");
     session.execute("RESET memory_limit", &[]).unwrap();
     assert_eq!(session.query(sql, &[]).unwrap().count(), 1);
+}
+
+#[test]
+fn long_values_come_in_batches_of_some_megabytes() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, k INT, note TEXT)").unwrap();
+    db.execute("CREATE INDEX t_k ON t (k)").unwrap();
+    db.execute("CREATE INDEX t_no ON t (k DESC, id)").unwrap();
+    for first in [1, 101] {
+        let rows = format!(
+            "INSERT INTO t SELECT v, v * 7 % 200, repeat('x', 500000) FROM generate_series({first}, {}) s(v)",
+            first + 99
+        );
+        db.execute(&rows).unwrap();
+    }
+    let (plain, of_index) = ("SELECT id, note FROM t", "SELECT /*+ INDEX(t_k) */ id, note FROM t");
+    for (sql, plan) in [
+        (plain.to_owned(), "FullScan t"),
+        (format!("{plain} ORDER BY id DESC"), "FullScan t reverse=true"),
+        (format!("{of_index} WHERE k >= 0"), "IndexScan t_k"),
+        (format!("{of_index} WHERE k >= 0 ORDER BY k"), "IndexScan t_k"),
+        (format!("{of_index} WHERE k >= 0 AND note LIKE '%xx' ORDER BY k LIMIT 1000"), "IndexScan t_k"),
+        (
+            format!(
+                "{plain} WHERE id IN ({})",
+                (1..201).map(|n| n.to_string()).collect::<Vec<_>>().join(", ")
+            ),
+            "MultiGet t",
+        ),
+    ] {
+        let text: String =
+            db.query(&format!("EXPLAIN {sql}")).unwrap().next().unwrap().unwrap().get("plan").unwrap();
+        assert!(text.starts_with(plan), "{sql:.60}: {text:.60}");
+        let mut ids: Vec<i32> = Vec::new();
+        for batch in db.query(&sql).unwrap().batches() {
+            let batch = batch.unwrap();
+            // Together with the first of them 63 others are read, at the most.
+            assert!(batch.num_rows() <= 34 + 64, "{sql:.60}: {} rows", batch.num_rows());
+            ids.extend(batch.column(0).as_primitive::<Int32Type>().values());
+        }
+        if sql.contains("ORDER BY k") {
+            let order: Vec<i32> = ids.iter().map(|id| id * 7 % 200).collect();
+            assert!(order.is_sorted(), "{sql:.60}: {order:?}");
+        }
+        ids.sort_unstable();
+        assert_eq!(ids, (1..201).collect::<Vec<_>>(), "{sql:.60}");
+        // One by one, too.
+        let rows = db.query(&sql).unwrap().map(|row| row.unwrap().get::<String>("note").unwrap().len());
+        assert!(rows.eq([500_000; 200]), "{sql:.60}");
+    }
 }

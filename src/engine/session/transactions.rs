@@ -71,7 +71,8 @@ impl Session {
 
     /// What is to be done when rows have changed for good.
     pub(super) fn settled(&self, outcome: Outcome) -> Outcome {
-        if self.open.is_none() {
+        // Whoever has the turn would wait for itself.
+        if self.open.is_none() && self.turn.is_none() {
             analyze::refresh(&self.db, &self.watch);
         }
         outcome

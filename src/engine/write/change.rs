@@ -151,8 +151,7 @@ impl<'a> Rewriting<'a> {
         mut becomes: impl FnMut(&mut Piece, &[StoredRow]) -> Result<Option<Vec<Vec<Value>>>>,
     ) -> Result<Written> {
         let Target { view, table, .. } = self.target;
-        let _load = view.db.shared.turns.load(&view.watch.cancel)?;
-        let mut writer = view.db.store().bulk()?;
+        let (_load, mut writer) = view.db.load(&view.watch.cancel)?;
         check_reads(view, table, &*writer)?;
         self.writes.move_into(&mut *writer)?;
         while let Some(mut piece) = pieces.next().transpose()? {

@@ -1,7 +1,7 @@
 //! A file that appears when it is complete.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,8 +29,14 @@ impl NewFile {
         let (file, temporary) = if is_special {
             (OpenOptions::new().write(true).open(&path), None)
         } else {
-            let temporary = beside(&path);
-            (OpenOptions::new().write(true).create_new(true).open(&temporary), Some(temporary))
+            loop {
+                let temporary = beside(&path);
+                match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+                    // Whoever had this number, in another container perhaps, was killed.
+                    Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                    file => break (file, Some(temporary)),
+                }
+            }
         };
         let file = file.map_err(|e| cannot("write", &path, e))?;
         Ok(NewFile { out: BufWriter::with_capacity(1 << 16, file), path, temporary })

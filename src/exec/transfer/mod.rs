@@ -154,6 +154,7 @@ impl<S: RowSource> Rows<S> {
 impl<S: RowSource> RowReader for Rows<S> {
     fn next_chunk(&mut self, rows_max: usize) -> Result<Option<Vec<Cells>>> {
         let mut rows = Vec::new();
+        let bytes_end = self.source.bytes_read().saturating_add(CHUNK_BYTES);
         // Those that are left out count too: a file of nothing else can be stopped.
         for looked_at in 0..rows_max.max(1) {
             match self.source.next_row()? {
@@ -165,6 +166,9 @@ impl<S: RowSource> RowReader for Rows<S> {
                     self.skipped += 1;
                     self.first_skipped.get_or_insert(e);
                 }
+            }
+            if self.source.bytes_read() >= bytes_end {
+                break;
             }
         }
         Ok(Some(rows))
@@ -182,6 +186,9 @@ impl<S: RowSource> RowReader for Rows<S> {
         self.first_skipped.as_ref()
     }
 }
+
+/// Bytes of a file, about, in a chunk of rows at the most.
+const CHUNK_BYTES: u64 = 8 << 20;
 
 /// Longest line or record of a text file: what is longer is a missing quote or no text at all.
 const RECORD_BYTES_MAX: usize = 64 << 20;

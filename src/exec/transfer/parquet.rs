@@ -123,6 +123,9 @@ impl RowSource for ParquetReader {
     }
 }
 
+/// Bytes of a row group, at the most; it has a million rows at the most, too.
+const ROW_GROUP_BYTES: usize = 128 << 20;
+
 /// Writes rows as Parquet, compressed with Snappy.
 pub struct ParquetWriter {
     writer: ArrowWriter<NewFile>,
@@ -133,7 +136,11 @@ impl ParquetWriter {
     ///
     /// Errors: `Unsupported` when Parquet has no form for a column's type.
     pub fn new(out: NewFile, schema: SchemaRef) -> Result<Self> {
-        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        // A row group is in memory until it is written.
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
+            .build();
         Ok(ParquetWriter { writer: ArrowWriter::try_new(out, schema, Some(properties))? })
     }
 }

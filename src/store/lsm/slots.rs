@@ -34,7 +34,7 @@ pub(super) const SLOTS_KEY: [u8; SLOT_BYTES] = [0; SLOT_BYTES];
 /// Where a keyspace is, and how much of it.
 pub(super) struct Slot {
     pub(super) id: SlotId,
-    /// Puts less deletes: as many entries as there are if no key was written twice.
+    /// Puts less deletes: as many entries as there are if no key was written twice, since they were counted.
     entries: AtomicU64,
 }
 

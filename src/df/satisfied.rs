@@ -1,0 +1,60 @@
+//! Orders that operators need, and lose again.
+//!
+//! DataFusion 55.2 leaves out a sort by a column that is NULL in all rows. When it moves sorts and projections into joins,
+//! a join may forget that the column is, and the check at the end refuses the plan. Then what is missing is put there.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result as DfResult;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
+};
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// A rule that refuses plans where an order is missing, which is asked once more about those where it is not.
+#[derive(Debug)]
+pub struct Satisfied(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl PhysicalOptimizerRule for Satisfied {
+    fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
+        let checked = self.0.optimize(Arc::clone(&plan), options);
+        checked.or_else(|_| self.0.optimize(plan.transform_up(sorted).data()?, options))
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+/// The operator, its inputs in the order that it needs.
+fn sorted(node: Plan) -> DfResult<Transformed<Plan>> {
+    let inputs = node.children().into_iter().zip(node.required_input_ordering());
+    let mut is_new = false;
+    let inputs = inputs.map(|(input, needed)| -> DfResult<Plan> {
+        let Some(needed) = needed.map(|needed| needed.into_single()) else { return Ok(Arc::clone(input)) };
+        if input.equivalence_properties().ordering_satisfy_requirement(needed.clone())? {
+            return Ok(Arc::clone(input));
+        }
+        is_new = true;
+        let order = needed.into_iter().map(PhysicalSortExpr::from);
+        let Some(order) = LexOrdering::new(order) else { return Ok(Arc::clone(input)) };
+        let is_spread = input.output_partitioning().partition_count() > 1;
+        Ok(Arc::new(SortExec::new(order, Arc::clone(input)).with_preserve_partitioning(is_spread)))
+    });
+    let inputs = inputs.collect::<DfResult<Vec<_>>>()?;
+    if !is_new {
+        return Ok(Transformed::no(node));
+    }
+    let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    node.replace_children(inputs, recompute).map(Transformed::yes)
+}

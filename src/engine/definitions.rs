@@ -1,0 +1,157 @@
+//! The definitions in force, and how they change.
+//!
+//! A reader's catalog has to fit its snapshot. So whoever changes a definition says so before the store has it; from then
+//! on until that is through, snapshots are asked which catalog they are of. To commit may take long (DROP TABLE looks at
+//! every page that it gives back), and nobody waits for it but who wants to change a definition, too.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::catalog::Catalog;
+use crate::error::{Error, Result};
+use crate::store::{Snapshot, Store, WriteBatch};
+
+/// The catalog, and perhaps the next one.
+pub struct Definitions {
+    now: RwLock<Now>,
+    /// Held by whoever changes a definition.
+    changing: Mutex<()>,
+}
+
+struct Now {
+    current: Arc<Catalog>,
+    /// Being committed: the store may have it already.
+    next: Option<Arc<Catalog>>,
+}
+
+/// Leave to change definitions, until dropped.
+pub struct Change<'d> {
+    definitions: &'d Definitions,
+    _changing: MutexGuard<'d, ()>,
+}
+
+impl Definitions {
+    /// What a store has.
+    pub fn new(current: Catalog) -> Definitions {
+        let now = RwLock::new(Now { current: Arc::new(current), next: None });
+        Definitions { now, changing: Mutex::default() }
+    }
+
+    /// The definitions of all that is acknowledged.
+    pub fn current(&self) -> Arc<Catalog> {
+        Arc::clone(&self.now().current)
+    }
+
+    /// A snapshot, and the definitions that it has. Errors: of the store.
+    pub fn view(&self, store: &dyn Store) -> Result<(Arc<Catalog>, Arc<dyn Snapshot>)> {
+        let now = self.now();
+        let snapshot = store.snapshot()?;
+        let Now { current, next } = &*now;
+        let is_next = match next {
+            Some(next) => Catalog::stored_version(&*snapshot.reader()?)? == next.version(),
+            None => false,
+        };
+        Ok((Arc::clone(next.as_ref().filter(|_| is_next).unwrap_or(current)), snapshot))
+    }
+
+    /// Waits for others that change definitions. Errors: one of them has left unsaid whether it did.
+    pub fn change(&self) -> Result<Change<'_>> {
+        let changing = self.changing.lock();
+        let _changing = changing.map_err(|_| Error::internal("a change of definitions panicked"))?;
+        Ok(Change { definitions: self, _changing })
+    }
+
+    fn now(&self) -> RwLockReadGuard<'_, Now> {
+        self.now.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_mut(&self) -> RwLockWriteGuard<'_, Now> {
+        self.now.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Change<'_> {
+    /// The definitions to be changed.
+    pub fn current(&self) -> Arc<Catalog> {
+        self.definitions.current()
+    }
+
+    /// Commits the next catalog, which the batch stores. Errors: of the store; then nothing has changed.
+    pub fn commit(self, store: &dyn Store, catalog: Catalog, batch: WriteBatch) -> Result<()> {
+        let next = Arc::new(catalog);
+        self.definitions.now_mut().next = Some(Arc::clone(&next));
+        let committed = store.commit(batch);
+        let mut now = self.definitions.now_mut();
+        now.next = None;
+        if committed.is_ok() {
+            now.current = next;
+        }
+        committed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{BulkWriter, Capabilities, MemoryStore};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::thread;
+
+    /// Tells when a commit begins and when it is in, and waits to be told to go on.
+    struct Slow {
+        store: MemoryStore,
+        at: Mutex<Sender<&'static str>>,
+        go_on: Mutex<Receiver<()>>,
+    }
+
+    impl Store for Slow {
+        fn capabilities(&self) -> Capabilities {
+            self.store.capabilities()
+        }
+
+        fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
+            self.store.snapshot()
+        }
+
+        fn commit(&self, batch: WriteBatch) -> Result<()> {
+            let stop = |at| {
+                self.at.lock().unwrap().send(at).unwrap();
+                self.go_on.lock().unwrap().recv().unwrap();
+            };
+            stop("before");
+            self.store.commit(batch)?;
+            stop("behind");
+            Ok(())
+        }
+
+        fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
+            self.store.bulk()
+        }
+    }
+
+    #[test]
+    fn readers_do_not_wait_for_a_change_and_their_definitions_fit_their_snapshot() {
+        let ((at, stops), (go, go_on)) = (channel(), channel());
+        let store = Slow { store: MemoryStore::new(), at: Mutex::new(at), go_on: Mutex::new(go_on) };
+        let definitions = Definitions::new(Catalog::empty());
+        let seen = || {
+            let (catalog, snapshot) = definitions.view(&store).unwrap();
+            let stored = Catalog::load(&*snapshot.reader().unwrap()).unwrap().version();
+            assert_eq!(catalog.version(), stored);
+            stored
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let change = definitions.change().unwrap();
+                let (catalog, batch) = change.current().edit().finish().unwrap();
+                change.commit(&store, catalog, batch).unwrap();
+            });
+            assert_eq!(stops.recv().unwrap(), "before");
+            assert_eq!(seen(), 0);
+            go.send(()).unwrap();
+            assert_eq!(stops.recv().unwrap(), "behind");
+            assert_eq!((seen(), definitions.current().version()), (1, 0));
+            go.send(()).unwrap();
+        });
+        assert_eq!((seen(), definitions.current().version()), (1, 1));
+    }
+}
