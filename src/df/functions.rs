@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array, StringBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
@@ -201,10 +202,13 @@ impl ScalarUDFImpl for RowFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        // Arguments that are the same for all rows are looked at once.
+        let is_array = |arg: &ColumnarValue| matches!(arg, ColumnarValue::Array(_));
+        let rows = if args.args.iter().any(is_array) { args.number_rows } else { 1 };
+        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<DfResult<Vec<_>>>()?;
         let mut out = StringBuilder::new();
         let mut row = Vec::with_capacity(arrays.len());
-        for i in 0..args.number_rows {
+        for i in 0..rows {
             row.clear();
             for array in &arrays {
                 row.push(read(array, i).map_err(to_df)?);
@@ -214,7 +218,11 @@ impl ScalarUDFImpl for RowFunction {
                 value => out.append_value(value.to_string()),
             }
         }
-        Ok(ColumnarValue::Array(cast(&out.finish(), &self.output)?))
+        let values = cast(&out.finish(), &self.output)?;
+        if args.args.iter().any(is_array) {
+            return Ok(ColumnarValue::Array(values));
+        }
+        Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?))
     }
 }
 

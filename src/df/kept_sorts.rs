@@ -7,23 +7,33 @@
 //! It also leaves out a sort by columns behind one that is unique. Which columns are, a projection tells by the places
 //! they have above it instead of below it: of `SELECT count(*) AS n FROM t GROUP BY a` it is `n`, not `a`. Where it would
 //! say so, a [`FixedExec`] below it knows of no unique columns.
+//!
+//! And it takes columns for constant, equal or in order that are not: `n` in `WHERE n / 2 = 2` (it turns a division, or
+//! a cast that rounds, around as if it were exact), what is 3 in one input of a UNION ALL and 2 in the other, and what
+//! ROLLUP makes NULL of. Above those, a [`FixedExec`] knows nothing of the kind.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Schema};
 use datafusion::common::Constraints;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::equivalence::OrderingEquivalenceClass;
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
@@ -45,10 +55,10 @@ impl PhysicalOptimizerRule for FixedRows {
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let sorts = plan.exists(|node| Ok(is_sorted(&**node)))?;
         let fixed = plan.transform_up(|node| {
-            let any: &dyn Any = &*node;
-            if any.is::<GlobalLimitExec>() {
-                return Ok(Transformed::yes(FixedExec::of(node, Fixed::Rows)));
+            if let Some(what) = misled_by(&node) {
+                return Ok(Transformed::yes(FixedExec::of(node, what)));
             }
+            let any: &dyn Any = &*node;
             let projection = any.downcast_ref::<ProjectionExec>();
             let Some(projection) = projection.filter(|projection| sorts && misplaces_keys(projection)) else {
                 return Ok(Transformed::no(node));
@@ -82,6 +92,39 @@ fn is_sorted(any: &dyn Any) -> bool {
     any.is::<SortExec>() || any.is::<BoundedWindowAggExec>() || any.is::<WindowAggExec>()
 }
 
+/// What has to stand above an operator.
+fn misled_by(node: &Arc<dyn ExecutionPlan>) -> Option<Fixed> {
+    let any: &dyn Any = &**node;
+    if any.is::<GlobalLimitExec>() {
+        return Some(Fixed::Rows);
+    }
+    if let Some(filter) = any.downcast_ref::<FilterExec>() {
+        return loses(filter.predicate(), &filter.input().schema()).then_some(Fixed::Values);
+    }
+    if let Some(aggregate) = any.downcast_ref::<AggregateExec>() {
+        return aggregate.group_expr().has_grouping_set().then_some(Fixed::Orders);
+    }
+    let has_constants =
+        |input: &&Arc<dyn ExecutionPlan>| !input.equivalence_properties().constants().is_empty();
+    (any.is::<UnionExec>() && node.children().iter().any(has_constants)).then_some(Fixed::Values)
+}
+
+/// It gives the same for several values somewhere, of which DataFusion takes one to be the only one.
+fn loses(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let any: &dyn Any = &**expr;
+    let is_lossy = if let Some(cast) = any.downcast_ref::<CastExpr>() {
+        match (cast.expr().data_type(schema), cast.cast_type()) {
+            (Ok(DataType::Decimal128(_, from)), DataType::Decimal128(_, to)) => *to < from,
+            (Ok(from), to) if from.is_integer() => !(to.is_integer() || to.is_decimal()),
+            (Ok(from), to) => from != *to,
+            (Err(_), _) => true,
+        }
+    } else {
+        any.downcast_ref::<BinaryExpr>().is_some_and(|binary| *binary.op() == Operator::Divide)
+    };
+    is_lossy || expr.children().into_iter().any(|child| loses(child, schema))
+}
+
 /// Some columns below it are unique, and those at their places above it are others.
 fn misplaces_keys(projection: &ProjectionExec) -> bool {
     let is_same = |(at, output): (usize, &ProjectionExpr)| {
@@ -99,6 +142,10 @@ enum Fixed {
     Rows,
     /// Nobody is told which columns are unique.
     Keys,
+    /// Nor which are constant, or equal to others.
+    Values,
+    /// Nor which are in order.
+    Orders,
 }
 
 /// Rows that are as they are, whatever is done with them.
@@ -112,11 +159,28 @@ pub struct FixedExec {
 impl FixedExec {
     fn of(input: Arc<dyn ExecutionPlan>, what: Fixed) -> Arc<dyn ExecutionPlan> {
         let mut properties = input.properties().as_ref().clone();
-        if what == Fixed::Keys {
-            let known = properties.equivalence_properties().clone();
-            properties.set_eq_properties(known.with_constraints(Constraints::default()));
-        }
+        let known = properties.equivalence_properties().clone();
+        let told = match what {
+            Fixed::Rows => known,
+            Fixed::Keys => known.with_constraints(Constraints::default()),
+            Fixed::Values => {
+                EquivalenceProperties::new_with_orderings(input.schema(), orders_of(&input).iter().cloned())
+            }
+            Fixed::Orders => EquivalenceProperties::new(input.schema()),
+        };
+        properties.set_eq_properties(told);
         Arc::new(FixedExec { input, what, properties: Arc::new(properties) })
+    }
+}
+
+/// In which orders rows are, whatever DataFusion says of their values. What a filter keeps is in the orders that it was
+/// in before.
+fn orders_of(plan: &Arc<dyn ExecutionPlan>) -> OrderingEquivalenceClass {
+    let any: &dyn Any = &**plan;
+    match any.downcast_ref::<FilterExec>() {
+        Some(filter) if filter.projection().is_some() => OrderingEquivalenceClass::default(),
+        Some(filter) => filter.input().equivalence_properties().oeq_class().clone(),
+        None => plan.equivalence_properties().oeq_class().clone(),
     }
 }
 
@@ -173,7 +237,7 @@ impl ExecutionPlan for FixedExec {
     }
 
     fn supports_limit_pushdown(&self) -> bool {
-        self.what == Fixed::Keys
+        self.what != Fixed::Rows
     }
 
     fn cardinality_effect(&self) -> CardinalityEffect {

@@ -5,6 +5,7 @@
 //! source which order and limit the statement wants ([`order`]), or that any will do ([`parallel`]); the source
 //! converts the pushed-down filters ([`expr`]), chooses an access path and becomes a [`scan::ScanExec`].
 
+mod above_totals;
 mod age;
 mod anti_join;
 mod apart;
@@ -45,6 +46,7 @@ mod membership;
 mod min_max;
 mod multisets;
 mod null_equality;
+mod null_frames;
 mod numbers;
 mod offset;
 mod one_by_one;

@@ -32,6 +32,7 @@ use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::Query;
 
+use super::above_totals::AboveTotals;
 use super::anti_join::AntiJoin;
 use super::apart::{apart, batches_apart};
 use super::computed::ComputedColumns;
@@ -52,6 +53,7 @@ use super::kept_sorts::FixedRows;
 use super::like::own_patterns;
 use super::multisets::numbered;
 use super::null_equality::KeptApart;
+use super::null_frames::WholeFrames;
 use super::offset::Offset;
 use super::one_by_one::one_by_one;
 use super::open::Paging;
@@ -63,7 +65,9 @@ use super::picking::PickApart;
 use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::recursion::RowByRow;
 use super::resolver::{Resolver, Types};
-use super::rewrite::{ExpressionRule, NodeRule, below, idle_orders, lazy_functions, rounded_decimals};
+use super::rewrite::{
+    ExpressionRule, NodeRule, below, idle_orders, lazy_functions, lossy_casts, rounded_decimals,
+};
 use super::row_map::RowMap;
 use super::satisfied::Satisfied;
 use super::scan::threads;
@@ -211,6 +215,7 @@ impl Planner {
                 Arc::new(ExpressionRule("frames_of_bytes", frames_of_bytes)),
                 Arc::new(Coercion(TypeCoercion::new())),
                 Arc::new(NodeRule("steps_as_first", steps_as_first)),
+                Arc::new(ExpressionRule("lossy_casts", lossy_casts)),
                 Arc::new(ExpressionRule("own_patterns", own_patterns)),
                 Arc::new(ExpressionRule("text_casts", text_casts)),
                 Arc::new(ExpressionRule("of_row", of_row)),
@@ -235,7 +240,9 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             "eliminate_cross_join" => rules.push(Arc::new(KeptApart::of_all_joins(rule)) as _),
             "extract_equijoin_predicate" => rules.push(Arc::new(KeptApart::of_a_join(rule)) as _),
             "eliminate_outer_join" => rules.extend([rule, Arc::new(AntiJoin) as _]),
-            "push_down_filter" => rules.extend([rule, Arc::new(ComputedColumns) as _]),
+            "push_down_filter" => {
+                rules.extend([Arc::new(AboveTotals(rule)) as _, Arc::new(ComputedColumns) as _]);
+            }
             _ => rules.push(rule),
         }
     }
@@ -255,6 +262,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
             _ => rules.push(rule),
         }
     }
+    rules.push(Arc::new(WholeFrames));
     rules.push(Arc::new(Offset));
     rules.push(Arc::new(FewFirst));
     rules.push(Arc::new(RowByRow));

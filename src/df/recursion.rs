@@ -36,6 +36,7 @@ use datafusion::physical_plan::{
 use futures::{StreamExt, stream};
 
 use super::errors::to_df;
+use super::kept_sorts::FixedExec;
 use crate::error::Error;
 
 /// Has [`RecursionExec`] run the recursive queries it can.
@@ -110,6 +111,7 @@ impl Steps {
                 let outputs = projection.expr().iter().map(|output| Arc::clone(&output.expr));
                 steps.push(Step::Compute(outputs.collect(), projection.schema()));
             } else if !(any.is::<CooperativeExec>()
+                || any.is::<FixedExec>()
                 || any.is::<RepartitionExec>()
                 || any.is::<CoalescePartitionsExec>() && plan.fetch().is_none())
             {

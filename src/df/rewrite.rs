@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
+use datafusion::logical_expr::expr::{AggregateFunction, Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::utils::merge_schema;
@@ -305,6 +305,22 @@ fn take(expr: &mut ast::Expr) -> ast::Expr {
 
 fn cast_as(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
     ast::Expr::Cast { kind: ast::CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// Casts of decimals that lose digits go by way of a longer type: what is compared with them, DataFusion would compare
+/// with what is cast. It belongs behind type coercion.
+pub fn lossy_casts(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    if let Expr::Cast(Cast { expr: of, field }) | Expr::TryCast(TryCast { expr: of, field }) = &mut expr
+        && let Ok(DataType::Decimal128(_, scale @ 1..)) = of.get_type(schema)
+        && match field.data_type() {
+            DataType::Decimal128(_, to) => *to < scale,
+            to => to.is_integer(),
+        }
+    {
+        **of = cast(std::mem::take(&mut **of), DataType::Decimal256(DECIMAL256_MAX_PRECISION, scale));
+        return Ok(Transformed::yes(expr));
+    }
+    Ok(Transformed::no(expr))
 }
 
 /// Gives FLOOR and CEIL of a decimal a digit more: `ceil(0.5)` has one before the point. It belongs before type

@@ -30,6 +30,7 @@ mod recursive;
 mod refused;
 pub mod rewrite;
 mod row_values;
+mod same;
 mod shape;
 mod split;
 mod using;

@@ -7,11 +7,12 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Distinct, Expr, Ident, ObjectNamePart, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
-    Spanned, VisitMut, VisitorMut, visit_expressions_mut,
+    Distinct, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned, Value,
+    ValueWithSpan, VisitMut, VisitorMut,
 };
 
 use super::name_of;
+use super::same::folded;
 use super::using::replace_names;
 
 /// Between a repeated name and its number; no name can hold it.
@@ -68,28 +69,6 @@ fn order_by_names(items: &[SelectItem], order: &mut [OrderByExpr]) {
     }
 }
 
-/// The same expression, however its names are written.
-fn folded(expr: &Expr) -> Expr {
-    let mut folded = expr.clone();
-    let fold = |name: &mut Ident| *name = Ident::new(name_of(name));
-    let _ = visit_expressions_mut(&mut folded, |expr| {
-        match expr {
-            Expr::Identifier(name) => fold(name),
-            Expr::CompoundIdentifier(names) => names.iter_mut().for_each(fold),
-            Expr::Function(call) => {
-                call.name.0.iter_mut().for_each(|part| {
-                    if let ObjectNamePart::Identifier(name) = part {
-                        fold(name);
-                    }
-                });
-            }
-            _ => {}
-        }
-        ControlFlow::<()>::Continue(())
-    });
-    folded
-}
-
 #[recursive::recursive]
 fn name_body(body: &mut SetExpr, is_outer: bool) -> Marked {
     match body {
@@ -100,6 +79,9 @@ fn name_body(body: &mut SetExpr, is_outer: bool) -> Marked {
         }
         SetExpr::Query(inner) => name_query(inner, is_outer),
         SetExpr::Select(select) => {
+            if let Some(Distinct::On(keys)) = &mut select.distinct {
+                keys.iter_mut().for_each(|key| by_place(key, &select.projection));
+            }
             let marked = name_items(select, is_outer);
             if let Some(Distinct::On(keys)) = &mut select.distinct {
                 follow(&marked, keys);
@@ -110,6 +92,21 @@ fn name_body(body: &mut SetExpr, is_outer: bool) -> Marked {
         }
         _ => Marked::default(),
     }
+}
+
+/// A number in DISTINCT ON is an output's place, as in ORDER BY.
+fn by_place(key: &mut Expr, items: &[SelectItem]) {
+    let Expr::Value(ValueWithSpan { value: Value::Number(place, _), .. }) = key else { return };
+    let place = place.parse::<usize>().ok().and_then(|place| place.checked_sub(1));
+    // Before a wildcard, places are known.
+    let known = items.iter().take_while(|item| !is_wildcard(item)).nth(place.unwrap_or(usize::MAX));
+    if let Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = known {
+        *key = expr.clone();
+    }
+}
+
+fn is_wildcard(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
 /// Output names beside a wildcard, and what they are called now.
@@ -132,8 +129,6 @@ pub fn output_name(name: &str) -> &str {
 }
 
 fn name_items(select: &mut Select, is_outer: bool) -> Marked {
-    let is_wildcard =
-        |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
     // What a wildcard brings is not known here: beside one, any plain column may be a second one.
     let wildcard = is_outer && select.projection.iter().any(is_wildcard);
     // To whoever asks from outside, two columns of one name are neither of them.

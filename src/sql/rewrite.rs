@@ -6,15 +6,16 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, DataType, ExactNumberInfo, ExcludeSelectItem, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint, JoinOperator,
-    LimitClause, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor,
-    TableWithJoins, UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
-    WildcardAdditionalOptions,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint,
+    JoinOperator, LimitClause, OrderBy, OrderByKind, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, UnaryOperator, Value,
+    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::ast::Statement;
 use super::hints::parse_hints;
 use super::parser::{column_type, text_limit};
+use super::same::without_repeats;
 use super::shape::{Copies, balance};
 use super::{as_of, name_of, nested_join, refused, row_values, span_of};
 use crate::error::{Error, Result, sqlstate};
@@ -205,6 +206,9 @@ impl VisitorMut for Normaliser {
         if let Err(error) = refused::check_query(query).and_then(|()| fetch_as_limit(query)) {
             return ControlFlow::Break(error);
         }
+        if let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &mut query.order_by {
+            without_repeats(order);
+        }
         let writes = match &mut *query.body {
             SetExpr::Insert(_) => "INSERT",
             SetExpr::Update(_) => "UPDATE",
@@ -280,6 +284,13 @@ impl VisitorMut for Normaliser {
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => keep_apart(expr),
             Expr::Cast { .. } => go_on(plain_cast(expr))?,
             Expr::TypedString(typed) => widen_float(&mut typed.data_type),
+            Expr::Function(Function { args: FunctionArguments::List(args), .. }) => {
+                for clause in &mut args.clauses {
+                    if let FunctionArgumentClause::OrderBy(order) = clause {
+                        without_repeats(order);
+                    }
+                }
+            }
             _ => balance(expr),
         }
         ControlFlow::Continue(())

@@ -223,7 +223,7 @@ fn the_first_rows_and_groups_are_the_first_of_all() {
         ("each=", 0),
         ("SortPreservingMergeExec", 0),
     ];
-    for n in 0..setting("FIRSTS", 5) * 2 {
+    for n in 0..setting("FIRSTS", 5) * 3 {
         let mut dice = Dice::new(seed, n);
         let db = table(&mut dice);
         for _ in 0..15 {
@@ -261,7 +261,7 @@ fn the_first_rows_and_groups_are_the_first_of_all() {
             let (order, compare) = order(&mut dice, &plain, last);
             let mut all = format!("SELECT {what} FROM t {filter} {group}");
             // Rows that come twice are equal in all.
-            if dice.below(2) == 0 && group.is_empty() {
+            if dice.below(3) == 0 && group.is_empty() {
                 let more =
                     dice.pick(&["WHERE g < 4", "WHERE s = 'ab' AND at > '2026-01-01 02:00'", "WHERE id = 9"]);
                 all = format!("{all} UNION ALL SELECT {what} FROM t {more}");

@@ -51,6 +51,22 @@ fn rand() -> u64 {
 }
 
 #[test]
+fn parameters_alone() {
+    let db = market();
+    let text =
+        "SELECT length($1) AS n, lpad($1, 3) AS p, md5($1) AS m, id FROM orders WHERE id < 3 ORDER BY id";
+    let totals = "SELECT n FROM (SELECT count(*) AS n FROM orders) q WHERE $1 = 'ab'";
+    for value in ["a", "ab", "a", "ab"] {
+        let literal = |sql: &str| rows(&db, &sql.replace("$1", &format!("'{value}'")), &[]).unwrap();
+        for sql in [text, totals] {
+            let kept = rows(&db, sql, &[value.into()]).unwrap();
+            assert_eq!(kept, literal(sql), "{sql}: {value}");
+            assert_eq!(kept.len(), if sql == text { 2 } else { usize::from(value == "ab") });
+        }
+    }
+}
+
+#[test]
 fn one_key_from_parameters() {
     let db = Database::in_memory().unwrap();
     let numbers = ["7", "-7", "0", "70000", "7.0", "7.5", "'7'", "NULL", "99999999999999999999"];

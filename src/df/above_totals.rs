@@ -1,0 +1,60 @@
+//! Conditions that name no column stay above totals: `SELECT count(*) FROM t HAVING 1 > 2` gives no row.
+//!
+//! DataFusion 55.2 pushes such a condition below the aggregate, as it does with those that name only what is grouped by.
+//! But a total of no rows is a row all the same, and so is the one that ROLLUP adds.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+/// The rule that pushes filters down, but for those.
+#[derive(Debug)]
+pub struct AboveTotals(pub Arc<dyn OptimizerRule + Send + Sync>);
+
+impl OptimizerRule for AboveTotals {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
+        let (conditions, input) = conditions(&plan);
+        let LogicalPlan::Aggregate(aggregate) = input else { return self.0.rewrite(plan, config) };
+        let (stay, go): (Vec<Expr>, Vec<Expr>) =
+            conditions.into_iter().partition(|condition| stays(condition, aggregate));
+        if stay.is_empty() {
+            return self.0.rewrite(plan, config);
+        }
+        let input = Arc::new(input.clone());
+        let Some(go) = conjunction(go) else { return Ok(Transformed::no(plan)) };
+        let pushed = self.0.rewrite(LogicalPlan::Filter(Filter::try_new(go, input)?), config)?;
+        pushed.map_data(|pushed| {
+            let (left, input) = self::conditions(&pushed);
+            let all = conjunction(left.into_iter().chain(stay)).map(|all| (all, Arc::new(input.clone())));
+            all.map_or(Ok(pushed), |(all, input)| Filter::try_new(all, input).map(LogicalPlan::Filter))
+        })
+    }
+}
+
+/// The conditions that a plan begins with, and what they are put to.
+fn conditions(plan: &LogicalPlan) -> (Vec<Expr>, &LogicalPlan) {
+    let LogicalPlan::Filter(filter) = plan else { return (Vec::new(), plan) };
+    let (mut inner, input) = conditions(&filter.input);
+    inner.extend(split_conjunction_owned(filter.predicate.clone()));
+    (inner, input)
+}
+
+/// A condition is not put to the rows that are grouped, but to the groups.
+fn stays(condition: &Expr, aggregate: &Aggregate) -> bool {
+    let groups = &aggregate.group_expr;
+    let has_total = groups.is_empty() || groups.iter().any(|expr| matches!(expr, Expr::GroupingSet(_)));
+    condition.is_volatile() || has_total && condition.column_refs().is_empty()
+}

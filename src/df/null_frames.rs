@@ -1,0 +1,61 @@
+//! Frames at rows whose place in the order is NULL: `ORDER BY n DESC RANGE BETWEEN 2 PRECEDING AND CURRENT ROW`.
+//!
+//! Such a frame is all rows with NULL. DataFusion 55.2 computes windows while rows come in, and where NULLs are last, it
+//! takes those that have come for all of them. So such windows wait for the last row of their partition.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::{WindowFrameBound, WindowFrameUnits};
+use datafusion::physical_expr::window::WindowExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
+
+/// The rule.
+#[derive(Debug)]
+pub struct WholeFrames;
+
+impl PhysicalOptimizerRule for WholeFrames {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            let any: &dyn Any = &*node;
+            let Some(window) = any.downcast_ref::<BoundedWindowAggExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            let is_sorted = window.input_order_mode == InputOrderMode::Sorted;
+            if !is_sorted || !window.window_expr().iter().any(ends_at_nulls) {
+                return Ok(Transformed::no(node));
+            }
+            let spread = !window.partition_keys().is_empty();
+            let whole =
+                WindowAggExec::try_new(window.window_expr().to_vec(), Arc::clone(window.input()), spread)?;
+            Ok(Transformed::yes(Arc::new(whole) as _))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "WholeFrames"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Its frames are so far from a row whose place may be NULL and is behind all others then.
+fn ends_at_nulls(window: &Arc<dyn WindowExpr>) -> bool {
+    let frame = window.get_window_frame();
+    let is_offset = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => false,
+        WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by) => !by.is_null(),
+    };
+    let nulls_last = window.order_by().iter().any(|by| !by.options.nulls_first);
+    frame.units == WindowFrameUnits::Range
+        && (is_offset(&frame.start_bound) || is_offset(&frame.end_bound))
+        && nulls_last
+}

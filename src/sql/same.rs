@@ -1,0 +1,43 @@
+//! Expressions that are the same, however their names are written.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{Expr, Ident, ObjectNamePart, OrderByExpr, visit_expressions_mut};
+
+use super::name_of;
+
+/// The expression in the form that all the same ones have.
+pub(super) fn folded(expr: &Expr) -> Expr {
+    let mut folded = expr.clone();
+    let fold = |name: &mut Ident| *name = Ident::new(name_of(name));
+    let _ = visit_expressions_mut(&mut folded, |expr| {
+        match expr {
+            Expr::Identifier(name) => fold(name),
+            Expr::CompoundIdentifier(names) => names.iter_mut().for_each(fold),
+            Expr::Function(call) => {
+                let names = call.name.0.iter_mut().filter_map(|part| match part {
+                    ObjectNamePart::Identifier(name) => Some(name),
+                    ObjectNamePart::Function(_) => None,
+                });
+                names.for_each(fold);
+            }
+            _ => {}
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    folded
+}
+
+/// Leaves out what an order names again: it is equal there already. DataFusion's `first_value` fails on it.
+pub(super) fn without_repeats(order: &mut Vec<OrderByExpr>) {
+    if order.len() < 2 {
+        return;
+    }
+    let mut named: Vec<Expr> = Vec::with_capacity(order.len());
+    order.retain(|by| {
+        let expr = folded(&by.expr);
+        let is_new = !named.contains(&expr);
+        named.push(expr);
+        is_new
+    });
+}
