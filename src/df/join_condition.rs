@@ -2,15 +2,16 @@
 //!
 //! DataFusion 55.2 moves such a condition to the side whose columns it names outside the subquery, and loses sight of
 //! those that the subquery takes from the other. [`subqueries_in_on`] puts it where it is answered right: above an inner
-//! join, or below an outer one, on the side that is filled up with NULLs.
+//! join, or below an outer one, on the side that is filled up with NULLs. A value that a subquery finds for a row of the
+//! other side, as in `ON m.id = (SELECT max(id) FROM m WHERE m.room = room.id)`, becomes a column of that row.
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan};
+use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, Projection};
 
 use super::correlated::{has_subquery, subquery_in};
 use super::errors::to_df;
@@ -28,23 +29,49 @@ pub fn subqueries_in_on(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>>
 
 fn moved(mut join: Join) -> DfResult<LogicalPlan> {
     let terms = join.filter.take().map(split_conjunction_owned).unwrap_or_default();
-    let (subqueries, rest): (Vec<Expr>, Vec<Expr>) = terms.into_iter().partition(has_subquery);
-    join.filter = conjunction(rest);
-    let side = match join.join_type {
+    let (subqueries, mut rest): (Vec<Expr>, Vec<Expr>) = terms.into_iter().partition(has_subquery);
+    let (side, kept) = match join.join_type {
         JoinType::Inner => {
+            join.filter = conjunction(rest);
             let join = LogicalPlan::Join(join);
             return filtered(Arc::new(join), subqueries).map(Arc::unwrap_or_clone);
         }
-        JoinType::Left => &mut join.right,
-        JoinType::Right => &mut join.left,
+        JoinType::Left => (&mut join.right, &mut join.left),
+        JoinType::Right => (&mut join.left, &mut join.right),
         _ => return Err(refused()),
     };
-    let is_there = |column: &Column| side.schema().has_column(column);
-    if !subqueries.iter().all(|term| columns(term).iter().all(is_there)) {
-        return Err(refused());
+    let has_all = |side: &LogicalPlan, columns: Vec<Column>| {
+        columns.iter().all(|column| side.schema().has_column(column))
+    };
+    let (below, across): (Vec<Expr>, Vec<Expr>) =
+        subqueries.into_iter().partition(|term| has_all(side, columns(term)));
+    *side = filtered(Arc::clone(side), below)?;
+    let mut values: Vec<Expr> = Vec::new();
+    for term in across {
+        let with_columns = term.transform_down(|expr| {
+            let is_one = matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_));
+            if !is_one || !has_all(kept, columns(&expr)) {
+                return Ok(Transformed::no(expr));
+            }
+            let name = format!("__on_{}", values.len());
+            values.push(expr.alias(&name));
+            let column = Expr::Column(Column::new_unqualified(name));
+            Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+        })?;
+        if has_subquery(&with_columns.data) {
+            return Err(refused());
+        }
+        rest.push(with_columns.data);
     }
-    *side = filtered(Arc::clone(side), subqueries)?;
-    Ok(LogicalPlan::Join(join))
+    join.filter = conjunction(rest);
+    if values.is_empty() {
+        return Ok(LogicalPlan::Join(join));
+    }
+    let all = kept.schema().columns().into_iter().map(Expr::Column).chain(values).collect();
+    *kept = Arc::new(LogicalPlan::Projection(Projection::try_new(all, Arc::clone(kept))?));
+    let given = join.schema.columns().into_iter().map(Expr::Column).collect();
+    let join = LogicalPlan::Join(join).recompute_schema()?;
+    Projection::try_new(given, Arc::new(join)).map(LogicalPlan::Projection)
 }
 
 fn filtered(input: Arc<LogicalPlan>, terms: Vec<Expr>) -> DfResult<Arc<LogicalPlan>> {
@@ -55,7 +82,7 @@ fn filtered(input: Arc<LogicalPlan>, terms: Vec<Expr>) -> DfResult<Arc<LogicalPl
 fn refused() -> datafusion::error::DataFusionError {
     to_df(
         Error::unsupported("a subquery in ON that needs both sides of an outer join")
-            .why("it may name columns of the side that is filled up with NULLs, and of no other")
+            .why("it may name columns of one side")
             .hint("join with a query in FROM that has the condition in its WHERE"),
     )
 }

@@ -6,6 +6,7 @@
 //! more with every batch: the scan drops what cannot become one of them.
 
 use std::any::Any;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -23,6 +24,9 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use super::expr::{FieldNames, predicate};
 use crate::plan::Predicate;
+
+/// Most values (count) of several keys that are looked up as they are; of more, each key's are by themselves.
+const PAIRS_MAX: usize = 200;
 
 /// The condition that a filter sets now: true for every row that passes the filter, perhaps for others.
 /// `schema`: the columns that the filter is about; `values_max`: values (count) that are worth looking up.
@@ -143,15 +147,24 @@ impl Reader<'_> {
             return Some(self.exact(list.expr())?.in_list(values, false));
         };
         let keys = tuple.args().iter().map(|key| self.exact(key)).collect::<Option<Vec<_>>>()?;
-        let equal = |value: Option<&ScalarValue>| {
+        let row = |value: Option<&ScalarValue>| -> Option<Vec<ScalarValue>> {
             let ScalarValue::Struct(row) = value? else { return None };
-            let fields = row.columns().iter().zip(&keys).map(|(column, key)| {
-                let value = ScalarValue::try_from_array(column, 0).ok()?;
-                Some(key.clone().eq(lit(value)))
-            });
-            fields.collect::<Option<Vec<_>>>()?.into_iter().reduce(Expr::and)
+            row.columns().iter().map(|column| ScalarValue::try_from_array(column, 0).ok()).collect()
         };
-        any_of(values.map(equal).collect::<Option<_>>()?)
+        let rows = values.map(row).collect::<Option<Vec<_>>>()?;
+        let of_key = |at: usize| rows.iter().filter_map(|row| row.get(at)).cloned().collect::<HashSet<_>>();
+        let each: Vec<HashSet<ScalarValue>> = (0..keys.len()).map(of_key).collect();
+        let varying = each.iter().filter(|values| values.len() > 1).count();
+        if varying > 1 && rows.len() <= PAIRS_MAX {
+            let equal = |row: Vec<ScalarValue>| {
+                keys.iter().zip(row).map(|(key, value)| key.clone().eq(lit(value))).reduce(Expr::and)
+            };
+            return any_of(rows.into_iter().map(equal).collect::<Option<_>>()?);
+        }
+        // That is all they say, if one key varies.
+        let listed = keys.into_iter().zip(each);
+        let listed = listed.map(|(key, values)| key.in_list(values.into_iter().map(lit).collect(), false));
+        listed.reduce(Expr::and)
     }
 }
 

@@ -28,7 +28,7 @@ use super::template::{Template, has_params};
 use super::wanted::{FirstFound, Rows, Wanted, What};
 use crate::access::{
     Access, COST, Choice, Each, Guards, Hints, Method, Need, OrderBy, Path, Source, Statistics, Stretch,
-    choose, choose_again, rows_of, share_of_equals,
+    along, choose, choose_again, rows_of, share_of_equals,
 };
 use crate::error::{Error, Result};
 use crate::exec::scan::{Places, ScanSpec, field_type};
@@ -534,10 +534,17 @@ impl Request {
             let equal = narrowed.rows * share_of_equals(collected, order.iter().map(|by| by.field));
             let limit = Some(wanted.rows.saturating_add(equal as u64));
             let need = Need { order, limit, ..narrowed.need.clone() };
-            let choice = choose(self.relation.source(), &need, &self.statistics(&bound.binding))?;
+            let (source, stats) = (self.relation.source(), self.statistics(&bound.binding));
+            let mut choice = choose(source, &need, &stats)?;
+            // All of them may be read after all, and no others then.
+            if choice.access.method.is_whole()
+                && let Some(access) = along(source, &need, narrowed.spec.access.path, &stats)
+            {
+                let chosen = "in the order of which the first rows are wanted".to_owned();
+                choice = Choice { access, chosen, rejected: narrowed.rejected.clone(), note: None };
+            }
             let Access { ordered, cost, method, .. } = &choice.access;
             if *ordered && *cost < narrowed.spec.access.cost && !method.is_whole() {
-                // All of them may be read after all.
                 let need = Need { limit: None, ..need };
                 let in_order = self.bound(need, choice, bound.binding.clone());
                 return Ok(Some(in_order).filter(|in_order| self.check(in_order).is_ok()));
@@ -632,15 +639,20 @@ impl Request {
     /// `path`: how all of them are reached.
     pub fn work_of_value(&self, binding: &Binding, column: &str, path: Path) -> Option<f64> {
         let field = self.relation.led_by(column)?;
-        let collected = self.relation.advice.statistics.as_deref();
-        let rows = self.entries(binding).max(COST.entries_min as f64);
-        let equal = rows * share_of_equals(collected, std::iter::once(field));
+        let equal = self.rows_of_value(binding, column)?;
         let is_covered = matches!(path, Path::IndexOnly(_));
         let entry = if is_covered { COST.entry } else { COST.entry + COST.fetch };
         let is_each = |each: &Each| each.of == [field] && each.rows == 1;
         // Who asks for more than that there is one has to look at all of them.
         let is_one = self.each.as_ref().is_some_and(is_each) && self.filters.is_empty();
         Some(if is_one { COST.seek + entry } else { COST.seek + equal * entry })
+    }
+
+    /// Rows (count) with one value of a column, about; `None` if no key is led by it.
+    pub fn rows_of_value(&self, binding: &Binding, column: &str) -> Option<f64> {
+        let field = self.relation.led_by(column)?;
+        let rows = self.entries(binding).max(COST.entries_min as f64);
+        Some(rows * self.share_of_equals(&[field]))
     }
 
     /// Rows (count) of the table.

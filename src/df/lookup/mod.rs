@@ -36,6 +36,7 @@ use self::found::{FoundBy, Keys, Pairs};
 pub use self::instead::{in_recursions, instead_of_hashes, instead_of_hashes_either_way};
 use super::errors::to_df;
 use super::parallel::rows_of;
+use super::plan::picked;
 use super::scan::ScanExec;
 use super::table::Bound;
 use crate::access::COST;
@@ -150,6 +151,7 @@ impl LookupJoinExec {
             // All rows are looked for together.
             Kind::Found => return false,
             Kind::Semi if finds_most => LONGER_MOST,
+            Kind::Anti if self.leaves_most(bound) => LONGER_MOST,
             Kind::Semi | Kind::Anti => LONGER,
         };
         let of_one = match self.by {
@@ -158,6 +160,22 @@ impl LookupJoinExec {
         };
         let (Some(rows), Some(of_one)) = (all_rows(&self.rows), of_one) else { return false };
         rows * of_one <= most * (rows + scan.request.entries(&bound.binding))
+    }
+
+    /// The table has so few values that most of those that the rows have are none of them.
+    fn leaves_most(&self, bound: &Bound) -> bool {
+        let Some(scan) = scan_of(&self.table) else { return false };
+        let of_rows = |equal: &Equal| {
+            let (rows, columns) = picked(&self.rows)?;
+            let field = rows.request.output_field(*columns.get(equal.of_row.index())?)?;
+            rows.request.distinct(&rows.bound().ok()?.binding, field)
+        };
+        let are_few = |equal: &Equal| {
+            let known = scan.request.distinct(&bound.binding, Field::Column(equal.key));
+            let of_table = known.map_or(bound.rows, |known| known.min(bound.rows));
+            of_rows(equal).is_some_and(|of_rows| 2.0 * of_table <= of_rows)
+        };
+        self.on.iter().any(are_few)
     }
 
     /// What one row takes that looks for others by ranges, in entries walked.

@@ -74,7 +74,7 @@ struct Pairs<'j> {
     join_type: JoinType,
     /// Pairs that are equal in these are looked at; none: all pairs.
     on: &'j [Equal],
-    filter: &'j JoinFilter,
+    filter: Option<&'j JoinFilter>,
     projection: Option<&'j [usize]>,
     properties: &'j Arc<PlanProperties>,
 }
@@ -88,7 +88,7 @@ impl<'j> Pairs<'j> {
             sides: [join.left(), join.right()],
             join_type: *join.join_type(),
             on: &[],
-            filter: join.filter()?,
+            filter: Some(join.filter()?),
             projection: join.projection().as_deref(),
             properties: join.properties(),
         })
@@ -96,11 +96,11 @@ impl<'j> Pairs<'j> {
 
     fn of_hash(join: &'j HashJoinExec) -> Option<Pairs<'j>> {
         let is_plain = !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing;
-        Some(Pairs {
+        is_plain.then(|| Pairs {
             sides: [join.left(), join.right()],
             join_type: *join.join_type(),
             on: join.on(),
-            filter: join.filter().filter(|_| is_plain)?,
+            filter: join.filter(),
             projection: join.projection.as_deref(),
             properties: join.properties(),
         })
@@ -141,15 +141,15 @@ impl<'j> Pairs<'j> {
         }
         let sides = Sides { rows_are, rows, scan, columns: &columns };
         let Some(mut terms) = sides.equal(self.on) else { return Ok(None) };
-        let (ranged, rest) = sides.ranged(self.filter);
+        let (ranged, rest) = self.filter.map_or_else(Default::default, |filter| sides.ranged(filter));
         terms.extend(ranged);
-        let Some(key) = sides.key(&terms) else { return Ok(None) };
         let is_exact = rest.is_empty();
         let first = match kind {
             Kind::Semi | Kind::Anti => Some(FirstFound { order: Vec::new(), rows: 1 }),
             Kind::Inner => scan.request.first_of_row.clone(),
             _ => None,
         };
+        let Some(key) = sides.key(&terms, first.as_ref()) else { return Ok(None) };
         // Of those that pass the rest of the condition, the first one may be any.
         let first = first.filter(|_| is_exact);
         let rows_expected = rows_of(rows).unwrap_or(ROWS_UNKNOWN);
@@ -168,9 +168,9 @@ impl<'j> Pairs<'j> {
         let all = 0..indices.len();
         let output = self.projection.map_or_else(|| all.collect(), <[usize]>::to_vec);
         debug_assert_eq!(schema.fields().len(), indices.len());
-        let filter = conjunction_of(rest).map(|rest| {
-            let indices = self.filter.column_indices().iter().map(of_scan).collect();
-            JoinFilter::new(rest, indices, Arc::clone(self.filter.schema()))
+        let filter = self.filter.zip(conjunction_of(rest)).map(|(filter, rest)| {
+            let indices = filter.column_indices().iter().map(of_scan).collect();
+            JoinFilter::new(rest, indices, Arc::clone(filter.schema()))
         });
         let equivalence: EquivalenceProperties = self.properties.equivalence_properties().clone();
         let properties = PlanProperties::new(
@@ -208,14 +208,17 @@ impl<'j> Pairs<'j> {
             return Ok(whole + rows * bound.rows * PAIR);
         }
         // It is told what the rows can match.
-        let told = self.on.iter().filter_map(|(left, right)| {
-            let pair = [left, right].map(|expr| (&**expr as &dyn Any).downcast_ref::<Column>());
-            let mut names = pair.into_iter().flatten().map(Column::name);
-            names.find_map(|name| scan.request.work_of_value(&bound.binding, name, bound.spec.access.path))
+        let names = self.on.iter().flat_map(|(left, right)| [left, right]).filter_map(|expr| {
+            let any: &dyn Any = &**expr;
+            any.downcast_ref::<Column>().map(Column::name)
         });
-        let each = told.reduce(f64::min);
-        let read = each.map_or(whole, |each| whole.min(rows * (LEARNED + each)));
-        Ok(read + each.map_or(0.0, |each| rows * each * EQUAL_PAIR))
+        let of_name = |name: &str| {
+            let work = scan.request.work_of_value(&bound.binding, name, bound.spec.access.path)?;
+            Some((work, scan.request.rows_of_value(&bound.binding, name)?))
+        };
+        let each = names.filter_map(of_name).min_by(|a, b| a.0.total_cmp(&b.0));
+        let read = each.map_or(whole, |(work, _)| whole.min(rows * (LEARNED + work)));
+        Ok(read + each.map_or(0.0, |(_, equal)| rows * equal * EQUAL_PAIR))
     }
 }
 
@@ -328,8 +331,9 @@ impl Sides<'_> {
         (is_exact && is_same).then(|| Term { column: found.name().clone(), field, ty, op, value })
     }
 
-    /// Where a row seeks: behind the columns that are equal, in the order of one of which it tells an end.
-    fn key(&self, terms: &[Term]) -> Option<Key> {
+    /// Where a row seeks: behind the columns that are equal, in the order of one of which it tells an end, or of which
+    /// the first ones are enough.
+    fn key(&self, terms: &[Term], first: Option<&FirstFound>) -> Option<Key> {
         let request = &self.scan.request;
         let bound = self.scan.bound().ok()?;
         let column = |field: Field| match field {
@@ -343,20 +347,29 @@ impl Sides<'_> {
         });
         let equal: Vec<ColumnId> = of_terms.chain(fixed).collect();
         let ranged = terms.iter().filter(|term| term.op != CmpOp::Eq).filter_map(|term| column(term.field));
-        let keys = ranged.filter_map(|ranged| {
+        let mut ranged: Vec<ColumnId> = ranged.collect();
+        if ranged.is_empty() {
+            ranged.extend(first.and_then(|first| column(first.order.first()?.field)));
+        }
+        let keys = ranged.into_iter().filter_map(|ranged| {
             let behind = request.ranges_behind(&equal, ranged, bound);
             let before = &behind.first()?.before;
             let has = |ops: [CmpOp; 2]| {
                 terms.iter().any(|term| term.field == Field::Column(ranged) && ops.contains(&term.op))
             };
-            let share = match has([CmpOp::Gt, CmpOp::Ge]) && has([CmpOp::Lt, CmpOp::Le]) {
-                true => COST.between_share,
-                false => COST.range_share,
+            let share = match (has([CmpOp::Gt, CmpOp::Ge]), has([CmpOp::Lt, CmpOp::Le])) {
+                (true, true) => COST.between_share,
+                (false, false) => 1.0,
+                _ => COST.range_share,
             };
             let of_some = behind.iter().any(|behind| behind.of_some);
             let all = if of_some { bound.rows } else { request.entries(&bound.binding) };
-            let is_before = |term: &Predicate| {
-                matches!(term, Predicate::Compare { field, op: CmpOp::Eq, .. } if before.contains(field))
+            let is_in_key = |term: &Predicate| match term {
+                Predicate::Compare { field, op: CmpOp::Eq, .. } if before.contains(field) => true,
+                Predicate::Compare { field, op, .. } => {
+                    *field == Field::Column(ranged) && !matches!(op, CmpOp::Eq | CmpOp::Ne)
+                }
+                _ => false,
             };
             let is_of_key = |term: &Term| {
                 term.field == Field::Column(ranged) || term.op == CmpOp::Eq && before.contains(&term.field)
@@ -366,7 +379,7 @@ impl Sides<'_> {
                 entries: all.max(COST.entries_min as f64) * request.share_of_equals(before) * share,
                 entry: if is_covered { COST.entry } else { COST.entry + COST.fetch },
                 all_pass: terms.iter().all(is_of_key)
-                    && (of_some || bound.need.predicate.clone().conjuncts().iter().all(is_before)),
+                    && (of_some || bound.need.predicate.clone().conjuncts().iter().all(is_in_key)),
                 paths: behind.iter().map(|behind| behind.path).collect(),
             })
         });

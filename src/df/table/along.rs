@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Bound, Relation, Request};
+use super::{Binding, Bound, Relation, Request};
 use crate::access::{Choice, Method, Need, OrderBy, Path, Stretch, along, share_of_equals};
 use crate::df::wanted::{FirstFound, Rows};
 use crate::error::{Error, Result};
@@ -154,5 +154,15 @@ impl Request {
     /// Share of the rows that equal one of them in these fields.
     pub fn share_of_equals(&self, fields: &[Field]) -> f64 {
         share_of_equals(self.relation.advice.statistics.as_deref(), fields.iter().copied())
+    }
+
+    /// Values (count) of a column that are different, about; `None` if nobody has looked.
+    pub fn distinct(&self, binding: &Binding, field: Field) -> Option<f64> {
+        let Field::Column(id) = field else { return None };
+        if self.table().key.columns() == [id] {
+            return Some(self.entries(binding));
+        }
+        let collected = self.relation.advice.statistics.as_deref()?;
+        collected.column(id).map(|column| column.distinct)
     }
 }
