@@ -211,7 +211,8 @@ fn says_nothing(plan: &dyn std::any::Any) -> bool {
 /// Inputs of their own come together there.
 fn is_union(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let any: &dyn std::any::Any = &**plan;
-    any.is::<UnionExec>() || any.downcast_ref::<CooperativeExec>().is_some_and(|plan| is_union(plan.input()))
+    let moves = any.is::<CooperativeExec>() || any.is::<FixedExec>();
+    any.is::<UnionExec>() || moves && plan.children().into_iter().all(is_union)
 }
 
 /// The projection computes and renames nothing, but for the `__rowkey` and `__set_0` of a write.

@@ -3,7 +3,7 @@
 //! The store lets one writer in at a time, and whoever waits for it there cannot be stopped. That is no matter behind
 //! a commit, which takes milliseconds; but a load, or an UPDATE of many rows, has the store for as long as it lasts. So
 //! whoever writes passes here first: commits side by side, a load when they are through, and everybody can be cancelled
-//! meanwhile. A change of definitions passes before it keeps readers from the catalog, so they never wait for a load.
+//! meanwhile.
 //!
 //! And where commits side by side would go on undoing one of them, that one gets a turn. Whoever loses a race begins
 //! anew, and a long piece of work among many short ones might lose forever. So after a few defeats it takes a turn:

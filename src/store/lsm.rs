@@ -192,7 +192,10 @@ impl Store for LsmStore {
     }
 
     fn recount(&self, keyspace: KeyspaceId, more: i64) {
-        if let Some(slot) = self.shared.writer().slots.get(keyspace) {
+        // A load has the writer for long; whoever counts the next time finds the same.
+        if let Ok(writer) = self.shared.writer.try_lock()
+            && let Some(slot) = writer.slots.get(keyspace)
+        {
             slot.count(more);
         }
     }

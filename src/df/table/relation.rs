@@ -1,0 +1,157 @@
+//! A table or index table under the names that a query uses.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{Schema, SchemaRef};
+
+use crate::access::{Hints, Source};
+use crate::df::computed::hidden_name;
+use crate::df::expr::{Computed, FieldNames};
+use crate::exec::scan::field_type;
+use crate::key::{ColumnId, KeyLayout, KeyPart};
+use crate::plan::{Field, Formula, Predicate};
+use crate::row::field;
+use crate::schema::{IndexDef, IndexState, TableDef, TableStatistics};
+
+/// A table or index table under the names that a query uses.
+#[derive(Clone)]
+pub(super) struct Relation {
+    pub(super) table: Arc<TableDef>,
+    /// Set when the index table itself is what is read.
+    pub(super) index: Option<IndexDef>,
+    pub(super) fields: Vec<Field>,
+    pub(super) names: FieldNames,
+    pub(super) schema: SchemaRef,
+    pub(super) advice: Advice,
+    /// The number in the names of its hidden columns, if it has them.
+    pub(super) computed: Option<usize>,
+}
+
+/// What the statement and ANALYZE say about one table.
+#[derive(Clone, Debug, Default)]
+pub struct Advice {
+    /// Hints of the statement.
+    pub hints: Hints,
+    /// What ANALYZE found, if it ran.
+    pub statistics: Option<Arc<TableStatistics>>,
+}
+
+impl Relation {
+    /// `rowkeys`: names under which the rowkey is a column of the schema, unless a column has the name.
+    pub(super) fn new(
+        table: Arc<TableDef>,
+        index: Option<IndexDef>,
+        rowkeys: &[&str],
+        advice: Advice,
+    ) -> Relation {
+        let mut columns: Vec<(String, Field, bool)> = Vec::new();
+        match &index {
+            None => {
+                for (id, column) in table.live_columns() {
+                    columns.push((column.name.clone(), Field::Column(id), column.nullable));
+                }
+            }
+            Some(index) => {
+                let mut ids: Vec<_> = index.layout.columns();
+                ids.retain(|id| index.layout.undoable().contains(id));
+                ids.extend(index.include.iter().copied().filter(|id| !index.layout.undoable().contains(id)));
+                for id in ids {
+                    let column = table.column(id);
+                    columns.push((column.name.clone(), Field::Column(id), column.nullable));
+                }
+                columns.push(("primary_rowkey".into(), Field::PrimaryRowkey, false));
+            }
+        }
+        for name in rowkeys {
+            if !columns.iter().any(|(n, ..)| n == name) {
+                columns.push(((*name).into(), Field::Rowkey, false));
+            }
+        }
+        let mut names = FieldNames::default();
+        let mut fields = Vec::new();
+        let mut arrow_fields = Vec::new();
+        for (name, f, nullable) in columns {
+            let ty = field_type(&table, index.as_ref(), f);
+            names.columns.insert(name.clone(), (f, ty));
+            arrow_fields.push(field(&name, ty, nullable));
+            fields.push(f);
+        }
+        if index.is_none() {
+            let leads = |id: ColumnId| {
+                let of_all =
+                    table.indexes.iter().filter(|i| i.filter.is_none() && i.state == IndexState::Ready);
+                let is_id = |part: &&KeyPart| part.columns() == [id];
+                let leading = |i: &IndexDef| {
+                    i.layout
+                        .parts()
+                        .iter()
+                        .find(|part| is_id(part) || part.fan_out().is_none())
+                        .filter(is_id)
+                        .is_some()
+                };
+                of_all.into_iter().any(leading)
+            };
+            let computed = |(id, formula): (ColumnId, &Formula)| Computed {
+                formula: formula.clone(),
+                field: Field::Column(id),
+                ty: table.column(id).ty,
+                leads: leads(id),
+            };
+            names.formulas = table.formulas().map(computed).collect();
+        }
+        let schema = Arc::new(Schema::new(arrow_fields));
+        Relation { table, index, fields, names, schema, advice, computed: None }
+    }
+
+    /// The same with the columns that an index of all rows has computed, or one of those for which `known` is true:
+    /// no other row is sure to have a value of them.
+    pub(super) fn with_computed(&self, known: &Predicate, number: usize) -> Option<Relation> {
+        if self.computed.is_some() || self.names.formulas.is_empty() {
+            return None;
+        }
+        let Relation { table, index, mut fields, mut names, schema, advice, .. } = self.clone();
+        let has_all = |index: &&IndexDef| {
+            index.state == IndexState::Ready
+                && index.filter.as_ref().is_none_or(|filter| known.implies(filter))
+        };
+        let sure: Vec<ColumnId> =
+            table.indexes.iter().filter(has_all).flat_map(|i| i.layout.columns()).collect();
+        let mut arrow_fields = schema.fields().to_vec();
+        for Computed { field: computed, ty, .. } in &self.names.formulas {
+            let Field::Column(id) = computed else { continue };
+            if sure.contains(id) {
+                let name = hidden_name(table.column_name(*id), number);
+                arrow_fields.push(Arc::new(field(&name, *ty, true)));
+                names.columns.insert(name, (*computed, *ty));
+                fields.push(*computed);
+            }
+        }
+        let is_more = fields.len() > self.fields.len();
+        let schema = Arc::new(Schema::new(arrow_fields));
+        is_more.then_some(Relation { table, index, fields, names, schema, advice, computed: Some(number) })
+    }
+
+    /// Keys that every row has.
+    pub(super) fn layouts(&self) -> impl Iterator<Item = &KeyLayout> {
+        let of_all = |index: &&IndexDef| index.filter.is_none() && index.state == IndexState::Ready;
+        let indexes = self.table.indexes.iter().filter(of_all).map(|index| &index.layout);
+        std::iter::once(&self.table.key).chain(indexes)
+    }
+
+    /// The column, if it is the first thing that some rowkey or index key says.
+    pub(super) fn led_by(&self, column: &str) -> Option<Field> {
+        let (Field::Column(id), _) = self.names.columns.get(column).filter(|_| !self.advice.hints.full)?
+        else {
+            return None;
+        };
+        let mut leading = self.layouts().filter_map(|layout| layout.parts().first());
+        leading.any(|part| part.columns().contains(id)).then_some(Field::Column(*id))
+    }
+
+    pub(super) fn source(&self) -> Source<'_> {
+        match &self.index {
+            Some(index) => Source::Index(&self.table, index),
+            None => Source::Table(&self.table),
+        }
+    }
+}

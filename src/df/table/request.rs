@@ -1,0 +1,359 @@
+//! What a plan wants of a table, and the paths that are chosen for it, run by run.
+
+use std::sync::{Arc, OnceLock};
+
+use arrow::datatypes::{Schema, SchemaRef};
+
+use super::{Binding, Relation};
+use crate::access::{
+    Access, COST, Choice, Each, Guards, Need, OrderBy, Path, Statistics, Stretch, along, choose,
+    choose_again, rows_of, share_of_equals,
+};
+use crate::df::expr::FieldNames;
+use crate::df::point::Point;
+use crate::df::statistics::StoreStatistics;
+use crate::df::template::Template;
+use crate::df::wanted::{FirstFound, Rows};
+use crate::error::Result;
+use crate::exec::scan::{Places, ScanSpec, field_type};
+use crate::key::{ColumnId, KeyLayout, KeyPart, Rowkey};
+use crate::plan::{Field, Predicate};
+use crate::row::field;
+use crate::schema::{IndexDef, TableDef};
+
+/// What a plan wants of one table or index table; how it is reached is chosen anew for each run.
+#[derive(Clone)]
+pub struct Request {
+    pub(super) relation: Arc<Relation>,
+    pub(super) filters: Vec<Template>,
+    /// The path of the first run, if it was one.
+    pub(super) path: Option<Path>,
+    /// Every run is a GET of the one key that its parameters make.
+    pub(super) point: Option<Point>,
+    /// Every run reads one range of keys, along the same path.
+    pub(super) stretch: Option<Stretch>,
+    pub(super) output: Arc<[Field]>,
+    /// Where a scan along a path finds that, if it has nothing to compare.
+    pub(super) places: OnceLock<(Path, Arc<Places>)>,
+    /// Columns of the scan.
+    pub schema: SchemaRef,
+    /// Order wanted by the statement.
+    pub order: Vec<OrderBy>,
+    /// How many, in that order.
+    pub rows: Rows,
+    /// How many of them are passed over.
+    pub(super) offset: u64,
+    /// What is wanted of those that a join finds.
+    pub first_found: Option<FirstFound>,
+    /// What is wanted of those that each row of a join finds.
+    pub first_of_row: Option<FirstFound>,
+    pub(super) each: Option<Each>,
+    /// Rows may come in any order.
+    pub any_order: bool,
+}
+
+/// A request with a path chosen for one run.
+pub struct Bound {
+    /// What is read, and how.
+    pub spec: Arc<ScanSpec>,
+    /// What is wanted.
+    pub need: Need,
+    /// Rows (count) that are expected.
+    pub rows: f64,
+    /// Of what, and how much of it at the most.
+    pub binding: Binding,
+    /// Why this path.
+    pub chosen: String,
+    /// Why no other.
+    pub rejected: Vec<(String, String)>,
+    /// What would serve better.
+    pub note: Option<String>,
+}
+
+impl Request {
+    /// The same request for some of its columns, under other names.
+    pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> Request {
+        let output = columns.iter().map(|at| self.output[*at]).collect();
+        Request { output, places: OnceLock::new(), schema: Arc::clone(schema), ..self.clone() }
+    }
+
+    /// The same request for other numbers of rows.
+    pub fn paged(&self, offset: u64, limit: Option<u64>) -> Request {
+        let rows = match (self.rows, limit) {
+            (Rows::First(_), Some(limit)) => Rows::First(offset.saturating_add(limit)),
+            (rows, _) => rows,
+        };
+        Request { rows, offset, ..self.clone() }
+    }
+
+    /// The same request for about so many rows, by whoever stops it.
+    pub fn of_about(&self, rows: u64) -> Request {
+        Request { rows: Rows::About { least: rows, expected: rows }, offset: 0, ..self.clone() }
+    }
+
+    /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
+    /// filter, which then has to be planned with the value in it.
+    pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
+        let relation = &self.relation;
+        let Some(predicate) = self.predicate(binding) else { return Ok(None) };
+        let need = self.need(predicate);
+        let stats = self.statistics(binding);
+        let again = self.along_stretch(&need.predicate, &stats);
+        let by_path = || choose_again(relation.source(), &need, self.path?, &stats);
+        let again = again.or_else(by_path);
+        let choice = match again {
+            Some(access) => Choice { access, chosen: String::new(), rejected: Vec::new(), note: None },
+            None => choose(relation.source(), &need, &stats)?,
+        };
+        Ok(Some(self.bound(need, choice, binding.clone())))
+    }
+
+    pub(super) fn need(&self, predicate: Predicate) -> Need {
+        Need {
+            predicate,
+            output: Arc::clone(&self.output),
+            order: self.order.clone(),
+            limit: self.rows.expected(),
+            offset: self.offset,
+            hints: self.relation.advice.hints.clone(),
+            each: self.each.clone(),
+        }
+    }
+
+    /// Rows (count) that anybody looks at, at the most.
+    pub(super) fn looked_at(&self) -> Option<u64> {
+        self.rows.expected().map(|rows| rows.saturating_sub(self.offset))
+    }
+
+    /// The filters for these parameters; `None` as for [`Request::bind`].
+    pub(super) fn predicate(&self, binding: &Binding) -> Option<Predicate> {
+        let filled = self.filters.iter().map(|filter| filter.fill(&self.relation.names, &binding.params));
+        Some(Predicate::and(filled.collect::<Option<Vec<_>>>()?))
+    }
+
+    pub(super) fn along_stretch(&self, predicate: &Predicate, stats: &dyn Statistics) -> Option<Access> {
+        self.stretch?.access(self.relation.source(), predicate, self.looked_at(), stats)
+    }
+
+    /// What is read for these parameters, if that is one key or one range of keys whatever they are; and the entries
+    /// (count) among which it must end, if it is not sure to be cheap.
+    pub fn known(&self, binding: &Binding) -> Option<(ScanSpec, Option<usize>)> {
+        if binding.guards != Guards::default() {
+            return None;
+        }
+        let (access, entries_max) = match &self.point {
+            Some(point) => (point.access(&self.relation.table, &binding.params)?, None),
+            None => {
+                self.stretch?.unseen(self.relation.source(), &self.predicate(binding)?, self.looked_at())?
+            }
+        };
+        Some((self.spec(access, &self.output), entries_max))
+    }
+
+    /// Chooses the path once more, for those rows only that pass one more condition.
+    pub fn narrow(&self, bound: &Bound, condition: Predicate) -> Result<Bound> {
+        let predicate = Predicate::and([bound.need.predicate.clone(), condition]);
+        let need = Need { predicate, ..bound.need.clone() };
+        let choice = choose(self.relation.source(), &need, &self.statistics(&bound.binding))?;
+        Ok(self.bound(need, choice, bound.binding.clone()))
+    }
+
+    /// The same in an order, or in one by some of its columns in front, with about so many rows to be read of it. `None`
+    /// if that costs more than to sort them.
+    pub fn narrow_in_order(
+        &self,
+        bound: &Bound,
+        condition: Predicate,
+        wanted: &FirstFound,
+    ) -> Result<Option<Bound>> {
+        let narrowed = self.narrow(bound, condition)?;
+        let collected = self.relation.advice.statistics.as_deref();
+        for columns in (1..=wanted.order.len()).rev() {
+            let order = wanted.order[..columns].to_vec();
+            let equal = narrowed.rows * share_of_equals(collected, order.iter().map(|by| by.field));
+            let limit = Some(wanted.rows.saturating_add(equal as u64));
+            let need = Need { order, limit, ..narrowed.need.clone() };
+            let (source, stats) = (self.relation.source(), self.statistics(&bound.binding));
+            let mut choice = choose(source, &need, &stats)?;
+            // All of them may be read after all, and no others then.
+            if choice.access.method.is_whole()
+                && let Some(access) = along(source, &need, narrowed.spec.access.path, &stats)
+            {
+                let chosen = "in the order of which the first rows are wanted".to_owned();
+                choice = Choice { access, chosen, rejected: narrowed.rejected.clone(), note: None };
+            }
+            let Access { ordered, cost, method, .. } = &choice.access;
+            if *ordered && *cost < narrowed.spec.access.cost && !method.is_whole() {
+                let need = Need { limit: None, ..need };
+                let in_order = self.bound(need, choice, bound.binding.clone());
+                return Ok(Some(in_order).filter(|in_order| self.check(in_order).is_ok()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is read along the same path, but for rows that do not pass one more condition.
+    pub fn dropping(&self, bound: &Bound, condition: Predicate) -> ScanSpec {
+        let mut access = bound.spec.access.clone();
+        access.filter = Predicate::and([access.filter.into(), condition]).into();
+        self.spec(access, &bound.need.output)
+    }
+
+    /// The table, if what is wanted of it are rows, however they are reached.
+    pub fn keyed(&self) -> Option<&TableDef> {
+        let Relation { table, index, advice, .. } = &*self.relation;
+        let is_free = advice.hints.only.is_none() && !advice.hints.full;
+        let any = self.rows == Rows::All && self.order.is_empty();
+        (index.is_none() && is_free && any).then_some(table)
+    }
+
+    /// Every row counts, and not only some of a group.
+    pub fn takes_all(&self) -> bool {
+        self.each.is_none()
+    }
+
+    /// The table that is read.
+    pub fn table(&self) -> &TableDef {
+        &self.relation.table
+    }
+
+    /// The field that a column of the scan is.
+    pub fn output_field(&self, column: usize) -> Option<Field> {
+        self.output.get(column).copied()
+    }
+
+    /// The column of the scan that a field is.
+    pub fn column_of(&self, field: Field) -> Option<usize> {
+        self.output.iter().position(|output| *output == field)
+    }
+
+    /// Bound to rows that somebody will ask for by their keys, about so many. `None`: as [`Request::bind`].
+    pub fn bind_keys(&self, binding: &Binding, rows: f64) -> Option<Bound> {
+        let need = self.need(self.predicate(binding)?);
+        let access = Access::of_keys(Vec::new(), need.predicate.clone(), rows);
+        let chosen = "the join tells every part of the rowkey".to_owned();
+        let choice = Choice { access, chosen, rejected: Vec::new(), note: None };
+        Some(Bound { rows, ..self.bound(need, choice, binding.clone()) })
+    }
+
+    /// What is read for keys of rows bound so; the last column are the rowkeys.
+    pub fn of_keys(&self, bound: &Bound, keys: Vec<Rowkey>) -> ScanSpec {
+        let rows = keys.len() as f64;
+        let access = Access::of_keys(keys, bound.need.predicate.clone(), rows);
+        let rowkey = field("rowkey", field_type(&self.relation.table, None, Field::Rowkey), false);
+        let fields = self.schema.fields().iter().cloned().chain([Arc::new(rowkey)]);
+        let output = self.output.iter().copied().chain([Field::Rowkey]).collect();
+        ScanSpec { schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())), ..self.spec(access, &output) }
+    }
+
+    /// Errors: LIMIT, if the path would read more than the session allows.
+    pub fn check(&self, bound: &Bound) -> Result<()> {
+        let Bound { spec, need, binding, .. } = bound;
+        let (source, statistics) = (self.relation.source(), self.statistics(binding));
+        let check = |need| binding.guards.check(source, need, &spec.access, &statistics);
+        match self.rows {
+            // It may become all of them.
+            Rows::About { .. } => check(&Need { limit: None, ..need.clone() }),
+            Rows::All | Rows::First(_) => check(need),
+        }
+    }
+
+    /// The column is the first thing that some rowkey or index key says.
+    pub fn leads(&self, column: &str) -> bool {
+        self.relation.led_by(column).is_some()
+    }
+
+    /// Some key has rows with the same values of these columns in such an order.
+    pub fn orders(&self, behind: &[ColumnId], first: &FirstFound) -> bool {
+        let Some(OrderBy { field: Field::Column(wanted), .. }) = first.order.first() else { return false };
+        let is_behind = |part: &&KeyPart| part.columns().iter().all(|id| behind.contains(id));
+        let orders = |layout: &KeyLayout| {
+            let mut parts = layout.parts().iter().skip_while(is_behind);
+            parts.next().is_some_and(|part| part.columns() == [*wanted])
+        };
+        self.relation.layouts().any(orders)
+    }
+
+    /// What it takes, in entries walked, to read the rows with one value of a column; `None` if no key is led by it.
+    /// `path`: how all of them are reached.
+    pub fn work_of_value(&self, binding: &Binding, column: &str, path: Path) -> Option<f64> {
+        let field = self.relation.led_by(column)?;
+        let equal = self.rows_of_value(binding, column)?;
+        let is_covered = matches!(path, Path::IndexOnly(_));
+        let entry = if is_covered { COST.entry } else { COST.entry + COST.fetch };
+        let is_each = |each: &Each| each.of == [field] && each.rows == 1;
+        // Who asks for more than that there is one has to look at all of them.
+        let is_one = self.each.as_ref().is_some_and(is_each) && self.filters.is_empty();
+        Some(if is_one { COST.seek + entry } else { COST.seek + equal * entry })
+    }
+
+    /// Rows (count) with one value of a column, about; `None` if no key is led by it.
+    pub fn rows_of_value(&self, binding: &Binding, column: &str) -> Option<f64> {
+        let field = self.relation.led_by(column)?;
+        let rows = self.entries(binding).max(COST.entries_min as f64);
+        Some(rows * self.share_of_equals(&[field]))
+    }
+
+    /// Rows (count) of the table.
+    pub fn entries(&self, binding: &Binding) -> f64 {
+        self.statistics(binding).entries(self.table().rows()) as f64
+    }
+
+    /// Rows (count) that are expected if nobody stops before the last one.
+    pub fn rows_of_all(&self, bound: &Bound) -> Result<f64> {
+        let need = Need { limit: None, order: Vec::new(), ..bound.need.clone() };
+        let statistics = self.statistics(&bound.binding);
+        let choice = choose(self.relation.source(), &need, &statistics)?;
+        Ok(rows_of(&statistics, &choice.access))
+    }
+
+    /// Fields by their names in queries.
+    pub fn names(&self) -> &FieldNames {
+        &self.relation.names
+    }
+
+    pub(super) fn statistics<'a>(&'a self, binding: &'a Binding) -> StoreStatistics<'a> {
+        let collected = self.relation.advice.statistics.as_deref();
+        StoreStatistics { snapshot: &*binding.snapshot, collected }
+    }
+
+    pub(super) fn bound(&self, need: Need, choice: Choice, binding: Binding) -> Bound {
+        let Choice { access, chosen, rejected, note } = choice;
+        let spec = self.spec(access, &need.output);
+        let rows = rows_of(&self.statistics(&binding), &spec.access);
+        Bound { spec: Arc::new(spec), need, rows, binding, chosen, rejected, note }
+    }
+
+    pub(super) fn spec(&self, access: Access, output: &Arc<[Field]>) -> ScanSpec {
+        let relation = &self.relation;
+        let index = access.index(relation.source());
+        ScanSpec {
+            table: Arc::clone(&relation.table),
+            index: index.map(|index| index.id),
+            as_table: relation.index.is_some(),
+            places: self.places(index, &access, output),
+            access,
+            output: Arc::clone(output),
+            schema: Arc::clone(&self.schema),
+            any_order: self.any_order,
+        }
+    }
+
+    /// Where a scan finds `output`: the same in most runs.
+    pub(super) fn places(
+        &self,
+        index: Option<&IndexDef>,
+        access: &Access,
+        output: &Arc<[Field]>,
+    ) -> Arc<Places> {
+        let of = |output: &[Field]| Arc::new(Places::new(&self.relation.table, index, access, output));
+        let compares = !(access.filter.is_true() && access.entry_filter.is_true());
+        if compares || !Arc::ptr_eq(output, &self.output) {
+            return of(output);
+        }
+        match self.places.get_or_init(|| (access.path, of(output))) {
+            (path, places) if *path == access.path => Arc::clone(places),
+            _ => of(output),
+        }
+    }
+}
