@@ -26,30 +26,35 @@ impl OptimizerRule for AboveTotals {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
-        let (conditions, input) = conditions(&plan);
-        let LogicalPlan::Aggregate(aggregate) = input else { return self.0.rewrite(plan, config) };
+        let LogicalPlan::Aggregate(aggregate) = filtered(&plan) else { return self.0.rewrite(plan, config) };
         let (stay, go): (Vec<Expr>, Vec<Expr>) =
-            conditions.into_iter().partition(|condition| stays(condition, aggregate));
+            conditions(&plan).into_iter().partition(|condition| stays(condition, aggregate));
         if stay.is_empty() {
             return self.0.rewrite(plan, config);
         }
-        let input = Arc::new(input.clone());
+        let input = LogicalPlan::Aggregate(aggregate.clone());
         let Some(go) = conjunction(go) else { return Ok(Transformed::no(plan)) };
-        let pushed = self.0.rewrite(LogicalPlan::Filter(Filter::try_new(go, input)?), config)?;
+        let pushed = self.0.rewrite(LogicalPlan::Filter(Filter::try_new(go, Arc::new(input))?), config)?;
         pushed.map_data(|pushed| {
-            let (left, input) = self::conditions(&pushed);
-            let all = conjunction(left.into_iter().chain(stay)).map(|all| (all, Arc::new(input.clone())));
-            all.map_or(Ok(pushed), |(all, input)| Filter::try_new(all, input).map(LogicalPlan::Filter))
+            let Some(all) = conjunction(conditions(&pushed).into_iter().chain(stay)) else {
+                return Ok(pushed);
+            };
+            Filter::try_new(all, Arc::new(filtered(&pushed).clone())).map(LogicalPlan::Filter)
         })
     }
 }
 
-/// The conditions that a plan begins with, and what they are put to.
-fn conditions(plan: &LogicalPlan) -> (Vec<Expr>, &LogicalPlan) {
-    let LogicalPlan::Filter(filter) = plan else { return (Vec::new(), plan) };
-    let (mut inner, input) = conditions(&filter.input);
-    inner.extend(split_conjunction_owned(filter.predicate.clone()));
-    (inner, input)
+/// What the conditions that a plan begins with are put to.
+fn filtered(plan: &LogicalPlan) -> &LogicalPlan {
+    if let LogicalPlan::Filter(filter) = plan { filtered(&filter.input) } else { plan }
+}
+
+/// The conditions that a plan begins with, the innermost first.
+fn conditions(plan: &LogicalPlan) -> Vec<Expr> {
+    let LogicalPlan::Filter(filter) = plan else { return Vec::new() };
+    let mut all = conditions(&filter.input);
+    all.extend(split_conjunction_owned(filter.predicate.clone()));
+    all
 }
 
 /// A condition is not put to the rows that are grouped, but to the groups.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Decimal256Array};
 use arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, Field,
-    FieldRef, Int64Type, i256,
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type,
+    DecimalType, Field, FieldRef, Int64Type, i256,
 };
 use arrow::error::ArrowError;
 use datafusion::common::ScalarValue;
@@ -18,6 +18,8 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
 };
+
+use crate::exec::sums::TOO_LONG;
 
 /// `sum`, of integers by way of decimals, of long decimals by way of longer ones, of everything else as it was.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
@@ -115,7 +117,7 @@ impl<A> Narrowed<A> {
     }
 
     /// Values in the wider type.
-    fn wide(&self, values: &[ArrayRef]) -> DfResult<Vec<ArrayRef>> {
+    fn wide(&self, values: &[ArrayRef]) -> Vec<ArrayRef> {
         let wide = |array: &ArrayRef| -> ArrayRef {
             match wide_type(&self.ty) {
                 Some(ty @ DataType::Decimal256(..)) => {
@@ -131,7 +133,7 @@ impl<A> Narrowed<A> {
                 None => Arc::clone(array),
             }
         };
-        Ok(values.iter().map(wide).collect())
+        values.iter().map(wide).collect()
     }
 
     /// Sums as what they are read as. Errors: one is out of range.
@@ -160,21 +162,22 @@ fn narrow_decimal(sum: i256) -> Result<i128, ArrowError> {
 
 /// The same sum, if it is a DECIMAL.
 pub(super) fn of_38_digits(sum: i128) -> Result<i128, ArrowError> {
-    if sum.unsigned_abs() < 10_u128.pow(DECIMAL128_MAX_PRECISION.into()) { Ok(sum) } else { Err(too_long()) }
+    let fits = Decimal128Type::is_valid_decimal_precision(sum, DECIMAL128_MAX_PRECISION);
+    fits.then_some(sum).ok_or_else(too_long)
 }
 
 fn too_long() -> ArrowError {
-    ArrowError::ArithmeticOverflow("the sum is out of range for a DECIMAL of 38 digits".into())
+    ArrowError::ArithmeticOverflow(TOO_LONG.into())
 }
 
 impl Accumulator for Narrowed<Box<dyn Accumulator>> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        let values = self.wide(values)?;
+        let values = self.wide(values);
         self.sums.update_batch(&values)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        let values = self.wide(values)?;
+        let values = self.wide(values);
         self.sums.retract_batch(&values)
     }
 
@@ -208,7 +211,7 @@ impl GroupsAccumulator for Narrowed<Box<dyn GroupsAccumulator>> {
         filter: Option<&BooleanArray>,
         total_groups: usize,
     ) -> DfResult<()> {
-        let values = self.wide(values)?;
+        let values = self.wide(values);
         self.sums.update_batch(&values, groups, filter, total_groups)
     }
 
@@ -230,7 +233,7 @@ impl GroupsAccumulator for Narrowed<Box<dyn GroupsAccumulator>> {
         values: &[ArrayRef],
         filter: Option<&BooleanArray>,
     ) -> DfResult<Vec<ArrayRef>> {
-        self.sums.convert_to_state(&self.wide(values)?, filter)
+        self.sums.convert_to_state(&self.wide(values), filter)
     }
 
     fn size(&self) -> usize {

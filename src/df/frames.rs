@@ -18,10 +18,6 @@ pub fn frames_of_bytes(mut expr: Expr, schema: &DFSchema) -> DfResult<Transforme
     else {
         return Ok(Transformed::no(expr));
     };
-    let is_offset = |bound: &WindowFrameBound| match bound {
-        WindowFrameBound::CurrentRow => false,
-        WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by) => !by.is_null(),
-    };
     let Some(first) = params.order_by.first() else { return Ok(Transformed::no(expr)) };
     let is_bytes = matches!(first.expr.get_type(schema)?, DataType::Binary | DataType::FixedSizeBinary(_));
     if !is_bytes || is_offset(start_bound) || is_offset(end_bound) {
@@ -30,4 +26,12 @@ pub fn frames_of_bytes(mut expr: Expr, schema: &DFSchema) -> DfResult<Transforme
     let (start, end) = (start_bound.clone(), end_bound.clone());
     params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end);
     Ok(Transformed::yes(expr))
+}
+
+/// The bound is so far from the current row, by what the rows are ordered by.
+pub(super) fn is_offset(bound: &WindowFrameBound) -> bool {
+    match bound {
+        WindowFrameBound::CurrentRow => false,
+        WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by) => !by.is_null(),
+    }
 }

@@ -203,8 +203,8 @@ impl ScalarUDFImpl for RowFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         // Arguments that are the same for all rows are looked at once.
-        let is_array = |arg: &ColumnarValue| matches!(arg, ColumnarValue::Array(_));
-        let rows = if args.args.iter().any(is_array) { args.number_rows } else { 1 };
+        let varies = args.args.iter().any(|arg| matches!(arg, ColumnarValue::Array(_)));
+        let rows = if varies { args.number_rows } else { 1 };
         let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<DfResult<Vec<_>>>()?;
         let mut out = StringBuilder::new();
         let mut row = Vec::with_capacity(arrays.len());
@@ -219,10 +219,10 @@ impl ScalarUDFImpl for RowFunction {
             }
         }
         let values = cast(&out.finish(), &self.output)?;
-        if args.args.iter().any(is_array) {
-            return Ok(ColumnarValue::Array(values));
-        }
-        Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?))
+        Ok(match varies {
+            true => ColumnarValue::Array(values),
+            false => ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?),
+        })
     }
 }
 

@@ -40,7 +40,6 @@ mod join_keys;
 mod kept_sorts;
 mod learned;
 mod like;
-
 mod lookup;
 mod membership;
 mod min_max;

@@ -6,14 +6,18 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use arrow::datatypes::Schema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{WindowFrameBound, WindowFrameUnits};
+use datafusion::logical_expr::WindowFrameUnits;
+use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
+
+use super::frames::is_offset;
 
 /// The rule.
 #[derive(Debug)]
@@ -26,8 +30,9 @@ impl PhysicalOptimizerRule for WholeFrames {
             let Some(window) = any.downcast_ref::<BoundedWindowAggExec>() else {
                 return Ok(Transformed::no(node));
             };
+            let input = window.input().schema();
             let is_sorted = window.input_order_mode == InputOrderMode::Sorted;
-            if !is_sorted || !window.window_expr().iter().any(ends_at_nulls) {
+            if !is_sorted || !window.window_expr().iter().any(|window| ends_at_nulls(window, &input)) {
                 return Ok(Transformed::no(node));
             }
             let spread = !window.partition_keys().is_empty();
@@ -47,15 +52,13 @@ impl PhysicalOptimizerRule for WholeFrames {
     }
 }
 
-/// Its frames are so far from a row whose place may be NULL and is behind all others then.
-fn ends_at_nulls(window: &Arc<dyn WindowExpr>) -> bool {
+/// Its frames begin or end so far from a row, whose place may be NULL and is behind all others then.
+fn ends_at_nulls(window: &Arc<dyn WindowExpr>, input: &Schema) -> bool {
     let frame = window.get_window_frame();
-    let is_offset = |bound: &WindowFrameBound| match bound {
-        WindowFrameBound::CurrentRow => false,
-        WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by) => !by.is_null(),
-    };
-    let nulls_last = window.order_by().iter().any(|by| !by.options.nulls_first);
+    // What cannot be asked may be NULL.
+    let nulls_last =
+        |by: &PhysicalSortExpr| !by.options.nulls_first && by.expr.nullable(input).unwrap_or(true);
     frame.units == WindowFrameUnits::Range
         && (is_offset(&frame.start_bound) || is_offset(&frame.end_bound))
-        && nulls_last
+        && window.order_by().iter().any(nulls_last)
 }

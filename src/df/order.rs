@@ -169,72 +169,8 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
             let Some(order) = order.iter().map(grouped).collect() else { return Ok(None) };
             rebuild(plan, follow(&aggregate.input, order, What::Groups(n), joins)?)
         }
-        LogicalPlan::Join(join) => {
-            let found = match (what, joins) {
-                (What::First { rows, .. } | What::Led(rows) | What::Found(rows), Joins::Around) => {
-                    What::Found(rows)
-                }
-                (What::First { rows, .. } | What::About(rows), Joins::Left | Joins::Right) => {
-                    What::About(rows)
-                }
-                _ => return Ok(None),
-            };
-            let is_of = |side: &LogicalPlan| {
-                let column = |by: &By| match &by.expr {
-                    Expr::Column(column) => side.schema().has_column(column),
-                    _ => false,
-                };
-                order.iter().all(column)
-            };
-            let (mut left, mut right) = (Arc::clone(&join.left), Arc::clone(&join.right));
-            // About how many rows are needed, nobody can tell then.
-            let is_filtered = join.filter.is_some() && joins != Joins::Around;
-            if join.on.is_empty() || is_filtered {
-                return Ok(None);
-            }
-            use JoinType::{Inner, Left, LeftAnti, LeftSemi, Right, RightAnti, RightSemi};
-            let keeps_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti) && is_of(&left);
-            let keeps_right =
-                matches!(join.join_type, Inner | Right | RightSemi | RightAnti) && is_of(&right);
-            let side = match (keeps_left, keeps_right) {
-                (false, false) => return Ok(None),
-                (true, true) if joins == Joins::Right => &mut right,
-                (true, _) => &mut left,
-                (false, true) => &mut right,
-            };
-            let Some(advised) = follow(side, order, found, joins)? else { return Ok(None) };
-            *side = Arc::new(advised);
-            Ok(Some(LogicalPlan::Join(Join { left, right, ..join.clone() })))
-        }
-        LogicalPlan::Union(union) => {
-            let what = match what {
-                // Whatever is passed over may all be of one input.
-                What::First { rows, .. } => What::First { rows, offset: 0 },
-                What::All | What::Led(_) => what,
-                What::About(_) | What::Groups(_) | What::Found(_) => return Ok(None),
-            };
-            let columns = |by: &By| match &by.expr {
-                Expr::Column(column) => union.schema.maybe_index_of_column(column),
-                _ => None,
-            };
-            let Some((places, what)) = front(&order, what, columns) else { return Ok(None) };
-            let of_input = |input: &Arc<LogicalPlan>| {
-                let by = |(by, at): (&By, &usize)| {
-                    let column = Expr::Column(Column::from(input.schema().qualified_field(*at)));
-                    By { expr: column, ..by.clone() }
-                };
-                follow(input, order.iter().zip(&places).map(by).collect(), what, joins)
-            };
-            let followed = union.inputs.iter().map(of_input).collect::<DfResult<Vec<_>>>()?;
-            if followed.iter().all(Option::is_none) {
-                return Ok(None);
-            }
-            let or_as_it_was = |(followed, input): (Option<LogicalPlan>, &Arc<LogicalPlan>)| {
-                followed.map_or_else(|| Arc::clone(input), Arc::new)
-            };
-            let inputs = followed.into_iter().zip(&union.inputs).map(or_as_it_was).collect();
-            Ok(Some(LogicalPlan::Union(Union { inputs, schema: Arc::clone(&union.schema) })))
-        }
+        LogicalPlan::Join(join) => follow_join(join, order, what, joins),
+        LogicalPlan::Union(union) => follow_union(union, &order, what, joins),
         LogicalPlan::TableScan(scan) => {
             let provider = source_as_provider(&scan.source)?;
             let any: &dyn std::any::Any = &*provider;
@@ -257,6 +193,71 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
         }
         _ => Ok(None),
     }
+}
+
+/// Into the side whose columns the order names.
+fn follow_join(join: &Join, order: Vec<By>, what: What, joins: Joins) -> DfResult<Option<LogicalPlan>> {
+    let found = match (what, joins) {
+        (What::First { rows, .. } | What::Led(rows) | What::Found(rows), Joins::Around) => What::Found(rows),
+        (What::First { rows, .. } | What::About(rows), Joins::Left | Joins::Right) => What::About(rows),
+        _ => return Ok(None),
+    };
+    let is_of = |side: &LogicalPlan| {
+        let column = |by: &By| match &by.expr {
+            Expr::Column(column) => side.schema().has_column(column),
+            _ => false,
+        };
+        order.iter().all(column)
+    };
+    let (mut left, mut right) = (Arc::clone(&join.left), Arc::clone(&join.right));
+    // About how many rows are needed, nobody can tell then.
+    let is_filtered = join.filter.is_some() && joins != Joins::Around;
+    if join.on.is_empty() || is_filtered {
+        return Ok(None);
+    }
+    use JoinType::{Inner, Left, LeftAnti, LeftSemi, Right, RightAnti, RightSemi};
+    let keeps_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti) && is_of(&left);
+    let keeps_right = matches!(join.join_type, Inner | Right | RightSemi | RightAnti) && is_of(&right);
+    let side = match (keeps_left, keeps_right) {
+        (false, false) => return Ok(None),
+        (true, true) if joins == Joins::Right => &mut right,
+        (true, _) => &mut left,
+        (false, true) => &mut right,
+    };
+    let Some(advised) = follow(side, order, found, joins)? else { return Ok(None) };
+    *side = Arc::new(advised);
+    Ok(Some(LogicalPlan::Join(Join { left, right, ..join.clone() })))
+}
+
+/// The first of all inputs are among the first of each.
+fn follow_union(union: &Union, order: &[By], what: What, joins: Joins) -> DfResult<Option<LogicalPlan>> {
+    let what = match what {
+        // Whatever is passed over may all be of one input.
+        What::First { rows, .. } => What::First { rows, offset: 0 },
+        What::All | What::Led(_) => what,
+        What::About(_) | What::Groups(_) | What::Found(_) => return Ok(None),
+    };
+    let columns = |by: &By| match &by.expr {
+        Expr::Column(column) => union.schema.maybe_index_of_column(column),
+        _ => None,
+    };
+    let Some((places, what)) = front(order, what, columns) else { return Ok(None) };
+    let of_input = |input: &Arc<LogicalPlan>| {
+        let by = |(by, at): (&By, &usize)| {
+            let column = Expr::Column(Column::from(input.schema().qualified_field(*at)));
+            By { expr: column, ..by.clone() }
+        };
+        follow(input, order.iter().zip(&places).map(by).collect(), what, joins)
+    };
+    let followed = union.inputs.iter().map(of_input).collect::<DfResult<Vec<_>>>()?;
+    if followed.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let or_as_it_was = |(followed, input): (Option<LogicalPlan>, &Arc<LogicalPlan>)| {
+        followed.map_or_else(|| Arc::clone(input), Arc::new)
+    };
+    let inputs = followed.into_iter().zip(&union.inputs).map(or_as_it_was).collect();
+    Ok(Some(LogicalPlan::Union(Union { inputs, schema: Arc::clone(&union.schema) })))
 }
 
 fn rebuild(plan: &LogicalPlan, input: Option<LogicalPlan>) -> DfResult<Option<LogicalPlan>> {

@@ -49,8 +49,8 @@ pub fn look(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tab
     Ok((found, sample))
 }
 
-/// Rows (count) of tables when their statistics could not be collected anew.
-pub type Failed = HashMap<TableId, u64>;
+/// Rows (count) of tables when their statistics could not be collected anew, and those of the statistics that they have.
+pub type Failed = HashMap<TableId, (u64, u64)>;
 
 /// Collects the statistics anew of tables that have them, and twice or half as many rows as then. Between that,
 /// what they say as shares of all rows is taken to hold. One writer does it, others go on. Where it fails, since a
@@ -66,19 +66,15 @@ pub fn refresh(db: &Database, watch: &Watch) {
     let rows_of = |table: &TableDef| snapshot.reader().and_then(|reader| reader.entries(table.rows()));
     for (table, statistics) in analyzed {
         let Ok(rows) = rows_of(table) else { continue };
-        let then = failed.get(&table.id).map_or(statistics.rows, |rows| *rows);
+        let tried = failed.get(&table.id).filter(|(_, collected)| *collected == statistics.rows);
+        let then = tried.map_or(statistics.rows, |(rows, _)| *rows);
         let (now, then) = (rows.max(REFRESH_ROWS_MIN), then.max(REFRESH_ROWS_MIN));
         if now < 2 * then && 2 * now > then {
             continue;
         }
         match analyze(db, table, watch) {
-            Ok(()) => {
-                failed.remove(&table.id);
-                db.plans().forget();
-            }
-            Err(_) => {
-                failed.insert(table.id, rows);
-            }
+            Ok(()) => db.plans().forget(),
+            Err(_) => drop(failed.insert(table.id, (rows, statistics.rows))),
         }
     }
 }

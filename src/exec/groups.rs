@@ -222,8 +222,8 @@ impl Sink for Groups {
         &mut self.room
     }
 
-    fn is_full(&self) -> bool {
-        self.room.rows >= self.room.rows_max || self.value_bytes >= VALUE_BYTES_MAX
+    fn is_heavy(&self) -> bool {
+        self.value_bytes >= VALUE_BYTES_MAX
     }
 }
 

@@ -139,7 +139,7 @@ impl Sink for KeptRows {
         &mut self.room
     }
 
-    fn is_full(&self) -> bool {
-        self.rows() >= self.rows_max() || self.bytes.len() >= BATCH_BYTES
+    fn is_heavy(&self) -> bool {
+        self.bytes.len() >= BATCH_BYTES
     }
 }

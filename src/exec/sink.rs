@@ -49,8 +49,13 @@ pub(super) trait Sink {
         self.room().rows_max
     }
 
+    /// It has as many bytes as it should.
+    fn is_heavy(&self) -> bool {
+        false
+    }
+
     fn is_full(&self) -> bool {
-        self.rows() >= self.rows_max()
+        self.rows() >= self.rows_max() || self.is_heavy()
     }
 }
 
@@ -110,11 +115,6 @@ impl Columns {
         Columns { builders, bytes: 0, room: Room { rows: 0, rows_max } }
     }
 
-    /// It has as many bytes as a batch should.
-    pub fn is_heavy(&self) -> bool {
-        self.bytes >= BATCH_BYTES
-    }
-
     pub fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch> {
         let arrays: Vec<ArrayRef> =
             self.builders.iter_mut().map(ColumnBuilder::finish).collect::<Result<_>>()?;
@@ -160,7 +160,7 @@ impl Sink for Columns {
         &mut self.room
     }
 
-    fn is_full(&self) -> bool {
-        self.rows() >= self.rows_max() || self.is_heavy()
+    fn is_heavy(&self) -> bool {
+        self.bytes >= BATCH_BYTES
     }
 }

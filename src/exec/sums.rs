@@ -11,6 +11,9 @@ use crate::plan::Field;
 use crate::row;
 use crate::value::{ColumnType, ValueRef};
 
+/// The error for a sum of decimals that is none.
+pub const TOO_LONG: &str = "the sum is out of range for a DECIMAL of 38 digits";
+
 /// What is made of the values of a column that are not NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
@@ -199,7 +202,7 @@ pub(super) fn double(found: Found<'_>, ty: ColumnType) -> Result<f64> {
 
 #[cold]
 fn too_long() -> Error {
-    Error::invalid("the sum is out of range for a DECIMAL of 38 digits")
+    Error::invalid(TOO_LONG)
 }
 
 #[cold]
