@@ -34,9 +34,12 @@ pub struct Described {
     /// The first of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
-    /// What each row of a join tells of the key it gets.
+    /// What each row of a join tells of the keys it asks for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_row: Vec<String>,
+    /// What each value that another part of the plan finds tells of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_value: Vec<String>,
     /// How many ranges it scans.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range_count: Option<usize>,
@@ -76,6 +79,15 @@ pub struct Described {
     /// What is checked on each row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub residual: Option<String>,
+}
+
+/// Who tells an access for which keys to ask, and how, in words.
+#[derive(Clone, Debug)]
+pub enum Told {
+    /// Each row of a join.
+    ByRow(Vec<String>),
+    /// Each value that a join or a subquery finds.
+    ByValue(Vec<String>),
 }
 
 fn is_false(b: &bool) -> bool {
@@ -164,9 +176,17 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
 }
 
 impl Described {
-    /// One GET for each row of a join, which tells these columns of the rowkey.
-    pub fn by_row(&mut self, columns: Vec<String>) {
-        (self.class, self.key_count, self.by_row) = ("Get", None, columns);
+    /// One GET or range for each row or value that somebody tells.
+    pub fn told(&mut self, told: Told) {
+        if matches!(self.class, "Get" | "MultiGet" | "Empty") {
+            self.class = "Get";
+        }
+        (self.key_count, self.range_count) = (None, None);
+        (self.keys, self.ranges) = Default::default();
+        match told {
+            Told::ByRow(words) => self.by_row = words,
+            Told::ByValue(words) => self.by_value = words,
+        }
     }
 
     /// A line for itself, and one for each access whose rowkeys it puts together.
@@ -186,8 +206,11 @@ impl fmt::Display for Described {
         if let Some(n) = self.key_count {
             write!(f, " keys={n} [{}]", listed(&self.keys, n))?;
         }
-        if !self.by_row.is_empty() {
-            write!(f, " keys=one per row [{}]", self.by_row.join(", "))?;
+        let of_what = if self.class == "Get" { "keys" } else { "ranges" };
+        for (each, words) in [("row", &self.by_row), ("value", &self.by_value)] {
+            if !words.is_empty() {
+                write!(f, " {of_what}=one per {each} [{}]", words.join(", "))?;
+            }
         }
         if let Some(n) = self.range_count {
             write!(f, " ranges={n} {}", listed(&self.ranges, n))?;

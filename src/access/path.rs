@@ -116,6 +116,15 @@ impl Method {
         self.is_unbound() && matches!(self, Method::Scan { skip: None, .. })
     }
 
+    /// It is one GET, or one walk that neither jumps nor looks at every entry.
+    pub fn is_one_walk(&self) -> bool {
+        match self {
+            Method::Get(keys) => keys.len() == 1,
+            Method::Scan { ranges, skip: None, .. } => !ranges.is_all(),
+            Method::Empty | Method::Scan { .. } | Method::Gather { .. } => false,
+        }
+    }
+
     /// Ranges (count) that are walked.
     pub fn range_count(&self) -> usize {
         match self {

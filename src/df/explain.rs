@@ -18,47 +18,100 @@ use serde_json::{Value, json};
 
 use super::computed::shown;
 use super::kept_sorts::FixedExec;
-use super::scan::ScanExec;
-use crate::access::{NO_ROW, Need};
+use super::lookup::LookupJoinExec;
+use super::parallel::inputs;
+use super::scan::{Expected, ScanExec};
+use super::seek::SeekJoinExec;
+use super::table::Bound;
+use crate::access::{Described, NO_ROW, Need};
 use crate::error::{Error, Result};
 use crate::exec::scan::{Counters, ScanSpec};
 
-/// The accesses of a plan, in the order it reads them.
-fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, found: &mut Vec<&'p ScanExec>) {
+/// An access of a plan, and what it is expected to do if another part of the plan tells it what to look for.
+struct Accessed<'p> {
+    scan: &'p ScanExec,
+    expected: Option<Expected>,
+}
+
+impl Accessed<'_> {
+    fn bound(&self) -> Result<&Bound> {
+        self.expected.as_ref().map_or_else(|| self.scan.bound(), |expected| Ok(&expected.bound))
+    }
+
+    fn described(&self, verbose: bool) -> Option<Described> {
+        match &self.expected {
+            Some(expected) => Some(self.scan.described_as(expected, verbose)),
+            None => self.scan.described(verbose),
+        }
+    }
+
+    /// What it will be told, as far as its description does not say so.
+    fn narrowed_by(&self) -> Vec<String> {
+        if self.expected.is_some() { Vec::new() } else { self.scan.narrowed_by() }
+    }
+}
+
+/// The accesses of a plan, in the order it reads them, if about `told_by` rows tell it what can match.
+fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, told_by: Option<f64>, found: &mut Vec<Accessed<'p>>) {
     let any: &dyn std::any::Any = &**plan;
     if let Some(scan) = any.downcast_ref::<ScanExec>() {
-        found.push(scan);
+        found.push(Accessed { scan, expected: scan.expected(told_by) });
+        return;
     }
+    let joins = any.downcast_ref::<SeekJoinExec>().map(|join| (join.rows(), join.table()));
+    let joins =
+        joins.or_else(|| Some(any.downcast_ref::<LookupJoinExec>()?).map(|join| (join.rows(), join.table())));
+    if let Some((rows, Some((scan, expected)))) = joins {
+        accesses(rows, told_by, found);
+        found.push(Accessed { scan, expected });
+        return;
+    }
+    for (input, told_by) in inputs(plan, told_by) {
+        accesses(input, told_by, found);
+    }
+}
+
+fn all_accesses(plan: &Arc<dyn ExecutionPlan>) -> Vec<Accessed<'_>> {
+    let mut found = Vec::new();
+    accesses(plan, None, &mut found);
+    found
+}
+
+/// The scans of a plan, in the order it reads them.
+fn scans<'p>(plan: &'p Arc<dyn ExecutionPlan>, found: &mut Vec<&'p ScanExec>) {
+    let any: &dyn std::any::Any = &**plan;
+    found.extend(any.downcast_ref::<ScanExec>());
     for child in plan.children() {
-        accesses(child, found);
+        scans(child, found);
     }
 }
 
 /// The lines of EXPLAIN. `analyzed`: the plan has run, so its counters are shown. `verbose`: ranges in
 /// bytes, and estimates.
 pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> Vec<String> {
-    let mut found = Vec::new();
-    accesses(plan, &mut found);
+    let found = all_accesses(plan);
     let mut lines = Vec::new();
-    for scan in &found {
-        let (Ok(bound), Some(described)) = (scan.bound(), scan.described(verbose)) else { continue };
+    for access in &found {
+        let (Ok(bound), Some(described)) = (access.bound(), access.described(verbose)) else { continue };
         let mut described = described.lines();
         let mut line = described.remove(0);
         if verbose {
             line.push_str(&format!(" estimate={}", bound.spec.access.entries.ceil()));
         }
         if analyzed {
-            counted(&scan.counters).iter().for_each(|(name, n)| line.push_str(&format!(" {name}={n}")));
+            counted(&access.scan.counters)
+                .iter()
+                .for_each(|(name, n)| line.push_str(&format!(" {name}={n}")));
         }
         lines.push(line);
         lines.extend(described);
         lines.push(format!("  chosen: {}", bound.chosen));
-        lines.extend(scan.narrowed_by().iter().map(|how| format!("  at run time: {how}")));
+        lines.extend(access.narrowed_by().iter().map(|how| format!("  at run time: {how}")));
         lines.extend(bound.rejected.iter().map(|(index, why)| format!("  rejected: {index}: {why}")));
         lines.extend(bound.note.iter().map(|note| format!("  note: {note}")));
     }
     let mut above = Vec::new();
-    operators(plan, 1, verbose, &mut above);
+    operators(plan, 1, verbose, &mut found.iter(), &mut above);
     if is_empty(plan) {
         lines.extend(["Empty".to_owned(), format!("  chosen: {NO_ROW}")]);
     } else if above.iter().any(|line| !line.starts_with("  <- ")) {
@@ -71,7 +124,7 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
 /// The first line of EXPLAIN that says what is done, and the first note on what would serve better.
 pub fn brief(plan: &Arc<dyn ExecutionPlan>) -> (String, Option<String>) {
     let mut found = Vec::new();
-    accesses(plan, &mut found);
+    scans(plan, &mut found);
     let note = found.iter().find_map(|scan| scan.bound().ok()?.note.clone());
     let first = explain(plan, false, false).into_iter().find(|line| line != "then:");
     (first.unwrap_or_default().trim_start().to_owned(), note)
@@ -80,40 +133,39 @@ pub fn brief(plan: &Arc<dyn ExecutionPlan>) -> (String, Option<String>) {
 /// EXPLAIN (FORMAT JSON): the accesses with all that their lines say, and the lines of what is done with their
 /// rows. Errors: internal, if it cannot be written.
 pub fn explain_json(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> Result<String> {
-    let mut found = Vec::new();
-    accesses(plan, &mut found);
+    let found = all_accesses(plan);
     let mut all = Vec::new();
-    for scan in found {
-        let bound = scan.bound()?;
-        let mut access = serde_json::to_value(scan.described(verbose))
+    for access in &found {
+        let bound = access.bound()?;
+        let mut described = serde_json::to_value(access.described(verbose))
             .map_err(|e| Error::internal("a plan cannot be written as JSON").caused_by(e))?;
-        let Value::Object(fields) = &mut access else { continue };
+        let Value::Object(fields) = &mut described else { continue };
         fields.insert("estimate".into(), json!(bound.spec.access.entries.ceil() as u64));
         if analyzed {
-            let counters = counted(&scan.counters).map(|(name, n)| (name.to_owned(), json!(n)));
+            let counters = counted(&access.scan.counters).map(|(name, n)| (name.to_owned(), json!(n)));
             fields.insert("actual".into(), Value::Object(counters.into_iter().collect()));
         }
         fields.insert("chosen".into(), json!(bound.chosen));
         let rejected = bound.rejected.iter().map(|(index, why)| json!({ "index": index, "reason": why }));
         fields.insert("rejected".into(), rejected.collect());
-        let narrowed = scan.narrowed_by();
+        let narrowed = access.narrowed_by();
         if !narrowed.is_empty() {
             fields.insert("at_run_time".into(), json!(narrowed));
         }
         if let Some(note) = &bound.note {
             fields.insert("note".into(), json!(note));
         }
-        all.push(access);
+        all.push(described);
     }
     let mut above = Vec::new();
-    operators(plan, 0, verbose, &mut above);
+    operators(plan, 0, verbose, &mut found.iter(), &mut above);
     Ok(json!({ "accesses": all, "operators": above }).to_string())
 }
 
 /// The accesses of a plan that has run.
 pub fn ran(plan: &Arc<dyn ExecutionPlan>) -> Vec<Ran> {
     let mut found = Vec::new();
-    accesses(plan, &mut found);
+    scans(plan, &mut found);
     let ran = |scan: &ScanExec| {
         let (bound, n) = (scan.bound().ok()?, |counter: &AtomicU64| counter.load(Ordering::Relaxed));
         let c = &scan.counters;
@@ -176,15 +228,21 @@ fn is_empty(plan: &Arc<dyn ExecutionPlan>) -> bool {
     any.is::<EmptyExec>()
 }
 
-/// DataFusion's operators, outermost first; where one of our accesses is read, its class and name stand.
+/// DataFusion's operators, outermost first; where one of our `accesses` is read, its class and name stand.
 /// Unless `verbose`, without those that only move rows between threads: they differ with the machine.
-fn operators(plan: &Arc<dyn ExecutionPlan>, depth: usize, verbose: bool, lines: &mut Vec<String>) {
+fn operators<'p>(
+    plan: &Arc<dyn ExecutionPlan>,
+    depth: usize,
+    verbose: bool,
+    accesses: &mut impl Iterator<Item = &'p Accessed<'p>>,
+    lines: &mut Vec<String>,
+) {
     let any: &dyn std::any::Any = &**plan;
     let indent = "  ".repeat(depth);
     let mut below = depth + 1;
-    if let Some(scan) = any.downcast_ref::<ScanExec>() {
-        let words: Vec<String> = scan.describe(false).split_whitespace().take(2).map(str::to_owned).collect();
-        lines.push(format!("{indent}<- {}", words.join(" ")));
+    if any.is::<ScanExec>() {
+        let described = accesses.next().and_then(|access| access.described(false));
+        lines.extend(described.map(|access| format!("{indent}<- {} {}", access.class, access.name)));
     } else if any.is::<CooperativeExec>() || any.is::<FixedExec>() || !verbose && says_nothing(any) {
         below = depth;
     } else {
@@ -195,7 +253,7 @@ fn operators(plan: &Arc<dyn ExecutionPlan>, depth: usize, verbose: bool, lines: 
         ));
     }
     for child in plan.children() {
-        operators(child, below, verbose, lines);
+        operators(child, below, verbose, accesses, lines);
     }
 }
 

@@ -26,7 +26,7 @@ use super::expr::{FieldNames, predicate};
 use crate::plan::Predicate;
 
 /// Most values (count) of several keys that are looked up as they are; of more, each key's are by themselves.
-const PAIRS_MAX: usize = 200;
+pub const PAIRS_MAX: usize = 200;
 
 /// The condition that a filter sets now: true for every row that passes the filter, perhaps for others.
 /// `schema`: the columns that the filter is about; `values_max`: values (count) that are worth looking up.
@@ -62,6 +62,16 @@ pub fn columns(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Vec<String> {
         columns.filter_map(|c| Some(schema.fields().get(c.index())?.name().clone())).collect();
     names.sort();
     names
+}
+
+/// Names of the columns of which a filter will tell all values that pass.
+pub fn equal_columns(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Vec<String> {
+    let is_equal = |binary: &BinaryExpr| {
+        let side = |expr: &Arc<dyn PhysicalExpr>| as_any(expr).is::<Column>() || is_late(expr);
+        *binary.op() == Operator::Eq && side(binary.left()) && side(binary.right())
+    };
+    let is_told = is_joins(filter) || as_any(filter).downcast_ref::<BinaryExpr>().is_some_and(is_equal);
+    if is_told { columns(filter, schema) } else { Vec::new() }
 }
 
 fn as_any(expr: &Arc<dyn PhysicalExpr>) -> &dyn Any {

@@ -58,15 +58,6 @@ fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
     if let Some(scan) = any.downcast_ref::<ScanExec>() {
         return scan.work(told_by).is_none_or(|work| work >= PARALLEL_WORK);
     }
-    if let Some(join) = any.downcast_ref::<HashJoinExec>() {
-        let of_left = rows_of(join.left()).into_iter().chain(told_by).reduce(f64::min);
-        return reads_much(join.left(), told_by) || reads_much(join.right(), of_left);
-    }
-    if let Some(filter) = any.downcast_ref::<FilterExec>()
-        && split_conjunction(filter.predicate()).into_iter().any(equals_subquery)
-    {
-        return reads_much(filter.input(), Some(1.0));
-    }
     if let Some(join) = any.downcast_ref::<LookupJoinExec>() {
         return reads_much(join.rows(), told_by) || join.work().is_none_or(|work| work >= PARALLEL_WORK);
     }
@@ -74,10 +65,28 @@ fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
         return plan.children().first().is_some_and(|rows| reads_much(rows, told_by));
     }
     let is_small = any.is::<EmptyExec>() || any.is::<PlaceholderRowExec>() || any.is::<DataSourceExec>();
-    match &plan.children()[..] {
+    match &inputs(plan, told_by)[..] {
         [] => !is_small,
-        children => children.iter().any(|child| reads_much(child, told_by)),
+        inputs => inputs.iter().any(|(input, told_by)| reads_much(input, *told_by)),
     }
+}
+
+/// The inputs of an operator, each with about how many rows (count) tell what can match there, if `told_by` rows tell
+/// the operator itself.
+pub fn inputs(
+    plan: &Arc<dyn ExecutionPlan>,
+    told_by: Option<f64>,
+) -> Vec<(&Arc<dyn ExecutionPlan>, Option<f64>)> {
+    let any: &dyn Any = &**plan;
+    if let Some(join) = any.downcast_ref::<HashJoinExec>() {
+        let of_left = rows_of(join.left()).into_iter().chain(told_by).reduce(f64::min);
+        return vec![(join.left(), told_by), (join.right(), of_left)];
+    }
+    let is_told = any
+        .downcast_ref::<FilterExec>()
+        .is_some_and(|filter| split_conjunction(filter.predicate()).into_iter().any(equals_subquery));
+    let told_by = if is_told { Some(1.0) } else { told_by };
+    plan.children().into_iter().map(|input| (input, told_by)).collect()
 }
 
 /// What equals the one value that a subquery gives.

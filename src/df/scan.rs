@@ -1,5 +1,7 @@
 //! Our scan as a DataFusion execution plan.
 
+mod expected;
+
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -19,13 +21,14 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
 
+pub use self::expected::Expected;
 use super::computed::shown;
 use super::errors::to_df;
 use super::learned::{self, learned};
 use super::table::{Binding, Bound, Request, Way};
 use super::until_enough::UntilEnough;
 use super::wanted::{FirstFound, Rows};
-use crate::access::{COST, Described, OrderBy, Path, describe};
+use crate::access::{COST, Described, OrderBy, Path, Told, describe};
 use crate::error::{Error, Result};
 use crate::exec::scan::{BATCH_ROWS, Counters, PARALLEL_WORK, PIECES, Scan, ScanSpec};
 use crate::key::Rowkey;
@@ -428,7 +431,7 @@ impl ScanExec {
         let mut described = describe(spec.source(), &spec.access, self.limit, verbose);
         described.offset = (self.offset > 0).then_some(self.offset);
         if let Some(by_rows) = &self.by_rows {
-            described.by_row(by_rows.columns.clone());
+            described.told(Told::ByRow(by_rows.columns.clone()));
         }
         Some(described)
     }

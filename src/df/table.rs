@@ -3,6 +3,7 @@
 mod along;
 mod relation;
 mod request;
+mod stand_in;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

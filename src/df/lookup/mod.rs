@@ -37,13 +37,13 @@ pub use self::instead::{in_recursions, instead_of_hashes, instead_of_hashes_eith
 use super::errors::to_df;
 use super::parallel::rows_of;
 use super::plan::picked;
-use super::scan::ScanExec;
+use super::scan::{Expected, ScanExec};
 use super::table::Bound;
 use crate::access::COST;
 use crate::error::{Error, Result};
 use crate::exec::scan::Scan;
 use crate::key::{ColumnId, FastSet, Rowkey};
-use crate::plan::{Field, Predicate};
+use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::value_at;
 use crate::value::{ColumnType, Value};
 
@@ -137,6 +137,14 @@ impl LookupJoinExec {
     /// The rows for which others are looked up.
     pub fn rows(&self) -> &Arc<dyn ExecutionPlan> {
         &self.rows
+    }
+
+    /// The table, and what it is expected to do for each value that the rows tell.
+    pub fn table(&self) -> Option<(&ScanExec, Option<Expected>)> {
+        let scan = scan_of(&self.table)?;
+        let terms: Vec<_> = self.on.iter().map(|equal| (Field::Column(equal.key), CmpOp::Eq)).collect();
+        let by_ranges = self.by == By::Ranges;
+        Some((scan, by_ranges.then(|| scan.expected_for_values(&terms)).flatten()))
     }
 
     /// Of a few rows one is likely to come out, and if none does, looking for all of them does not take much longer than

@@ -30,7 +30,7 @@ use futures::TryStreamExt;
 pub use self::instead::instead_of_pairs;
 use super::errors::{df_error, to_df};
 use super::lookup::{Kind, pieces, scan_of};
-use super::scan::ScanExec;
+use super::scan::{Expected, ScanExec};
 use super::table::Way;
 use super::wanted::FirstFound;
 use crate::access::Path;
@@ -89,6 +89,18 @@ impl SeekJoinExec {
     pub fn output_of(&self, at: usize) -> Option<(usize, usize)> {
         let column = self.output.get(at)?;
         Some((usize::from(column.side != self.rows_are), column.index))
+    }
+
+    /// The rows that look for others.
+    pub fn rows(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.rows
+    }
+
+    /// The table, and what it is expected to do for each row.
+    pub fn table(&self) -> Option<(&ScanExec, Option<Expected>)> {
+        let scan = scan_of(&self.table)?;
+        let terms: Vec<_> = self.terms.iter().map(|term| (term.field, term.op)).collect();
+        Some((scan, scan.expected_on_way(&terms, self.first.as_ref(), &self.paths)))
     }
 
     fn scan(&self) -> Result<&ScanExec> {

@@ -222,6 +222,11 @@ impl Request {
         self.output.get(column).copied()
     }
 
+    /// The field that a column of the scan is, by its name.
+    pub fn field_of(&self, name: &str) -> Option<Field> {
+        self.output_field(self.schema.index_of(name).ok()?)
+    }
+
     /// The column of the scan that a field is.
     pub fn column_of(&self, field: Field) -> Option<usize> {
         self.output.iter().position(|output| *output == field)

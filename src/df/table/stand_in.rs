@@ -1,0 +1,51 @@
+//! Values that are there, in place of those that a plan will be told when it runs.
+
+use std::sync::Arc;
+
+use super::{Bound, Request};
+use crate::access::Method;
+use crate::error::Result;
+use crate::exec::scan::{Scan, field_type};
+use crate::plan::{CmpOp, Field, Filter, Predicate};
+use crate::row::value_at;
+
+/// Entries (count) that are looked at for one whose columns are not NULL.
+const ENTRIES: usize = 64;
+
+impl Request {
+    /// The condition that these fields compare so with values of the first rows that a path leads to, its filters aside.
+    /// `None`: there is no such value, or no such path.
+    pub fn stand_in(&self, bound: &Bound, terms: &[(Field, CmpOp)]) -> Result<Option<Predicate>> {
+        let columns: Option<Vec<usize>> = terms.iter().map(|(field, _)| self.column_of(*field)).collect();
+        let mut access = bound.spec.access.clone();
+        let Some(columns) = columns else { return Ok(None) };
+        match &mut access.method {
+            // Nothing is jumped over for it: that may take long.
+            Method::Scan { skip, .. } => *skip = None,
+            Method::Get(_) => {}
+            Method::Empty | Method::Gather { .. } => return Ok(None),
+        }
+        (access.entry_filter, access.filter) = (Filter::all(), Filter::all());
+        let schema = Arc::new(self.schema.project(&columns)?);
+        let picked = self.pick(&columns, &schema);
+        let spec = Arc::new(picked.spec(access, &picked.output));
+        let snapshot = Arc::clone(&bound.binding.snapshot);
+        let mut scan = Scan::new(spec, snapshot, Some(ENTRIES as u64), Arc::default());
+        let Some(rows) = scan.next_batch_of(ENTRIES)? else { return Ok(None) };
+        let relation = &self.relation;
+        let mut conditions = Vec::with_capacity(terms.len());
+        for (at, ((field, op), column)) in terms.iter().zip(rows.columns()).enumerate() {
+            // The same value at both ends would leave one key between them.
+            let is_closed = |(other, other_op): &(Field, CmpOp)| {
+                other == field && *other_op != CmpOp::Eq && *op != CmpOp::Eq
+            };
+            if terms[..at].iter().any(is_closed) {
+                continue;
+            }
+            let ty = field_type(&relation.table, relation.index.as_ref(), *field);
+            let Some(row) = (0..rows.num_rows()).find(|row| column.is_valid(*row)) else { return Ok(None) };
+            conditions.push(Predicate::compare(*field, *op, value_at(column, row, ty)?));
+        }
+        Ok(Some(Predicate::and(conditions)))
+    }
+}
