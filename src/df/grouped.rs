@@ -20,11 +20,12 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, InputOrderMode, PlanProperties, ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, ExecutionPlan, InputOrderMode, PlanProperties,
 };
 
 use super::errors::to_df;
 use super::numbers::Known;
+use super::operator::inputs;
 use super::plan::picked;
 use super::scan::ScanExec;
 use crate::error::Result;
@@ -159,16 +160,10 @@ impl DisplayAs for GroupedScan {
 }
 
 impl ExecutionPlan for GroupedScan {
-    fn name(&self) -> &str {
-        "GroupedScan"
-    }
+    inputs!(GroupedScan(), this => this);
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
     }
 
     fn apply_expressions(
@@ -176,21 +171,6 @@ impl ExecutionPlan for GroupedScan {
         see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
     ) -> DfResult<TreeNodeRecursion> {
         self.scan.apply_expressions(see)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(self)
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {

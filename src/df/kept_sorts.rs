@@ -19,7 +19,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Schema};
 use datafusion::common::Constraints;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Operator;
@@ -40,8 +40,7 @@ use datafusion::physical_plan::{
     PlanProperties, ReplaceChildrenOptions,
 };
 
-use super::errors::to_df;
-use crate::error::Error;
+use super::operator::operator;
 
 /// A rule that moves sorts, none of them below a limit, and leaves none out for a key that is none.
 #[derive(Debug)]
@@ -191,16 +190,10 @@ impl DisplayAs for FixedExec {
 }
 
 impl ExecutionPlan for FixedExec {
-    fn name(&self) -> &str {
-        "FixedExec"
-    }
+    operator!(FixedExec(input), this => FixedExec::of(input, this.what));
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
     }
 
     /// What it is asked to keep is pushed further down.
@@ -210,30 +203,6 @@ impl ExecutionPlan for FixedExec {
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
-    ) -> DfResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let [input] = <[_; 1]>::try_from(children)
-            .map_err(|_| to_df(Error::internal("what is fixed has one input")))?;
-        Ok(FixedExec::of(input, self.what))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
     fn supports_limit_pushdown(&self) -> bool {

@@ -51,6 +51,7 @@ mod offset;
 mod one_by_one;
 mod one_row;
 mod open;
+mod operator;
 mod or_null;
 mod order;
 mod order_subquery;

@@ -11,24 +11,21 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
-    ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::TryStreamExt;
 
 use super::errors::{df_error, to_df};
+use super::operator::operator;
 use super::plan::picked;
 use super::scan::ScanExec;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::row::value_at;
 
 /// Rows (count) to pass over that are worth it.
@@ -148,44 +145,14 @@ impl DisplayAs for PageExec {
 }
 
 impl ExecutionPlan for PageExec {
-    fn name(&self) -> &str {
-        "PageExec"
-    }
+    operator!(PageExec(limit), _this => Arc::new(PageExec { limit }));
 
     fn properties(&self) -> &Arc<PlanProperties> {
         self.limit.properties()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.limit]
-    }
-
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
-    ) -> DfResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let [limit] =
-            <[_; 1]>::try_from(children).map_err(|_| to_df(Error::internal("a page is one of one input")))?;
-        Ok(Arc::new(PageExec { limit }))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {

@@ -17,14 +17,13 @@ use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSor
 use datafusion::physical_expr_common::physical_expr::snapshot_generation;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 
 pub use self::expected::Expected;
 use super::computed::shown;
 use super::errors::to_df;
 use super::learned::{self, learned};
+use super::operator::inputs;
 use super::table::{Binding, Bound, Request, Way};
 use super::until_enough::UntilEnough;
 use super::wanted::{FirstFound, Rows};
@@ -467,16 +466,10 @@ impl DisplayAs for ScanExec {
 }
 
 impl ExecutionPlan for ScanExec {
-    fn name(&self) -> &str {
-        "ScanExec"
-    }
+    inputs!(ScanExec(), this => this);
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
     }
 
     fn apply_expressions(
@@ -490,21 +483,6 @@ impl ExecutionPlan for ScanExec {
             }
         }
         Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(self)
     }
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {

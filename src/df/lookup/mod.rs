@@ -17,24 +17,20 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UI
 use arrow::compute::{concat_batches, kernels::cmp, take, take_record_batch};
 use arrow::datatypes::DataType;
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinType, Statistics};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
-    ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{Stream, StreamExt, TryStreamExt};
 
 use self::found::{FoundBy, Keys, Pairs};
 pub use self::instead::{in_recursions, instead_of_hashes, instead_of_hashes_either_way};
 use super::errors::to_df;
+use super::operator::operator;
 use super::parallel::rows_of;
 use super::plan::picked;
 use super::scan::{Expected, ScanExec};
@@ -461,40 +457,10 @@ impl DisplayAs for LookupJoinExec {
 }
 
 impl ExecutionPlan for LookupJoinExec {
-    fn name(&self) -> &str {
-        "LookupJoinExec"
-    }
+    operator!(LookupJoinExec(rows, table), this => Arc::new(LookupJoinExec { rows, table, ..(*this).clone() }));
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.rows, &self.table]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
-    ) -> DfResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let [rows, table] = <[_; 2]>::try_from(children)
-            .map_err(|_| to_df(Error::internal("a lookup join has two inputs")))?;
-        Ok(Arc::new(LookupJoinExec { rows, table, ..(*self).clone() }))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {

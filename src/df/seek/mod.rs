@@ -13,7 +13,6 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take;
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinSide, Statistics};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -21,15 +20,13 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
-    ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::TryStreamExt;
 
 pub use self::instead::instead_of_pairs;
 use super::errors::{df_error, to_df};
 use super::lookup::{Kind, pieces, scan_of};
+use super::operator::operator;
 use super::scan::{Expected, ScanExec};
 use super::table::Way;
 use super::wanted::FirstFound;
@@ -330,40 +327,10 @@ fn words(terms: &[Term]) -> String {
 }
 
 impl ExecutionPlan for SeekJoinExec {
-    fn name(&self) -> &str {
-        "SeekJoinExec"
-    }
+    operator!(SeekJoinExec(rows, table), this => Arc::new(SeekJoinExec { rows, table, ..(*this).clone() }));
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.rows, &self.table]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
-    ) -> DfResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let [rows, table] = <[_; 2]>::try_from(children)
-            .map_err(|_| to_df(Error::internal("a join that seeks has two inputs")))?;
-        Ok(Arc::new(SeekJoinExec { rows, table, ..(*self).clone() }))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
