@@ -70,8 +70,7 @@ pub fn shown(line: &str) -> String {
 /// A scan with the hidden columns of its table; its source is then the last of `sources`.
 fn widened(scan: TableScan, sources: &mut Vec<TableSource>) -> DfResult<Transformed<LogicalPlan>> {
     let provider = source_as_provider(&scan.source)?;
-    let any: &dyn std::any::Any = &*provider;
-    let source = any.downcast_ref::<TableSource>().filter(|_| scan.projection.is_none());
+    let source = provider.downcast_ref::<TableSource>().filter(|_| scan.projection.is_none());
     let Some(source) = source.and_then(|source| source.with_computed(&scan.filters, sources.len())) else {
         return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
     };

@@ -6,7 +6,6 @@
 //! are equal in them have come. That is worth it where nearly each row finds its partner. What else there is of such
 //! a query would read a table along an index for nothing; so the plan is given up if it does not come out like that.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -33,24 +32,21 @@ pub fn stopping(plan: Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn Executi
 /// There are groups of which the first few are wanted, in whatever order: DataFusion 55.2 takes an order that their rows
 /// have, and that it had not planned with, for one that is wanted.
 fn limits_sorted_groups(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let any: &dyn Any = &**plan;
     let is_sorted = |groups: &AggregateExec| {
         groups.limit_options().is_some() && *groups.input_order_mode() != InputOrderMode::Linear
     };
-    any.downcast_ref().is_some_and(is_sorted) || plan.children().into_iter().any(limits_sorted_groups)
+    plan.downcast_ref().is_some_and(is_sorted) || plan.children().into_iter().any(limits_sorted_groups)
 }
 
 /// Somebody in the plan stops reading a scan when there are enough rows.
 pub fn may_stop(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let any: &dyn Any = &**plan;
     let is_asked = |scan: &ScanExec| matches!(scan.request.rows, Rows::About { .. });
-    any.downcast_ref::<ScanExec>().is_some_and(is_asked) || plan.children().into_iter().any(may_stop)
+    plan.downcast_ref::<ScanExec>().is_some_and(is_asked) || plan.children().into_iter().any(may_stop)
 }
 
 /// A limit in the place of a sort of what is sorted.
 fn without_sort(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
-    let any: &dyn Any = &*node;
-    let Some(sort) = any.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
+    let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
     let (input, fetch) = (sort.input(), sort.fetch());
     let is_one = input.output_partitioning().partition_count() == 1;
     let known = input.equivalence_properties();
@@ -73,15 +69,14 @@ fn ends_early(sort: &SortExec) -> bool {
 
 /// Every scan that was asked for about so many rows is read no further than a limit above it wants.
 fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool) -> bool {
-    let any: &dyn Any = &**plan;
-    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         return limited || !matches!(scan.request.rows, Rows::About { .. });
     }
-    if let Some(join) = any.downcast_ref::<LookupJoinExec>() {
+    if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
         return stops(join.rows(), limited && join.is_promising());
     }
-    let passes_on = any.is::<ProjectionExec>() || any.is::<CooperativeExec>() || any.is::<FixedExec>();
-    let ends = any.is::<GlobalLimitExec>() || any.downcast_ref().is_some_and(ends_early);
+    let passes_on = plan.is::<ProjectionExec>() || plan.is::<CooperativeExec>() || plan.is::<FixedExec>();
+    let ends = plan.is::<GlobalLimitExec>() || plan.downcast_ref().is_some_and(ends_early);
     let limited = ends || limited && passes_on;
     plan.children().into_iter().all(|child| stops(child, limited))
 }

@@ -53,14 +53,13 @@ impl Accessed<'_> {
 
 /// The accesses of a plan, in the order it reads them, if about `told_by` rows tell it what can match.
 fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, told_by: Option<f64>, found: &mut Vec<Accessed<'p>>) {
-    let any: &dyn std::any::Any = &**plan;
-    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         found.push(Accessed { scan, expected: scan.expected(told_by) });
         return;
     }
-    let joins = any.downcast_ref::<SeekJoinExec>().map(|join| (join.rows(), join.table()));
-    let joins =
-        joins.or_else(|| Some(any.downcast_ref::<LookupJoinExec>()?).map(|join| (join.rows(), join.table())));
+    let joins = plan.downcast_ref::<SeekJoinExec>().map(|join| (join.rows(), join.table()));
+    let joins = joins
+        .or_else(|| Some(plan.downcast_ref::<LookupJoinExec>()?).map(|join| (join.rows(), join.table())));
     if let Some((rows, Some((scan, expected)))) = joins {
         accesses(rows, told_by, found);
         found.push(Accessed { scan, expected });
@@ -79,8 +78,7 @@ fn all_accesses(plan: &Arc<dyn ExecutionPlan>) -> Vec<Accessed<'_>> {
 
 /// The scans of a plan, in the order it reads them.
 fn scans<'p>(plan: &'p Arc<dyn ExecutionPlan>, found: &mut Vec<&'p ScanExec>) {
-    let any: &dyn std::any::Any = &**plan;
-    found.extend(any.downcast_ref::<ScanExec>());
+    found.extend(plan.downcast_ref::<ScanExec>());
     for child in plan.children() {
         scans(child, found);
     }
@@ -224,8 +222,7 @@ fn counted(c: &Counters) -> [(&'static str, u64); 6] {
 
 /// DataFusion found that there is nothing to read.
 fn is_empty(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let any: &dyn std::any::Any = &**plan;
-    any.is::<EmptyExec>()
+    plan.is::<EmptyExec>()
 }
 
 /// DataFusion's operators, outermost first; where one of our `accesses` is read, its class and name stand.
@@ -237,13 +234,12 @@ fn operators<'p>(
     accesses: &mut impl Iterator<Item = &'p Accessed<'p>>,
     lines: &mut Vec<String>,
 ) {
-    let any: &dyn std::any::Any = &**plan;
     let indent = "  ".repeat(depth);
     let mut below = depth + 1;
-    if any.is::<ScanExec>() {
+    if plan.is::<ScanExec>() {
         let described = accesses.next().and_then(|access| access.described(false));
         lines.extend(described.map(|access| format!("{indent}<- {} {}", access.class, access.name)));
-    } else if any.is::<CooperativeExec>() || any.is::<FixedExec>() || !verbose && says_nothing(any) {
+    } else if plan.is::<CooperativeExec>() || plan.is::<FixedExec>() || !verbose && says_nothing(&**plan) {
         below = depth;
     } else {
         let line = shown(&displayable(&**plan).one_line().to_string());
@@ -258,7 +254,7 @@ fn operators<'p>(
 }
 
 /// The operator moves rows, or does a part of what the one above it is named for.
-fn says_nothing(plan: &dyn std::any::Any) -> bool {
+fn says_nothing(plan: &dyn ExecutionPlan) -> bool {
     plan.is::<RepartitionExec>()
         || plan.is::<CoalescePartitionsExec>()
         || plan.downcast_ref::<SortPreservingMergeExec>().is_some_and(|merge| !is_union(merge.input()))
@@ -268,16 +264,15 @@ fn says_nothing(plan: &dyn std::any::Any) -> bool {
 
 /// Inputs of their own come together there.
 fn is_union(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let any: &dyn std::any::Any = &**plan;
-    let moves = any.is::<CooperativeExec>() || any.is::<FixedExec>();
-    any.is::<UnionExec>() || moves && plan.children().into_iter().all(is_union)
+    let moves = plan.is::<CooperativeExec>() || plan.is::<FixedExec>();
+    plan.is::<UnionExec>() || moves && plan.children().into_iter().all(is_union)
 }
 
 /// The projection computes and renames nothing, but for the `__rowkey` and `__set_0` of a write.
 fn only_picks(projection: &ProjectionExec) -> bool {
     projection.expr().iter().all(|output| {
-        let any: &dyn std::any::Any = &*output.expr;
-        let is_picked = any.downcast_ref::<Column>().is_some_and(|column| column.name() == output.alias);
+        let is_picked =
+            output.expr.downcast_ref::<Column>().is_some_and(|column| column.name() == output.alias);
         is_picked || output.alias.starts_with("__")
     })
 }

@@ -326,8 +326,7 @@ fn change_scan(plan: &LogicalPlan, columns: &[Column], change: &Change<'_>) -> D
         },
         LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
             let provider = source_as_provider(&scan.source)?;
-            let any: &dyn std::any::Any = &*provider;
-            let source = any.downcast_ref::<TableSource>();
+            let source = provider.downcast_ref::<TableSource>();
             let changed = source.and_then(|source| change(scan, source, columns));
             return Ok(changed.map(LogicalPlan::TableScan));
         }

@@ -2,7 +2,6 @@
 //!
 //! A join that gives ten rows at the most asks a scan for batches until it has them. The first one had thousands of rows.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -42,24 +41,23 @@ impl PhysicalOptimizerRule for FewFirst {
 
 /// The plan, of which somebody wants so many rows, if that is known.
 pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let any: &dyn Any = &*plan;
-    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         return Ok(match rows {
             Some(rows) => Arc::new(scan.few_first(rows)),
             None => plan,
         });
     }
-    let aggregate = any.downcast_ref::<AggregateExec>();
+    let aggregate = plan.downcast_ref::<AggregateExec>();
     let groups =
         aggregate.and_then(AggregateExec::limit_options).filter(|limit| limit.descending().is_none());
     let groups = groups.map(|limit| limit.limit());
     let rows = plan.fetch().into_iter().chain(groups).chain(rows).min();
     let is_asked = |child: usize| match child {
         // The other side of a join is read whole.
-        1 => any.is::<HashJoinExec>() || any.is::<UnionExec>(),
+        1 => plan.is::<HashJoinExec>() || plan.is::<UnionExec>(),
         // As many groups as there are rows, if each row is one.
-        0 => streams(any) || groups.is_some(),
-        _ => any.is::<UnionExec>(),
+        0 => streams(&*plan) || groups.is_some(),
+        _ => plan.is::<UnionExec>(),
     };
     let mut changed = false;
     let mut children = Vec::new();
@@ -75,14 +73,14 @@ pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<
 }
 
 /// A row of its (first) input comes out, or does not, before the next one is asked for.
-fn streams(any: &dyn Any) -> bool {
-    any.is::<ProjectionExec>()
-        || any.is::<CooperativeExec>()
-        || any.is::<FixedExec>()
-        || any.is::<FilterExec>()
-        || any.is::<GlobalLimitExec>()
-        || any.is::<LocalLimitExec>()
-        || any.is::<LookupJoinExec>()
-        || any.is::<SeekJoinExec>()
-        || any.is::<UnionExec>()
+fn streams(plan: &dyn ExecutionPlan) -> bool {
+    plan.is::<ProjectionExec>()
+        || plan.is::<CooperativeExec>()
+        || plan.is::<FixedExec>()
+        || plan.is::<FilterExec>()
+        || plan.is::<GlobalLimitExec>()
+        || plan.is::<LocalLimitExec>()
+        || plan.is::<LookupJoinExec>()
+        || plan.is::<SeekJoinExec>()
+        || plan.is::<UnionExec>()
 }

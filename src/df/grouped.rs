@@ -5,7 +5,6 @@
 //! value ([`crate::exec::groups`]). It gives what DataFusion's own would: the groups so far, any of them several
 //! times. The second step stays DataFusion's, with all that it does for many groups.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -38,8 +37,7 @@ const STEPS_WORK: f64 = 500.0;
 /// The plan as it runs: scans group what they read, wherever they know how.
 pub fn in_scans(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
-        let any: &dyn Any = &*node;
-        let grouped = match any.downcast_ref::<AggregateExec>() {
+        let grouped = match node.downcast_ref::<AggregateExec>() {
             Some(aggregate) if *aggregate.mode() == AggregateMode::Single => in_two_steps(aggregate)?,
             Some(aggregate) => GroupedScan::of(aggregate).map(|grouped| Arc::new(grouped) as _),
             None => None,
@@ -141,8 +139,7 @@ impl GroupedScan {
 
 /// The place of a plain column.
 fn place(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
-    let any: &dyn Any = &**expr;
-    any.downcast_ref::<Column>().map(Column::index)
+    expr.downcast_ref::<Column>().map(Column::index)
 }
 
 /// Groups under way.

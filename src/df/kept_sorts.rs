@@ -12,7 +12,6 @@
 //! a cast that rounds, around as if it were exact), what is 3 in one input of a UNION ALL and 2 in the other, and what
 //! ROLLUP makes NULL of. Above those, a [`FixedExec`] knows nothing of the kind.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -57,8 +56,7 @@ impl PhysicalOptimizerRule for FixedRows {
             if let Some(what) = misled_by(&node) {
                 return Ok(Transformed::yes(FixedExec::of(node, what)));
             }
-            let any: &dyn Any = &*node;
-            let projection = any.downcast_ref::<ProjectionExec>();
+            let projection = node.downcast_ref::<ProjectionExec>();
             let Some(projection) = projection.filter(|projection| sorts && misplaces_keys(projection)) else {
                 return Ok(Transformed::no(node));
             };
@@ -70,8 +68,7 @@ impl PhysicalOptimizerRule for FixedRows {
         // A sort that runs looks once more whether there is anything to sort: what knows of no keys stays.
         moved
             .transform_up(|node| {
-                let any: &dyn Any = &*node;
-                let fixed = any.downcast_ref::<FixedExec>().filter(|fixed| fixed.what == Fixed::Rows);
+                let fixed = node.downcast_ref::<FixedExec>().filter(|fixed| fixed.what == Fixed::Rows);
                 let input = fixed.map(|fixed| Arc::clone(&fixed.input));
                 Ok(input.map_or_else(|| Transformed::no(node), Transformed::yes))
             })
@@ -87,31 +84,29 @@ impl PhysicalOptimizerRule for FixedRows {
     }
 }
 
-fn is_sorted(any: &dyn Any) -> bool {
-    any.is::<SortExec>() || any.is::<BoundedWindowAggExec>() || any.is::<WindowAggExec>()
+fn is_sorted(plan: &dyn ExecutionPlan) -> bool {
+    plan.is::<SortExec>() || plan.is::<BoundedWindowAggExec>() || plan.is::<WindowAggExec>()
 }
 
 /// What has to stand above an operator.
 fn misled_by(node: &Arc<dyn ExecutionPlan>) -> Option<Fixed> {
-    let any: &dyn Any = &**node;
-    if any.is::<GlobalLimitExec>() {
+    if node.is::<GlobalLimitExec>() {
         return Some(Fixed::Rows);
     }
-    if let Some(filter) = any.downcast_ref::<FilterExec>() {
+    if let Some(filter) = node.downcast_ref::<FilterExec>() {
         return loses(filter.predicate(), &filter.input().schema()).then_some(Fixed::Values);
     }
-    if let Some(aggregate) = any.downcast_ref::<AggregateExec>() {
+    if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         return aggregate.group_expr().has_grouping_set().then_some(Fixed::Orders);
     }
     let has_constants =
         |input: &&Arc<dyn ExecutionPlan>| !input.equivalence_properties().constants().is_empty();
-    (any.is::<UnionExec>() && node.children().iter().any(has_constants)).then_some(Fixed::Values)
+    (node.is::<UnionExec>() && node.children().iter().any(has_constants)).then_some(Fixed::Values)
 }
 
 /// It gives the same for several values somewhere, of which DataFusion takes one to be the only one.
 fn loses(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
-    let any: &dyn Any = &**expr;
-    let is_lossy = if let Some(cast) = any.downcast_ref::<CastExpr>() {
+    let is_lossy = if let Some(cast) = expr.downcast_ref::<CastExpr>() {
         match (cast.expr().data_type(schema), cast.cast_type()) {
             (Ok(DataType::Decimal128(_, from)), DataType::Decimal128(_, to)) => *to < from,
             (Ok(from), to) if from.is_integer() => !(to.is_integer() || to.is_decimal()),
@@ -119,7 +114,7 @@ fn loses(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
             (Err(_), _) => true,
         }
     } else {
-        any.downcast_ref::<BinaryExpr>().is_some_and(|binary| *binary.op() == Operator::Divide)
+        expr.downcast_ref::<BinaryExpr>().is_some_and(|binary| *binary.op() == Operator::Divide)
     };
     is_lossy || expr.children().into_iter().any(|child| loses(child, schema))
 }
@@ -127,8 +122,7 @@ fn loses(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
 /// Some columns below it are unique, and those at their places above it are others.
 fn misplaces_keys(projection: &ProjectionExec) -> bool {
     let is_same = |(at, output): (usize, &ProjectionExpr)| {
-        let any: &dyn Any = &*output.expr;
-        any.downcast_ref::<Column>().is_some_and(|column| column.index() == at)
+        output.expr.downcast_ref::<Column>().is_some_and(|column| column.index() == at)
     };
     let known = projection.input().equivalence_properties().constraints();
     !known.is_empty() && !projection.expr().iter().enumerate().all(is_same)
@@ -175,8 +169,7 @@ impl FixedExec {
 /// In which orders rows are, whatever DataFusion says of their values. What a filter keeps is in the orders that it was
 /// in before.
 fn orders_of(plan: &Arc<dyn ExecutionPlan>) -> OrderingEquivalenceClass {
-    let any: &dyn Any = &**plan;
-    match any.downcast_ref::<FilterExec>() {
+    match plan.downcast_ref::<FilterExec>() {
         Some(filter) if filter.projection().is_some() => OrderingEquivalenceClass::default(),
         Some(filter) => filter.input().equivalence_properties().oeq_class().clone(),
         None => plan.equivalence_properties().oeq_class().clone(),

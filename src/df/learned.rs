@@ -5,7 +5,6 @@
 //! A scan that starts after that reads only what can match, by GETs or key ranges. A sort that keeps the first rows knows
 //! more with every batch: the scan drops what cannot become one of them.
 
-use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -51,8 +50,8 @@ pub fn is_joins(filter: &Arc<dyn PhysicalExpr>) -> bool {
     holds(filter, &|expr| expr.is::<DynamicFilterPhysicalExpr>())
 }
 
-fn holds(filter: &Arc<dyn PhysicalExpr>, is_it: &dyn Fn(&dyn Any) -> bool) -> bool {
-    filter.exists(|expr| Ok(is_it(as_any(expr)))).unwrap_or(false)
+fn holds(filter: &Arc<dyn PhysicalExpr>, is_it: &dyn Fn(&dyn PhysicalExpr) -> bool) -> bool {
+    filter.exists(|expr| Ok(is_it(&**expr))).unwrap_or(false)
 }
 
 /// Names of the columns that a filter is about.
@@ -67,15 +66,11 @@ pub fn columns(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Vec<String> {
 /// Names of the columns of which a filter will tell all values that pass.
 pub fn equal_columns(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Vec<String> {
     let is_equal = |binary: &BinaryExpr| {
-        let side = |expr: &Arc<dyn PhysicalExpr>| as_any(expr).is::<Column>() || is_late(expr);
+        let side = |expr: &Arc<dyn PhysicalExpr>| expr.is::<Column>() || is_late(expr);
         *binary.op() == Operator::Eq && side(binary.left()) && side(binary.right())
     };
-    let is_told = is_joins(filter) || as_any(filter).downcast_ref::<BinaryExpr>().is_some_and(is_equal);
+    let is_told = is_joins(filter) || filter.downcast_ref::<BinaryExpr>().is_some_and(is_equal);
     if is_told { columns(filter, schema) } else { Vec::new() }
-}
-
-fn as_any(expr: &Arc<dyn PhysicalExpr>) -> &dyn Any {
-    &**expr
 }
 
 /// Reads filters.
@@ -87,16 +82,15 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// What must hold for the filter to be true; `None` if nothing is known of that.
     fn condition(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<Expr> {
-        let any = as_any(filter);
-        if let Some(dynamic) = any.downcast_ref::<DynamicFilterPhysicalExpr>() {
+        if let Some(dynamic) = filter.downcast_ref::<DynamicFilterPhysicalExpr>() {
             return self.condition(&dynamic.current().ok()?);
         }
-        if let Some(case) = any.downcast_ref::<CaseExpr>() {
+        if let Some(case) = filter.downcast_ref::<CaseExpr>() {
             // Which keys are in which partition of the join: all of them together are what it can match.
             let branches = case.when_then_expr().iter().map(|(_, then)| then).chain(case.else_expr());
             return any_of(branches.map(|then| self.condition(then)).collect::<Option<_>>()?);
         }
-        if let Some(binary) = any.downcast_ref::<BinaryExpr>() {
+        if let Some(binary) = filter.downcast_ref::<BinaryExpr>() {
             let both = || (self.condition(binary.left()), self.condition(binary.right()));
             match binary.op() {
                 Operator::And => {
@@ -117,42 +111,41 @@ impl Reader<'_> {
 
     /// The same expression over the columns' names.
     fn exact(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<Expr> {
-        let any = as_any(filter);
-        if let Some(column) = any.downcast_ref::<Column>() {
+        if let Some(column) = filter.downcast_ref::<Column>() {
             let name = self.schema.fields().get(column.index())?.name();
             return Some(Expr::Column(datafusion::common::Column::new_unqualified(name)));
         }
-        if let Some(literal) = any.downcast_ref::<Literal>() {
+        if let Some(literal) = filter.downcast_ref::<Literal>() {
             return Some(lit(literal.value().clone()));
         }
-        if let Some(cast) = any.downcast_ref::<CastExpr>() {
+        if let Some(cast) = filter.downcast_ref::<CastExpr>() {
             let inner = self.exact(cast.expr())?;
             return Some(Expr::Cast(Cast::new(Box::new(inner), cast.cast_type().clone())));
         }
-        if let Some(list) = any.downcast_ref::<InListExpr>() {
+        if let Some(list) = filter.downcast_ref::<InListExpr>() {
             let serves = !list.negated() && list.len() <= self.values_max;
             return if serves { self.listed(list) } else { None };
         }
-        if let Some(null) = any.downcast_ref::<IsNullExpr>() {
+        if let Some(null) = filter.downcast_ref::<IsNullExpr>() {
             return Some(self.exact(null.arg())?.is_null());
         }
-        if let Some(value) = any.downcast_ref::<IsNotNullExpr>() {
+        if let Some(value) = filter.downcast_ref::<IsNotNullExpr>() {
             return Some(self.exact(value.arg())?.is_not_null());
         }
-        if any.is::<ScalarSubqueryExpr>() {
+        if filter.is::<ScalarSubqueryExpr>() {
             // It is an error as long as the subquery has not run.
             let value = filter.evaluate(&RecordBatch::new_empty(Arc::new(self.schema.clone()))).ok()?;
             let ColumnarValue::Scalar(value) = value else { return None };
             return Some(lit(value));
         }
-        let binary = any.downcast_ref::<BinaryExpr>()?;
+        let binary = filter.downcast_ref::<BinaryExpr>()?;
         Some(binary_expr(self.exact(binary.left())?, *binary.op(), self.exact(binary.right())?))
     }
 
     /// `key IN (values)`; of several keys the values come as structs.
     fn listed(&self, list: &InListExpr) -> Option<Expr> {
-        let values = list.list().iter().map(|value| Some(as_any(value).downcast_ref::<Literal>()?.value()));
-        let Some(tuple) = as_any(list.expr()).downcast_ref::<ScalarFunctionExpr>() else {
+        let values = list.list().iter().map(|value| Some(value.downcast_ref::<Literal>()?.value()));
+        let Some(tuple) = list.expr().downcast_ref::<ScalarFunctionExpr>() else {
             let values = values.map(|value| value.cloned().map(lit)).collect::<Option<_>>()?;
             return Some(self.exact(list.expr())?.in_list(values, false));
         };

@@ -4,7 +4,6 @@
 //! `\`, and takes SIMILAR TO for a search by regular expression. So [`own_patterns`] makes a call of our own of the
 //! first, which [`called`] reads back for the scan, and an anchored regular expression of the second's pattern.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::{AsArray, BooleanArray};
@@ -47,8 +46,7 @@ pub fn own_patterns(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
 
 /// The parts of a call that stands for a LIKE: how it matches, the text, and the pattern.
 pub fn called(call: &ScalarFunction) -> Option<(&Matches, &Expr, &Expr)> {
-    let any: &dyn Any = call.func.inner().as_ref();
-    match (any.downcast_ref(), &call.args[..]) {
+    match (call.func.inner().downcast_ref(), &call.args[..]) {
         (Some(matches), [text, pattern]) => Some((matches, text, pattern)),
         _ => None,
     }

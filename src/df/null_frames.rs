@@ -3,7 +3,6 @@
 //! Such a frame is all rows with NULL. DataFusion 55.2 computes windows while rows come in, and where NULLs are last, it
 //! takes those that have come for all of them. So such windows wait for the last row of their partition.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
@@ -26,8 +25,7 @@ pub struct WholeFrames;
 impl PhysicalOptimizerRule for WholeFrames {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
-            let any: &dyn Any = &*node;
-            let Some(window) = any.downcast_ref::<BoundedWindowAggExec>() else {
+            let Some(window) = node.downcast_ref::<BoundedWindowAggExec>() else {
                 return Ok(Transformed::no(node));
             };
             let input = window.input().schema();

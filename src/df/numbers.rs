@@ -3,7 +3,6 @@
 //! Counts and exact sums need none of DataFusion's accumulators, and what is made of them, `count(*) + sum(amount)`,
 //! none of Arrow's arrays. Whatever may fail or round is left to both, so results and errors are theirs.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Decimal128Array, Decimal256Array, Float64Array, Int64Array, UInt64Array};
@@ -37,11 +36,12 @@ impl Known {
         let (ty, args) = (function.field().data_type().clone(), function.expressions());
         let [arg] = &args[..] else { return None };
         let name = function.fun().name();
-        if name == "count" && downcast::<Literal>(arg).is_some_and(|literal| !literal.value().is_null()) {
+        if name == "count" && arg.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null())
+        {
             return Some(Known { term: Term { function: Function::Count, column: None }, ty, mean: None });
         }
-        let cast = downcast::<CastExpr>(arg);
-        let column = downcast::<Column>(cast.map_or(arg, CastExpr::expr))?.index();
+        let cast = arg.downcast_ref::<CastExpr>();
+        let column = cast.map_or(arg, CastExpr::expr).downcast_ref::<Column>()?.index();
         let of = schema.field(column).data_type();
         let taken = cast.map_or(of, CastExpr::cast_type);
         let (sum, mean) = match name {
@@ -143,11 +143,6 @@ impl Known {
     }
 }
 
-fn downcast<T: 'static>(expr: &Arc<dyn PhysicalExpr>) -> Option<&T> {
-    let any: &dyn Any = &**expr;
-    any.downcast_ref()
-}
-
 fn is_integer(ty: &DataType) -> bool {
     matches!(ty, DataType::Int16 | DataType::Int32 | DataType::Int64)
 }
@@ -208,17 +203,17 @@ impl Columns {
     }
 
     fn calc(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<(Calc, DataType)> {
-        if let Some(column) = downcast::<Column>(expr) {
+        if let Some(column) = expr.downcast_ref::<Column>() {
             return self.0.get(column.index()).cloned();
         }
-        if let Some(cast) = downcast::<CastExpr>(expr) {
+        if let Some(cast) = expr.downcast_ref::<CastExpr>() {
             let (of, from) = self.calc(cast.expr())?;
             let DataType::Decimal128(precision, scale) = *cast.cast_type() else { return None };
             let (by, below) = (power(scale)?, power(precision as i8)?);
             let calc = Calc::Scaled(Box::new(of), by, Some(below));
             return is_integer(&from).then(|| (calc, cast.cast_type().clone()));
         }
-        let binary = downcast::<BinaryExpr>(expr)?;
+        let binary = expr.downcast_ref::<BinaryExpr>()?;
         let ((left, of), (right, by)) = (self.calc(binary.left())?, self.calc(binary.right())?);
         let (DataType::Decimal128(p1, s1), DataType::Decimal128(p2, s2)) = (of, by) else { return None };
         let scale = s1.max(s2);

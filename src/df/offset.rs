@@ -1,7 +1,6 @@
 //! OFFSET, where a scan gives the rows: it passes over the first ones, making nothing of them. What it gives out then
 //! depends on every row before, so nobody may narrow it any more.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -22,8 +21,7 @@ pub struct Offset;
 impl PhysicalOptimizerRule for Offset {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
-            let any: &dyn Any = &*node;
-            let limit = any.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() > 0);
+            let limit = node.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() > 0);
             let without = limit.map(|limit| without_first(limit.input(), limit.skip(), limit.fetch()));
             Ok(without.transpose()?.flatten().map_or_else(|| Transformed::no(node), Transformed::yes))
         })
@@ -45,11 +43,10 @@ fn without_first(
     skip: usize,
     fetch: Option<usize>,
 ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
-    let any: &dyn Any = &**plan;
-    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         return Ok(scan.without_first(skip, fetch).map(|scan| Arc::new(scan) as _));
     }
-    if !any.is::<ProjectionExec>() && !any.is::<CooperativeExec>() {
+    if !plan.is::<ProjectionExec>() && !plan.is::<CooperativeExec>() {
         return Ok(None);
     }
     let [input] = plan.children()[..] else { return Ok(None) };

@@ -4,7 +4,6 @@
 //! running; [`fill`] puts the value of a run in its place. It can do so in filters and projections: a plan with a
 //! parameter anywhere else is not kept.
 
-use std::any::Any;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -209,9 +208,7 @@ pub fn is_open(expr: &Arc<dyn PhysicalExpr>) -> bool {
 }
 
 fn as_open(expr: &Arc<dyn PhysicalExpr>) -> Option<&Open> {
-    let any: &dyn Any = &**expr;
-    let any: &dyn Any = &**any.downcast_ref::<ScalarFunctionExpr>()?.fun().inner();
-    any.downcast_ref()
+    expr.downcast_ref::<ScalarFunctionExpr>()?.fun().inner().downcast_ref()
 }
 
 /// Every open parameter of a plan stands where [`fill`] finds it.
@@ -221,8 +218,7 @@ pub fn can_be_filled(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Every expression of a plan for which this is true stands where [`with_exprs`] finds it.
 pub fn stands_in_operators(plan: &Arc<dyn ExecutionPlan>, is_it: Test<'_>) -> bool {
-    let any: &dyn Any = &**plan;
-    let can = any.is::<FilterExec>() || any.is::<ProjectionExec>() || !has(&**plan, is_it);
+    let can = plan.is::<FilterExec>() || plan.is::<ProjectionExec>() || !has(&**plan, is_it);
     can && plan.children().into_iter().all(|child| stands_in_operators(child, is_it))
 }
 
@@ -254,12 +250,11 @@ pub fn with_exprs(
     is_it: Test<'_>,
     change: Change<'_>,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let any: &dyn Any = &*node;
-    if let Some(filter) = any.downcast_ref::<FilterExec>().filter(|filter| is_it(filter.predicate())) {
+    if let Some(filter) = node.downcast_ref::<FilterExec>().filter(|filter| is_it(filter.predicate())) {
         let predicate = change(filter.predicate())?;
         return Ok(Arc::new(FilterExecBuilder::from(filter).with_predicate(predicate).build()?));
     }
-    if let Some(projection) = any.downcast_ref::<ProjectionExec>()
+    if let Some(projection) = node.downcast_ref::<ProjectionExec>()
         && projection.expr().iter().any(|output| is_it(&output.expr))
     {
         let outputs = projection

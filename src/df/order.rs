@@ -173,8 +173,7 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
         LogicalPlan::Union(union) => follow_union(union, &order, what, joins),
         LogicalPlan::TableScan(scan) => {
             let provider = source_as_provider(&scan.source)?;
-            let any: &dyn std::any::Any = &*provider;
-            let Some(source) = any.downcast_ref::<TableSource>() else { return Ok(None) };
+            let Some(source) = provider.downcast_ref::<TableSource>() else { return Ok(None) };
             let order_by = |by: &By| {
                 let Expr::Column(column) = &by.expr else { return None };
                 let (field, nullable) = source.field(&column.name)?;

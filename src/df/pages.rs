@@ -4,7 +4,6 @@
 //! columns, to give out 20. But the rows with a smaller `at` than the first that is wanted come before it, in whatever
 //! order: [`PageExec`] passes over the entries up to there, making nothing of them, and sorts what follows.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -68,11 +67,9 @@ struct Page<'p> {
 
 impl Page<'_> {
     fn of(limit: &Arc<dyn ExecutionPlan>) -> Option<Page<'_>> {
-        let any: &dyn Any = &**limit;
-        let limit = any.downcast_ref::<GlobalLimitExec>()?;
+        let limit = limit.downcast_ref::<GlobalLimitExec>()?;
         let (skip, fetch) = (limit.skip(), limit.fetch()?);
-        let any: &dyn Any = &**limit.input();
-        let sort = any.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_some())?;
+        let sort = limit.input().downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_some())?;
         let (scan, _) = picked(sort.input())?;
         (skip >= SKIP_MIN && scan.is_led()).then_some(Page { sort, scan, skip, fetch })
     }
@@ -81,8 +78,11 @@ impl Page<'_> {
     fn behind(&self, scan: ScanExec, passed: usize) -> DfResult<Arc<dyn ExecutionPlan>> {
         let scan: Arc<dyn ExecutionPlan> = Arc::new(scan);
         let input = Arc::clone(self.sort.input()).transform_up(|node| {
-            let any: &dyn Any = &*node;
-            Ok(if any.is::<ScanExec>() { Transformed::yes(Arc::clone(&scan)) } else { Transformed::no(node) })
+            Ok(if node.is::<ScanExec>() {
+                Transformed::yes(Arc::clone(&scan))
+            } else {
+                Transformed::no(node)
+            })
         })?;
         let skip = self.skip - passed;
         let sort = SortExec::new(self.sort.expr().clone(), input.data).with_fetch(Some(skip + self.fetch));

@@ -3,7 +3,6 @@
 //! That is so under an aggregate whose result is the same in every order. Elsewhere rows keep the order of the
 //! keys, even where a statement does not ask for it. A plan that reads little is left to one thread.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
@@ -54,17 +53,16 @@ pub fn is_long(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// The same of a part of a plan whose scans will know what about so many rows can match, if they are told anything.
 fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
-    let any: &dyn Any = &**plan;
-    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         return scan.work(told_by).is_none_or(|work| work >= PARALLEL_WORK);
     }
-    if let Some(join) = any.downcast_ref::<LookupJoinExec>() {
+    if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
         return reads_much(join.rows(), told_by) || join.work().is_none_or(|work| work >= PARALLEL_WORK);
     }
-    if any.is::<SeekJoinExec>() || any.is::<RecursionExec>() {
+    if plan.is::<SeekJoinExec>() || plan.is::<RecursionExec>() {
         return plan.children().first().is_some_and(|rows| reads_much(rows, told_by));
     }
-    let is_small = any.is::<EmptyExec>() || any.is::<PlaceholderRowExec>() || any.is::<DataSourceExec>();
+    let is_small = plan.is::<EmptyExec>() || plan.is::<PlaceholderRowExec>() || plan.is::<DataSourceExec>();
     match &inputs(plan, told_by)[..] {
         [] => !is_small,
         inputs => inputs.iter().any(|(input, told_by)| reads_much(input, *told_by)),
@@ -77,12 +75,11 @@ pub fn inputs(
     plan: &Arc<dyn ExecutionPlan>,
     told_by: Option<f64>,
 ) -> Vec<(&Arc<dyn ExecutionPlan>, Option<f64>)> {
-    let any: &dyn Any = &**plan;
-    if let Some(join) = any.downcast_ref::<HashJoinExec>() {
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         let of_left = rows_of(join.left()).into_iter().chain(told_by).reduce(f64::min);
         return vec![(join.left(), told_by), (join.right(), of_left)];
     }
-    let is_told = any
+    let is_told = plan
         .downcast_ref::<FilterExec>()
         .is_some_and(|filter| split_conjunction(filter.predicate()).into_iter().any(equals_subquery));
     let told_by = if is_told { Some(1.0) } else { told_by };
@@ -91,8 +88,7 @@ pub fn inputs(
 
 /// What equals the one value that a subquery gives.
 fn equals_subquery(term: &Arc<dyn PhysicalExpr>) -> bool {
-    let any: &dyn Any = &**term;
-    any.downcast_ref::<BinaryExpr>().is_some_and(|equal| *equal.op() == Operator::Eq) && is_late(term)
+    term.downcast_ref::<BinaryExpr>().is_some_and(|equal| *equal.op() == Operator::Eq) && is_late(term)
 }
 
 /// Rows (count) that are expected to come out of a plan; `None` if nothing is known of that.
@@ -123,8 +119,7 @@ fn in_any_order(plan: &LogicalPlan) -> DfResult<Option<LogicalPlan>> {
         }
         LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
             let provider = source_as_provider(&scan.source)?;
-            let any: &dyn std::any::Any = &*provider;
-            let Some(source) = any.downcast_ref::<TableSource>() else { return Ok(None) };
+            let Some(source) = provider.downcast_ref::<TableSource>() else { return Ok(None) };
             let (mut scan, mut source) = (scan.clone(), source.clone());
             source.any_order = true;
             scan.source = provider_as_source(Arc::new(source));

@@ -8,7 +8,6 @@
 //! order, the join does not know any more that there is one (`HashJoinExec::execute` asks its right side), while the
 //! sort above it is gone already. So then projections stay where they are.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -33,8 +32,7 @@ impl PhysicalOptimizerRule for PickApart {
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let ordered = ordered_joins(&plan);
         let apart = Arc::clone(&plan).transform_up(|node| {
-            let any: &dyn Any = &*node;
-            match any.downcast_ref::<FilterExec>().map(apart).transpose()?.flatten() {
+            match node.downcast_ref::<FilterExec>().map(apart).transpose()?.flatten() {
                 Some(plan) => Ok(Transformed::yes(plan)),
                 None => Ok(Transformed::no(node)),
             }
@@ -54,8 +52,7 @@ impl PhysicalOptimizerRule for PickApart {
 
 /// Joins (count) that keep the order of a side.
 fn ordered_joins(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    let any: &dyn Any = &**plan;
-    let join = any.downcast_ref::<HashJoinExec>();
+    let join = plan.downcast_ref::<HashJoinExec>();
     let keeps = join.is_some_and(|join| join.right().output_ordering().is_some());
     usize::from(keeps) + plan.children().into_iter().map(ordered_joins).sum::<usize>()
 }

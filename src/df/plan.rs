@@ -5,7 +5,6 @@
 //! up, and whether all threads share the work. A plan that is nothing but one scan, or the totals of one, runs without
 //! DataFusion's streams.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -134,13 +133,13 @@ impl Plan {
         }
         let schema = output_schema(&root.schema());
         let has_subqueries = holds(&root, &|node| node.is::<ScalarSubqueryExec>());
-        let tells = |node: &dyn Any| {
+        let tells = |node: &dyn ExecutionPlan| {
             node.is::<HashJoinExec>()
                 || node.is::<ScalarSubqueryExec>()
                 || node.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
         };
         let telling = holds(&root, &tells).then(|| Arc::clone(options));
-        let joins = |node: &dyn Any| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
+        let joins = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
         Ok((scans > 0).then(|| Plan {
             single: single(&root, &schema),
             schema,
@@ -238,7 +237,7 @@ impl Plan {
         root: &Arc<dyn ExecutionPlan>,
         binding: &Binding,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let mut bind = |leaf: &dyn Any| match leaf.downcast_ref::<ScanExec>() {
+        let mut bind = |leaf: &dyn ExecutionPlan| match leaf.downcast_ref::<ScanExec>() {
             None => Ok(Leaf::Same),
             Some(scan) => Ok(scan.bind(binding)?.map_or(Leaf::Unfit, |scan| Leaf::New(Arc::new(scan)))),
         };
@@ -247,7 +246,7 @@ impl Plan {
 }
 
 /// The plan has such an operator.
-fn holds(plan: &Arc<dyn ExecutionPlan>, is_it: &dyn Fn(&dyn Any) -> bool) -> bool {
+fn holds(plan: &Arc<dyn ExecutionPlan>, is_it: &dyn Fn(&dyn ExecutionPlan) -> bool) -> bool {
     is_it(&**plan) || plan.children().into_iter().any(|child| holds(child, is_it))
 }
 
@@ -260,7 +259,7 @@ enum Leaf {
 /// The plan with other leaves, its operators as new; `None` if a leaf is unfit.
 fn each_leaf(
     plan: &Arc<dyn ExecutionPlan>,
-    change: &mut dyn FnMut(&dyn Any) -> Result<Leaf>,
+    change: &mut dyn FnMut(&dyn ExecutionPlan) -> Result<Leaf>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     each_node(plan, change, &|node| Ok(Some(node)))
 }
@@ -271,7 +270,7 @@ type Change<'a> = &'a dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
 /// [`each_leaf`], with each of its operators changed, too.
 fn each_node(
     plan: &Arc<dyn ExecutionPlan>,
-    change: &mut dyn FnMut(&dyn Any) -> Result<Leaf>,
+    change: &mut dyn FnMut(&dyn ExecutionPlan) -> Result<Leaf>,
     operator: Change<'_>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let children = plan.children();
@@ -310,18 +309,16 @@ pub(super) fn is_scan(root: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// A scan, and the columns of it that come out of the plan.
 pub(super) fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
-    let any: &dyn Any = &**root;
-    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+    if let Some(scan) = root.downcast_ref::<ScanExec>() {
         return Some((scan, (0..scan.request.schema.fields().len()).collect()));
     }
-    if let Some(cooperative) = any.downcast_ref::<CooperativeExec>() {
+    if let Some(cooperative) = root.downcast_ref::<CooperativeExec>() {
         return picked(cooperative.input());
     }
-    let projection = any.downcast_ref::<ProjectionExec>()?;
+    let projection = root.downcast_ref::<ProjectionExec>()?;
     let (scan, columns) = picked(projection.input())?;
     let below = projection.expr().iter().map(|output| {
-        let any: &dyn Any = &*output.expr;
-        any.downcast_ref::<Column>().and_then(|column| columns.get(column.index()).copied())
+        output.expr.downcast_ref::<Column>().and_then(|column| columns.get(column.index()).copied())
     });
     let columns = below.collect::<Option<_>>()?;
     Some((scan, columns))

@@ -478,8 +478,7 @@ pub struct Condition {
 fn source_of(plan: &LogicalPlan) -> Result<Option<TableSource>> {
     if let LogicalPlan::TableScan(scan) = plan {
         let provider = source_as_provider(&scan.source).map_err(df_error)?;
-        let any: &dyn std::any::Any = &*provider;
-        return Ok(any.downcast_ref::<TableSource>().cloned());
+        return Ok(provider.downcast_ref::<TableSource>().cloned());
     }
     plan.inputs().first().map_or(Ok(None), |input| source_of(input))
 }

@@ -4,7 +4,6 @@
 //! batch for each number. Where a step only picks rows and computes columns, what comes of a row does not depend on
 //! others. [`RecursionExec`] takes batches from a queue, puts what comes of them at its end, and hands on many together.
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -46,8 +45,7 @@ pub struct RowByRow;
 impl PhysicalOptimizerRule for RowByRow {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
-            let any: &dyn Any = &*node;
-            let steps = any.downcast_ref::<RecursiveQueryExec>().and_then(Steps::of);
+            let steps = node.downcast_ref::<RecursiveQueryExec>().and_then(Steps::of);
             Ok(match steps {
                 Some(_) => Transformed::yes(Arc::new(RecursionExec { query: node })),
                 None => Transformed::no(node),
@@ -73,8 +71,7 @@ pub struct RecursionExec {
 
 impl RecursionExec {
     fn query(&self) -> DfResult<&RecursiveQueryExec> {
-        let any: &dyn Any = &*self.query;
-        any.downcast_ref().ok_or_else(|| to_df(Error::internal("a recursion is no recursive query")))
+        self.query.downcast_ref().ok_or_else(|| to_df(Error::internal("a recursion is no recursive query")))
     }
 }
 
@@ -94,26 +91,26 @@ impl Steps {
         let mut steps = Vec::new();
         let mut plan = query.recursive_term();
         loop {
-            let any: &dyn Any = &**plan;
-            if let Some(last) = any.downcast_ref::<WorkTableExec>() {
+            if let Some(last) = plan.downcast_ref::<WorkTableExec>() {
                 // It may read some columns only, and does not tell which.
                 let all = query.schema().fields().len();
                 let is_whole = last.name() == query.name() && last.schema().fields().len() == all;
                 steps.reverse();
                 return is_whole.then_some(Steps(steps));
             }
-            if let Some(filter) = any.downcast_ref::<FilterExec>().filter(|filter| filter.fetch().is_none()) {
+            if let Some(filter) = plan.downcast_ref::<FilterExec>().filter(|filter| filter.fetch().is_none())
+            {
                 if let Some(picked) = filter.projection() {
                     steps.push(Step::Pick(picked.iter().copied().collect()));
                 }
                 steps.push(Step::Keep(Arc::clone(filter.predicate())));
-            } else if let Some(projection) = any.downcast_ref::<ProjectionExec>() {
+            } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
                 let outputs = projection.expr().iter().map(|output| Arc::clone(&output.expr));
                 steps.push(Step::Compute(outputs.collect(), projection.schema()));
-            } else if !(any.is::<CooperativeExec>()
-                || any.is::<FixedExec>()
-                || any.is::<RepartitionExec>()
-                || any.is::<CoalescePartitionsExec>() && plan.fetch().is_none())
+            } else if !(plan.is::<CooperativeExec>()
+                || plan.is::<FixedExec>()
+                || plan.is::<RepartitionExec>()
+                || plan.is::<CoalescePartitionsExec>() && plan.fetch().is_none())
             {
                 return None;
             }

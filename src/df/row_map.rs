@@ -3,7 +3,6 @@
 //! Such a query takes few rows, mostly one, and comes with every statement that writes. So it is kept as the physical
 //! expressions alone, which are evaluated without operators or streams.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -45,10 +44,9 @@ impl RowMap {
         let mut steps = Vec::new();
         let mut node = plan;
         loop {
-            let any: &dyn Any = &**node;
-            if let Some(cooperative) = any.downcast_ref::<CooperativeExec>() {
+            if let Some(cooperative) = node.downcast_ref::<CooperativeExec>() {
                 node = cooperative.input();
-            } else if let Some(projection) = any.downcast_ref::<ProjectionExec>() {
+            } else if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
                 let exprs = projection.expr().iter().map(|output| Arc::clone(&output.expr)).collect();
                 steps.push(Step { exprs, schema: projection.schema() });
                 node = projection.input();
@@ -57,14 +55,13 @@ impl RowMap {
             }
         }
         steps.reverse();
-        let any: &dyn Any = &**node;
         let columns = match input {
-            Some(rows) if any.is::<DataSourceExec>() => {
+            Some(rows) if node.is::<DataSourceExec>() => {
                 let (read, rows) = (node.schema(), rows.schema());
                 let place = |field: &Arc<Field>| rows.index_of(field.name()).ok();
                 read.fields().iter().map(place).collect::<Option<_>>()?
             }
-            None if any.is::<PlaceholderRowExec>() => Vec::new(),
+            None if node.is::<PlaceholderRowExec>() => Vec::new(),
             _ => return None,
         };
         let schema = output_schema(&plan.schema());

@@ -4,7 +4,6 @@
 //! put it there. Two runs of one plan would share it, too. So a run gets the operator and the expressions anew, where
 //! they stand in filters and projections; a plan with one anywhere else is not kept.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
@@ -26,8 +25,7 @@ pub fn can_be_anew(plan: &Arc<dyn ExecutionPlan>) -> bool {
 /// The plan with places of its own for the values.
 pub fn anew(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
-        let any: &dyn Any = &*node;
-        let Some(exec) = any.downcast_ref::<ScalarSubqueryExec>() else { return Ok(Transformed::no(node)) };
+        let Some(exec) = node.downcast_ref::<ScalarSubqueryExec>() else { return Ok(Transformed::no(node)) };
         let (old, new) = (exec.results(), ScalarSubqueryResults::new(exec.subqueries().len()));
         let reads_old = |value: &ScalarSubqueryExpr| value.results() == old;
         let input = Arc::clone(exec.input()).transform_up(|node| {
@@ -41,10 +39,7 @@ pub fn anew(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
 }
 
 fn holds(expr: &Arc<dyn PhysicalExpr>, is_it: &dyn Fn(&ScalarSubqueryExpr) -> bool) -> bool {
-    let found = expr.exists(|expr| {
-        let any: &dyn Any = &**expr;
-        Ok(any.downcast_ref().is_some_and(is_it))
-    });
+    let found = expr.exists(|expr| Ok(expr.downcast_ref().is_some_and(is_it)));
     found.unwrap_or(true)
 }
 
@@ -55,8 +50,7 @@ fn reading(
     place: &ScalarSubqueryResults,
 ) -> DfResult<Arc<dyn PhysicalExpr>> {
     let read = Arc::clone(expr).transform_up(|expr| {
-        let any: &dyn Any = &*expr;
-        let Some(value) = any.downcast_ref::<ScalarSubqueryExpr>().filter(|value| is_it(value)) else {
+        let Some(value) = expr.downcast_ref::<ScalarSubqueryExpr>().filter(|value| is_it(value)) else {
             return Ok(Transformed::no(expr));
         };
         let field = value.return_field(&Schema::empty())?;

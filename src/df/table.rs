@@ -100,8 +100,7 @@ impl TableSource {
             LogicalPlan::Filter(filter) => TableSource::behind(column, &filter.input),
             LogicalPlan::TableScan(scan) => {
                 let provider = source_as_provider(&scan.source)?;
-                let any: &dyn std::any::Any = &*provider;
-                Ok(any.downcast_ref::<TableSource>().map(|source| (source.clone(), column.name.clone())))
+                Ok(provider.downcast_ref::<TableSource>().map(|source| (source.clone(), column.name.clone())))
             }
             _ => Ok(None),
         }

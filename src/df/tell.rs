@@ -4,7 +4,6 @@
 //! DataFusion's own rule (`FilterPushdown`) follows a column down by its name and takes the first that has it, which
 //! above a join of tables with a name in common may be the other one's. This follows its place.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -75,8 +74,7 @@ fn each(plan: Plan, tell: &dyn Fn(&Plan) -> DfResult<Option<Plan>>) -> DfResult<
 
 /// A join whose right side hears what it learns of the left one.
 fn of_join(node: &Plan, options: &ConfigOptions) -> DfResult<Option<Plan>> {
-    let any: &dyn Any = &**node;
-    let Some(join) = any.downcast_ref::<HashJoinExec>() else { return Ok(None) };
+    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(None) };
     let learns = join.gather_filters_for_pushdown(FilterPushdownPhase::Post, Vec::new(), options)?;
     let Some(filter) = learns.self_filters().pop().and_then(|mut of_right| of_right.pop()) else {
         return Ok(None);
@@ -89,8 +87,7 @@ fn of_join(node: &Plan, options: &ConfigOptions) -> DfResult<Option<Plan>> {
 
 /// A filter whose input hears what comes of its subqueries; it goes on filtering.
 fn of_filter(node: &Plan) -> DfResult<Option<Plan>> {
-    let any: &dyn Any = &**node;
-    let Some(filter) = any.downcast_ref::<FilterExec>() else { return Ok(None) };
+    let Some(filter) = node.downcast_ref::<FilterExec>() else { return Ok(None) };
     let mut input = None;
     for term in split_conjunction(filter.predicate()).into_iter().filter(|term| is_late(term)) {
         if let Some(heard) = told(input.as_ref().unwrap_or(filter.input()), term, &ScanExec::knowing)? {
@@ -102,8 +99,7 @@ fn of_filter(node: &Plan) -> DfResult<Option<Plan>> {
 
 /// The first rows of a sort: its input hears what a row must be to become one of them.
 fn of_sort(node: &Plan) -> DfResult<Option<Plan>> {
-    let any: &dyn Any = &**node;
-    let Some(sort) = any.downcast_ref::<SortExec>() else { return Ok(None) };
+    let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(None) };
     let Some(filter) = sort.dynamic_expressions_produced().pop().filter(|_| sort.fetch().is_some()) else {
         return Ok(None);
     };
@@ -123,8 +119,7 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
     if node.fetch().is_some() {
         return Ok(None);
     }
-    let any: &dyn Any = &**node;
-    if let Some(scan) = any.downcast_ref::<ScanExec>() {
+    if let Some(scan) = node.downcast_ref::<ScanExec>() {
         if scan.passes_over() {
             // Others would be passed over.
             return Ok(None);
@@ -140,27 +135,27 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
         children[child] = heard;
         over(node, children).map(Some)
     };
-    if passes_all(any) {
+    if passes_all(&**node) {
         return of_child(0, Some(Arc::clone(filter)));
     }
-    if let Some(filtering) = any.downcast_ref::<FilterExec>() {
+    if let Some(filtering) = node.downcast_ref::<FilterExec>() {
         let below = match filtering.projection() {
             None => Some(Arc::clone(filter)),
             Some(kept) => moved(filter, &|at| column(filtering.input(), *kept.get(at)?))?,
         };
         return of_child(0, below);
     }
-    if let Some(projection) = any.downcast_ref::<ProjectionExec>() {
+    if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         return of_child(0, moved(filter, &|at| Some(Arc::clone(&projection.expr().get(at)?.expr)))?);
     }
-    if let Some(aggregate) = any.downcast_ref::<AggregateExec>() {
+    if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         // All rows of a group pass, or none.
         let groups = aggregate.group_expr();
         let is_plain = groups.is_single() && !groups.is_true_no_grouping();
         let below = moved(filter, &|at| Some(Arc::clone(&groups.expr().get(at).filter(|_| is_plain)?.0)))?;
         return of_child(0, below);
     }
-    if let Some(join) = any.downcast_ref::<HashJoinExec>() {
+    if let Some(join) = node.downcast_ref::<HashJoinExec>() {
         for (child, keeps) in [(0, keeps_left(join)), (1, keeps_right(join))] {
             let place = |at| output_of(join, at).filter(|(from, _)| *from == child && keeps);
             let below = moved(filter, &|at| column(node.children()[child], place(at)?.1))?;
@@ -170,7 +165,7 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
         }
         return Ok(None);
     }
-    if let Some(join) = any.downcast_ref::<LookupJoinExec>() {
+    if let Some(join) = node.downcast_ref::<LookupJoinExec>() {
         for child in 0..=usize::from(join.takes_order()) {
             let place = |at| join.output_of(at).filter(|(from, _)| *from == child);
             let below = moved(filter, &|at| column(node.children()[child], place(at)?.1))?;
@@ -180,11 +175,11 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
         }
         return Ok(None);
     }
-    if let Some(join) = any.downcast_ref::<SeekJoinExec>() {
+    if let Some(join) = node.downcast_ref::<SeekJoinExec>() {
         let place = |at| join.output_of(at).filter(|(from, _)| *from == 0);
         return of_child(0, moved(filter, &|at| column(node.children()[0], place(at)?.1))?);
     }
-    if any.is::<UnionExec>() {
+    if node.is::<UnionExec>() {
         let heard: Vec<Option<Plan>> =
             node.children().into_iter().map(|child| told(child, filter, hear)).collect::<DfResult<_>>()?;
         if heard.iter().all(Option::is_none) {
@@ -198,13 +193,13 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
 }
 
 /// What comes out is what goes in, in the same columns, and each row by itself.
-fn passes_all(any: &dyn Any) -> bool {
-    any.is::<CooperativeExec>()
-        || any.is::<CoalescePartitionsExec>()
-        || any.is::<RepartitionExec>()
-        || any.is::<SortExec>()
-        || any.is::<SortPreservingMergeExec>()
-        || any.is::<FixedExec>()
+fn passes_all(node: &dyn ExecutionPlan) -> bool {
+    node.is::<CooperativeExec>()
+        || node.is::<CoalescePartitionsExec>()
+        || node.is::<RepartitionExec>()
+        || node.is::<SortExec>()
+        || node.is::<SortPreservingMergeExec>()
+        || node.is::<FixedExec>()
 }
 
 fn column(plan: &Plan, at: usize) -> Option<Filter> {
@@ -216,8 +211,7 @@ fn column(plan: &Plan, at: usize) -> Option<Filter> {
 fn moved(filter: &Filter, below: &dyn Fn(usize) -> Option<Filter>) -> DfResult<Option<Filter>> {
     let mut is_below = true;
     let moved = Arc::clone(filter).transform_up(|expr| {
-        let any: &dyn Any = &*expr;
-        let Some(column) = any.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
+        let Some(column) = expr.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
         Ok::<_, DataFusionError>(match below(column.index()) {
             Some(other) => Transformed::yes(other),
             None => {

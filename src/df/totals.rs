@@ -4,7 +4,6 @@
 //! (`exec::shared`). All others stay DataFusion's, as do the expressions over them; what is left out there is what its
 //! plans bring along for the sake of long ones, and costs more than a short range of keys takes to read.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
@@ -53,8 +52,7 @@ pub struct Totals {
 impl Totals {
     /// The plan as totals that come out with the columns of `schema`, if it is no more than that.
     pub fn of(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Totals> {
-        let any: &dyn Any = &**root;
-        if let Some(projection) = any.downcast_ref::<ProjectionExec>() {
+        if let Some(projection) = root.downcast_ref::<ProjectionExec>() {
             let mut totals = Totals::of(projection.input(), schema)?;
             let exprs: Vec<_> = projection.expr().iter().map(|output| Arc::clone(&output.expr)).collect();
             if exprs.iter().any(open::is_open) {
@@ -64,7 +62,7 @@ impl Totals {
             totals.above.push((exprs, root.schema()));
             return Some(totals);
         }
-        let aggregate = any.downcast_ref::<AggregateExec>()?;
+        let aggregate = root.downcast_ref::<AggregateExec>()?;
         let functions = aggregate.aggr_expr();
         let is_small =
             |f: &Arc<AggregateFunctionExpr>| OF_A_SET.contains(&f.fun().name()) && !f.is_distinct();

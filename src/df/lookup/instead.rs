@@ -1,6 +1,5 @@
 //! Which joins look rows up.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
@@ -77,8 +76,7 @@ pub fn in_recursions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<d
         _ => Ok(None),
     };
     plan.transform_up(|node| {
-        let any: &dyn Any = &*node;
-        if !any.is::<RecursiveQueryExec>() {
+        if !node.is::<RecursiveQueryExec>() {
             return Ok(Transformed::no(node));
         }
         let [first, again] = node.children()[..] else { return Ok(Transformed::no(node)) };
@@ -94,8 +92,7 @@ pub fn in_recursions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<d
 
 /// Reads what the last step of a recursive query gave.
 fn reads_step(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let any: &dyn Any = &**plan;
-    any.is::<WorkTableExec>() || plan.children().into_iter().any(reads_step)
+    plan.is::<WorkTableExec>() || plan.children().into_iter().any(reads_step)
 }
 
 fn executable(lookup: LookupJoinExec) -> Arc<dyn ExecutionPlan> {
@@ -109,8 +106,7 @@ fn replaced(
     node: Arc<dyn ExecutionPlan>,
     instead: &Instead<'_>,
 ) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
-    let any: &dyn Any = &*node;
-    let Some(join) = any.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
+    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
     Ok(match (instead(join)?, join.fetch()) {
         (None, _) => Transformed::no(node),
         (Some(lookup), None) => Transformed::yes(lookup),
@@ -125,13 +121,11 @@ fn turned(join: &HashJoinExec, how: How) -> DfResult<Option<Arc<dyn ExecutionPla
     // An order that it has is that of its right side, whose rows come in theirs then.
     let how = How { any_order: join.properties().output_ordering().is_none(), ..how };
     let turned = join.swap_inputs(*join.partition_mode())?;
-    let any: &dyn Any = &*turned;
-    if let Some(join) = any.downcast_ref::<HashJoinExec>() {
+    if let Some(join) = turned.downcast_ref::<HashJoinExec>() {
         return Ok(LookupJoinExec::of(join, how)?.map(executable));
     }
     // Its columns are put in order above it.
     let [below] = turned.children()[..] else { return Ok(None) };
-    let below: &dyn Any = &**below;
     let join = below.downcast_ref::<HashJoinExec>();
     let lookup = join.map(|join| LookupJoinExec::of(join, how)).transpose()?.flatten();
     let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
@@ -215,8 +209,7 @@ impl LookupJoinExec {
 
 /// The order by a column of the rows as one by a column that comes out.
 fn above(by: &PhysicalSortExpr, output: &[usize], schema: &Schema) -> Option<PhysicalSortExpr> {
-    let any: &dyn Any = &*by.expr;
-    let column = any.downcast_ref::<Column>()?;
+    let column = by.expr.downcast_ref::<Column>()?;
     let at = output.iter().position(|below| *below == column.index())?;
     Some(PhysicalSortExpr::new(Arc::new(Column::new(schema.field(at).name(), at)), by.options))
 }
@@ -228,10 +221,7 @@ type Pair = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
 /// that the join sees.
 fn equal_columns(on: &[Pair], rows: &Schema, scan: &ScanExec, columns: &[usize]) -> Option<Vec<Equal>> {
     let table = scan.request.keyed()?;
-    let column = |expr: &Arc<dyn PhysicalExpr>| {
-        let any: &dyn Any = &**expr;
-        any.downcast_ref::<Column>().cloned()
-    };
+    let column = |expr: &Arc<dyn PhysicalExpr>| expr.downcast_ref::<Column>().cloned();
     let equal = |(of_row, of_table): &Pair| {
         let (of_row, at) = (column(of_row)?, *columns.get(column(of_table)?.index())?);
         let Field::Column(key) = scan.request.output_field(at)? else { return None };

@@ -442,10 +442,9 @@ fn all_of(mut scan: Scan) -> Result<RecordBatch> {
 
 /// The scan that a plan is.
 pub(super) fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&ScanExec> {
-    let any: &dyn std::any::Any = &**plan;
-    match any.downcast_ref::<CooperativeExec>() {
+    match plan.downcast_ref::<CooperativeExec>() {
         Some(cooperative) => scan_of(cooperative.input()),
-        None => any.downcast_ref(),
+        None => plan.downcast_ref(),
     }
 }
 

@@ -1,6 +1,5 @@
 //! Which joins seek.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -49,10 +48,9 @@ const ROWS_UNKNOWN: f64 = 1000.0;
 /// Puts joins that seek in the place of those that look at pairs, where that takes less.
 pub fn instead_of_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
     plan.transform_up(|node| {
-        let any: &dyn Any = &*node;
-        let (join, fetch) = if let Some(join) = any.downcast_ref::<NestedLoopJoinExec>() {
+        let (join, fetch) = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
             (Pairs::of_loop(join), None)
-        } else if let Some(join) = any.downcast_ref::<HashJoinExec>() {
+        } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
             (Pairs::of_hash(join), join.fetch())
         } else {
             (None, None)
@@ -208,10 +206,11 @@ impl<'j> Pairs<'j> {
             return Ok(whole + rows * bound.rows * PAIR);
         }
         // It is told what the rows can match.
-        let names = self.on.iter().flat_map(|(left, right)| [left, right]).filter_map(|expr| {
-            let any: &dyn Any = &**expr;
-            any.downcast_ref::<Column>().map(Column::name)
-        });
+        let names = self
+            .on
+            .iter()
+            .flat_map(|(left, right)| [left, right])
+            .filter_map(|expr| expr.downcast_ref::<Column>().map(Column::name));
         let of_name = |name: &str| {
             let work = scan.request.work_of_value(&bound.binding, name, bound.spec.access.path)?;
             Some((work, scan.request.rows_of_value(&bound.binding, name)?))
@@ -253,7 +252,6 @@ impl Sides<'_> {
                 JoinSide::Left => (left, right),
                 _ => (right, left),
             };
-            let of_table: &dyn Any = &**of_table;
             let column = of_table.downcast_ref::<Column>()?.index();
             self.term(column, CmpOp::Eq, Arc::clone(of_row))
         };
@@ -273,11 +271,9 @@ impl Sides<'_> {
     }
 
     fn compared(&self, term: &Arc<dyn PhysicalExpr>, filter: &JoinFilter) -> Option<Term> {
-        let any: &dyn Any = &**term;
-        let compared = any.downcast_ref::<BinaryExpr>()?;
+        let compared = term.downcast_ref::<BinaryExpr>()?;
         let index = |expr: &Arc<dyn PhysicalExpr>| {
-            let any: &dyn Any = &**expr;
-            filter.column_indices().get(any.downcast_ref::<Column>()?.index())
+            filter.column_indices().get(expr.downcast_ref::<Column>()?.index())
         };
         let of_table = |expr| index(expr).filter(|index| index.side != self.rows_are);
         let (column, op, value) = match (of_table(compared.left()), of_table(compared.right())) {
@@ -307,8 +303,7 @@ impl Sides<'_> {
             return None;
         }
         let moved = Arc::clone(value).transform_up(|expr| {
-            let any: &dyn Any = &*expr;
-            let Some(column) = any.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
+            let Some(column) = expr.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
             let at = filter.column_indices()[column.index()].index;
             Ok(Transformed::yes(Arc::new(Column::new(schema.field(at).name(), at)) as _))
         });
