@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use super::formula::formula;
@@ -130,6 +130,9 @@ fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
             Some(if between.negated { both.not() } else { both })
         }
         Expr::InList(list) => {
+            if let Some(listed) = listed(list, names) {
+                return Some(listed);
+            }
             let any: Option<Vec<_>> =
                 list.list.iter().map(|item| compare(&list.expr, CmpOp::Eq, item, names)).collect();
             let any = Predicate::or(any?);
@@ -154,6 +157,16 @@ fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
         Expr::ScalarFunction(call) => known_like(call, names),
         _ => None,
     }
+}
+
+/// A column in a list of literals that are values of its type, as they come in from joins by the thousand.
+fn listed(list: &InList, names: &FieldNames) -> Option<Predicate> {
+    let Expr::Column(column) = &*list.expr else { return None };
+    let (field, ty) = names.columns.get(&column.name).copied()?;
+    let value = |item: &Expr| literal(item).filter(|value| !value.is_null()).and_then(|v| exact(ty, &v));
+    let values: Option<Vec<Value>> = list.list.iter().map(value).collect();
+    let any = Predicate::is_in(field, values?);
+    Some(if list.negated { any.not() } else { any })
 }
 
 /// `left IS NOT DISTINCT FROM right`: never unknown.
@@ -300,8 +313,14 @@ fn literal(expr: &Expr) -> Option<Value> {
 
 /// A DataFusion scalar as a value.
 pub fn value_of(scalar: &ScalarValue) -> Result<Value> {
-    if scalar.is_null() {
-        return Ok(Value::Null);
+    match scalar {
+        scalar if scalar.is_null() => return Ok(Value::Null),
+        ScalarValue::Int32(Some(number)) => return Ok(Value::Int((*number).into())),
+        ScalarValue::Int64(Some(number)) => return Ok(Value::Int(*number)),
+        ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => {
+            return Ok(Value::Text(text.clone()));
+        }
+        _ => {}
     }
     let array = scalar.to_array().map_err(super::errors::df_error)?;
     any_value_at(&*array, 0)

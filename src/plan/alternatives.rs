@@ -33,9 +33,9 @@ pub(super) struct Term {
 /// At most `limit` (at least 1) lists, but for an OR's last resort; none if nothing can match.
 pub(super) fn alternatives(conjuncts: &[Predicate], limit: usize) -> Vec<Vec<Term>> {
     let factors = conjuncts.iter().enumerate().map(|(conjunct, predicate)| {
-        let tag = |facts: Facts| facts.into_iter().map(|fact| Term { conjunct, fact }).collect();
+        let tag = move |facts: Facts| facts.into_iter().map(|fact| Term { conjunct, fact }).collect();
         let choices = expand(predicate, limit).into_iter().map(tag).collect();
-        Factor { choices, whole: tag(unsaid(predicate)) }
+        Factor { choices, whole: move || tag(unsaid(predicate)) }
     });
     product(factors.collect(), limit)
 }
@@ -43,9 +43,9 @@ pub(super) fn alternatives(conjuncts: &[Predicate], limit: usize) -> Vec<Vec<Ter
 type Facts = Vec<Rc<Fact>>;
 
 /// One side of an AND: its alternatives, and what to say if they are too many.
-struct Factor<T> {
+struct Factor<T, W: Fn() -> Vec<T>> {
     choices: Vec<Vec<T>>,
-    whole: Vec<T>,
+    whole: W,
 }
 
 fn expand(predicate: &Predicate, limit: usize) -> Vec<Facts> {
@@ -58,7 +58,7 @@ fn expand(predicate: &Predicate, limit: usize) -> Vec<Facts> {
         Predicate::True => vec![vec![]],
         Predicate::False | Predicate::Unknown => vec![],
         Predicate::And(terms) => {
-            let factor = |t| Factor { choices: expand(t, limit), whole: unsaid(t) };
+            let factor = |t| Factor { choices: expand(t, limit), whole: move || unsaid(t) };
             product(terms.iter().map(factor).collect(), limit)
         }
         Predicate::Or(terms) => {
@@ -147,14 +147,14 @@ pub fn possible_values(predicate: &Predicate) -> BTreeMap<Field, ValueSet> {
 const TERMS_PER_ALTERNATIVE: usize = 8;
 
 /// Every way to choose one alternative of each factor, while there are at most `limit`, and fewer if they are long.
-fn product<T: Clone>(mut factors: Vec<Factor<T>>, limit: usize) -> Vec<Vec<T>> {
+fn product<T: Clone>(mut factors: Vec<Factor<T, impl Fn() -> Vec<T>>>, limit: usize) -> Vec<Vec<T>> {
     // Small factors first: the limit then costs the largest OR, not all that follow it.
     factors.sort_by_key(|f| f.choices.len());
     let limit = limit.min(limit * TERMS_PER_ALTERNATIVE / factors.len().max(1));
     let mut all = vec![vec![]];
     for Factor { choices, whole } in factors {
         let fits = all.len() * choices.len() <= limit.max(1);
-        let choices = if fits { choices } else { vec![whole] };
+        let choices = if fits { choices } else { vec![whole()] };
         all = all
             .iter()
             .flat_map(|head: &Vec<T>| choices.iter().map(move |tail| [head.as_slice(), tail].concat()))

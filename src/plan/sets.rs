@@ -46,7 +46,14 @@ impl ValueSet {
 
     /// These values, none NULL.
     pub fn of_values(values: impl IntoIterator<Item = Value>) -> Self {
-        Self::of_intervals(false, values.into_iter().map(point).collect())
+        let mut values: Vec<Value> = values.into_iter().collect();
+        if values.iter().any(|value| matches!(value, Value::Boolean(_))) {
+            return Self::of_intervals(false, values.into_iter().map(point).collect());
+        }
+        // Whatever can be counted stays a list.
+        values.sort();
+        values.dedup();
+        ValueSet { null: false, intervals: values.into_iter().map(point).collect() }
     }
 
     fn of_intervals(null: bool, intervals: Vec<Interval>) -> Self {
@@ -125,8 +132,11 @@ impl ValueSet {
 
     /// Values in any of `sets`.
     pub fn union(sets: impl IntoIterator<Item = ValueSet>) -> ValueSet {
+        let mut sets = sets.into_iter();
+        let (first, second) = (sets.next(), sets.next());
+        let Some(second) = second else { return first.unwrap_or_else(ValueSet::none) };
         let (mut null, mut intervals) = (false, Vec::new());
-        for set in sets {
+        for set in first.into_iter().chain([second]).chain(sets) {
             null |= set.null;
             intervals.extend(set.intervals);
         }

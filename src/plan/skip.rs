@@ -15,7 +15,7 @@ use super::predicate::{Field, Predicate};
 use super::ranges::Target;
 use super::sets::{ValueSet, as_point, truths};
 use super::walk::Known;
-use crate::key::{ColumnId, End, KeyLayout, KeyRange, Rowkey, prefix_end};
+use crate::key::{ColumnId, End, KeyLayout, KeyPart, KeyRange, Rowkey, prefix_end};
 use crate::value::Value;
 
 /// Most combinations (count) of values listed for a part of several columns.
@@ -102,6 +102,13 @@ impl Possible {
         narrowed: usize,
         residual: &Predicate,
     ) -> Option<Skipping> {
+        let is_known = |column: &ColumnId| {
+            self.alternatives.iter().all(|known| known.values(Field::Column(*column)).is_some())
+        };
+        let says = |part: &KeyPart| !part.columns().is_empty() && part.columns().iter().all(is_known);
+        if !layout.parts().iter().skip(narrowed).any(says) {
+            return None;
+        }
         for column in layout.columns() {
             let sets = self.alternatives.iter().map(|known| known.values(Field::Column(column)).cloned());
             let set = sets.collect::<Option<Vec<_>>>().map(ValueSet::union);
