@@ -14,6 +14,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::kept_sorts::FixedExec;
@@ -72,7 +73,7 @@ pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<
     plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
 }
 
-/// A row of its (first) input comes out, or does not, before the next one is asked for.
+/// A row of its (first) input comes out, or does not, before the next one is asked for, or not much later.
 fn streams(plan: &dyn ExecutionPlan) -> bool {
     plan.is::<ProjectionExec>()
         || plan.is::<CooperativeExec>()
@@ -83,4 +84,5 @@ fn streams(plan: &dyn ExecutionPlan) -> bool {
         || plan.is::<LookupJoinExec>()
         || plan.is::<SeekJoinExec>()
         || plan.is::<UnionExec>()
+        || plan.is::<BoundedWindowAggExec>()
 }

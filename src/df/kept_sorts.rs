@@ -10,7 +10,9 @@
 //!
 //! And it takes columns for constant, equal or in order that are not: `n` in `WHERE n / 2 = 2` (it turns a division, or
 //! a cast that rounds, around as if it were exact), what is 3 in one input of a UNION ALL and 2 in the other, and what
-//! ROLLUP makes NULL of. Above those, a [`FixedExec`] knows nothing of the kind.
+//! ROLLUP makes NULL of. Above those, a [`FixedExec`] knows nothing of the kind. Neither does it above
+//! `WHERE lower(k) = k`: DataFusion calls `k` by the expression from there on, and loses a LIMIT with the sort by `k` that
+//! it leaves out.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +26,8 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::equivalence::OrderingEquivalenceClass;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, split_conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
@@ -94,7 +97,8 @@ fn misled_by(node: &Arc<dyn ExecutionPlan>) -> Option<Fixed> {
         return Some(Fixed::Rows);
     }
     if let Some(filter) = node.downcast_ref::<FilterExec>() {
-        return loses(filter.predicate(), &filter.input().schema()).then_some(Fixed::Values);
+        let misleads = loses(filter.predicate(), &filter.input().schema()) || equates(filter.predicate());
+        return misleads.then_some(Fixed::Values);
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         return aggregate.group_expr().has_grouping_set().then_some(Fixed::Orders);
@@ -117,6 +121,18 @@ fn loses(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
         expr.downcast_ref::<BinaryExpr>().is_some_and(|binary| *binary.op() == Operator::Divide)
     };
     is_lossy || expr.children().into_iter().any(|child| loses(child, schema))
+}
+
+/// It says that an expression equals a column or another expression.
+fn equates(filter: &Arc<dyn PhysicalExpr>) -> bool {
+    split_conjunction(filter).into_iter().any(|term| {
+        let equal = term.downcast_ref::<BinaryExpr>().filter(|binary| *binary.op() == Operator::Eq);
+        equal.is_some_and(|equal| {
+            let sides = [equal.left(), equal.right()];
+            let is_constant = sides.iter().any(|side| collect_columns(side).is_empty());
+            !is_constant && !sides.iter().all(|side| side.is::<Column>())
+        })
+    })
 }
 
 /// Some columns below it are unique, and those at their places above it are others.

@@ -118,6 +118,9 @@ fn replaced(
 
 /// A lookup for the rows of the right side in the left one.
 fn turned(join: &HashJoinExec, how: How) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if worth_asking(join.right(), join.left(), how).is_none() {
+        return Ok(None);
+    }
     // An order that it has is that of its right side, whose rows come in theirs then.
     let how = How { any_order: join.properties().output_ordering().is_none(), ..how };
     let turned = join.swap_inputs(*join.partition_mode())?;
@@ -130,6 +133,14 @@ fn turned(join: &HashJoinExec, how: How) -> DfResult<Option<Arc<dyn ExecutionPla
     let lookup = join.map(|join| LookupJoinExec::of(join, how)).transpose()?.flatten();
     let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
     lookup.map(|lookup| turned.clone().replace_children(vec![executable(lookup)], keep)).transpose()
+}
+
+/// Rows (count) that are expected to ask in a table, if it has so many entries that it may be worth it.
+fn worth_asking(rows: &Arc<dyn ExecutionPlan>, table: &Arc<dyn ExecutionPlan>, how: How) -> Option<f64> {
+    let (scan, _) = picked(table)?;
+    let entries = scan.bound().ok()?.spec.access.entries;
+    let expected = how.expected.or_else(|| rows_of(rows))?;
+    (expected * COST.fetch <= entries).then_some(expected)
 }
 
 impl LookupJoinExec {
@@ -147,10 +158,7 @@ impl LookupJoinExec {
         let Some((scan, columns)) = picked.filter(|(scan, _)| is_plain && !scan.passes_over()) else {
             return Ok(None);
         };
-        let Some(expected) = how.expected.or_else(|| rows_of(rows)) else { return Ok(None) };
-        if scan.bound().map_or(true, |bound| expected * COST.fetch > bound.spec.access.entries) {
-            return Ok(None);
-        }
+        let Some(expected) = worth_asking(rows, join.right(), how) else { return Ok(None) };
         let Some(on) = equal_columns(join.on(), &rows.schema(), scan, &columns) else { return Ok(None) };
         let behind: Vec<ColumnId> = on.iter().map(|equal| equal.key).collect();
         let in_order = how.by == By::Rowkeys

@@ -3,6 +3,7 @@
 //! Two threads, since a merge may take seconds and a flush should not wait for it. Writers wait for a flush only when
 //! [`SEALED_MAX`] memtables are full, and a little each when many runs of tables are unmerged, so that reads stay quick.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -152,10 +153,16 @@ impl Drop for Threads {
     }
 }
 
+/// The work, of which a panic is an error: writers wait for these threads, and would wait for good.
+fn surviving(work: impl FnOnce() -> Result<()>) -> Result<()> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(Error::internal("the LSM tree gave up on its tables")))
+}
+
 fn flush_all(shared: &Shared) {
     let upkeep = &shared.upkeep;
     while let Some(segment) = upkeep.wait(|state| state.sealed) {
-        let failure = flush(shared, segment).err().map(|e| e.to_string());
+        let failure = surviving(|| flush(shared, segment)).err().map(|e| e.to_string());
         let failed = failure.is_some();
         upkeep.change(|state| {
             if !failed && state.sealed == Some(segment) {
@@ -189,7 +196,7 @@ fn merge_all(shared: &Shared) {
     {
         // What is wrong with a table is told to whoever reads it. A merge is tried again after the next flush.
         if !shared.trust.is_lost() {
-            merge(shared, &cleared).unwrap_or_else(|e| drop(shared.distrust(e)));
+            let _ = surviving(|| merge(shared, &cleared).map_err(|e| shared.distrust(e)));
         }
         shared.refresh();
         upkeep.changed.notify_all();
@@ -207,5 +214,16 @@ fn merge(shared: &Shared, cleared: &[SlotId]) -> lsm_tree::Result<()> {
         if shared.tree.current_version().id() == before || shared.upkeep.lock().stop {
             return Ok(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_what_the_work_failed_by() {
+        assert!(surviving(|| Ok(())).is_ok());
+        assert_eq!(surviving(|| panic!("poisoned")).map_err(|e| e.kind()), Err(Kind::Internal));
     }
 }
