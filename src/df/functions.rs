@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 };
 
 use super::age::Age;
+use super::coalesce::Coalesce;
 use super::date_trunc::DateTrunc;
 use super::errors::to_df;
 use super::exact_sum::ExactSum;
@@ -47,6 +48,7 @@ pub fn register(state: &mut SessionState) {
     }
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateTrunc::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Age::default())));
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Coalesce::default())));
     for (alias, name) in [("sign", "signum"), ("gen_random_uuid", "uuid")] {
         if let Ok(function) = state.udf(name) {
             let _ = state.register_udf(Arc::new((*function).clone().with_aliases([alias])));

@@ -10,6 +10,7 @@ mod age;
 mod anti_join;
 mod apart;
 mod cast_error;
+mod coalesce;
 mod computed;
 mod correlated;
 mod date_trunc;

@@ -506,7 +506,9 @@ fn conditions(
         (LogicalPlan::Filter(Filter { predicate, input, .. }), _) => {
             see(Predicate::Opaque(predicate.to_string()), at_scan(predicate.clone(), input).as_ref());
         }
-        _ => {}
+        (LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_), _) => {}
+        // Other rows decide as well.
+        (other, _) => return see(Predicate::Opaque(other.display().to_string()), None),
     }
     plan.inputs().into_iter().for_each(|input| conditions(input, source, see));
 }

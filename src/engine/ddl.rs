@@ -260,10 +260,26 @@ pub fn index_layout(table: &TableDef, keys: &[KeyExpr], formulas: &[Option<Colum
                 descending: key.descending,
                 sql: table.column_name(*id).to_owned(),
             }),
-            None => specs.extend(key_specs(std::slice::from_ref(key), &columns)?),
+            None => {
+                let parts = key_specs(std::slice::from_ref(key), &columns)?;
+                if let Some(Transform::Random { buckets }) = parts.first().map(|part| &part.transform) {
+                    return Err(drawn_entry(table, *buckets).at(key.span));
+                }
+                specs.extend(parts);
+            }
         }
     }
     layout(specs, keys, &table.columns, Tail::Pointer)
+}
+
+/// `random(n)` in an index.
+fn drawn_entry(table: &TableDef, buckets: u32) -> Error {
+    let names = table.key.columns().into_iter().map(|id| name_sql(table.column_name(id)));
+    let spread = format!("md5_bucket({}, {buckets})", names.collect::<Vec<_>>().join(", "));
+    Error::invalid("an index cannot draw a part at random")
+        .why("its entries are found again by what their rows say, when these change or go")
+        .hint(format!("{spread} spreads them as well"))
+        .state(sqlstate::INVALID_TABLE_DEFINITION)
 }
 
 /// A layout for the rows of `table`, instead of its own.

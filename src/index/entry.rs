@@ -115,10 +115,14 @@ fn uncomputed(index: &IndexDef, e: Error) -> Error {
 
 fn refused(table: &TableDef, index: &IndexDef, e: KeyError) -> Error {
     if !table.is_next_key(index) {
-        let hint = format!(
+        let mut hint = format!(
             "the part belongs to index \"{}\": change the value, or do without the index",
             index.name
         );
+        if matches!(e.rule, Rule::Finer(_)) {
+            let column = name_sql(&e.name);
+            hint += &format!("; one on {column} itself, or on date_trunc('day', {column}), takes any time");
+        }
         return Error::from(e).hint(hint);
     }
     let null = e.rule == Rule::Null;

@@ -20,6 +20,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{Changes, RowWriter};
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::TableDef;
+use crate::sql::rewrite;
 use crate::sql::{
     Assignment, InsertSource, Statement, is_default, name_of, parse_expr, parse_query, span_of_name,
 };
@@ -172,6 +173,15 @@ pub fn explained_rows(view: &View, statement: &Statement) -> Result<String> {
 fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<ColumnId>> {
     let mut targets = Vec::with_capacity(assignments.len());
     for assignment in assignments {
+        if name_of(&assignment.column) == rewrite::ROWKEY && table.column_id(rewrite::ROWKEY).is_none() {
+            let columns = table.key.columns().into_iter().map(|id| table.column_name(id));
+            let columns = columns.collect::<Vec<_>>().join(", ");
+            return Err(Error::invalid(format!("the rowkey of \"{}\" is made of its columns", table.name))
+                .why("a rowkey cannot be changed: the row must be deleted and inserted anew")
+                .hint(format!("DELETE the row, and INSERT it with other values of {columns}"))
+                .state(sqlstate::KEY_RULE)
+                .at(span_of_name(&assignment.column)));
+        }
         let id = column_named(table, &assignment.column)?;
         if targets.contains(&id) {
             return Err(Error::invalid(format!("column \"{}\" is set twice", table.column_name(id)))

@@ -1,0 +1,56 @@
+//! `coalesce(due, '2020-01-01')`: a text beside other types is a value of theirs, as it is where it is compared with
+//! them. DataFusion 55.2 takes a text beside numbers only.
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::error::Result as DfResult;
+use datafusion::functions::core::coalesce::CoalesceFunc;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature,
+};
+
+/// DataFusion's function, of more types.
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
+pub struct Coalesce(CoalesceFunc);
+
+impl ScalarUDFImpl for Coalesce {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.0.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
+        self.0.return_type(types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        self.0.return_field_from_args(args)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
+        self.0.simplify(args, context)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        self.0.invoke_with_args(args)
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        self.0.conditional_arguments(args)
+    }
+
+    fn short_circuits(&self) -> bool {
+        self.0.short_circuits()
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> DfResult<Vec<DataType>> {
+        self.0.coerce_types(given).or_else(|error| {
+            let others: Vec<DataType> = given.iter().filter(|ty| !ty.is_string()).cloned().collect();
+            let agreed = self.0.coerce_types(&others).map_err(|_| error)?;
+            Ok(vec![agreed[0].clone(); given.len()])
+        })
+    }
+}
