@@ -12,8 +12,9 @@
 //! a cast that rounds, around as if it were exact), what is 3 in one input of a UNION ALL and 2 in the other, and what
 //! ROLLUP makes NULL of. Above those, a [`FixedExec`] knows nothing of the kind. Neither does it above
 //! `WHERE lower(k) = k`: DataFusion calls `k` by the expression from there on, and loses a LIMIT with the sort by `k` that
-//! it leaves out.
+//! it leaves out. Wherever else a limit is missing when it is done, it begins again with limits that stand by themselves.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -30,9 +31,10 @@ use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, split_conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
@@ -50,6 +52,40 @@ pub struct FixedRows(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 
 impl PhysicalOptimizerRule for FixedRows {
     fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let moved = self.moved(Arc::clone(&plan), options)?;
+        let (mut before, mut after) = Default::default();
+        limits(&plan, &mut before);
+        limits(&moved, &mut after);
+        if before.iter().all(|(limit, count)| after.get(limit) >= Some(count)) {
+            return Ok(moved);
+        }
+        // One went with its sort, be it because another is stricter: they stand for themselves then.
+        let pinned = plan.transform_up(|node| {
+            let fetch = node.downcast_ref::<SortExec>().and_then(|sort| sort.fetch());
+            Ok(match fetch {
+                Some(_) => Transformed::yes(Arc::new(GlobalLimitExec::new(node, 0, fetch))),
+                None => Transformed::no(node),
+            })
+        });
+        self.moved(pinned.data()?, options)
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+impl FixedRows {
+    /// What the rule makes of the plan.
+    fn moved(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         options: &ConfigOptions,
@@ -77,14 +113,24 @@ impl PhysicalOptimizerRule for FixedRows {
             })
             .data()
     }
+}
 
-    fn name(&self) -> &str {
-        self.0.name()
+/// How many operators of a plan stop at each number of rows.
+fn limits(plan: &Arc<dyn ExecutionPlan>, found: &mut BTreeMap<usize, usize>) {
+    let fetch = if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
+        limit.fetch()
+    } else if let Some(limit) = plan.downcast_ref::<LocalLimitExec>() {
+        Some(limit.fetch())
+    } else if plan.is::<ProjectionExec>() || plan.is::<CooperativeExec>() {
+        // They say what those below them do.
+        None
+    } else {
+        plan.fetch()
+    };
+    if let Some(fetch) = fetch {
+        *found.entry(fetch).or_default() += 1;
     }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
-    }
+    plan.children().into_iter().for_each(|child| limits(child, found));
 }
 
 fn is_sorted(plan: &dyn ExecutionPlan) -> bool {
@@ -224,5 +270,56 @@ impl ExecutionPlan for FixedExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         self.input.execute(partition, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Field;
+    use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+    use datafusion::physical_plan::empty::EmptyExec;
+
+    use super::*;
+
+    /// Leaves out every sort, with its limit.
+    #[derive(Debug)]
+    struct Careless;
+
+    impl PhysicalOptimizerRule for Careless {
+        fn optimize(
+            &self,
+            plan: Arc<dyn ExecutionPlan>,
+            _: &ConfigOptions,
+        ) -> DfResult<Arc<dyn ExecutionPlan>> {
+            let left_out = |node: Arc<dyn ExecutionPlan>| {
+                let input = node.downcast_ref::<SortExec>().map(|sort| Arc::clone(sort.input()));
+                Ok(input.map_or_else(|| Transformed::no(node), Transformed::yes))
+            };
+            plan.transform_up(left_out).data()
+        }
+
+        fn name(&self) -> &str {
+            "careless"
+        }
+
+        fn schema_check(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_limit_does_not_go_with_its_sort() -> DfResult<()> {
+        let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, false)]));
+        let by = PhysicalSortExpr::new_default(Arc::new(Column::new("k", 0)));
+        let order = LexOrdering::new([by]).expect("an order has a column");
+        let sort = |fetch| -> Arc<dyn ExecutionPlan> {
+            let rows = Arc::new(EmptyExec::new(Arc::clone(&schema)));
+            Arc::new(SortExec::new(order.clone(), rows).with_fetch(fetch))
+        };
+        let careless = FixedRows(Arc::new(Careless));
+        let limited = careless.optimize(sort(Some(2)), &ConfigOptions::new())?;
+        assert_eq!(limited.downcast_ref::<GlobalLimitExec>().and_then(GlobalLimitExec::fetch), Some(2));
+        assert!(careless.optimize(sort(None), &ConfigOptions::new())?.is::<EmptyExec>());
+        Ok(())
     }
 }
