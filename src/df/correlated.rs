@@ -18,7 +18,8 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
+    BinaryExpr, Cast, Distinct, DistinctOn, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder,
+    Operator, SortExpr, Subquery,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
@@ -67,6 +68,7 @@ pub fn settled(plan: LogicalPlan, names: &Names) -> DfResult<Transformed<Logical
     }
     let (mut input, kept) = (input.clone(), NamePreserver::new(&plan));
     let plan = match plan {
+        LogicalPlan::Distinct(Distinct::On(distinct)) => return first_of_computed(distinct, names),
         LogicalPlan::Filter(filter) => {
             let terms = split_conjunction_owned(filter.predicate).into_iter();
             let (plain, terms): (Vec<Expr>, Vec<Expr>) = terms.partition(is_plain);
@@ -92,6 +94,37 @@ pub fn settled(plan: LogicalPlan, names: &Names) -> DfResult<Transformed<Logical
             .recompute_schema()?,
     };
     with_values(plan, input, names).map(Transformed::yes)
+}
+
+/// DISTINCT ON of columns, what has a subquery being computed below it: nothing is known of that operator.
+fn first_of_computed(distinct: DistinctOn, names: &Names) -> DfResult<Transformed<LogicalPlan>> {
+    let DistinctOn { on_expr, select_expr, sort_expr, input, .. } = distinct;
+    let mut below: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+    let mut computed: Vec<(Expr, Expr)> = Vec::new();
+    let mut column_of = |expr: Expr| {
+        if !has_subquery(&expr) {
+            return expr;
+        }
+        let output = expr.schema_name().to_string();
+        let value = expr.unalias();
+        let known = computed.iter().find(|(known, _)| *known == value).map(|(_, column)| column.clone());
+        let column = known.unwrap_or_else(|| {
+            let name = names.next("value");
+            below.push(value.clone().alias(&name));
+            computed.push((value, Expr::Column(Column::from_name(&name))));
+            Expr::Column(Column::from_name(name))
+        });
+        column.alias(output)
+    };
+    let on_expr = on_expr.into_iter().map(|expr| column_of(expr).unalias()).collect();
+    let select_expr = select_expr.into_iter().map(&mut column_of).collect();
+    let sort_expr = sort_expr.map(|sort| {
+        sort.into_iter().map(|by| SortExpr { expr: column_of(by.expr).unalias(), ..by }).collect()
+    });
+    let rows = LogicalPlanBuilder::from(input).project(below)?.build()?;
+    let rows = Arc::new(settled(rows, names)?.data);
+    let distinct = DistinctOn::try_new(on_expr, select_expr, sort_expr, rows)?;
+    Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(distinct))))
 }
 
 /// IN, ANY, ALL and EXISTS as what DataFusion can do, or as a value. A filter can have joins made of it.

@@ -70,6 +70,7 @@ pub mod row_map;
 mod satisfied;
 mod scan;
 mod seek;
+mod settled;
 mod short_circuit;
 mod statistics;
 mod step_types;

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
@@ -29,7 +30,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{FutureExt, Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::Query;
 
 use super::above_totals::AboveTotals;
@@ -71,6 +72,7 @@ use super::rewrite::{
 use super::row_map::RowMap;
 use super::satisfied::Satisfied;
 use super::scan::threads;
+use super::settled::Settled;
 use super::step_types::steps_as_first;
 use super::table::{Binding, TableSource};
 use super::tell::Telling;
@@ -202,6 +204,7 @@ impl Planner {
                 Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
                 Arc::new(ExpressionRule("value_or_null", value_or_null)),
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
+                Arc::new(Settled),
                 Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
                 Arc::new(ExpressionRule("time_parts", time_parts)),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
@@ -305,7 +308,12 @@ impl Planner {
 
     async fn ways(&self, plan: LogicalPlan, keep: Keep, cancel: &CancelHandle) -> Result<Ways> {
         // Boxed: futures are copied when they are handed on, and whoever may have to plan would hold this one.
-        let planned = Box::pin(ways(self.state.clone(), plan, keep));
+        let planned = AssertUnwindSafe(ways(self.state.clone(), plan, keep)).catch_unwind();
+        // What DataFusion gives up on is this query's, and nobody else's.
+        let planned =
+            Box::pin(planned.map(|planned| {
+                planned.unwrap_or_else(|_| Err(Error::internal("this query cannot be planned")))
+            }));
         if cancel.may_stop() { apart(planned).await } else { planned.await }
     }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, RecursiveQuery, ReturnFieldArgs,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
 };
 
 use super::correlated::subquery_in;
@@ -110,6 +110,24 @@ pub fn steps_as_first(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     };
     let query = RecursiveQuery::try_new(query.name.clone(), first, step, query.is_distinct)?;
     Ok(Transformed::yes(LogicalPlan::RecursiveQuery(query)))
+}
+
+/// The first rows of a recursive query, of the types that its steps were planned to read. What does not fit is an error
+/// when it comes. Errors: they would lose something.
+pub fn as_planned(first: LogicalPlan, planned: &DFSchema) -> DfResult<LogicalPlan> {
+    let pairs = || planned.fields().iter().zip(first.schema().fields());
+    if pairs().all(|(planned, now)| planned.data_type() == now.data_type()) {
+        return Ok(first);
+    }
+    if let Some((planned, now)) = pairs().find(|(planned, now)| loses(now.data_type(), planned.data_type())) {
+        return Err(to_df(lost(planned, now.data_type().clone())));
+    }
+    let columns = first.schema().iter().zip(planned.fields()).map(|((table, field), planned)| {
+        let column = Expr::Column(Column::new(table.cloned(), field.name()));
+        cast(column, planned.data_type().clone()).alias_qualified(table.cloned(), field.name())
+    });
+    let columns: Vec<Expr> = columns.collect();
+    LogicalPlanBuilder::from(first).project(columns)?.build()
 }
 
 /// Whether it may be NULL, nobody knows before it is planned: a subquery becomes a join, a function a CASE.
