@@ -40,7 +40,12 @@ impl AnalyzerRule for Correlated {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
         let names = Names::default();
         let plan = plan.transform_down_with_subqueries(filter_before_lateral)?.data;
-        plan.transform_up_with_subqueries(|plan| settled(plan, &names)).data()
+        let plan = plan.transform_up_with_subqueries(|plan| settled(plan, &names))?;
+        if !plan.transformed {
+            return Ok(plan.data);
+        }
+        // Whoever reads what a join brings hears that it may be NULL.
+        plan.data.transform_up_with_subqueries(|plan| plan.recompute_schema().map(Transformed::yes)).data()
     }
 }
 

@@ -9,8 +9,8 @@
 //! say so, a [`FixedExec`] below it knows of no unique columns.
 //!
 //! And it takes columns for constant, equal or in order that are not: `n` in `WHERE n / 2 = 2` (it turns a division, or
-//! a cast that rounds, around as if it were exact), what is 3 in one input of a UNION ALL and 2 in the other, and what
-//! ROLLUP makes NULL of. Above those, a [`FixedExec`] knows nothing of the kind. Neither does it above
+//! a cast that rounds, around as if it were exact), what is 3 in one input of a UNION ALL and 2 in the other, what an
+//! outer join puts NULLs in the place of, and what ROLLUP makes NULL of. Above those, a [`FixedExec`] knows nothing of the kind. Neither does it above
 //! `WHERE lower(k) = k`: DataFusion calls `k` by the expression from there on, and loses a LIMIT with the sort by `k` that
 //! it leaves out. Wherever else a limit is missing when it is done, it begins again with limits that stand by themselves.
 
@@ -19,9 +19,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
-use datafusion::common::Constraints;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Constraints, JoinType};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Operator;
@@ -34,6 +34,7 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -149,9 +150,25 @@ fn misled_by(node: &Arc<dyn ExecutionPlan>) -> Option<Fixed> {
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         return aggregate.group_expr().has_grouping_set().then_some(Fixed::Orders);
     }
-    let has_constants =
-        |input: &&Arc<dyn ExecutionPlan>| !input.equivalence_properties().constants().is_empty();
+    // Nobody sorts by the mark of a subquery that has become a join.
+    let is_mark = |expr: &Arc<dyn PhysicalExpr>| {
+        expr.downcast_ref::<Column>().is_some_and(|column| column.name() == "__always_true")
+    };
+    let has_constants = |input: &&Arc<dyn ExecutionPlan>| {
+        input.equivalence_properties().constants().iter().any(|constant| !is_mark(&constant.expr))
+    };
+    if may_add_nulls(&**node) && node.children().iter().any(has_constants) {
+        return Some(Fixed::Values);
+    }
     (node.is::<UnionExec>() && node.children().iter().any(has_constants)).then_some(Fixed::Values)
+}
+
+/// It is a join that may put NULLs in the place of what one side gives.
+fn may_add_nulls(node: &dyn ExecutionPlan) -> bool {
+    let ty = node.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
+    let ty = ty.or_else(|| node.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type()));
+    let ty = ty.or_else(|| node.downcast_ref::<SortMergeJoinExec>().map(|join| join.join_type()));
+    matches!(ty, Some(JoinType::Left | JoinType::Right | JoinType::Full))
 }
 
 /// It gives the same for several values somewhere, of which DataFusion takes one to be the only one.

@@ -50,10 +50,10 @@ use super::hints::Hinted;
 use super::integers::{CheckedIntegers, wide_integers};
 use super::intervals::interval_lengths;
 use super::join_condition::subqueries_in_on;
+use super::kept_apart::KeptApart;
 use super::kept_sorts::FixedRows;
 use super::like::own_patterns;
 use super::multisets::numbered;
-use super::null_equality::KeptApart;
 use super::null_frames::WholeFrames;
 use super::offset::Offset;
 use super::one_by_one::one_by_one;
@@ -240,6 +240,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     for rule in Optimizer::new().rules {
         match rule.name() {
             "simplify_expressions" => rules.push(Arc::new(ThreeValued::default()) as _),
+            "eliminate_duplicated_expr" => rules.push(Arc::new(KeptApart::of_grouped_joins(rule)) as _),
             "eliminate_cross_join" => rules.push(Arc::new(KeptApart::of_all_joins(rule)) as _),
             "extract_equijoin_predicate" => rules.push(Arc::new(KeptApart::of_a_join(rule)) as _),
             "eliminate_outer_join" => rules.extend([rule, Arc::new(AntiJoin) as _]),

@@ -36,6 +36,7 @@ mod split;
 mod using;
 mod walk;
 pub mod wildcard;
+mod windows;
 mod with;
 mod with_names;
 

@@ -17,7 +17,7 @@ use super::hints::parse_hints;
 use super::parser::{column_type, text_limit};
 use super::same::without_repeats;
 use super::shape::{Copies, balance};
-use super::{as_of, name_of, nested_join, refused, row_values, span_of};
+use super::{as_of, name_of, nested_join, refused, row_values, span_of, windows};
 use crate::error::{Error, Result, sqlstate};
 
 /// The pseudo-column of every table and index table.
@@ -235,6 +235,13 @@ impl VisitorMut for Normaliser {
             }
             .at(span_of(query)),
         )
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        match windows::spell_out(query) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {

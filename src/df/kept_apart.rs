@@ -1,7 +1,11 @@
-//! `=` and `IS NOT DISTINCT FROM` in one join.
+//! Plans that some rules of DataFusion's are not let at.
 //!
-//! A join of DataFusion's has one answer to whether two NULLs are equal, for all of its pairs. Where it was made of IS
-//! NOT DISTINCT FROM, two of its rules go on to add pairs of an `=` that a filter had.
+//! `=` and `IS NOT DISTINCT FROM` in one join: a join of DataFusion's has one answer to whether two NULLs are equal, for
+//! all of its pairs. Where it was made of IS NOT DISTINCT FROM, two of its rules go on to add pairs of an `=` that a
+//! filter had.
+//!
+//! Orders of grouped joins: what is unique below a join is not unique above it, and DataFusion takes it to be again once
+//! rows are grouped by it and by something else.
 
 use std::sync::Arc;
 
@@ -12,7 +16,7 @@ use datafusion::logical_expr::{Join, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-/// A rule that is not let at the plans in which it would mix them.
+/// A rule that is not let at the plans that it would get wrong.
 #[derive(Debug)]
 pub struct KeptApart {
     rule: Arc<dyn OptimizerRule + Send + Sync>,
@@ -25,11 +29,25 @@ impl KeptApart {
         KeptApart { rule, mixes: |plan| matches!(plan, LogicalPlan::Join(join) if equals_nulls(join)) }
     }
 
+    /// A rule that leaves out of an order what columns before it decide. Of groups above a join it takes a column for
+    /// decided by one that was unique below the join.
+    pub fn of_grouped_joins(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
+        KeptApart {
+            rule,
+            mixes: |plan| matches!(plan, LogicalPlan::Sort(sort) if sort.input.exists(groups_a_join).unwrap_or(true)),
+        }
+    }
+
     /// A rule that makes other joins of those that it finds in a plan.
     pub fn of_all_joins(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
         // What is asked of every node never fails.
         KeptApart { rule, mixes: |plan| plan.exists(|node| Ok(is_inner(node))).unwrap_or(true) }
     }
+}
+
+fn groups_a_join(node: &LogicalPlan) -> DfResult<bool> {
+    let groups = matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_));
+    Ok(groups && node.exists(|node| Ok(matches!(node, LogicalPlan::Join(_))))?)
 }
 
 fn is_inner(node: &LogicalPlan) -> bool {

@@ -1,0 +1,88 @@
+//! `OVER (w ORDER BY at)`: a window that begins with another one, written out. DataFusion 55.2 takes no notice of the
+//! name.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Expr, Ident, NamedWindowDefinition, NamedWindowExpr, Query, SetExpr, VisitMut, WindowSpec, WindowType,
+    visit_expressions_mut,
+};
+
+use super::{name_of, span_of_name};
+use crate::error::{Error, Result, sqlstate};
+
+/// The windows that a SELECT names, written out, by their names.
+type Known = Vec<(String, WindowSpec)>;
+
+/// Writes out the windows of a query that begin with a named one. Those of the queries inside are written out before.
+///
+/// Errors: a name that names no window; what the named one says already.
+pub(super) fn spell_out(query: &mut Query) -> Result<()> {
+    let SetExpr::Select(select) = &mut *query.body else { return Ok(()) };
+    let mut known = Known::new();
+    for NamedWindowDefinition(name, window) in &mut select.named_window {
+        let spec = match window {
+            NamedWindowExpr::NamedWindow(other) => named(other, &known)?.clone(),
+            NamedWindowExpr::WindowSpec(spec) => {
+                begin(spec, &known)?;
+                spec.clone()
+            }
+        };
+        known.push((name_of(name), spec));
+    }
+    spell(&mut select.projection, &known)?;
+    spell(&mut select.qualify, &known)?;
+    spell(&mut query.order_by, &known)
+}
+
+fn spell(exprs: &mut impl VisitMut, known: &Known) -> Result<()> {
+    let spelt = visit_expressions_mut(exprs, |expr| {
+        let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
+        match &mut call.over {
+            Some(WindowType::WindowSpec(spec)) => match begin(spec, known) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(error),
+            },
+            _ => ControlFlow::Continue(()),
+        }
+    });
+    match spelt {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+/// Puts what the window that a specification begins with says into it.
+fn begin(spec: &mut WindowSpec, known: &Known) -> Result<()> {
+    let Some(name) = spec.window_name.take() else { return Ok(()) };
+    let first = named(&name, known)?;
+    let twice = |what: &str| {
+        Error::invalid(format!("window \"{}\" has {what} of its own", name_of(&name)))
+            .hint("write the whole window out, or name one that says less")
+            .at(span_of_name(&name))
+    };
+    if !spec.partition_by.is_empty() {
+        return Err(twice("partitions").why("a window that begins with another one takes its partitions"));
+    }
+    if !(spec.order_by.is_empty() || first.order_by.is_empty()) {
+        return Err(twice("an order"));
+    }
+    if first.window_frame.is_some() {
+        return Err(twice("a frame"));
+    }
+    spec.partition_by.clone_from(&first.partition_by);
+    if spec.order_by.is_empty() {
+        spec.order_by.clone_from(&first.order_by);
+    }
+    Ok(())
+}
+
+fn named<'k>(name: &Ident, known: &'k Known) -> Result<&'k WindowSpec> {
+    let wanted = name_of(name);
+    known.iter().find(|(known, _)| *known == wanted).map(|(_, spec)| spec).ok_or_else(|| {
+        Error::invalid(format!("there is no window \"{wanted}\""))
+            .hint("WINDOW name AS (PARTITION BY ... ORDER BY ...) behind the FROM defines one")
+            .state(sqlstate::UNDEFINED_OBJECT)
+            .at(span_of_name(name))
+    })
+}
