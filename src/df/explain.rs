@@ -57,10 +57,11 @@ fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, told_by: Option<f64>, found: &
         found.push(Accessed { scan, expected: scan.expected(told_by) });
         return;
     }
-    let joins = plan.downcast_ref::<SeekJoinExec>().map(|join| (join.rows(), join.table()));
-    let joins = joins
-        .or_else(|| Some(plan.downcast_ref::<LookupJoinExec>()?).map(|join| (join.rows(), join.table())));
-    if let Some((rows, Some((scan, expected)))) = joins {
+    let asking = match plan.downcast_ref::<SeekJoinExec>() {
+        Some(join) => Some((join.rows(), join.table())),
+        None => plan.downcast_ref::<LookupJoinExec>().map(|join| (join.rows(), join.table())),
+    };
+    if let Some((rows, Some((scan, expected)))) = asking {
         accesses(rows, told_by, found);
         found.push(Accessed { scan, expected });
         return;
@@ -87,9 +88,17 @@ fn scans<'p>(plan: &'p Arc<dyn ExecutionPlan>, found: &mut Vec<&'p ScanExec>) {
 /// The lines of EXPLAIN. `analyzed`: the plan has run, so its counters are shown. `verbose`: ranges in
 /// bytes, and estimates.
 pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> Vec<String> {
-    let found = all_accesses(plan);
+    lines(plan, &all_accesses(plan), analyzed, verbose)
+}
+
+fn lines(
+    plan: &Arc<dyn ExecutionPlan>,
+    found: &[Accessed<'_>],
+    analyzed: bool,
+    verbose: bool,
+) -> Vec<String> {
     let mut lines = Vec::new();
-    for access in &found {
+    for access in found {
         let (Ok(bound), Some(described)) = (access.bound(), access.described(verbose)) else { continue };
         let mut described = described.lines();
         let mut line = described.remove(0);
@@ -119,12 +128,14 @@ pub fn explain(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> 
     lines
 }
 
-/// The first line of EXPLAIN that says what is done, and the first note on what would serve better.
+/// The first line of EXPLAIN that says what is done, and the first note on what would serve better. Every query with a
+/// deadline asks for it, so nothing is read for what scans may be told.
 pub fn brief(plan: &Arc<dyn ExecutionPlan>) -> (String, Option<String>) {
     let mut found = Vec::new();
     scans(plan, &mut found);
-    let note = found.iter().find_map(|scan| scan.bound().ok()?.note.clone());
-    let first = explain(plan, false, false).into_iter().find(|line| line != "then:");
+    let found: Vec<_> = found.into_iter().map(|scan| Accessed { scan, expected: None }).collect();
+    let note = found.iter().find_map(|access| access.bound().ok()?.note.clone());
+    let first = lines(plan, &found, false, false).into_iter().find(|line| line != "then:");
     (first.unwrap_or_default().trim_start().to_owned(), note)
 }
 

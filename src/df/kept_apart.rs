@@ -32,10 +32,7 @@ impl KeptApart {
     /// A rule that leaves out of an order what columns before it decide. Of groups above a join it takes a column for
     /// decided by one that was unique below the join.
     pub fn of_grouped_joins(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
-        KeptApart {
-            rule,
-            mixes: |plan| matches!(plan, LogicalPlan::Sort(sort) if sort.input.exists(groups_a_join).unwrap_or(true)),
-        }
+        KeptApart { rule, mixes: orders_grouped_join }
     }
 
     /// A rule that makes other joins of those that it finds in a plan.
@@ -43,6 +40,11 @@ impl KeptApart {
         // What is asked of every node never fails.
         KeptApart { rule, mixes: |plan| plan.exists(|node| Ok(is_inner(node))).unwrap_or(true) }
     }
+}
+
+fn orders_grouped_join(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Sort(sort) = plan else { return false };
+    sort.input.exists(groups_a_join).unwrap_or(true)
 }
 
 fn groups_a_join(node: &LogicalPlan) -> DfResult<bool> {

@@ -10,9 +10,10 @@
 //!
 //! And it takes columns for constant, equal or in order that are not: `n` in `WHERE n / 2 = 2` (it turns a division, or
 //! a cast that rounds, around as if it were exact), what is 3 in one input of a UNION ALL and 2 in the other, what an
-//! outer join puts NULLs in the place of, and what ROLLUP makes NULL of. Above those, a [`FixedExec`] knows nothing of the kind. Neither does it above
-//! `WHERE lower(k) = k`: DataFusion calls `k` by the expression from there on, and loses a LIMIT with the sort by `k` that
-//! it leaves out. Wherever else a limit is missing when it is done, it begins again with limits that stand by themselves.
+//! outer join puts NULLs in the place of, and what ROLLUP makes NULL of. Above those, a [`FixedExec`] knows nothing of
+//! the kind. Neither does it above `WHERE lower(k) = k`: DataFusion calls `k` by the expression from there on, and loses
+//! a LIMIT with the sort by `k` that it leaves out. Wherever else a limit is missing when it is done, it begins again
+//! with limits that stand by themselves.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -157,10 +158,8 @@ fn misled_by(node: &Arc<dyn ExecutionPlan>) -> Option<Fixed> {
     let has_constants = |input: &&Arc<dyn ExecutionPlan>| {
         input.equivalence_properties().constants().iter().any(|constant| !is_mark(&constant.expr))
     };
-    if may_add_nulls(&**node) && node.children().iter().any(has_constants) {
-        return Some(Fixed::Values);
-    }
-    (node.is::<UnionExec>() && node.children().iter().any(has_constants)).then_some(Fixed::Values)
+    let may_differ = node.is::<UnionExec>() || may_add_nulls(&**node);
+    (may_differ && node.children().iter().any(has_constants)).then_some(Fixed::Values)
 }
 
 /// It is a join that may put NULLs in the place of what one side gives.

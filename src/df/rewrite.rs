@@ -88,26 +88,30 @@ pub fn rename_kept(
 /// The type of an expression before type coercion, if that will not change it: DataFusion gives a CASE that is
 /// not coerced yet the type of its first branch.
 pub fn settled_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
-    let differ = |values: &mut dyn Iterator<Item = &Expr>| {
-        let mut types =
-            values.map(|value| value.get_type(schema).ok()).filter(|ty| *ty != Some(DataType::Null));
+    let differ = |values: Vec<&Expr>| {
+        let types = values.into_iter().map(|value| value.get_type(schema).ok());
+        let mut types = types.filter(|ty| *ty != Some(DataType::Null));
         let first = types.next();
         first.is_some_and(|first| types.any(|ty| ty != first))
     };
-    let unsettled = expr.exists(|expr| {
-        Ok(match expr {
-            Expr::Case(case) => {
-                let branches = case.when_then_expr.iter().map(|(_, then)| &**then);
-                differ(&mut branches.chain(case.else_expr.as_deref()))
-            }
-            Expr::ScalarFunction(call) => {
-                matches!(call.name(), "coalesce" | "nullif" | "nvl" | "nvl2" | "greatest" | "least")
-                    && differ(&mut call.args.iter())
-            }
-            _ => false,
-        })
-    });
+    let unsettled = expr.exists(|expr| Ok(differ(branches(expr))));
     if unsettled.unwrap_or(true) { None } else { expr.get_type(schema).ok() }
+}
+
+/// What an expression gives one of, if it is a choice.
+pub fn branches(expr: &Expr) -> Vec<&Expr> {
+    match expr {
+        Expr::Case(case) => {
+            let branches = case.when_then_expr.iter().map(|(_, then)| &**then);
+            branches.chain(case.else_expr.as_deref()).collect()
+        }
+        Expr::ScalarFunction(call)
+            if matches!(call.name(), "coalesce" | "nullif" | "nvl" | "nvl2" | "greatest" | "least") =>
+        {
+            call.args.iter().collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Writes out the functions that DataFusion has only as a CASE: its simplifier would do it, were it not for

@@ -10,7 +10,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
 use datafusion::common::{DFSchema, Result as DfResult};
-use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, RecursiveQuery, Union};
@@ -18,7 +18,7 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
 use super::doubles::doubles_win;
-use super::rewrite::rename_kept;
+use super::rewrite::{branches, rename_kept};
 use super::step_types::as_planned;
 
 /// The rule. It belongs before all that look at types.
@@ -90,36 +90,23 @@ fn untyped(expr: Expr) -> DfResult<Transformed<Expr>> {
 
 /// The inputs have other types than the whole.
 fn differs(union: &Union) -> bool {
-    let types =
-        |schema: &DFSchema| schema.fields().iter().map(|field| field.data_type().clone()).collect::<Vec<_>>();
-    let whole = types(&union.schema);
-    union.inputs.iter().any(|input| types(input.schema()) != whole)
+    fn types(schema: &DFSchema) -> impl Iterator<Item = &DataType> {
+        schema.fields().iter().map(|field| field.data_type())
+    }
+    union.inputs.iter().any(|input| !types(input.schema()).eq(types(&union.schema)))
 }
 
 fn has_mixed(node: &LogicalPlan) -> DfResult<bool> {
-    let mut found = false;
-    let schema = merge_schema(&node.inputs());
+    let (mut found, mut schema) = (false, None);
     node.apply_expressions(|expr| {
-        found |= expr.exists(|expr| Ok(is_mixed(expr, &schema)))?;
+        found |= expr.exists(|expr| {
+            // Few nodes choose, and a schema is copied.
+            let chooses = !branches(expr).is_empty();
+            Ok(chooses && is_mixed(expr, schema.get_or_insert_with(|| merge_schema(&node.inputs()))))
+        })?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
-}
-
-/// What an expression gives one of.
-fn branches(expr: &Expr) -> Vec<&Expr> {
-    match expr {
-        Expr::Case(case) => {
-            let branches = case.when_then_expr.iter().map(|(_, then)| &**then);
-            branches.chain(case.else_expr.as_deref()).collect()
-        }
-        Expr::ScalarFunction(ScalarFunction { func, args })
-            if matches!(func.name(), "coalesce" | "nullif" | "nvl" | "greatest" | "least") =>
-        {
-            args.iter().collect()
-        }
-        _ => Vec::new(),
-    }
 }
 
 /// It gives numbers of several types.

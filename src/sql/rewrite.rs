@@ -195,6 +195,11 @@ pub(super) fn constraint_mut(operator: &mut JoinOperator) -> Option<&mut JoinCon
     }
 }
 
+/// Goes on, or stops at an error.
+pub(super) fn or_break(done: Result<()>) -> ControlFlow<Error> {
+    done.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+}
+
 struct Normaliser {
     copies: Copies,
 }
@@ -238,10 +243,11 @@ impl VisitorMut for Normaliser {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        match windows::spell_out(query) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        or_break(windows::of_order(query))
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        or_break(windows::of_select(select))
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {

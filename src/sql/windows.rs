@@ -4,23 +4,38 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, Ident, NamedWindowDefinition, NamedWindowExpr, Query, SetExpr, VisitMut, WindowSpec, WindowType,
-    visit_expressions_mut,
+    Expr, Function, Ident, NamedWindowDefinition, NamedWindowExpr, Query, Select, SetExpr, VisitMut,
+    WindowSpec, WindowType, visit_expressions_mut,
 };
 
+use super::rewrite::or_break;
 use super::{name_of, span_of_name};
 use crate::error::{Error, Result, sqlstate};
 
 /// The windows that a SELECT names, written out, by their names.
 type Known = Vec<(String, WindowSpec)>;
 
-/// Writes out the windows of a query that begin with a named one. Those of the queries inside are written out before.
+/// Writes out the windows of a SELECT that begin with a named one, behind those of the queries inside.
 ///
 /// Errors: a name that names no window; what the named one says already.
-pub(super) fn spell_out(query: &mut Query) -> Result<()> {
-    let SetExpr::Select(select) = &mut *query.body else { return Ok(()) };
+pub(super) fn of_select(select: &mut Select) -> Result<()> {
+    let known = known(&mut select.named_window)?;
+    spell(&mut select.projection, &known)?;
+    spell(&mut select.qualify, &known)
+}
+
+/// The same of what a query is ordered by. Errors: the same.
+pub(super) fn of_order(query: &mut Query) -> Result<()> {
+    let known = match &mut *query.body {
+        SetExpr::Select(select) => known(&mut select.named_window)?,
+        _ => Known::new(),
+    };
+    spell(&mut query.order_by, &known)
+}
+
+fn known(definitions: &mut [NamedWindowDefinition]) -> Result<Known> {
     let mut known = Known::new();
-    for NamedWindowDefinition(name, window) in &mut select.named_window {
+    for NamedWindowDefinition(name, window) in definitions {
         let spec = match window {
             NamedWindowExpr::NamedWindow(other) => named(other, &known)?.clone(),
             NamedWindowExpr::WindowSpec(spec) => {
@@ -30,21 +45,15 @@ pub(super) fn spell_out(query: &mut Query) -> Result<()> {
         };
         known.push((name_of(name), spec));
     }
-    spell(&mut select.projection, &known)?;
-    spell(&mut select.qualify, &known)?;
-    spell(&mut query.order_by, &known)
+    Ok(known)
 }
 
 fn spell(exprs: &mut impl VisitMut, known: &Known) -> Result<()> {
-    let spelt = visit_expressions_mut(exprs, |expr| {
-        let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
-        match &mut call.over {
-            Some(WindowType::WindowSpec(spec)) => match begin(spec, known) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => ControlFlow::Break(error),
-            },
-            _ => ControlFlow::Continue(()),
+    let spelt = visit_expressions_mut(exprs, |expr| match expr {
+        Expr::Function(Function { over: Some(WindowType::WindowSpec(spec)), .. }) => {
+            or_break(begin(spec, known))
         }
+        _ => ControlFlow::Continue(()),
     });
     match spelt {
         ControlFlow::Continue(()) => Ok(()),

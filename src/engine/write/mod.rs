@@ -176,11 +176,9 @@ fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<
         if name_of(&assignment.column) == rewrite::ROWKEY && table.column_id(rewrite::ROWKEY).is_none() {
             let columns = table.key.columns().into_iter().map(|id| table.column_name(id));
             let columns = columns.collect::<Vec<_>>().join(", ");
-            return Err(Error::invalid(format!("the rowkey of \"{}\" is made of its columns", table.name))
-                .why("a rowkey cannot be changed: the row must be deleted and inserted anew")
-                .hint(format!("DELETE the row, and INSERT it with other values of {columns}"))
-                .state(sqlstate::KEY_RULE)
-                .at(span_of_name(&assignment.column)));
+            let what = format!("the rowkey of \"{}\" is made of its columns", table.name);
+            let hint = format!("DELETE the row, and INSERT it with other values of {columns}");
+            return Err(kept_rowkey(what, &assignment.column, hint));
         }
         let id = column_named(table, &assignment.column)?;
         if targets.contains(&id) {
@@ -245,7 +243,12 @@ impl Assigned {
 
 /// The error for a column whose new value would change the rowkey.
 fn key_update(table: &TableDef, column: &Ident, hint: impl Into<String>) -> Error {
-    Error::invalid(format!("column \"{}\" is part of the rowkey of \"{}\"", name_of(column), table.name))
+    let what = format!("column \"{}\" is part of the rowkey of \"{}\"", name_of(column), table.name);
+    kept_rowkey(what, column, hint)
+}
+
+fn kept_rowkey(what: String, column: &Ident, hint: impl Into<String>) -> Error {
+    Error::invalid(what)
         .why("a rowkey cannot be changed: the row must be deleted and inserted anew")
         .hint(hint)
         .state(sqlstate::KEY_RULE)
