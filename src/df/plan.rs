@@ -2,8 +2,8 @@
 //!
 //! What a run brings along is a [`Binding`]: a snapshot and values for the parameters. The scans choose their paths
 //! anew; the operators above them are only reset. How much these scans will read then decides whether joins look rows
-//! up, and whether all threads share the work. A plan that is nothing but one scan, or the totals of one, runs without
-//! DataFusion's streams.
+//! up, and whether all threads share the work. A plan that is nothing but one scan, the totals of one, or a scan whose
+//! rows look others up, runs without DataFusion's streams.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::errors::df_error;
-use super::lookup::By;
+use super::lookup::{By, Lookups};
 use super::open::Paging;
 use super::scan::ScanExec;
 use super::table::Binding;
@@ -42,20 +42,29 @@ use crate::sql;
 /// A plan without a snapshot, to be kept.
 #[derive(Debug)]
 pub struct Plan {
-    root: Arc<dyn ExecutionPlan>,
+    way: Way,
     /// The same for all threads, if there can be anything to share.
-    shared: Option<Arc<dyn ExecutionPlan>>,
-    /// The root, if it is nothing but that.
+    shared: Option<Way>,
+    /// The same with lookups in the place of all joins, if there are joins, and that can be.
+    looked_up: Option<Way>,
+    /// The plan, if it is nothing but that.
     single: Option<Single>,
     schema: SchemaRef,
-    /// How joins, sorts and subqueries tell the scans below them what they learn, if there are such: anew for each run.
-    telling: Option<Arc<ConfigOptions>>,
     /// Joins are in it, which may be made otherwise.
     joins: bool,
-    /// Subqueries of one value are in it.
-    has_subqueries: bool,
+    options: Arc<ConfigOptions>,
     /// Which of its rows are wanted, if parameters say so.
     paging: Option<Paging>,
+}
+
+/// One way to run a plan.
+#[derive(Debug)]
+struct Way {
+    root: Arc<dyn ExecutionPlan>,
+    /// Joins, sorts or subqueries tell the scans below them what they learn: anew for each run.
+    tells: bool,
+    /// Subqueries of one value are in it.
+    has_subqueries: bool,
 }
 
 /// A plan without operators to be reset.
@@ -67,7 +76,7 @@ enum Single {
 
 /// A plan bound for one run.
 pub enum Run {
-    /// One scan, or the totals of one.
+    /// One scan, the totals of one, or lookups.
     Alone(Box<Alone>),
     /// Anything else.
     Plan(Arc<dyn ExecutionPlan>),
@@ -79,6 +88,8 @@ pub enum Alone {
     Scan(Scan),
     /// What they add up to.
     Totals(TotalsRun),
+    /// Rows and what they find.
+    Lookups(Lookups),
 }
 
 impl Alone {
@@ -87,6 +98,7 @@ impl Alone {
         match self {
             Alone::Scan(scan) => scan.next_batch(),
             Alone::Totals(totals) => totals.next_batch(),
+            Alone::Lookups(lookups) => lookups.next_batch(),
         }
     }
 
@@ -95,6 +107,7 @@ impl Alone {
         match self {
             Alone::Scan(scan) => scan.plan_text(),
             Alone::Totals(totals) => totals.plan_text(),
+            Alone::Lookups(lookups) => lookups.plan_text(),
         }
     }
 }
@@ -122,33 +135,28 @@ impl Plan {
                 Ok(if repeats { Leaf::Same } else { Leaf::Unfit })
             })
         };
-        let Some(root) = unbound(root)? else { return Ok(None) };
+        let joins = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
+        let joins = holds(root, &joins);
+        // A join that has told something cannot be turned, but one that is as new.
+        let as_new = if joins { each_leaf(root, &mut |_| Ok(Leaf::Same))? } else { None };
+        let looked_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?.flatten();
+        let fits = |way: &Arc<dyn ExecutionPlan>| open::can_be_filled(way) && subqueries::can_be_anew(way);
+        let looked_up = looked_up.as_ref().map(&mut unbound).transpose()?.flatten().filter(fits);
+        let Some(root) = unbound(root)?.filter(fits) else { return Ok(None) };
         let shared = shared.map(unbound).transpose()?.flatten();
-        if ![Some(&root), shared.as_ref()]
-            .into_iter()
-            .flatten()
-            .all(|plan| open::can_be_filled(plan) && subqueries::can_be_anew(plan))
-        {
+        if !shared.as_ref().is_none_or(fits) {
             return Ok(None);
         }
         let schema = output_schema(&root.schema());
-        let has_subqueries = holds(&root, &|node| node.is::<ScalarSubqueryExec>());
-        let tells = |node: &dyn ExecutionPlan| {
-            node.is::<HashJoinExec>()
-                || node.is::<ScalarSubqueryExec>()
-                || node.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
-        };
-        let telling = holds(&root, &tells).then(|| Arc::clone(options));
-        let joins = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
         Ok((scans > 0).then(|| Plan {
             single: single(&root, &schema),
             schema,
-            telling,
-            joins: holds(&root, &joins),
-            has_subqueries,
+            joins,
             paging: None,
-            root,
-            shared,
+            way: Way::new(root),
+            shared: shared.map(Way::new),
+            looked_up: looked_up.map(Way::new),
+            options: Arc::clone(options),
         }))
     }
 
@@ -169,7 +177,7 @@ impl Plan {
     /// not suit.
     pub fn paths(&self, binding: &Binding) -> Result<Vec<(Need, Arc<ScanSpec>)>> {
         let mut paths = Vec::new();
-        each_leaf(&self.root, &mut |leaf| {
+        each_leaf(&self.way.root, &mut |leaf| {
             if let Some(scan) = leaf.downcast_ref::<ScanExec>()
                 && let Some(scan) = scan.bind(binding)?
             {
@@ -204,49 +212,79 @@ impl Plan {
     }
 
     fn bind_operators(&self, binding: &Binding) -> Result<Option<Run>> {
-        let Some(mut bound) = self.bind_leaves(&self.root, binding)? else { return Ok(None) };
+        if let Some(looked_up) = &self.looked_up
+            && let Some(bound) = looked_up.bind(binding)?
+            && lookup::are_worth_it(&bound)?
+            && !(self.shared.is_some() && parallel::is_long(&bound))
+        {
+            return self.run(looked_up.ready(bound, &self.options)?).map(Some);
+        }
+        let Some(mut bound) = self.way.bind(binding)? else { return Ok(None) };
         let mut seeks = false;
         if self.joins {
             let seeking = seek::instead_of_pairs(bound).map_err(df_error)?;
             seeks = seeking.transformed;
             bound = lookup::instead_of_hashes_either_way(seeking.data, By::Rowkeys).map_err(df_error)?;
         }
-        let mut bound = self.ready(bound)?;
+        let mut bound = self.way.ready(bound, &self.options)?;
         if let Some(shared) = self.shared.as_ref().filter(|_| !seeks)
             && parallel::is_long(&bound)
         {
-            let Some(shared) = self.bind_leaves(shared, binding)? else { return Ok(None) };
-            bound = self.ready(shared)?;
+            let Some(of_threads) = shared.bind(binding)? else { return Ok(None) };
+            bound = shared.ready(of_threads, &self.options)?;
         }
-        Ok(Some(Run::Plan(bound)))
+        self.run(bound).map(Some)
     }
 
-    /// The bound plan with what a run has for itself.
-    fn ready(&self, mut bound: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-        if self.has_subqueries {
-            bound = subqueries::anew(bound).map_err(df_error)?;
+    fn run(&self, bound: Arc<dyn ExecutionPlan>) -> Result<Run> {
+        Ok(match Lookups::of(&bound, &self.schema)? {
+            Some(lookups) => Run::Alone(Box::new(Alone::Lookups(lookups))),
+            None => Run::Plan(bound),
+        })
+    }
+}
+
+impl Way {
+    fn new(root: Arc<dyn ExecutionPlan>) -> Way {
+        let tells = |node: &dyn ExecutionPlan| {
+            node.is::<HashJoinExec>()
+                || node.is::<ScalarSubqueryExec>()
+                || node.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
+        };
+        Way {
+            tells: holds(&root, &tells),
+            has_subqueries: holds(&root, &|node| node.is::<ScalarSubqueryExec>()),
+            root,
         }
-        if let Some(options) = &self.telling {
-            bound = Telling.optimize(bound, options).map_err(df_error)?;
-        }
-        Ok(bound)
     }
 
-    fn bind_leaves(
-        &self,
-        root: &Arc<dyn ExecutionPlan>,
-        binding: &Binding,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    /// The plan with what a run brings along; `None`, if it does not hold for that.
+    fn bind(&self, binding: &Binding) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let mut bind = |leaf: &dyn ExecutionPlan| match leaf.downcast_ref::<ScanExec>() {
             None => Ok(Leaf::Same),
             Some(scan) => Ok(scan.bind(binding)?.map_or(Leaf::Unfit, |scan| Leaf::New(Arc::new(scan)))),
         };
-        each_node(root, &mut bind, &|node| open::fill(node, &binding.params))
+        each_node(&self.root, &mut bind, &|node| open::fill(node, &binding.params))
+    }
+
+    /// The bound plan with what a run has for itself.
+    fn ready(
+        &self,
+        mut bound: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if self.has_subqueries {
+            bound = subqueries::anew(bound).map_err(df_error)?;
+        }
+        if self.tells {
+            bound = Telling.optimize(bound, options).map_err(df_error)?;
+        }
+        Ok(bound)
     }
 }
 
 /// The plan has such an operator.
-fn holds(plan: &Arc<dyn ExecutionPlan>, is_it: &dyn Fn(&dyn ExecutionPlan) -> bool) -> bool {
+pub(super) fn holds(plan: &Arc<dyn ExecutionPlan>, is_it: &dyn Fn(&dyn ExecutionPlan) -> bool) -> bool {
     is_it(&**plan) || plan.children().into_iter().any(|child| holds(child, is_it))
 }
 

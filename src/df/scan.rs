@@ -318,6 +318,22 @@ impl ScanExec {
         Some(told.into_iter().fold(bound.spec.access.work(), f64::min))
     }
 
+    /// Rows (count) of its first batch.
+    pub fn rows_at_first(&self) -> usize {
+        match self.request.rows {
+            Rows::About { least, .. } => usize::try_from(least).unwrap_or(BATCH_ROWS).min(BATCH_ROWS),
+            _ if let Some(few) = self.few => few,
+            // The sooner it hears something, the better.
+            _ if !self.followed.is_empty() => FOLLOWING_ROWS,
+            Rows::All | Rows::First(_) => BATCH_ROWS,
+        }
+    }
+
+    /// Entries (count) that it would walk if its rows were not looked up by their keys.
+    pub fn entries_otherwise(&self) -> Result<f64> {
+        self.request.entries_otherwise(&self.planned()?.binding)
+    }
+
     /// Is one scan, not several that share the work.
     pub fn is_whole(&self) -> bool {
         self.parts == 1
@@ -488,30 +504,24 @@ impl ExecutionPlan for ScanExec {
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         // Started by the first batch that is asked for: a join asks when it has learned what it can match.
         let this = self.clone();
-        let few = match self.request.rows {
-            Rows::About { least, .. } => usize::try_from(least).unwrap_or(BATCH_ROWS).min(BATCH_ROWS),
-            _ if let Some(few) = self.few => few,
-            // The sooner it hears something, the better.
-            _ if !self.followed.is_empty() => FOLLOWING_ROWS,
-            Rows::All | Rows::First(_) => BATCH_ROWS,
-        };
-        let batches = futures::stream::try_unfold((None, few, 0), move |(scan, rows, mut seen)| {
-            let this = this.clone();
-            async move {
-                let mut scan = match scan {
-                    Some(scan) => scan,
-                    None => this.start(partition).map_err(to_df)?,
-                };
-                // Gives a waiting cancellation its turn between two batches.
-                tokio::task::consume_budget().await;
-                if let Some(spec) = this.follow(&mut seen).map_err(to_df)? {
-                    scan.go_on_as(spec);
+        let batches =
+            futures::stream::try_unfold((None, self.rows_at_first(), 0), move |(scan, rows, mut seen)| {
+                let this = this.clone();
+                async move {
+                    let mut scan = match scan {
+                        Some(scan) => scan,
+                        None => this.start(partition).map_err(to_df)?,
+                    };
+                    // Gives a waiting cancellation its turn between two batches.
+                    tokio::task::consume_budget().await;
+                    if let Some(spec) = this.follow(&mut seen).map_err(to_df)? {
+                        scan.go_on_as(spec);
+                    }
+                    let batch = scan.next_batch_of(rows).map_err(to_df)?;
+                    // The more were not enough, the more are likely to be asked for.
+                    Ok(batch.map(|batch| (batch, (Some(scan), (4 * rows).min(BATCH_ROWS), seen))))
                 }
-                let batch = scan.next_batch_of(rows).map_err(to_df)?;
-                // The more were not enough, the more are likely to be asked for.
-                Ok(batch.map(|batch| (batch, (Some(scan), (4 * rows).min(BATCH_ROWS), seen))))
-            }
-        });
+            });
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.request.schema), batches)))
     }
 

@@ -43,6 +43,20 @@ fn same(db: &Database, sql: &str, literals: &[&str]) {
     }
 }
 
+/// [`same`] for a query whose rows come in any order.
+fn same_rows(db: &Database, sql: &str, literals: &[&str]) {
+    for literal in literals.iter().chain(literals) {
+        let whole = sql.replace("{}", literal);
+        let sorted = |sql: &str| {
+            let mut rows = rows(db, sql, &[]).unwrap();
+            rows.sort();
+            rows
+        };
+        let alone = sorted(&format!("SELECT /* {literal} {} */ {}", rand(), &whole["SELECT".len()..]));
+        assert_eq!(sorted(&whole), alone, "{whole}");
+    }
+}
+
 /// Another number each time.
 fn rand() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -306,6 +320,56 @@ fn what_a_join_learned_is_forgotten_with_the_run() {
     same(&db, &format!("{pairs} o.id = {{}} AND p.price < 200"), &["150", "1", "77", "1000"]);
     let top = "SELECT p.id FROM orders o JOIN orders p ON p.buyer = o.buyer WHERE o.id = {} ORDER BY p.id DESC LIMIT 2";
     same(&db, top, &["199", "3", "20"]);
+}
+
+/// A few rows look their partners up, many are joined otherwise; either way they find the same.
+#[test]
+fn what_few_rows_look_up_is_what_many_are_joined_with() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch(
+        "CREATE TABLE rooms (room INT, title TEXT, kind INT, PRIMARY KEY (reverse(lpad(room, 5))));
+         CREATE TABLE people (land TEXT, no INT, name TEXT, PRIMARY KEY (land, no));
+         CREATE TABLE seats (room INT, seat INT, land TEXT, no INT, since INT, PRIMARY KEY (room, seat));
+         CREATE INDEX by_person ON seats (land, no);
+         INSERT INTO rooms SELECT v, 'room ' || v, v % 5 FROM generate_series(1, 2000) t(v) WHERE v % 9 > 0;
+         INSERT INTO people SELECT 'L' || v % 7, v, CASE WHEN v % 4 > 0 THEN 'p' || v END
+             FROM generate_series(1, 3000) t(v);
+         INSERT INTO seats SELECT CASE WHEN v > 2000 THEN 1 ELSE v % 700 END, v,
+             CASE WHEN v % 11 > 0 THEN 'L' || v % 7 END, v % 3500, v % 13 FROM generate_series(1, 6000) t(v);
+         ANALYZE rooms; ANALYZE people; ANALYZE seats",
+    )
+    .unwrap();
+    let on = "p.land = s.land AND p.no = s.no";
+    for sql in [
+        format!("SELECT s.seat, p.name FROM seats s JOIN people p ON {on} WHERE s.room = {{}}"),
+        format!("SELECT s.seat, p.name, p.no FROM seats s LEFT JOIN people p ON {on} WHERE s.room = {{}}"),
+        format!("SELECT p.name FROM people p RIGHT JOIN seats s ON {on} AND p.name > 'p2' WHERE s.room = {{}}"),
+        format!("SELECT r.title, p.name FROM seats s JOIN rooms r ON r.room = s.room JOIN people p ON {on} WHERE s.room = {{}}"),
+        format!("SELECT r.kind, count(p.name) AS n FROM seats s JOIN rooms r ON r.room = s.since LEFT JOIN people p ON {on} WHERE s.room = {{}} GROUP BY r.kind"),
+        format!("SELECT s.seat FROM seats s WHERE s.room = {{}} AND EXISTS (SELECT 1 FROM people p WHERE {on})"),
+        format!("SELECT s.seat FROM seats s WHERE s.room = {{}} AND NOT EXISTS (SELECT 1 FROM people p WHERE {on} AND p.no > 9)"),
+        "SELECT title FROM rooms WHERE room IN (SELECT since FROM seats WHERE room = {})".into(),
+        "SELECT title FROM rooms WHERE kind < 3 AND room IN (SELECT seat FROM seats WHERE room = {})".into(),
+        "SELECT title FROM rooms WHERE room NOT IN (SELECT since FROM seats WHERE room = {})".into(),
+        "SELECT name FROM people p WHERE land = 'L1' AND no < 50 AND EXISTS (SELECT 1 FROM seats s WHERE s.land = p.land AND s.no = p.no AND s.since <> {})".into(),
+        "SELECT r.title, s.seat FROM rooms r JOIN seats s ON s.room = r.room WHERE r.room = {} AND s.since < 7".into(),
+        "SELECT r.title, s.seat FROM rooms r LEFT JOIN seats s ON s.room = r.room WHERE r.room IN ({}, 9, 12)".into(),
+        "SELECT a.seat, b.seat AS other FROM seats a JOIN seats b ON b.land = a.land AND b.no = a.no WHERE a.room = {} AND a.seat < 3000".into(),
+    ] {
+        same_rows(&db, &sql, &["7", "1", "33", "0", "-1", "5000", "12"]);
+    }
+    let in_order = "SELECT r.title, s.seat FROM seats s JOIN rooms r ON r.room = s.since WHERE s.room = {} ORDER BY r.title DESC, r.room";
+    same(&db, &format!("{in_order}, s.seat"), &["7", "1", "33", "0"]);
+    same(
+        &db,
+        "SELECT title FROM rooms WHERE room IN (SELECT since FROM seats WHERE room = {}) ORDER BY title",
+        &["7", "1", "33"],
+    );
+    // As many as are wanted, and no more.
+    let some = format!("SELECT s.seat FROM seats s JOIN people p ON {on} WHERE s.room = {{}} LIMIT 3");
+    for room in [7, 7, 7, 1, 1, 12] {
+        assert_eq!(rows(&db, &some.replace("{}", &room.to_string()), &[]).unwrap().len(), 3, "{room}");
+    }
 }
 
 #[test]

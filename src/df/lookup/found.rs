@@ -10,7 +10,7 @@ use super::{Kind, LookupJoinExec};
 use crate::df::errors::to_df;
 use crate::df::until_enough::UntilEnough;
 use crate::error::Result;
-use crate::key::FastMap;
+use crate::key::{FastMap, FastSet};
 
 /// Which rows go together.
 pub struct Pairs {
@@ -62,6 +62,9 @@ impl Keys {
         Ok(places)
     }
 }
+
+/// What has been looked for before.
+pub type Seen = FastSet<Box<[u8]>>;
 
 /// Rows by their keys.
 pub type Places = FastMap<Box<[u8]>, Vec<u32>>;

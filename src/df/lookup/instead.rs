@@ -7,24 +7,27 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
     ReplaceChildrenOptions,
 };
 
-use super::{By, Equal, Kind, LookupJoinExec, ROWS_FIRST, ROWS_MAX};
+use super::{By, Equal, Kind, LookupJoinExec, ROWS_FIRST, ROWS_MAX, scan_of};
 use crate::access::COST;
 use crate::df::few_first::few_first;
 use crate::df::join_keys::shown;
 use crate::df::parallel::rows_of;
-use crate::df::plan::picked;
+use crate::df::plan::{holds, picked};
 use crate::df::scan::{ByRows, ScanExec};
+use crate::error::Result;
+use crate::exec::scan::PARALLEL_WORK;
 use crate::key::ColumnId;
 use crate::plan::Field;
 use crate::row::column_type_of;
@@ -56,7 +59,10 @@ pub fn instead_of_hashes_either_way(
     plan: Arc<dyn ExecutionPlan>,
     by: By,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let how = How { by, expected: None, any_order: true };
+    either_way(plan, How { by, expected: None, any_order: true })
+}
+
+fn either_way(plan: Arc<dyn ExecutionPlan>, how: How) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
         replaced(node, &|join| match LookupJoinExec::of(join, how)? {
             None if Kind::of(join.join_type().swap()).is_some() => turned(join, how),
@@ -64,6 +70,30 @@ pub fn instead_of_hashes_either_way(
         })
     })
     .data()
+}
+
+/// A lookup in the place of each hash join, as if few rows asked; `None` if there is a join that cannot be made so.
+/// Whether a run is better off with them, [`are_worth_it`] tells.
+pub fn instead_of_all_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    let how = How { by: By::Ranges, expected: Some(0.0), any_order: true };
+    let plan = either_way(plan, how)?;
+    let is_left = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
+    Ok((!holds(&plan, &is_left)).then_some(plan))
+}
+
+/// Every lookup of this plan, which is bound, takes less than to read its table otherwise.
+pub fn are_worth_it(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    if let Some(join) = plan.downcast_ref::<LookupJoinExec>()
+        && !join.is_worth_it()?
+    {
+        return Ok(false);
+    }
+    for child in plan.children() {
+        if !are_worth_it(child)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The same in the part of a recursive query that runs once for each step: there the rows of the last step are looked
@@ -107,13 +137,27 @@ fn replaced(
     instead: &Instead<'_>,
 ) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
     let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
-    Ok(match (instead(join)?, join.fetch()) {
+    let lookup = match unsorted(join)? {
+        Some((join, order)) => {
+            instead(&join)?.map(|lookup| Arc::new(SortExec::new(order, lookup)) as Arc<dyn ExecutionPlan>)
+        }
+        None => instead(join)?,
+    };
+    Ok(match (lookup, join.fetch()) {
         (None, _) => Transformed::no(node),
         (Some(lookup), None) => Transformed::yes(lookup),
         (Some(lookup), fetch) => {
             Transformed::yes(Arc::new(GlobalLimitExec::new(few_first(lookup, fetch)?, 0, fetch)))
         }
     })
+}
+
+/// The join of a side that is not sorted before, and the order in which its rows came out, if that is why.
+fn unsorted(join: &HashJoinExec) -> DfResult<Option<(HashJoinExec, LexOrdering)>> {
+    let sort = join.right().downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none());
+    let (Some(sort), Some(order)) = (sort, join.properties().output_ordering()) else { return Ok(None) };
+    let sides = vec![Arc::clone(join.left()), Arc::clone(sort.input())];
+    Ok(Some((join.builder().with_new_children(sides)?.build()?, order.clone())))
 }
 
 /// A lookup for the rows of the right side in the left one.
@@ -144,6 +188,16 @@ fn worth_asking(rows: &Arc<dyn ExecutionPlan>, table: &Arc<dyn ExecutionPlan>, h
 }
 
 impl LookupJoinExec {
+    /// It takes less than to read the table otherwise; if by ranges, for so few rows that they may look together.
+    fn is_worth_it(&self) -> Result<bool> {
+        let work = match self.by {
+            By::Rowkeys => rows_of(&self.rows).map(|rows| rows * COST.fetch),
+            By::Ranges => self.work().filter(|work| *work <= PARALLEL_WORK),
+        };
+        let (Some(work), Some(scan)) = (work, scan_of(&self.table)) else { return Ok(false) };
+        Ok(work <= scan.entries_otherwise()?)
+    }
+
     /// The same join by lookups; `None` if it has to read the table otherwise, or that is quicker.
     fn of(join: &HashJoinExec, how: How) -> DfResult<Option<LookupJoinExec>> {
         let (rows, picked) = (join.left(), picked(join.right()));
@@ -166,14 +220,12 @@ impl LookupJoinExec {
             && matches!(kind, Kind::Inner | Kind::Found)
             && expected <= TOGETHER_EXPECTED
             && scan.request.first_found.as_ref().is_some_and(|first| scan.request.orders(&behind, first));
-        if kind == Kind::Found && !in_order {
-            return Ok(None);
-        }
-        let (table, by) = if kind != Kind::Found && is_whole_key(&on, scan) {
+        let finds_in_order = kind == Kind::Found && in_order;
+        let (table, by) = if !finds_in_order && is_whole_key(&on, scan) {
             let words =
                 on.iter().map(|equal| format!("{}={}", equal.of_table.name(), shown(equal.of_row.name())));
             (scan.by_rows(ByRows { columns: words.collect(), rows: expected }), By::Rowkeys)
-        } else if (how.by == By::Ranges || in_order)
+        } else if (in_order || how.by == By::Ranges && kind != Kind::Found)
             && on.iter().any(|equal| scan.request.leads(equal.of_table.name()))
         {
             (Some(scan.by_values(on.iter().map(|equal| equal.of_table.name()))), By::Ranges)
@@ -191,7 +243,9 @@ impl LookupJoinExec {
         let mut equivalence = join.properties().equivalence_properties().clone();
         let in_order = in_order && by == By::Ranges;
         // Only who asks for it hears of it, or lives by it: what else is above was planned without.
-        if let Some(order) = rows.output_ordering().filter(|_| how.by == By::Ranges || !how.any_order) {
+        let asks = how.by == By::Ranges && is_stopped;
+        let hears = kind.shows_row() && (asks || !how.any_order);
+        if let Some(order) = rows.output_ordering().filter(|_| hears) {
             equivalence.add_ordering(order.iter().map_while(|by| above(by, &output, &join.schema())));
         }
         let properties = PlanProperties::new(

@@ -7,6 +7,7 @@
 //! none, looks it up in the same way. Where a sort above keeps the first few of what is found, the table is read for all
 //! rows at once, in that order.
 
+mod alone;
 mod found;
 mod instead;
 
@@ -27,8 +28,11 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{Stream, StreamExt, TryStreamExt};
 
-use self::found::{FoundBy, Keys, Pairs};
-pub use self::instead::{in_recursions, instead_of_hashes, instead_of_hashes_either_way};
+pub use self::alone::Lookups;
+use self::found::{FoundBy, Keys, Pairs, Seen};
+pub use self::instead::{
+    are_worth_it, in_recursions, instead_of_all_hashes, instead_of_hashes, instead_of_hashes_either_way,
+};
 use super::errors::to_df;
 use super::operator::operator;
 use super::parallel::rows_of;
@@ -38,7 +42,7 @@ use super::table::Bound;
 use crate::access::COST;
 use crate::error::{Error, Result};
 use crate::exec::scan::Scan;
-use crate::key::{ColumnId, FastSet, Rowkey};
+use crate::key::{ColumnId, Rowkey};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::value_at;
 use crate::value::{ColumnType, Value};
@@ -214,6 +218,11 @@ impl LookupJoinExec {
         }
     }
 
+    /// The rows of a batch, each with what it finds, unless that is to come out once only and has been `seen`.
+    fn joined_anew(&self, rows: RecordBatch, seen: &mut Seen) -> Result<RecordBatch> {
+        self.joined(&self.not_seen(rows, seen)?)
+    }
+
     /// The rows of a batch, each with what it finds.
     fn joined(&self, rows: &RecordBatch) -> Result<RecordBatch> {
         let (found, pairs) = match self.by {
@@ -251,7 +260,12 @@ impl LookupJoinExec {
             },
             Kind::Semi => Pairs::alone(rows.filter(finds)),
             Kind::Anti => Pairs::alone(rows.filter(|row| !finds(row))),
-            Kind::Found => return Err(Error::internal("rows that are found come by ranges")),
+            Kind::Found => {
+                let mut found: Vec<u32> = at.iter().flatten().collect();
+                found.sort_unstable();
+                found.dedup();
+                Pairs { rows: None, found: found.into() }
+            }
         };
         Ok((found, pairs))
     }
@@ -373,7 +387,7 @@ impl LookupJoinExec {
         let rows = first.iter().map(RecordBatch::num_rows).sum::<usize>();
         let all = concat_batches(&self.rows.schema(), &first)?;
         let first = if rows <= ROWS_MAX { vec![all] } else { first };
-        let mut seen = FastSet::default();
+        let mut seen = Seen::default();
         let found = futures::stream::iter(first.into_iter().map(Ok)).chain(pieces).map_ok(move |piece| {
             let found = self
                 .not_seen(piece, &mut seen)
@@ -386,7 +400,7 @@ impl LookupJoinExec {
     }
 
     /// The rows that look for something that no other row has looked for, if it is to come out once only.
-    fn not_seen(&self, rows: RecordBatch, seen: &mut FastSet<Box<[u8]>>) -> Result<RecordBatch> {
+    fn not_seen(&self, rows: RecordBatch, seen: &mut Seen) -> Result<RecordBatch> {
         if self.kind != Kind::Found {
             return Ok(rows);
         }
@@ -484,7 +498,9 @@ impl ExecutionPlan for LookupJoinExec {
             let batches = futures::stream::once(this.in_order(pieces)).try_flatten();
             return Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)));
         }
-        let batches = pieces.and_then(move |rows| std::future::ready(this.joined(&rows).map_err(to_df)));
+        let mut seen = Seen::default();
+        let batches =
+            pieces.map(move |rows| rows.and_then(|rows| this.joined_anew(rows, &mut seen).map_err(to_df)));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
     }
 }

@@ -304,6 +304,14 @@ impl Request {
         self.statistics(binding).entries(self.table().rows()) as f64
     }
 
+    /// Entries (count) that are walked if the rows are not looked up by their keys; none, if a parameter does not suit.
+    pub fn entries_otherwise(&self, binding: &Binding) -> Result<f64> {
+        if self.filters.is_empty() {
+            return Ok(self.entries(binding));
+        }
+        Ok(self.bind(binding)?.map_or(0.0, |bound| bound.spec.access.entries))
+    }
+
     /// Rows (count) that are expected if nobody stops before the last one.
     pub fn rows_of_all(&self, bound: &Bound) -> Result<f64> {
         let need = Need { limit: None, order: Vec::new(), ..bound.need.clone() };
