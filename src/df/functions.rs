@@ -23,6 +23,7 @@ use super::errors::to_df;
 use super::exact_sum::ExactSum;
 use super::intervals::IntervalProducts;
 use super::min_max::OfGroups;
+use super::text;
 use crate::catalog::{Catalog, Relation};
 use crate::design::keys::Keyspace;
 use crate::error::{Error, Result, sqlstate};
@@ -60,6 +61,9 @@ pub fn register(state: &mut SessionState) {
         }
     }
     let _ = state.register_expr_planner(Arc::new(IntervalProducts));
+    for cast in text::casts() {
+        let _ = state.register_udf(Arc::new(cast));
+    }
     let functions: [(&'static str, Plain, DataType); 10] = [
         ("to_char", to_char, DataType::Utf8),
         ("md5_bucket", bucket, DataType::Utf8),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -19,13 +19,15 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, InputOrderMode, PlanProperties,
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, InputOrderMode, PlanProperties,
+    ReplaceChildrenOptions,
 };
 
 use super::errors::to_df;
 use super::numbers::Known;
 use super::operator::inputs;
-use super::plan::picked;
+use super::parallel;
+use super::plan::{holds, picked};
 use super::scan::ScanExec;
 use crate::error::Result;
 use crate::exec::groups::Groups;
@@ -36,23 +38,40 @@ const STEPS_WORK: f64 = 500.0;
 
 /// The plan as it runs: scans group what they read, wherever they know how.
 pub fn in_scans(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    plan.transform_up(|node| {
-        let grouped = match node.downcast_ref::<AggregateExec>() {
-            Some(aggregate) if *aggregate.mode() == AggregateMode::Single => in_two_steps(aggregate)?,
-            Some(aggregate) => GroupedScan::of(aggregate).map(|grouped| Arc::new(grouped) as _),
-            None => None,
+    if !holds(&plan, &|node| node.is::<AggregateExec>()) {
+        return Ok(plan);
+    }
+    below(&plan, None).map(|grouped| grouped.unwrap_or(plan))
+}
+
+/// The part of a plan whose scans will be told by about so many rows, if they are; `None` if it stays as it is.
+fn below(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        let grouped = match aggregate.mode() {
+            AggregateMode::Single => in_two_steps(aggregate, told_by)?,
+            _ => GroupedScan::of(aggregate).map(|grouped| Arc::new(grouped) as _),
         };
-        Ok(grouped.map_or_else(|| Transformed::no(node), Transformed::yes))
-    })
-    .data()
+        if grouped.is_some() {
+            return Ok(grouped);
+        }
+    }
+    let (mut changed, mut children) = (false, Vec::new());
+    for (child, told_by) in parallel::inputs(plan, told_by) {
+        let grouped = below(child, told_by)?;
+        changed |= grouped.is_some();
+        children.push(grouped.unwrap_or_else(|| Arc::clone(child)));
+    }
+    // What is above knows all it needs: the same rows come.
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    changed.then(|| Arc::clone(plan).replace_children(children, keep)).transpose()
 }
 
 /// An aggregate of one step as one of two, the first of which a scan does; `None` if it does not know how, or reads
 /// little.
-fn in_two_steps(aggregate: &AggregateExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+fn in_two_steps(aggregate: &AggregateExec, told_by: Option<f64>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let is_long = picked(aggregate.input())
-        .and_then(|(scan, _)| scan.bound().ok())
-        .is_some_and(|bound| bound.spec.access.work() >= STEPS_WORK);
+        .and_then(|(scan, _)| scan.work(told_by))
+        .is_some_and(|work| work >= STEPS_WORK);
     if !is_long || aggregate.group_expr().is_empty() || aggregate.limit_options().is_some() {
         return Ok(None);
     }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, ScalarFunction, TryCast};
@@ -311,6 +311,16 @@ fn cast_as(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
     ast::Expr::Cast { kind: ast::CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
+/// An integer that is written as one.
+fn integer(expr: &Expr) -> Option<i32> {
+    match expr {
+        Expr::Literal(ScalarValue::Int64(Some(n)), _) => i32::try_from(*n).ok(),
+        Expr::Negative(expr) => integer(expr).map(|n| -n),
+        Expr::Cast(cast) if cast.field.data_type().is_integer() => integer(&cast.expr),
+        _ => None,
+    }
+}
+
 /// Casts of decimals that lose digits go by way of a longer type: what is compared with them, DataFusion would compare
 /// with what is cast. It belongs behind type coercion.
 pub fn lossy_casts(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -327,9 +337,18 @@ pub fn lossy_casts(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
     Ok(Transformed::no(expr))
 }
 
-/// Gives FLOOR and CEIL of a decimal a digit more: `ceil(0.5)` has one before the point. It belongs before type
-/// coercion.
+/// Gives FLOOR and CEIL of a decimal a digit more: `ceil(0.5)` has one before the point. Gives ROUND its digits as the
+/// INTEGER that it takes: a cast around them hides how many there are until it is evaluated, and the type of what is
+/// rounded depends on it. It belongs before type coercion.
 pub fn rounded_decimals(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    if let Expr::ScalarFunction(ScalarFunction { func, args }) = &mut expr
+        && func.name() == "round"
+        && let [_, digits] = &mut args[..]
+        && let Some(known) = integer(digits)
+    {
+        *digits = Expr::Literal(ScalarValue::Int32(Some(known)), None);
+        return Ok(Transformed::yes(expr));
+    }
     if let Expr::ScalarFunction(ScalarFunction { func, args }) = &mut expr
         && matches!(func.name(), "floor" | "ceil")
         && let [arg] = &mut args[..]

@@ -195,24 +195,41 @@ pub fn byte_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
     }
 }
 
+/// Casts to types that are a text in Arrow, by the names that `sql::rewrite` gives them.
+pub fn casts() -> impl Iterator<Item = ScalarUDF> {
+    let all = [
+        ("as_uuid", ColumnType::Uuid, false),
+        ("try_as_uuid", ColumnType::Uuid, true),
+        ("as_json", ColumnType::Json, false),
+        ("try_as_json", ColumnType::Json, true),
+    ];
+    all.into_iter().map(|(name, ty, tries)| {
+        ScalarUDF::new_from_impl(OurCast { tries, ..OurCast::new(name, ty, &DataType::Utf8) })
+    })
+}
+
 fn our_cast(expr: &Expr, ty: ColumnType, to: &DataType) -> Expr {
-    let function = ScalarUDF::new_from_impl(OurCast {
-        ty,
-        to: to.clone(),
-        signature: Signature::any(1, Volatility::Immutable),
-    });
+    let function = ScalarUDF::new_from_impl(OurCast::new("cast", ty, to));
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![expr.clone()]))
 }
 
 /// A cast as an INSERT does it.
 #[derive(Debug)]
 struct OurCast {
+    name: &'static str,
     ty: ColumnType,
     to: DataType,
+    /// What cannot be cast becomes NULL.
+    tries: bool,
     signature: Signature,
 }
 
 impl OurCast {
+    fn new(name: &'static str, ty: ColumnType, to: &DataType) -> OurCast {
+        let signature = Signature::any(1, Volatility::Immutable);
+        OurCast { name, ty, to: to.clone(), tries: false, signature }
+    }
+
     fn cast(&self, value: Value) -> Result<Value> {
         match (value, self.ty) {
             (Value::Text(text), ColumnType::Varbinary) => read(&text, self.ty),
@@ -224,7 +241,7 @@ impl OurCast {
 
 impl PartialEq for OurCast {
     fn eq(&self, other: &Self) -> bool {
-        self.to == other.to
+        (self.ty, &self.to, self.tries) == (other.ty, &other.to, other.tries)
     }
 }
 
@@ -238,7 +255,7 @@ impl Hash for OurCast {
 
 impl ScalarUDFImpl for OurCast {
     fn name(&self) -> &str {
-        "cast"
+        self.name
     }
 
     fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
@@ -259,7 +276,7 @@ impl ScalarUDFImpl for OurCast {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
-        Ok(Arc::new(Field::new(self.name(), self.to.clone(), args.arg_fields[0].is_nullable())))
+        Ok(Arc::new(Field::new(self.name(), self.to.clone(), self.tries || args.arg_fields[0].is_nullable())))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
@@ -269,7 +286,10 @@ impl ScalarUDFImpl for OurCast {
         for at in 0..values.len() {
             let value = match values.is_null(at) {
                 true => Value::Null,
-                false => any_value_at(values, at).and_then(|value| self.cast(value)).map_err(to_df)?,
+                false => match self.cast(any_value_at(values, at).map_err(to_df)?) {
+                    Err(_) if self.tries => Value::Null,
+                    value => value.map_err(to_df)?,
+                },
             };
             out.append(value.as_ref()).map_err(to_df)?;
         }

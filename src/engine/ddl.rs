@@ -489,7 +489,7 @@ fn create_view(db: &Database, create: &CreateView, watch: &Watch) -> Result<Vec<
     let view = View { moments: Arc::default(), ..db.session().view()? };
     let columns = create.columns.iter().map(new_name).collect::<Result<Vec<_>>>()?;
     view.check_query((*create.query).clone(), columns.len())?;
-    db.change_catalog(&watch.cancel, |catalog| {
+    change(db, watch, |catalog| {
         match catalog.find(&name) {
             Some(Relation::View(_)) if create.or_replace => {}
             Some(_) if create.if_not_exists => return Ok((Vec::new(), None)),

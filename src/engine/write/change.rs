@@ -33,7 +33,8 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
         return Err(key_update(&table, &stmt.assignments[at].column, move_rows(&table, stmt)));
     }
     let alone = stmt.from.is_empty();
-    let returned = Returned::new(&table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, alone);
+    let returned =
+        Returned::new(view, &table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, &stmt.from)?;
     let assigned = Assigned::new(view, &table, &stmt.assignments, (&targets, params))?;
     let found = view.select_rowkeys(update_query(stmt, &assigned, &returned)?, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
@@ -68,7 +69,8 @@ pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Writ
         return clear(view, &table);
     }
     let alone = stmt.using.is_empty();
-    let returned = Returned::new(&table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, alone);
+    let returned =
+        Returned::new(view, &table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, &stmt.using)?;
     let found = view.select_rowkeys(delete_query(stmt, &returned)?, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
     let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
@@ -276,13 +278,13 @@ pub(super) fn updated_rows(view: &View, stmt: &Update) -> Result<Query> {
     let targets = assigned_columns(&table, &stmt.assignments)?;
     let assigned = Assigned::new(view, &table, &stmt.assignments, (&targets, &[]))?;
     let name = name_in(&stmt.table, &stmt.alias);
-    update_query(stmt, &assigned, &Returned::new(&table, &name, &stmt.returning, stmt.from.is_empty()))
+    update_query(stmt, &assigned, &Returned::new(view, &table, &name, &stmt.returning, &stmt.from)?)
 }
 
 /// The query that finds the rows of a DELETE.
 pub(super) fn deleted_rows(view: &View, stmt: &Delete) -> Result<Query> {
     let (table, name) = (view.table(&stmt.table)?, name_in(&stmt.table, &stmt.alias));
-    delete_query(stmt, &Returned::new(&table, &name, &stmt.returning, stmt.using.is_empty()))
+    delete_query(stmt, &Returned::new(view, &table, &name, &stmt.returning, &stmt.using)?)
 }
 
 /// The rowkeys and computed values of an UPDATE, and what RETURNING takes from other tables.

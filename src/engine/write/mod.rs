@@ -35,6 +35,9 @@ pub use insert::insert;
 /// Name of the rowkey in the SELECT of an UPDATE or DELETE; no column can be called so by accident.
 pub const ROWKEY: &str = "__rowkey";
 
+/// What RETURNING's query reads the rows from; nothing can be called so by accident.
+const WRITTEN: &str = "__written";
+
 /// What a statement writes, before it is committed.
 pub struct Written {
     /// All of it.
@@ -108,7 +111,7 @@ impl<'a> Target<'a> {
         rows: impl Iterator<Item = &[Value]>,
     ) -> Result<Option<RecordBatch>> {
         let Some(items) = self.returning else { return Ok(None) };
-        let (table, name) = (self.table, &self.name);
+        let table = self.table;
         let mut batch = batch_of(table, rows, Some(rowkeys))?;
         if let Some(others) = &self.others {
             batch = others.beside(&batch)?;
@@ -121,8 +124,10 @@ impl<'a> Target<'a> {
                 item => item.to_string(),
             })
             .collect();
-        let sql = format!("SELECT {} FROM {}", list.join(", "), quote(name));
-        self.view.compute(&sql, vec![(name.clone(), batch)], self.params).await.map(Some)
+        // What a subquery in it reads is the table as it was.
+        let (written, name) = (quote(WRITTEN), quote(&self.name));
+        let sql = format!("SELECT {} FROM {written} AS {name}", list.join(", "));
+        self.view.compute(&sql, vec![(WRITTEN.to_owned(), batch)], self.params).await.map(Some)
     }
 }
 

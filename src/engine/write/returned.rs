@@ -9,12 +9,17 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, UInt64Array};
 use arrow::compute::take;
 use arrow::datatypes::{Field, Schema};
-use sqlparser::ast::{Expr, Ident, Query, SelectItem, VisitMut, VisitorMut};
+use sqlparser::ast::{
+    Expr, Ident, Query, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, VisitMut,
+    VisitorMut,
+};
 
 use super::named;
+use crate::catalog::Relation;
+use crate::engine::view::View;
 use crate::error::{Error, Result};
 use crate::schema::TableDef;
-use crate::sql::name_of;
+use crate::sql::{name_of, name_sql, table_name_of};
 
 /// What RETURNING asks for, and what the query that finds rows must give for it.
 pub struct Returned {
@@ -32,9 +37,31 @@ pub struct Others {
 }
 
 impl Returned {
-    /// Of a statement that calls its table `name`; `alone`: there are no others.
-    pub fn new(table: &TableDef, name: &str, returning: &Option<Vec<SelectItem>>, alone: bool) -> Returned {
-        let mut items = returning.clone();
+    /// Of a statement that calls its table `name`, and reads `others`. Errors: `x.*` of an `x` whose columns are not known.
+    pub fn new(
+        view: &View,
+        table: &TableDef,
+        name: &str,
+        returning: &Option<Vec<SelectItem>>,
+        others: &[TableWithJoins],
+    ) -> Result<Returned> {
+        let alone = others.is_empty();
+        let mut items = Vec::new();
+        for item in returning.iter().flatten() {
+            match item {
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(of), _)
+                    if table_name_of(of)? != name =>
+                {
+                    let called = table_name_of(of)?;
+                    for column in columns_of(view, &called, others)? {
+                        let parts = [&called, &column].map(|part| Ident::with_quote('"', part));
+                        items.push(SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts.to_vec())));
+                    }
+                }
+                item => items.push(item.clone()),
+            }
+        }
+        let mut items = returning.is_some().then_some(items);
         let mut take = Take { table, name, taken: Vec::new(), depth: 0 };
         for item in items.iter_mut().flatten().filter(|_| !alone) {
             let SelectItem::UnnamedExpr(expr) = item else {
@@ -53,7 +80,7 @@ impl Returned {
                 *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: called };
             }
         }
-        Returned { items, taken: take.taken }
+        Ok(Returned { items, taken: take.taken })
     }
 
     /// What the query that finds rows gives for it.
@@ -86,6 +113,35 @@ impl Others {
         RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
             .map_err(|e| Error::internal("columns of other tables do not fit the rows").caused_by(e))
     }
+}
+
+/// The columns of one of the tables that a statement reads, by what it calls them.
+fn columns_of(view: &View, called: &str, others: &[TableWithJoins]) -> Result<Vec<String>> {
+    let factors = others
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+    for factor in factors {
+        let TableFactor::Table { name, alias, .. } = factor else { continue };
+        let name = table_name_of(name)?;
+        match alias {
+            Some(alias) if name_of(&alias.name) != called => continue,
+            Some(alias) if !alias.columns.is_empty() => break,
+            None if name != called => continue,
+            _ => {}
+        }
+        match view.catalog.find(&name) {
+            Some(Relation::Table(table)) => {
+                return Ok(table.live_columns().map(|(_, column)| column.name.clone()).collect());
+            }
+            Some(Relation::View(def)) => {
+                let schema = view.view_schema(&def)?;
+                return Ok(schema.fields().iter().map(|field| field.name().clone()).collect());
+            }
+            Some(Relation::Index(..)) | None => break,
+        }
+    }
+    Err(Error::unsupported(format!("the columns of \"{called}\" are not known in RETURNING"))
+        .hint(format!("name them, as in {}.id", name_sql(called))))
 }
 
 /// What a column taken from another table is called; no column can be called so by accident.
