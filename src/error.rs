@@ -75,6 +75,8 @@ pub mod sqlstate {
     pub const DUPLICATE_TABLE: &str = "42P07";
     /// Two columns of one name.
     pub const DUPLICATE_COLUMN: &str = "42701";
+    /// An aggregate where there is none, or something beside it that is about single rows.
+    pub const GROUPING: &str = "42803";
     /// A table definition that cannot work, ambiguous key layouts included.
     pub const INVALID_TABLE_DEFINITION: &str = "42P16";
     /// Operands of types that do not go together.

@@ -31,7 +31,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use futures::{FutureExt, Stream, StreamExt, TryStreamExt};
-use sqlparser::ast::Query;
+use sqlparser::ast::{Function, ObjectNamePart, Query};
 
 use super::above_totals::AboveTotals;
 use super::anti_join::AntiJoin;
@@ -297,6 +297,12 @@ impl Planner {
     /// The functions of its queries, by their names.
     pub fn functions(&self) -> Vec<DescribedFunction> {
         described::functions(&self.state)
+    }
+
+    /// The function is computed from many rows.
+    pub fn is_aggregate(&self, call: &Function) -> bool {
+        let name = call.name.0.last().and_then(ObjectNamePart::as_ident).map(crate::sql::name_of);
+        name.is_some_and(|name| self.state.aggregate_functions().contains_key(&name))
     }
 
     /// Optimises a logical plan and makes it executable.

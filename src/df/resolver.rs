@@ -57,7 +57,6 @@ impl Resolver<'_> {
         let catalog = self.scope.catalog;
         let has_column = |name: &str| catalog.tables().any(|table| table.column_id(name).is_some());
         crate::sql::name_outer_tables(&mut query, &has_column);
-        crate::sql::read_casts(&mut query);
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();
         check_calls(&query, &is_scalar).map_err(to_df)?;
         self.hints.take(&mut query).map_err(to_df)?;

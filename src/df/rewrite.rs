@@ -239,7 +239,8 @@ fn idle_clause(call: &ast::Function) -> Option<&'static str> {
 }
 
 /// Numbers and calls as DataFusion reads them: a number with an exponent is a double, a plus sign changes nothing,
-/// `mod(a, b)` is `a % b`, and a NULL that is added up is a number.
+/// `mod(a, b)` is `a % b`, a NULL that is added up is a number, and a cast to UUID or JSON is a call of what reads them:
+/// to DataFusion both are texts.
 pub fn plain_calls(query: &mut Query) {
     let _ = query.visit(&mut PlainCalls);
 }
@@ -257,6 +258,17 @@ impl VisitorMut for PlainCalls {
             {
                 let text = ast::Expr::value(ast::Value::SingleQuotedString(digits.clone()));
                 *expr = cast_as(text, ast::DataType::DoublePrecision);
+            }
+            ast::Expr::Cast { expr: of, data_type, kind, .. } => {
+                let tries = matches!(kind, ast::CastKind::TryCast | ast::CastKind::SafeCast);
+                if let Some(reader) = reader_of(data_type, tries) {
+                    *expr = crate::sql::call(reader, [take(of)]);
+                }
+            }
+            ast::Expr::TypedString(typed) => {
+                if let Some(reader) = reader_of(&typed.data_type, false) {
+                    *expr = crate::sql::call(reader, [ast::Expr::Value(typed.value.clone())]);
+                }
             }
             ast::Expr::Function(call) => {
                 let name = call.name.to_string().to_lowercase();
@@ -277,6 +289,10 @@ impl VisitorMut for PlainCalls {
                         let args = [take(expr), cast_as(zero, ast::DataType::DoublePrecision)];
                         *expr = crate::sql::call("coalesce", args);
                     }
+                    // DataFusion's has no padding.
+                    ("encode", [_, format]) if is_text(format, "base64") => {
+                        **format = ast::Expr::value(ast::Value::SingleQuotedString("base64pad".to_owned()));
+                    }
                     ("age", [from]) if is_plain => {
                         *expr = crate::sql::call("age", [crate::sql::call("current_date", []), take(from)]);
                     }
@@ -287,6 +303,22 @@ impl VisitorMut for PlainCalls {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// The function that makes a value of a type which is a text in Arrow; `tries`: what cannot be read is NULL.
+fn reader_of(ty: &ast::DataType, tries: bool) -> Option<&'static str> {
+    match (ty, tries) {
+        (ast::DataType::Uuid, false) => Some("as_uuid"),
+        (ast::DataType::Uuid, true) => Some("try_as_uuid"),
+        (ast::DataType::JSON, false) => Some("as_json"),
+        (ast::DataType::JSON, true) => Some("try_as_json"),
+        _ => None,
+    }
+}
+
+fn is_text(expr: &ast::Expr, text: &str) -> bool {
+    matches!(expr, ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(value), .. })
+        if value.eq_ignore_ascii_case(text))
 }
 
 /// Arguments of a call; none unless all of them are expressions.

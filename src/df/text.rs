@@ -195,7 +195,7 @@ pub fn byte_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
     }
 }
 
-/// Casts to types that are a text in Arrow, by the names that `sql::rewrite` gives them.
+/// Casts to types that are a text in Arrow, by the names that `df::rewrite` gives them.
 pub fn casts() -> impl Iterator<Item = ScalarUDF> {
     let all = [
         ("as_uuid", ColumnType::Uuid, false),

@@ -4,7 +4,6 @@ use crate::error::{Error, Kind, sqlstate};
 use crate::suggest::with_suggestion;
 
 const NO_FUNCTION: &str = "42883";
-const GROUPING: &str = "42803";
 const WINDOWING: &str = "42P20";
 const NO_REGEX: &str = "2201B";
 const POSITION: &str = "42P10";
@@ -187,28 +186,28 @@ fn groups(text: &str) -> Option<Error> {
     if text.contains("must be in GROUP BY or an aggregate function") {
         let column = between(text, "column \"", "\"")?;
         return Some(
-            error(format!("{column} is neither in GROUP BY nor inside an aggregate"), GROUPING)
+            error(format!("{column} is neither in GROUP BY nor inside an aggregate"), sqlstate::GROUPING)
                 .why("its rows become one, and may have different values of it")
                 .hint(format!("GROUP BY it, too, or take min({column})")),
         );
     }
     if let Some(condition) = between(text, "HAVING clause references: ", " must appear") {
         return Some(
-            error(format!("HAVING {condition} is about single rows"), GROUPING)
+            error(format!("HAVING {condition} is about single rows"), sqlstate::GROUPING)
                 .why("HAVING chooses among groups")
                 .hint("write WHERE, or GROUP BY what it names"),
         );
     }
     if text.starts_with("Aggregate functions are not allowed in the WHERE") {
         return Some(
-            error("an aggregate cannot stand in WHERE", GROUPING)
+            error("an aggregate cannot stand in WHERE", sqlstate::GROUPING)
                 .why("WHERE chooses the rows that are added up")
                 .hint("write HAVING behind GROUP BY"),
         );
     }
     if text.starts_with("Aggregate function calls cannot be nested") {
         return Some(
-            error("an aggregate stands inside another", GROUPING)
+            error("an aggregate stands inside another", sqlstate::GROUPING)
                 .hint("take the inner one AS a column of a query in FROM"),
         );
     }

@@ -110,7 +110,6 @@ fn plan(edit: &mut CatalogEdit, table: &TableDef, layout: KeyLayout) -> Result<R
     for index in &mut next.indexes {
         index.keyspace = edit.new_keyspace();
         index.holds_primary = index.layout.contains_columns(&layout);
-        index.include.retain(|id| !layout.undoable().contains(id));
     }
     let keys = IndexDef {
         id: edit.new_index_id(),

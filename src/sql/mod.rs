@@ -52,7 +52,7 @@ pub use parser::{
 };
 pub use place::point_at_literal;
 pub use recursive::prepare_recursions;
-pub use rewrite::{call_of as call, mentions_rowkey, parameter_count, read_casts};
+pub use rewrite::{call_of as call, mentions_rowkey, parameter_count};
 pub use row_values::LOOKED_UP;
 pub use split::{Splitter, SqlText};
 pub use wildcard::resolve_joins;

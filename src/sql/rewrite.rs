@@ -5,11 +5,11 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, ExactNumberInfo, ExcludeSelectItem, Expr, Function, FunctionArg,
+    BinaryOperator, DataType, ExactNumberInfo, ExcludeSelectItem, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint,
     JoinOperator, LimitClause, OrderBy, OrderByKind, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, UnaryOperator, Value,
-    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions, visit_expressions_mut,
+    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::ast::Statement;
@@ -370,39 +370,6 @@ fn keep_apart(negated: &mut Expr) {
     if matches!(negated, Expr::UnaryOp { op: UnaryOperator::Minus, .. }) {
         let inner = take(negated);
         *negated = Expr::Nested(Box::new(inner));
-    }
-}
-
-/// Makes casts to a UUID or JSON calls of what reads them: DataFusion takes both for texts. It belongs behind the names
-/// of outputs.
-pub fn read_casts(query: &mut Query) {
-    let _ = visit_expressions_mut(query, |expr| {
-        let read = match expr {
-            Expr::Cast { expr, data_type, kind, .. } => {
-                let tries = matches!(kind, CastKind::TryCast | CastKind::SafeCast);
-                reader_of(data_type, tries).map(|name| call_of(name, [take(expr)]))
-            }
-            Expr::TypedString(typed) => {
-                let text = || Expr::Value(typed.value.clone());
-                reader_of(&typed.data_type, false).map(|name| call_of(name, [text()]))
-            }
-            _ => None,
-        };
-        if let Some(read) = read {
-            *expr = read;
-        }
-        ControlFlow::<()>::Continue(())
-    });
-}
-
-/// `tries`: what cannot be read is NULL.
-fn reader_of(ty: &DataType, tries: bool) -> Option<&'static str> {
-    match (ty, tries) {
-        (DataType::Uuid, false) => Some("as_uuid"),
-        (DataType::Uuid, true) => Some("try_as_uuid"),
-        (DataType::JSON, false) => Some("as_json"),
-        (DataType::JSON, true) => Some("try_as_json"),
-        _ => None,
     }
 }
 

@@ -11,18 +11,22 @@ mod change;
 mod insert;
 mod returned;
 
+use std::ops::ControlFlow;
+
 use arrow::array::RecordBatch;
-use sqlparser::ast::{Expr, Ident, OptimizerHint, Query, SelectItem, SetExpr, TableWithJoins};
+use sqlparser::ast::{
+    Expr, Ident, OptimizerHint, Query, SelectItem, SetExpr, TableWithJoins, Visit, Visitor,
+};
 
 use super::rows::{assign, batch_of, check_nulls, quote};
 use super::view::{View, column_named};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, Span, sqlstate};
 use crate::exec::dml::{Changes, RowWriter};
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::TableDef;
 use crate::sql::rewrite;
 use crate::sql::{
-    Assignment, InsertSource, Statement, is_default, name_of, parse_expr, parse_query, span_of_name,
+    Assignment, InsertSource, Statement, is_default, name_of, parse_expr, parse_query, span_of, span_of_name,
 };
 use crate::store::WriteBatch;
 use crate::value::Value;
@@ -111,6 +115,7 @@ impl<'a> Target<'a> {
         rows: impl Iterator<Item = &[Value]>,
     ) -> Result<Option<RecordBatch>> {
         let Some(items) = self.returning else { return Ok(None) };
+        items.iter().try_for_each(|item| of_each_row(self.view, item, "RETURNING"))?;
         let table = self.table;
         let mut batch = batch_of(table, rows, Some(rowkeys))?;
         if let Some(others) = &self.others {
@@ -174,6 +179,50 @@ pub fn explained_rows(view: &View, statement: &Statement) -> Result<String> {
     })
 }
 
+/// Errors: an aggregate of the rows that a statement writes, in a clause that computes from each of them.
+fn of_each_row(view: &View, computed: &impl Visit, clause: &str) -> Result<()> {
+    let mut aggregates = Aggregates { view, depth: 0 };
+    match computed.visit(&mut aggregates) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(place) => Err(Error::invalid(format!("an aggregate cannot stand in {clause}"))
+            .why("it is computed from each row")
+            .hint("put it into a subquery, as in (SELECT max(x) FROM t)")
+            .state(sqlstate::GROUPING)
+            .at(place)),
+    }
+}
+
+/// Finds the first aggregate outside of subqueries.
+struct Aggregates<'a> {
+    view: &'a View,
+    depth: usize,
+}
+
+impl Visitor for Aggregates<'_> {
+    type Break = Option<Span>;
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Self::Break> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Self::Break> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
+        match expr {
+            Expr::Function(call)
+                if self.depth == 0 && call.over.is_none() && self.view.db.planner().is_aggregate(call) =>
+            {
+                ControlFlow::Break(span_of(expr))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
 /// Target columns of SET. Errors: an unknown column; one that is set twice.
 fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<ColumnId>> {
     let mut targets = Vec::with_capacity(assignments.len());
@@ -216,6 +265,7 @@ impl Assigned {
             None => parse_expr("NULL"),
         };
         let exprs: Vec<Expr> = assignments.iter().zip(targets).map(expr).collect::<Result<_>>()?;
+        exprs.iter().try_for_each(|expr| of_each_row(view, expr, "SET"))?;
         // Whatever is wrong with one, the query will say.
         let values = exprs.iter().map(|expr| view.value_of(expr, params).unwrap_or_default()).collect();
         Ok(Assigned { exprs, values })
