@@ -169,6 +169,23 @@ mod tests {
     }
 
     #[test]
+    fn there_are_no_entries_only_if_there_are_none() {
+        let store = store(&[("a", "1"), ("b", "1")]);
+        let mut txn = begin(&store);
+        let entries = |txn: &Transaction| txn.view().reader().unwrap().entries(T).unwrap();
+        // Two that nobody had, and that count as two less.
+        let deletes = |keys: [&str; 2]| {
+            let mut batch = WriteBatch::default();
+            keys.into_iter().for_each(|key| batch.delete(T, key));
+            batch
+        };
+        txn.apply(deletes(["x", "y"]));
+        assert!(entries(&txn) > 0);
+        txn.apply(deletes(["a", "b"]));
+        assert_eq!(entries(&txn), 0);
+    }
+
+    #[test]
     fn a_view_shows_own_writes_and_stays_as_it_was() {
         let store = store(&[("a", "old"), ("b", "kept")]);
         let mut txn = begin(&store);

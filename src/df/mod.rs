@@ -33,6 +33,7 @@ mod frames;
 mod functions;
 mod grouped;
 mod hints;
+mod in_turn;
 mod integers;
 mod intervals;
 mod inverse;

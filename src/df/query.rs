@@ -67,7 +67,7 @@ use super::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::recursion::RowByRow;
 use super::resolver::{Resolver, Types};
 use super::rewrite::{
-    ExpressionRule, NodeRule, below, idle_orders, lazy_functions, lossy_casts, rounded_decimals,
+    ExpressionRule, NodeRule, below, idle_orders, lag_defaults, lazy_functions, lossy_casts, rounded_decimals,
 };
 use super::row_map::RowMap;
 use super::satisfied::Satisfied;
@@ -82,7 +82,7 @@ use super::time_parts::time_parts;
 use super::time_zone::at_time_zone;
 use super::ways::{Keep, Ways, ways};
 use super::yielding::Yielding;
-use super::{described, explain, functions, grouped, open, tpch};
+use super::{described, explain, functions, grouped, in_turn, open, tpch};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
@@ -204,9 +204,10 @@ impl Planner {
                 Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
                 Arc::new(ExpressionRule("value_or_null", value_or_null)),
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
-                Arc::new(Settled),
-                Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
                 Arc::new(ExpressionRule("time_parts", time_parts)),
+                Arc::new(Settled),
+                Arc::new(ExpressionRule("lag_defaults", lag_defaults)),
+                Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
                 Arc::new(ExpressionRule("one_by_one", one_by_one)),
                 Arc::new(ExpressionRule("at_midnight", at_midnight)),
@@ -418,7 +419,7 @@ impl Planner {
         limits: &Limits<'_>,
     ) -> Result<impl Stream<Item = Result<RecordBatch>> + use<>> {
         let failed = limits.follow(&plan);
-        let plan = grouped::in_scans(plan).map_err(df_error)?;
+        let plan = in_turn::short_unions(plan).and_then(grouped::in_scans).map_err(df_error)?;
         let batches = execute_stream(plan, self.context(limits)?).map_err(df_error)?;
         let batches = if limits.cancel.may_stop() { batches_apart(batches) } else { batches };
         Ok(batches.map_err(failed))

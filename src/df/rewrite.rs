@@ -10,6 +10,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast};
 use datafusion::optimizer::analyzer::AnalyzerRule;
@@ -341,6 +342,33 @@ fn take(expr: &mut ast::Expr) -> ast::Expr {
 
 fn cast_as(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
     ast::Expr::Cast { kind: ast::CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// Makes what LAG and LEAD look at of the type that it has in common with their default, if that is no value of its own:
+/// DataFusion cuts the default. It belongs before type coercion.
+pub fn lag_defaults(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    if let Expr::WindowFunction(window) = &mut expr
+        && matches!(window.fun.name(), "lag" | "lead")
+        && let [of, _, default] = &mut window.params.args[..]
+        && let (Ok(own), Ok(other)) = (of.get_type(schema), default.get_type(schema))
+        && own != other
+        && !is_exactly(default, &own)
+        && let Some(common) = comparison_coercion(&own, &other).filter(|common| *common != own)
+    {
+        for arg in [of, default] {
+            *arg = cast(std::mem::take(arg), common.clone());
+        }
+        return Ok(Transformed::yes(expr));
+    }
+    Ok(Transformed::no(expr))
+}
+
+/// A literal that is a value of another type, too.
+fn is_exactly(expr: &Expr, ty: &DataType) -> bool {
+    let Expr::Literal(value, _) = expr else { return false };
+    let there = value.cast_to(ty);
+    let back = there.and_then(|there| there.cast_to(&value.data_type()));
+    value.is_null() || back.is_ok_and(|back| back == *value)
 }
 
 /// An integer that is written as one.

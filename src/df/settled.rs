@@ -20,6 +20,7 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use super::doubles::doubles_win;
 use super::rewrite::{branches, rename_kept};
 use super::step_types::as_planned;
+use super::time_parts::is_part;
 
 /// The rule. It belongs before all that look at types.
 #[derive(Debug)]
@@ -102,7 +103,8 @@ fn has_mixed(node: &LogicalPlan) -> DfResult<bool> {
         found |= expr.exists(|expr| {
             // Few nodes choose, and a schema is copied.
             let chooses = !branches(expr).is_empty();
-            Ok(chooses && is_mixed(expr, schema.get_or_insert_with(|| merge_schema(&node.inputs()))))
+            Ok(is_part(expr)
+                || chooses && is_mixed(expr, schema.get_or_insert_with(|| merge_schema(&node.inputs()))))
         })?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;

@@ -47,6 +47,11 @@ pub fn time_parts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
     Ok(Transformed::yes(ScalarUDF::new_from_impl(part).call(vec![known])))
 }
 
+/// What [`time_parts`] made, of which nobody above knows yet of what type it is.
+pub fn is_part(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if call.func.inner().is::<Part>())
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Part {
     made: Made,

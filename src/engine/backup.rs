@@ -6,6 +6,7 @@
 //! can be backed up, one in memory too; and to restore is to back up the backup.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::Database;
@@ -26,11 +27,16 @@ pub fn backup(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -
             .hint("name a directory that does not exist yet"));
     }
     let unfinished = unfinished(to)?;
-    if unfinished.exists() {
-        return Err(Error::invalid(format!("{} exists already", unfinished.display()))
-            .why("it is left of a backup that was interrupted, or being made right now")
-            .hint("remove it if nobody is at work on it"));
+    if let Some(parent) = unfinished.parent() {
+        fs::create_dir_all(parent)?;
     }
+    // Whoever makes it may remove it, and nobody else.
+    fs::create_dir(&unfinished).map_err(|e| match e.kind() {
+        ErrorKind::AlreadyExists => Error::invalid(format!("{} exists already", unfinished.display()))
+            .why("it is left of a backup that was interrupted, or being made right now")
+            .hint("remove it if nobody is at work on it"),
+        _ => Error::from(e),
+    })?;
     let copied = copy(db, &unfinished, engine, watch);
     let renamed = copied.and_then(|entries| {
         fs::rename(&unfinished, to).and_then(|()| store::sync_directory(to)).map_err(Error::from)?;

@@ -9,10 +9,13 @@
 //!    since 1. is only overwritten with the same.
 //! 3. The definition is committed in state Ready; or Broken, if a UNIQUE index found keys taken.
 //!
+//! An index is built by one at a time: a second one would clear what the first calls Ready.
+//!
 //! A build that is killed goes on from its last step when the database is opened again ([`resume`]). One that
 //! fails is undone, and the table is untouched.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -64,13 +67,14 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
         let mut edit = catalog.edit();
         let index = new_index(&mut edit, &table, name, create.unique, layout, &include, filter);
         let warnings = layout_warnings(&table, &index.layout);
-        let id = index.id;
+        let alone = Alone::with(db, index.id).ok_or_else(|| being_built(&index.name))?;
         table.indexes.push(index);
         edit.put_table(table)?;
-        Ok((Some((id, warnings)), Some(edit.finish()?)))
+        Ok((Some((alone, warnings)), Some(edit.finish()?)))
     })?;
-    let Some((id, warnings)) = defined else { return Ok(Vec::new()) };
-    match build(db, id, watch) {
+    let Some((alone, warnings)) = defined else { return Ok(Vec::new()) };
+    let id = alone.id;
+    match build(db, &alone, watch) {
         Ok(()) => Ok(warnings),
         Err(Failure::Broken(e)) => Err(e),
         Err(Failure::Stopped(e)) => {
@@ -91,20 +95,23 @@ pub(super) fn undoing() -> CancelHandle {
 
 /// Runs REPAIR INDEX: builds it anew from the table.
 pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
-    let id = db.change_catalog(&watch.cancel, |catalog| {
+    let alone = db.change_catalog(&watch.cancel, |catalog| {
         let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
         rekey::refuse(&table)?;
+        // What another one writes would be cleared, and then be called Ready.
+        let alone =
+            Alone::with(db, index.id).ok_or_else(|| being_built(&index.name).at(span_of_name(name)))?;
         let mut edit = catalog.edit();
         edit.batch.clear(index.keyspace);
         edit.set_state(&table, index.id, IndexState::Building)?;
-        Ok((index.id, Some(edit.finish()?)))
+        Ok((alone, Some(edit.finish()?)))
     })?;
-    match build(db, id, watch) {
+    match build(db, &alone, watch) {
         Ok(()) => Ok(()),
         Err(Failure::Broken(e)) => Err(e),
         Err(Failure::Stopped(e)) => {
             // If that cannot be written, it stays Building, which no query reads either.
-            let _ = set_state(db, id, IndexState::Broken, &undoing());
+            let _ = set_state(db, alone.id, IndexState::Broken, &undoing());
             Err(e)
         }
     }
@@ -115,8 +122,41 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
 pub fn resume(db: &Database, watch: &Watch) {
     let building: Vec<IndexId> = db.catalog().building().collect();
     for id in building {
-        let _ = build(db, id, watch);
+        if let Some(alone) = Alone::with(db, id) {
+            let _ = build(db, &alone, watch);
+        }
     }
+}
+
+/// Indexes that are being built, each by one.
+pub(super) type Building = Arc<Mutex<HashSet<IndexId>>>;
+
+/// Nobody else builds this index meanwhile.
+struct Alone {
+    id: IndexId,
+    all: Building,
+}
+
+impl Alone {
+    /// `None`, if somebody builds it.
+    fn with(db: &Database, id: IndexId) -> Option<Alone> {
+        let all = Arc::clone(&db.shared.building);
+        let is_free = all.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        is_free.then(|| Alone { id, all })
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
+fn being_built(index: &str) -> Error {
+    Error::new(Kind::Unavailable, format!("index \"{index}\" is being built"))
+        .why("two would undo each other's work")
+        .hint("wait until SHOW INDEXES says that it is Ready")
+        .state(sqlstate::OBJECT_STATE)
 }
 
 /// Why an index is not Ready.
@@ -154,7 +194,8 @@ const LOCKED: Most = Most { rows: u64::MAX, bytes: 64 << 20 };
 const BESIDE: Most = Most { rows: u64::MAX, bytes: 128 << 20 };
 
 /// Writes the entries of the rows that were there when the index came, from where it was left.
-fn build(db: &Database, id: IndexId, watch: &Watch) -> Result<(), Failure> {
+fn build(db: &Database, alone: &Alone, watch: &Watch) -> Result<(), Failure> {
+    let id = alone.id;
     match steps(db, id, Job::Entries, watch)? {
         None => Ok(set_state(db, id, IndexState::Ready, &watch.cancel)?),
         Some(taken) => {

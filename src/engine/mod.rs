@@ -86,6 +86,7 @@ struct Shared {
     turns: Arc<Turns>,
     /// Held by whoever re-keys a table.
     rekeying: Mutex<()>,
+    building: build::Building,
     /// Held by whoever collects statistics anew.
     refreshing: Mutex<analyze::Failed>,
     held: Held,
@@ -178,6 +179,7 @@ impl Database {
             runtime: Runtime::start()?,
             turns: Arc::default(),
             rekeying: Mutex::default(),
+            building: build::Building::default(),
             refreshing: Mutex::default(),
             held: Held::default(),
             path,

@@ -34,6 +34,7 @@ mod tree;
 
 use std::fs;
 use std::path::Path;
+use std::slice::from_ref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::directory::{Directory, damaged};
@@ -52,7 +53,7 @@ use bulk::Bulk;
 use keeper::Keeper;
 use memtable::{ENTRY_BYTES, Memtable};
 use snapshot::{EmbeddedSnapshot, Moment};
-use tree::{Tree, View};
+use tree::{Seat, Tree, View};
 
 /// Memory at which a memtable is full, in bytes. An unclean end leaves up to two of that to be read from the log.
 /// Tests want to see many.
@@ -155,10 +156,15 @@ impl EmbeddedStore {
 
     /// Applies each batch whose reads still hold, in order, with one flush.
     ///
-    /// One result per batch. A batch whose reads do not hold is left out and spoils no other; a
-    /// failure of the disk fails them all, and nothing is written.
+    /// One result per batch. A batch whose reads do not hold, or that asks for more than there is, is left out and
+    /// spoils no other; a failure of the disk fails them all, and nothing is written.
     fn apply_group(&self, group: &[WriteBatch]) -> Vec<Result<()>> {
-        self.try_group(group).unwrap_or_else(|e| group.iter().map(|_| Err(e.copied())).collect())
+        self.try_group(group).unwrap_or_else(|e| {
+            if group.len() > 1 && self.shared.trust.check().is_ok() {
+                return group.iter().flat_map(|batch| self.apply_group(from_ref(batch))).collect();
+            }
+            group.iter().map(|_| Err(e.copied())).collect()
+        })
     }
 
     fn try_group(&self, group: &[WriteBatch]) -> Result<Vec<Result<()>>> {
@@ -174,10 +180,11 @@ impl EmbeddedStore {
         let mutations = || accepted.iter().flat_map(|batch| &batch.mutations);
         if shared.is_for_the_tree(&accepted) {
             shared.settle(&mut log)?;
+            let seat = Seat::of(&shared.tree)?;
             let mut writer = shared.tree.begin()?;
             accepted.iter().try_for_each(|batch| writer.apply(&batch.mutations))?;
             writer.commit(version)?;
-            shared.show_tree(version)?;
+            shared.show_tree(version, seat)?;
         } else {
             self.make_room(&mut log)?;
             log.append(|out| record::encode(out, version, mutations().map(Step::from)))?;
@@ -255,9 +262,10 @@ impl Shared {
         *newest = Arc::new(moment);
     }
 
-    /// The tree has everything up to `version`, and no memtable has anything.
-    fn show_tree(&self, version: u64) -> Result<()> {
+    /// The tree has everything up to `version`, and no memtable has anything: so nobody else takes the `seat`.
+    fn show_tree(&self, version: u64, seat: Seat) -> Result<()> {
         self.mark.settle(version);
+        drop(seat);
         // Were it not shown, its number would be given out again.
         let view = View::of(&self.tree).inspect_err(|_| self.trust.lose())?;
         self.show(|moment| {

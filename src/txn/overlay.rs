@@ -79,11 +79,16 @@ impl Reader for OverlayReader<'_> {
     /// Entries of the base plus own puts less own deletes: off by the puts that overwrite a key and
     /// the deletes that find none.
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
-        Ok(match self.buffer.get(&keyspace) {
+        let entries = match self.buffer.get(&keyspace) {
             Some(changes) if changes.cleared => changes.net.unsigned_abs(),
             Some(changes) => self.base.entries(keyspace)?.saturating_add_signed(changes.net),
-            None => self.base.entries(keyspace)?,
-        })
+            None => return self.base.entries(keyspace),
+        };
+        if entries > 0 {
+            return Ok(entries);
+        }
+        let mut cursor = self.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
+        Ok(cursor.next()?.map_or(0, |_| 1))
     }
 
     fn estimate(&self, keyspace: KeyspaceId, range: &KeyRange) -> Result<Option<u64>> {

@@ -144,6 +144,36 @@ fn damage_is_named_as_what_it_is_and_mended() {
     }
 }
 
+/// Two of them undid each other's work, and the index was Ready and empty.
+#[test]
+fn an_index_is_repaired_by_one_at_a_time() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)").unwrap();
+    db.execute("INSERT INTO t SELECT value, value % 50 FROM generate_series(1, 3000) WHERE value > 0")
+        .unwrap();
+    db.execute("CREATE INDEX by_v ON t (v)").unwrap();
+    let repaired = std::sync::atomic::AtomicUsize::new(0);
+    let repair = || {
+        for _ in 0..30 {
+            match db.execute("REPAIR INDEX by_v") {
+                Ok(_) => drop(repaired.fetch_add(1, std::sync::atomic::Ordering::Relaxed)),
+                Err(e) => {
+                    assert_eq!((e.kind(), e.what()), (Kind::Unavailable, "index \"by_v\" is being built"))
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..3).map(|_| scope.spawn(repair)).collect();
+        while !workers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            let found = db.query("SELECT count(*) FROM t WHERE v = 7").unwrap().one().unwrap();
+            assert_eq!(found.get::<i64>(0).unwrap(), 60);
+        }
+    });
+    assert!(repaired.into_inner() > 0);
+    assert_eq!(findings(&db, "CHECK DATABASE"), [""; 0]);
+}
+
 #[test]
 fn a_row_that_cannot_be_read_is_named() {
     let (store, db) = database();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::MutexGuard;
 
 use super::Shared;
-use super::tree::{At, Writer};
+use super::tree::{At, Seat, Writer};
 use crate::error::{Error, Result, sqlstate};
 use crate::store::log::Log;
 use crate::store::recent::{Recorder, Touched};
@@ -96,8 +96,9 @@ impl BulkWriter for Bulk<'_> {
     fn commit(self: Box<Self>) -> Result<()> {
         let Bulk { shared, writer, touched, version, mut recorder, _log, .. } = *self;
         recorder.record_touched(touched);
+        let seat = Seat::of(&shared.tree)?;
         writer.commit(version)?;
-        shared.show_tree(version)?;
+        shared.show_tree(version, seat)?;
         recorder.keep();
         Ok(())
     }

@@ -283,6 +283,43 @@ fn a_keyspace_too_many_is_refused_until_the_database_is_opened_again() {
 }
 
 #[test]
+fn a_keyspace_too_many_fails_nobody_else() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    let mut bulk = store.bulk().unwrap();
+    (0..KEYSPACES_SPARE).for_each(|n| bulk.put(KeyspaceId(n), b"k", b"v").unwrap());
+    bulk.commit().unwrap();
+    let group = [KEYSPACES_SPARE, 0, KEYSPACES_SPARE + 1, 1]
+        .map(|n| batch(|b| b.put(KeyspaceId(n), "a", b"1".to_vec())));
+    let results = store.apply_group(&group);
+    let kinds: Vec<_> = results.into_iter().map(|result| result.err().map(|e| e.sqlstate())).collect();
+    assert_eq!(kinds, [Some(sqlstate::LIMIT), None, Some(sqlstate::LIMIT), None]);
+    assert_eq!(get(&store, KeyspaceId(1), "a"), Some(b"1".to_vec()));
+}
+
+#[test]
+fn a_moment_too_many_is_refused_before_anything_is_written() {
+    let place = Place::new();
+    let store = EmbeddedStore::open(&place.path(), Durability::Relaxed).unwrap();
+    put(&store, A, "a", b"1");
+    let clear = || store.commit(batch(|b| b.clear(B)));
+    let mut held = Vec::new();
+    let error = loop {
+        held.push(store.snapshot().unwrap());
+        match clear() {
+            Ok(()) => put(&store, B, "b", b"1"),
+            Err(e) => break e,
+        }
+    };
+    assert_eq!(error.what(), "too many threads read at once");
+    assert_eq!(get(&store, B, "b"), Some(b"1".to_vec()), "it is not cleared");
+    put(&store, A, "a", b"2");
+    held.clear();
+    clear().unwrap();
+    assert_eq!((get(&store, A, "a"), get(&store, B, "b")), (Some(b"2".to_vec()), None));
+}
+
+#[test]
 fn the_file_is_as_large_as_its_data_not_as_its_map() {
     let place = Place::new();
     let store = place.open().unwrap();

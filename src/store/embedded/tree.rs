@@ -37,7 +37,7 @@ use crate::store::KeyspaceId;
 use crate::store::directory::Directory;
 use crate::store::trust::{self, Trust};
 use map::Map;
-pub(super) use view::{TreeReader, View};
+pub(super) use view::{Seat, TreeReader, View};
 pub(super) use writer::{At, Writer};
 
 /// Addresses reserved for the map, in bytes: the first size to try and the last.

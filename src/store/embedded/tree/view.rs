@@ -32,6 +32,16 @@ pub(in crate::store::embedded) struct View {
     tree: Arc<Tree>,
 }
 
+/// A seat among LMDB's readers, of which there are so many: who commits what must be seen takes one before.
+pub(in crate::store::embedded) struct Seat(#[expect(dead_code, reason = "held")] RoTxn<'static, WithoutTls>);
+
+impl Seat {
+    /// Errors: too many views are held.
+    pub(in crate::store::embedded) fn of(tree: &Tree) -> Result<Seat> {
+        Ok(Seat(tree.env.clone().static_read_txn()?))
+    }
+}
+
 impl View {
     /// The tree as it is now. Nobody may write into it meanwhile.
     pub(in crate::store::embedded) fn of(tree: &Arc<Tree>) -> Result<View> {
