@@ -7,6 +7,7 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -15,10 +16,10 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
-use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::kept_sorts::FixedExec;
 use super::lookup::LookupJoinExec;
+use super::operator::over_changed;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
 
@@ -60,17 +61,12 @@ pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<
         0 => streams(&*plan) || groups.is_some(),
         _ => plan.is::<UnionExec>(),
     };
-    let mut changed = false;
-    let mut children = Vec::new();
-    for (at, child) in plan.children().into_iter().enumerate() {
+    let few = |(at, child): (usize, &Arc<dyn ExecutionPlan>)| {
         let few = few_first(Arc::clone(child), rows.filter(|_| is_asked(at)))?;
-        changed |= !Arc::ptr_eq(&few, child);
-        children.push(few);
-    }
-    if !changed {
-        return Ok(plan);
-    }
-    plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
+        Ok((!Arc::ptr_eq(&few, child)).then_some(few))
+    };
+    let inputs = plan.children().into_iter().enumerate().map(few).collect::<DfResult<_>>()?;
+    Ok(over_changed(&plan, inputs)?.unwrap_or(plan))
 }
 
 /// A row of its (first) input comes out, or does not, before the next one is asked for, or not much later.

@@ -19,13 +19,12 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, InputOrderMode, PlanProperties,
-    ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, ExecutionPlan, InputOrderMode, PlanProperties,
 };
 
 use super::errors::to_df;
 use super::numbers::Known;
-use super::operator::inputs;
+use super::operator::{inputs, over_changed};
 use super::parallel;
 use super::plan::{holds, picked};
 use super::scan::ScanExec;
@@ -55,15 +54,8 @@ fn below(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> DfResult<Option
             return Ok(grouped);
         }
     }
-    let (mut changed, mut children) = (false, Vec::new());
-    for (child, told_by) in parallel::inputs(plan, told_by) {
-        let grouped = below(child, told_by)?;
-        changed |= grouped.is_some();
-        children.push(grouped.unwrap_or_else(|| Arc::clone(child)));
-    }
-    // What is above knows all it needs: the same rows come.
-    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
-    changed.then(|| Arc::clone(plan).replace_children(children, keep)).transpose()
+    let inputs = parallel::inputs(plan, told_by).into_iter().map(|(input, told_by)| below(input, told_by));
+    over_changed(plan, inputs.collect::<DfResult<_>>()?)
 }
 
 /// An aggregate of one step as one of two, the first of which a scan does; `None` if it does not know how, or reads

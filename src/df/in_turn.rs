@@ -17,12 +17,11 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    Partitioning, PlanProperties, ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
 use futures::TryStreamExt;
 
-use super::operator::operator;
+use super::operator::{operator, over_changed};
 use super::parallel;
 use super::plan::holds;
 
@@ -46,15 +45,7 @@ fn below(plan: &Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan
             fetch => Arc::new(GlobalLimitExec::new(in_turn, 0, fetch)),
         }));
     }
-    let (mut changed, mut children) = (false, Vec::new());
-    for child in plan.children() {
-        let in_turn = below(child)?;
-        changed |= in_turn.is_some();
-        children.push(in_turn.unwrap_or_else(|| Arc::clone(child)));
-    }
-    // What is above knows all it needs: the same rows come.
-    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
-    changed.then(|| Arc::clone(plan).replace_children(children, keep)).transpose()
+    over_changed(plan, plan.children().into_iter().map(below).collect::<DfResult<_>>()?)
 }
 
 /// Its partitions are the inputs of a union, which do not wait for each other, and read little.

@@ -1,5 +1,25 @@
 //! What DataFusion's trait asks of each of our operators, and each answers alike.
 
+use std::sync::Arc;
+
+use datafusion::error::Result as DfResult;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+/// The operator over other inputs that give the same rows, so that it keeps what it knows; `None` if none changed.
+pub(super) fn over_changed(
+    plan: &Arc<dyn ExecutionPlan>,
+    inputs: Vec<Option<Arc<dyn ExecutionPlan>>>,
+) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if inputs.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let or_as_it_was =
+        |(old, new): (&Arc<dyn ExecutionPlan>, Option<_>)| new.unwrap_or_else(|| Arc::clone(old));
+    let inputs = plan.children().into_iter().zip(inputs).map(or_as_it_was).collect();
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    Arc::clone(plan).replace_children(inputs, keep).map(Some)
+}
+
 /// Methods of `ExecutionPlan` for an operator with these inputs: its name, its inputs, and the same operator made from
 /// others of them.
 macro_rules! inputs {

@@ -27,9 +27,6 @@ pub fn backup(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -
             .hint("name a directory that does not exist yet"));
     }
     let unfinished = unfinished(to)?;
-    if let Some(parent) = unfinished.parent() {
-        fs::create_dir_all(parent)?;
-    }
     // Whoever makes it may remove it, and nobody else.
     fs::create_dir(&unfinished).map_err(|e| match e.kind() {
         ErrorKind::AlreadyExists => Error::invalid(format!("{} exists already", unfinished.display()))

@@ -26,8 +26,9 @@ const LOG_FOLDER: &str = "log";
 const LSM_FOLDER: &str = "lsm";
 const SCRATCH_FILE: &str = "SCRATCH";
 
-/// Length of a file that is written to see whether there is room.
-const SCRATCH_BYTES: usize = 1 << 16;
+/// Length of a file that is written to see whether there is room: more than what somebody may give back meanwhile, who
+/// was refused room as well.
+const SCRATCH_BYTES: usize = 1 << 20;
 
 /// A database directory that is ours until dropped.
 pub(super) struct Directory {
@@ -151,7 +152,7 @@ impl Directory {
     /// No other file finds room, be the disk full or the quota used up.
     pub(super) fn is_out_of_room(&self) -> bool {
         let path = self.path.join(SCRATCH_FILE);
-        let written = File::create(&path).and_then(|mut file| file.write_all(&[0; SCRATCH_BYTES]));
+        let written = File::create(&path).and_then(|mut file| file.write_all(&vec![0; SCRATCH_BYTES]));
         // If it stays, it does no harm.
         let _ = fs::remove_file(path);
         written.is_err_and(|e| is_full(&e))

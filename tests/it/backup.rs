@@ -1,13 +1,18 @@
 //! A backup is the database at one moment, whole, whatever is written meanwhile.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rowkeydb::sql::Splitter;
+use rowkeydb::store::{FailingStore, KeyspaceId, MemoryStore, Store, WriteBatch};
 use rowkeydb::{Database, Engine, Kind, Row};
 
 use crate::engines::over_each_store;
+
+/// Where definitions are kept.
+const CATALOG: KeyspaceId = KeyspaceId(0);
 
 fn rows(db: &Database, sql: &str) -> Vec<String> {
     let shown = |row: Row| format!("{row:?}");
@@ -164,7 +169,9 @@ fn dumped(db: &Database) -> String {
 
 #[test]
 fn a_dump_orders_views_by_what_they_read_and_leaves_out_what_would_fail() {
-    let db = Database::in_memory().unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let open = || Database::over_store(Box::new(FailingStore::new(Arc::clone(&store)).0)).unwrap();
+    let db = open();
     run(
         &db,
         "CREATE TABLE t (id INT PRIMARY KEY, name TEXT);
@@ -174,9 +181,20 @@ fn a_dump_orders_views_by_what_they_read_and_leaves_out_what_would_fail() {
          CREATE VIEW other AS SELECT id FROM t;
          CREATE VIEW lost AS SELECT id
            FROM other;
-         CREATE VIEW lost_too AS SELECT * FROM lost;
-         CREATE OR REPLACE VIEW other AS SELECT name FROM t",
+         CREATE VIEW lost_too AS SELECT * FROM lost",
     );
+    drop(db);
+    // As CREATE OR REPLACE did once: today it looks at the views above.
+    let other =
+        store.snapshot().unwrap().reader().unwrap().get(CATALOG, b"view/other").unwrap().unwrap().to_vec();
+    let mut batch = WriteBatch::default();
+    batch.put(
+        CATALOG,
+        "view/other",
+        String::from_utf8(other).unwrap().replace("SELECT id", "SELECT name").into_bytes(),
+    );
+    store.commit(batch).unwrap();
+    let db = open();
     db.execute("CREATE UNIQUE INDEX once ON t (name) WHERE id > 0\n OR id = 0").unwrap_err();
     let script = dumped(&db);
     for left_out in [
