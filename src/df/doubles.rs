@@ -15,7 +15,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Between, Case, InList, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, cast};
 
-use super::rewrite::settled_type;
+use super::rewrite::{is_exactly, settled_type};
 use crate::value::decimal_to_double;
 
 /// Makes the decimals doubles wherever both kinds meet; it belongs before type coercion.
@@ -81,7 +81,7 @@ fn widen_reals(peers: Vec<&mut Expr>, types: &[DataType]) -> bool {
     let is_wider = |(peer, ty): (&&mut Expr, &DataType)| match &**peer {
         // Of a parameter the value tells, when it comes.
         Expr::Placeholder(_) => false,
-        Expr::Literal(value, _) => ty.is_integer() && !fits_real(value),
+        Expr::Literal(..) => ty.is_integer() && !is_exactly(peer, &DataType::Float32),
         _ => matches!(ty, DataType::Int32 | DataType::Int64 | DataType::UInt32 | DataType::UInt64),
     };
     let has_real = types.contains(&DataType::Float32) && !types.contains(&DataType::Float64);
@@ -92,15 +92,6 @@ fn widen_reals(peers: Vec<&mut Expr>, types: &[DataType]) -> bool {
         *peer = cast(std::mem::take(peer), DataType::Float64);
     }
     true
-}
-
-/// An integer that is a real, too.
-fn fits_real(value: &ScalarValue) -> bool {
-    match value {
-        ScalarValue::Int64(Some(n)) => *n as f32 as i128 == i128::from(*n),
-        ScalarValue::UInt64(Some(n)) => *n as f32 as i128 == i128::from(*n),
-        _ => true,
-    }
 }
 
 /// A decimal as a double; a literal exactly as if it had been written so.

@@ -42,11 +42,11 @@ use crate::sql;
 /// A plan without a snapshot, to be kept.
 #[derive(Debug)]
 pub struct Plan {
-    way: Way,
+    form: Form,
     /// The same for all threads, if there can be anything to share.
-    shared: Option<Way>,
+    shared: Option<Form>,
     /// The same with lookups in the place of all joins, if there are joins, and that can be.
-    looked_up: Option<Way>,
+    looked_up: Option<Form>,
     /// The plan, if it is nothing but that.
     single: Option<Single>,
     schema: SchemaRef,
@@ -57,9 +57,9 @@ pub struct Plan {
     paging: Option<Paging>,
 }
 
-/// One way to run a plan.
+/// A plan as it may run.
 #[derive(Debug)]
-struct Way {
+struct Form {
     root: Arc<dyn ExecutionPlan>,
     /// Joins, sorts or subqueries tell the scans below them what they learn: anew for each run.
     tells: bool,
@@ -140,7 +140,7 @@ impl Plan {
         // A join that has told something cannot be turned, but one that is as new.
         let as_new = if joins { each_leaf(root, &mut |_| Ok(Leaf::Same))? } else { None };
         let looked_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?.flatten();
-        let fits = |way: &Arc<dyn ExecutionPlan>| open::can_be_filled(way) && subqueries::can_be_anew(way);
+        let fits = |root: &Arc<dyn ExecutionPlan>| open::can_be_filled(root) && subqueries::can_be_anew(root);
         let looked_up = looked_up.as_ref().map(&mut unbound).transpose()?.flatten().filter(fits);
         let Some(root) = unbound(root)?.filter(fits) else { return Ok(None) };
         let shared = shared.map(unbound).transpose()?.flatten();
@@ -153,9 +153,9 @@ impl Plan {
             schema,
             joins,
             paging: None,
-            way: Way::new(root),
-            shared: shared.map(Way::new),
-            looked_up: looked_up.map(Way::new),
+            form: Form::new(root),
+            shared: shared.map(Form::new),
+            looked_up: looked_up.map(Form::new),
             options: Arc::clone(options),
         }))
     }
@@ -177,7 +177,7 @@ impl Plan {
     /// not suit.
     pub fn paths(&self, binding: &Binding) -> Result<Vec<(Need, Arc<ScanSpec>)>> {
         let mut paths = Vec::new();
-        each_leaf(&self.way.root, &mut |leaf| {
+        each_leaf(&self.form.root, &mut |leaf| {
             if let Some(scan) = leaf.downcast_ref::<ScanExec>()
                 && let Some(scan) = scan.bind(binding)?
             {
@@ -219,14 +219,14 @@ impl Plan {
         {
             return self.run(looked_up.ready(bound, &self.options)?).map(Some);
         }
-        let Some(mut bound) = self.way.bind(binding)? else { return Ok(None) };
+        let Some(mut bound) = self.form.bind(binding)? else { return Ok(None) };
         let mut seeks = false;
         if self.joins {
             let seeking = seek::instead_of_pairs(bound).map_err(df_error)?;
             seeks = seeking.transformed;
             bound = lookup::instead_of_hashes_either_way(seeking.data, By::Rowkeys).map_err(df_error)?;
         }
-        let mut bound = self.way.ready(bound, &self.options)?;
+        let mut bound = self.form.ready(bound, &self.options)?;
         if let Some(shared) = self.shared.as_ref().filter(|_| !seeks)
             && parallel::is_long(&bound)
         {
@@ -244,14 +244,14 @@ impl Plan {
     }
 }
 
-impl Way {
-    fn new(root: Arc<dyn ExecutionPlan>) -> Way {
+impl Form {
+    fn new(root: Arc<dyn ExecutionPlan>) -> Form {
         let tells = |node: &dyn ExecutionPlan| {
             node.is::<HashJoinExec>()
                 || node.is::<ScalarSubqueryExec>()
                 || node.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
         };
-        Way {
+        Form {
             tells: holds(&root, &tells),
             has_subqueries: holds(&root, &|node| node.is::<ScalarSubqueryExec>()),
             root,

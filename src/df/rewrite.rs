@@ -344,13 +344,14 @@ fn cast_as(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
     ast::Expr::Cast { kind: ast::CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
-/// Makes what LAG and LEAD look at of the type that it has in common with their default, if that is no value of its own:
-/// DataFusion cuts the default. It belongs before type coercion.
+/// Makes the numbers or times that LAG and LEAD look at of the type that they have in common with the default, if that is
+/// none of them: DataFusion cuts the default. It belongs before type coercion.
 pub fn lag_defaults(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     if let Expr::WindowFunction(window) = &mut expr
         && matches!(window.fun.name(), "lag" | "lead")
         && let [of, _, default] = &mut window.params.args[..]
         && let (Ok(own), Ok(other)) = (of.get_type(schema), default.get_type(schema))
+        && (own.is_numeric() && other.is_numeric() || own.is_temporal() && other.is_temporal())
         && own != other
         && !is_exactly(default, &own)
         && let Some(common) = comparison_coercion(&own, &other).filter(|common| *common != own)
@@ -364,7 +365,7 @@ pub fn lag_defaults(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
 }
 
 /// A literal that is a value of another type, too.
-fn is_exactly(expr: &Expr, ty: &DataType) -> bool {
+pub fn is_exactly(expr: &Expr, ty: &DataType) -> bool {
     let Expr::Literal(value, _) = expr else { return false };
     let there = value.cast_to(ty);
     let back = there.and_then(|there| there.cast_to(&value.data_type()));

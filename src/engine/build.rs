@@ -67,14 +67,14 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
         let mut edit = catalog.edit();
         let index = new_index(&mut edit, &table, name, create.unique, layout, &include, filter);
         let warnings = layout_warnings(&table, &index.layout);
-        let alone = Alone::with(db, index.id).ok_or_else(|| being_built(&index.name))?;
+        let builder = Builder::with(db, index.id).ok_or_else(|| being_built(&index.name))?;
         table.indexes.push(index);
         edit.put_table(table)?;
-        Ok((Some((alone, warnings)), Some(edit.finish()?)))
+        Ok((Some((builder, warnings)), Some(edit.finish()?)))
     })?;
-    let Some((alone, warnings)) = defined else { return Ok(Vec::new()) };
-    let id = alone.id;
-    match build(db, &alone, watch) {
+    let Some((builder, warnings)) = defined else { return Ok(Vec::new()) };
+    let id = builder.id;
+    match build(db, &builder, watch) {
         Ok(()) => Ok(warnings),
         Err(Failure::Broken(e)) => Err(e),
         Err(Failure::Stopped(e)) => {
@@ -95,23 +95,23 @@ pub(super) fn undoing() -> CancelHandle {
 
 /// Runs REPAIR INDEX: builds it anew from the table.
 pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
-    let alone = db.change_catalog(&watch.cancel, |catalog| {
+    let builder = db.change_catalog(&watch.cancel, |catalog| {
         let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
         rekey::refuse(&table)?;
         // What another one writes would be cleared, and then be called Ready.
-        let alone =
-            Alone::with(db, index.id).ok_or_else(|| being_built(&index.name).at(span_of_name(name)))?;
+        let builder =
+            Builder::with(db, index.id).ok_or_else(|| being_built(&index.name).at(span_of_name(name)))?;
         let mut edit = catalog.edit();
         edit.batch.clear(index.keyspace);
         edit.set_state(&table, index.id, IndexState::Building)?;
-        Ok((alone, Some(edit.finish()?)))
+        Ok((builder, Some(edit.finish()?)))
     })?;
-    match build(db, &alone, watch) {
+    match build(db, &builder, watch) {
         Ok(()) => Ok(()),
         Err(Failure::Broken(e)) => Err(e),
         Err(Failure::Stopped(e)) => {
             // If that cannot be written, it stays Building, which no query reads either.
-            let _ = set_state(db, alone.id, IndexState::Broken, &undoing());
+            let _ = set_state(db, builder.id, IndexState::Broken, &undoing());
             Err(e)
         }
     }
@@ -122,8 +122,8 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
 pub fn resume(db: &Database, watch: &Watch) {
     let building: Vec<IndexId> = db.catalog().building().collect();
     for id in building {
-        if let Some(alone) = Alone::with(db, id) {
-            let _ = build(db, &alone, watch);
+        if let Some(builder) = Builder::with(db, id) {
+            let _ = build(db, &builder, watch);
         }
     }
 }
@@ -131,22 +131,22 @@ pub fn resume(db: &Database, watch: &Watch) {
 /// Indexes that are being built, each by one.
 pub(super) type Building = Arc<Mutex<HashSet<IndexId>>>;
 
-/// Nobody else builds this index meanwhile.
-struct Alone {
+/// Who builds this index; nobody else does meanwhile.
+struct Builder {
     id: IndexId,
     all: Building,
 }
 
-impl Alone {
+impl Builder {
     /// `None`, if somebody builds it.
-    fn with(db: &Database, id: IndexId) -> Option<Alone> {
+    fn with(db: &Database, id: IndexId) -> Option<Builder> {
         let all = Arc::clone(&db.shared.building);
         let is_free = all.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
-        is_free.then(|| Alone { id, all })
+        is_free.then(|| Builder { id, all })
     }
 }
 
-impl Drop for Alone {
+impl Drop for Builder {
     fn drop(&mut self) {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
@@ -194,8 +194,8 @@ const LOCKED: Most = Most { rows: u64::MAX, bytes: 64 << 20 };
 const BESIDE: Most = Most { rows: u64::MAX, bytes: 128 << 20 };
 
 /// Writes the entries of the rows that were there when the index came, from where it was left.
-fn build(db: &Database, alone: &Alone, watch: &Watch) -> Result<(), Failure> {
-    let id = alone.id;
+fn build(db: &Database, builder: &Builder, watch: &Watch) -> Result<(), Failure> {
+    let id = builder.id;
     match steps(db, id, Job::Entries, watch)? {
         None => Ok(set_state(db, id, IndexState::Ready, &watch.cancel)?),
         Some(taken) => {

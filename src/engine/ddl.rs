@@ -489,7 +489,7 @@ fn create_view(db: &Database, create: &CreateView, watch: &Watch) -> Result<Vec<
     let view = View { moments: Arc::default(), ..db.session().view()? };
     let columns = create.columns.iter().map(new_name).collect::<Result<Vec<_>>>()?;
     view.check_query((*create.query).clone(), columns.len())?;
-    change(db, watch, |catalog| {
+    let define = |catalog: &Catalog| {
         match catalog.find(&name) {
             Some(Relation::View(_)) if create.or_replace => {}
             Some(_) if create.if_not_exists => return Ok((Vec::new(), None)),
@@ -503,5 +503,7 @@ fn create_view(db: &Database, create: &CreateView, watch: &Watch) -> Result<Vec<
         let view = View { catalog: Arc::new(next.clone()), ..view };
         view.view_schema(&def).map_err(|e| e.unplaced().at(span_of_name(&create.name)))?;
         Ok((Vec::new(), Some((next, batch))))
-    })
+    };
+    // Nobody reads a view that is new.
+    if create.or_replace { change(db, watch, define) } else { db.change_catalog(&watch.cancel, define) }
 }

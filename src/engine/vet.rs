@@ -9,6 +9,7 @@ use sqlparser::ast::{Expr, visit_expressions};
 
 use super::Database;
 use super::rows::{assign, literal, quote};
+use super::view::View;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::row::field;
 use crate::schema::Column;
@@ -21,31 +22,22 @@ pub async fn vet(db: &Database, create: &CreateTable, columns: &[Column]) -> Res
     for (def, column) in create.columns.iter().zip(columns) {
         let Some(default) = &def.default else { continue };
         let place = span_of(default);
-        of_one_row(default, "a DEFAULT", place)?;
+        of_one_row(&view, default, "a DEFAULT", place)?;
         match literal(default, &[]).map_err(|e| e.at(place))? {
             Some(value) => drop(assign(value, column).map_err(|e| e.at(place))?),
             None => {
-                // Of no rows, only an aggregate has a value.
-                for (condition, rows) in [("", 1), (" WHERE false", 0)] {
-                    let query = parse_query(&format!("SELECT ({default}){condition}"))?;
-                    let values = view.select(query, &[]).await.map_err(|e| e.unplaced().at(place))?;
-                    if values.num_rows() != rows {
-                        return Err(many_rows("a DEFAULT", "an aggregate", place));
-                    }
-                }
+                let query = parse_query(&format!("SELECT ({default})"))?;
+                view.select(query, &[]).await.map_err(|e| e.unplaced().at(place))?;
             }
         }
     }
     let fields: Vec<_> = columns.iter().map(|column| field(&column.name, column.ty, true)).collect();
     for check in &create.checks {
-        of_one_row(&check.expr, "a CHECK", Some(check.span))?;
+        of_one_row(&view, &check.expr, "a CHECK", Some(check.span))?;
         let name = name_of(&create.name);
         let query = parse_query(&format!("SELECT ({}) FROM {}", check.sql, quote(&name)))?;
         let rows = vec![(name, RecordBatch::new_empty(Arc::new(Schema::new(fields.clone()))))];
         let verdicts = view.select_from(query, rows, &[]).await.map_err(|e| e.unplaced().at(check.span))?;
-        if verdicts.num_rows() > 0 {
-            return Err(many_rows("a CHECK", "an aggregate", Some(check.span)));
-        }
         let ty = verdicts.schema().field(0).data_type().clone();
         if !matches!(ty, DataType::Boolean | DataType::Null) {
             return Err(Error::invalid("a CHECK is a condition, and this is none")
@@ -57,22 +49,21 @@ pub async fn vet(db: &Database, create: &CreateTable, columns: &[Column]) -> Res
     Ok(())
 }
 
-/// Errors: a subquery, or a window function, whose values depend on rows that may change later.
-fn of_one_row(expr: &Expr, what: &str, place: Option<Span>) -> Result<()> {
+/// Errors: a subquery, a window function or an aggregate, whose values depend on other rows.
+fn of_one_row(view: &View, expr: &Expr, what: &str, place: Option<Span>) -> Result<()> {
     let other = visit_expressions(expr, |expr| match expr {
         Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break("a subquery"),
         Expr::Function(call) if call.over.is_some() => ControlFlow::Break("a window function"),
+        Expr::Function(call) if view.db.planner().is_aggregate(call) => ControlFlow::Break("an aggregate"),
         _ => ControlFlow::Continue(()),
     });
     match other {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(other) => Err(many_rows(what, other, place)),
+        ControlFlow::Break(other) => {
+            Err(Error::invalid(format!("{what} is computed from one row, and {other} is not"))
+                .hint("use literals, functions of them, and in a CHECK the columns of the row")
+                .state(sqlstate::INVALID_TABLE_DEFINITION)
+                .at(place))
+        }
     }
-}
-
-fn many_rows(what: &str, other: &str, place: Option<Span>) -> Error {
-    Error::invalid(format!("{what} is computed from one row, and {other} is not"))
-        .hint("use literals, functions of them, and in a CHECK the columns of the row")
-        .state(sqlstate::INVALID_TABLE_DEFINITION)
-        .at(place)
 }

@@ -247,6 +247,12 @@ pub trait Reader {
     fn verify(&self, keyspace: KeyspaceId, watch: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
 }
 
+/// 1 if the keyspace has an entry, otherwise 0: for readers whose count may be off, and says 0.
+pub fn one_or_none(reader: &(impl Reader + ?Sized), keyspace: KeyspaceId) -> Result<u64> {
+    let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
+    Ok(cursor.next()?.map_or(0, |_| 1))
+}
+
 /// Key and value of one entry, lent until the cursor moves.
 pub type Entry<'a> = (&'a [u8], &'a [u8]);
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::Buffer;
 use crate::error::Result;
 use crate::key::{KeyRange, Rowkey};
-use crate::store::{Change, Changes, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, bounds};
+use crate::store::{
+    Change, Changes, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, bounds, one_or_none,
+};
 
 /// What a transaction sees: its own changes first, the base below.
 pub(super) struct Overlay {
@@ -84,11 +86,7 @@ impl Reader for OverlayReader<'_> {
             Some(changes) => self.base.entries(keyspace)?.saturating_add_signed(changes.net),
             None => return self.base.entries(keyspace),
         };
-        if entries > 0 {
-            return Ok(entries);
-        }
-        let mut cursor = self.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
-        Ok(cursor.next()?.map_or(0, |_| 1))
+        if entries == 0 { one_or_none(self, keyspace) } else { Ok(entries) }
     }
 
     fn estimate(&self, keyspace: KeyspaceId, range: &KeyRange) -> Result<Option<u64>> {

@@ -15,7 +15,8 @@ use std::ops::ControlFlow;
 
 use arrow::array::RecordBatch;
 use sqlparser::ast::{
-    Expr, Ident, OptimizerHint, Query, SelectItem, SetExpr, TableWithJoins, Visit, Visitor,
+    Expr, Ident, OptimizerHint, Query, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableWithJoins,
+    Visit, Visitor,
 };
 
 use super::rows::{assign, batch_of, check_nulls, quote};
@@ -27,6 +28,7 @@ use crate::schema::TableDef;
 use crate::sql::rewrite;
 use crate::sql::{
     Assignment, InsertSource, Statement, is_default, name_of, parse_expr, parse_query, span_of, span_of_name,
+    table_name_of,
 };
 use crate::store::WriteBatch;
 use crate::value::Value;
@@ -125,7 +127,13 @@ impl<'a> Target<'a> {
         let list: Vec<String> = items
             .iter()
             .map(|item| match item {
-                SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => all(),
+                SelectItem::Wildcard(_) => all(),
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(of), _)
+                    if table_name_of(of).is_ok_and(|of| of == self.name) =>
+                {
+                    all()
+                }
+                // Of another table, which the query then says is not there.
                 item => item.to_string(),
             })
             .collect();

@@ -8,7 +8,7 @@ use super::tree::{TreeReader, View};
 use crate::error::Result;
 use crate::key::KeyRange;
 use crate::store::lent::Lent;
-use crate::store::{Changes, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot};
+use crate::store::{Changes, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, one_or_none};
 
 /// So many changes of a range (count) are counted for an estimate.
 const COUNTED: usize = 200;
@@ -118,10 +118,7 @@ impl Reader for EmbeddedReader<'_> {
         let more = self.moment.memtables().filter_map(|memtable| memtable.more(keyspace));
         let Some(more) = more.reduce(|a, b| a + b) else { return Ok(in_tree) };
         match in_tree.saturating_add_signed(more) {
-            0 => {
-                let mut cursor = self.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
-                Ok(cursor.next()?.map_or(0, |_| 1))
-            }
+            0 => one_or_none(self, keyspace),
             entries => Ok(entries),
         }
     }

@@ -14,7 +14,7 @@ use super::{Shared, explain};
 use crate::error::Result;
 use crate::key::{End, KeyRange};
 use crate::store::lent::Lent;
-use crate::store::{Cursor, Direction, Entry, KEY_BYTES_MAX, KeyspaceId, Reader, Snapshot};
+use crate::store::{Cursor, Direction, Entry, KEY_BYTES_MAX, KeyspaceId, Reader, Snapshot, one_or_none};
 
 /// What is committed, and who still reads what was.
 pub(super) struct Views(Mutex<State>);
@@ -146,10 +146,7 @@ impl Reader for LsmReader<'_> {
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
         let Some(slot) = self.snapshot.view.slots.get(keyspace) else { return Ok(0) };
         match slot.entries() {
-            0 => {
-                let first = self.walk(slot.id, &KeyRange::all()).and_then(|mut entries| entries.next());
-                Ok(first.map(Guard::key).transpose().map_err(explain)?.map_or(0, |_| 1))
-            }
+            0 => one_or_none(self, keyspace),
             entries => Ok(entries),
         }
     }
