@@ -56,7 +56,7 @@ pub type Failed = HashMap<TableId, (u64, u64)>;
 /// what they say as shares of all rows is taken to hold. One writer does it, others go on. Where it fails, since a
 /// timeout is over, perhaps, nobody tries before the table has doubled or halved once more, or somebody runs ANALYZE.
 pub fn refresh(db: &Database, watch: &Watch) {
-    let Ok(mut failed) = db.shared.refreshing.try_lock() else { return };
+    let Some(mut failed) = db.shared.refreshing.try_lock() else { return };
     let catalog = db.catalog();
     let mut analyzed = catalog.tables().filter_map(|t| Some((t, catalog.statistics(t.id)?))).peekable();
     if analyzed.peek().is_none() {

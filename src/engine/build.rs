@@ -15,9 +15,10 @@
 //! fails is undone, and the table is untouched.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sqlparser::ast::Ident;
 
@@ -141,14 +142,14 @@ impl Builder {
     /// `None`, if somebody builds it.
     fn with(db: &Database, id: IndexId) -> Option<Builder> {
         let all = Arc::clone(&db.shared.building);
-        let is_free = all.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        let is_free = all.lock().insert(id);
         is_free.then(|| Builder { id, all })
     }
 }
 
 impl Drop for Builder {
     fn drop(&mut self) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.all.lock().remove(&self.id);
     }
 }
 

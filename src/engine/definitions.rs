@@ -4,7 +4,9 @@
 //! on until that is through, snapshots are asked which catalog they are of. To commit may take long (DROP TABLE looks at
 //! every page that it gives back), and nobody waits for it but who wants to change a definition, too.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
@@ -38,12 +40,12 @@ impl Definitions {
 
     /// The definitions of all that is acknowledged.
     pub fn current(&self) -> Arc<Catalog> {
-        Arc::clone(&self.now().current)
+        Arc::clone(&self.now.read().current)
     }
 
     /// A snapshot, and the definitions that it has. Errors: of the store.
     pub fn view(&self, store: &dyn Store) -> Result<(Arc<Catalog>, Arc<dyn Snapshot>)> {
-        let now = self.now();
+        let now = self.now.read();
         let snapshot = store.snapshot()?;
         let Now { current, next } = &*now;
         let is_next = match next {
@@ -53,19 +55,13 @@ impl Definitions {
         Ok((Arc::clone(next.as_ref().filter(|_| is_next).unwrap_or(current)), snapshot))
     }
 
-    /// Waits for others that change definitions. Errors: one of them has left unsaid whether it did.
+    /// Waits for others that change definitions. Errors: a commit of one of them has panicked, and may have done it.
     pub fn change(&self) -> Result<Change<'_>> {
-        let changing = self.changing.lock();
-        let _changing = changing.map_err(|_| Error::internal("a change of definitions panicked"))?;
+        let _changing = self.changing.lock();
+        if self.now.read().next.is_some() {
+            return Err(Error::internal("a change of definitions panicked"));
+        }
         Ok(Change { definitions: self, _changing })
-    }
-
-    fn now(&self) -> RwLockReadGuard<'_, Now> {
-        self.now.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn now_mut(&self) -> RwLockWriteGuard<'_, Now> {
-        self.now.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -78,9 +74,9 @@ impl Change<'_> {
     /// Commits the next catalog, which the batch stores. Errors: of the store; then nothing has changed.
     pub fn commit(self, store: &dyn Store, catalog: Catalog, batch: WriteBatch) -> Result<()> {
         let next = Arc::new(catalog);
-        self.definitions.now_mut().next = Some(Arc::clone(&next));
+        self.definitions.now.write().next = Some(Arc::clone(&next));
         let committed = store.commit(batch);
-        let mut now = self.definitions.now_mut();
+        let mut now = self.definitions.now.write();
         now.next = None;
         if committed.is_ok() {
             now.current = next;
@@ -114,8 +110,8 @@ mod tests {
 
         fn commit(&self, batch: WriteBatch) -> Result<()> {
             let stop = |at| {
-                self.at.lock().unwrap().send(at).unwrap();
-                self.go_on.lock().unwrap().recv().unwrap();
+                self.at.lock().send(at).unwrap();
+                self.go_on.lock().recv().unwrap();
             };
             stop("before");
             self.store.commit(batch)?;

@@ -34,7 +34,9 @@ mod write;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 pub use api::{ColumnIndex, FromValue, Prepared, Row, Rows};
 pub use moments::ReadView;

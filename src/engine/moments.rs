@@ -2,8 +2,9 @@
 //!
 //! Nothing is copied: the store does not reuse what they see as long as they are held. They end with the process.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use sqlparser::ast::Ident;
 
 use super::api::Rows;
@@ -24,14 +25,14 @@ pub struct Held(RwLock<Arc<Moments>>);
 impl Held {
     /// Those that there are now.
     pub fn now(&self) -> Arc<Moments> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read())
     }
 }
 
 /// CREATE SNAPSHOT: all that is committed now, by a name.
 pub fn create(db: &Database, ident: &Ident) -> Result<()> {
     let name = new_name(ident)?;
-    let mut held = db.shared.held.0.write().unwrap_or_else(PoisonError::into_inner);
+    let mut held = db.shared.held.0.write();
     let refused = if is_our_schema(&name) {
         Error::invalid(format!("\"{name}\" is the schema of the tables as they are now"))
             .hint("take another name for the snapshot")
@@ -55,7 +56,7 @@ pub fn create(db: &Database, ident: &Ident) -> Result<()> {
 /// DROP SNAPSHOT. Queries that read it go on.
 pub fn drop(db: &Database, ident: &Ident, if_exists: bool) -> Result<()> {
     let name = name_of(ident);
-    let mut held = db.shared.held.0.write().unwrap_or_else(PoisonError::into_inner);
+    let mut held = db.shared.held.0.write();
     match Arc::make_mut(&mut held).remove(&name) {
         None if !if_exists => Err(Error::invalid(format!("there is no snapshot \"{name}\""))
             .hint("SHOW SNAPSHOTS lists them")

@@ -8,7 +8,9 @@
 
 use std::cell::OnceCell;
 use std::fmt::Write as _;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 use super::clock;
 use super::outcome::OutputColumn;
@@ -116,7 +118,7 @@ impl Plans {
     /// What is known of a query under the catalog of this version; of one that has many plans, of that with its values,
     /// which it then is.
     pub fn find(&self, query: &mut Keyed, catalog: u64) -> Option<Known> {
-        let plans = self.0.read().ok()?;
+        let plans = self.0.read();
         let find = |query: &Keyed| plans.get(&query.key).filter(|(version, _)| *version == catalog);
         while let Some((_, Known::ByValues(of))) = find(query) {
             *query = query.with_values(of);
@@ -126,7 +128,7 @@ impl Plans {
 
     /// The plans kept under the catalog of this version, by the texts of their queries, one of each.
     pub fn kept(&self, catalog: u64) -> Vec<(String, Arc<KeptPlan>)> {
-        let Ok(plans) = self.0.read() else { return Vec::new() };
+        let plans = self.0.read();
         let kept = plans.iter().filter_map(|(key, (version, known))| match known {
             Known::Plan(plan) if *version == catalog => {
                 let text = key.split_once('\n').map_or(&key[..], |(_, text)| text);
@@ -142,14 +144,12 @@ impl Plans {
 
     /// Forgets all plans: what they were chosen by has changed.
     pub fn forget(&self) {
-        if let Ok(mut plans) = self.0.write() {
-            plans.clear();
-        }
+        self.0.write().clear();
     }
 
     /// Remembers it.
     pub fn put(&self, query: &Keyed, catalog: u64, known: Known) {
-        let Ok(mut plans) = self.0.write() else { return };
+        let mut plans = self.0.write();
         if plans.len() >= QUERIES && !plans.contains_key(&query.key) {
             // Texts that never come again must not cost others their plans.
             plans.retain(|_, (_, known)| !matches!(known, Known::Seen));
@@ -196,14 +196,12 @@ impl Statements {
     ///
     /// Errors: those of [`sql::parse`].
     pub fn parse(&self, text: &str) -> Result<Arc<Parsed>> {
-        let known = self.0.read().ok().and_then(|statements| statements.get(text).cloned());
-        if let Some(statement) = known {
-            return Ok(statement);
+        if let Some(statement) = self.0.read().get(text) {
+            return Ok(Arc::clone(statement));
         }
         let statement = Arc::new(Parsed::new(sql::parse(text)?));
-        if text.len() <= TEXT_BYTES
-            && let Ok(mut statements) = self.0.write()
-        {
+        if text.len() <= TEXT_BYTES {
+            let mut statements = self.0.write();
             if statements.len() >= QUERIES {
                 statements.clear();
             }
@@ -227,7 +225,7 @@ mod tests {
         let parse = || statements.parse("INSERT INTO t VALUES ($1)").unwrap();
         assert!(Arc::ptr_eq(&parse(), &parse()));
         assert!(statements.parse("INSERT INTO").is_err());
-        assert_eq!(statements.0.read().unwrap().len(), 1);
+        assert_eq!(statements.0.read().len(), 1);
     }
 
     #[test]
@@ -288,7 +286,7 @@ mod tests {
 
     /// Of the queries of this database, those whose plan is kept and those that are planned each time.
     fn known(db: &Database) -> (usize, usize) {
-        let plans = db.plans().0.read().unwrap();
+        let plans = db.plans().0.read();
         let count = |is_it: fn(&Known) -> bool| plans.values().filter(|(_, known)| is_it(known)).count();
         (
             count(|known| matches!(known, Known::Plan(_) | Known::Map(_))),

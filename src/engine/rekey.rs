@@ -11,8 +11,6 @@
 //! Nobody reads the new table before that. Whatever stops it earlier leaves the table as it was: an error or
 //! Ctrl-C undoes the work, and after a kill it goes on when the database is opened ([`resume`]).
 
-use std::sync::{PoisonError, TryLockError};
-
 use sqlparser::ast::Ident;
 
 use super::Database;
@@ -30,16 +28,11 @@ use crate::sql::{AlterTable, KeyExpr, name_of, name_sql, span_of_name};
 
 /// Runs ALTER TABLE REKEY; goes on with one of the same layout that was left. Gives its warnings.
 pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch) -> Result<Vec<Warning>> {
-    let _alone = match db.shared.rekeying.try_lock() {
-        Err(TryLockError::WouldBlock) => {
-            return Err(Error::new(Kind::Unavailable, "another table is being re-keyed")
-                .why("one at a time reads and writes enough")
-                .hint("run it again when that is done, or ALTER TABLE ... REKEY CANCEL there")
-                .state(sqlstate::OBJECT_STATE));
-        }
-        // Whoever panicked left what another REKEY can go on with.
-        Ok(alone) => alone,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+    let Some(_alone) = db.shared.rekeying.try_lock() else {
+        return Err(Error::new(Kind::Unavailable, "another table is being re-keyed")
+            .why("one at a time reads and writes enough")
+            .hint("run it again when that is done, or ALTER TABLE ... REKEY CANCEL there")
+            .state(sqlstate::OBJECT_STATE));
     };
     let at = span_of_name(&alter.name);
     let defined = db.change_catalog(&watch.cancel, |catalog| {
@@ -183,7 +176,7 @@ pub fn cancel(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
 /// Goes on with what was under way when the database was left. Rows that the new layout cannot hold end it, and
 /// REKEY will name them; what the disk refuses stays for REKEY to go on with.
 pub fn resume(db: &Database, watch: &Watch) {
-    let _alone = db.shared.rekeying.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = db.shared.rekeying.lock();
     let under_way: Vec<IndexId> = db.catalog().rekeyed().collect();
     for id in under_way {
         match run(db, id, watch) {

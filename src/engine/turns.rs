@@ -10,8 +10,10 @@
 //! others wait with their commits until it is through. A turn is a courtesy, no lock: nobody waits longer than
 //! [`PATIENCE`], and nothing is wrong if somebody does not wait.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::Result;
 use crate::exec::watch::CancelHandle;
@@ -80,23 +82,19 @@ impl Turns {
         patience: Duration,
         is_over: impl Fn(&State) -> bool,
     ) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let began = Instant::now();
         while !is_over(&state) && began.elapsed() < patience {
             cancel.check()?;
             state.waiting += 1;
-            state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, LOOK);
             state.waiting -= 1;
         }
         Ok(state)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn change(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         change(&mut state);
         // To tell nobody would cost each commit a call of the system.
         if state.waiting > 0 {

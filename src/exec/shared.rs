@@ -5,9 +5,10 @@
 //! in their order: a sum of doubles is the same every time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::scan::{PARALLEL_WORK, Scan, ScanSpec};
@@ -131,13 +132,9 @@ impl Shared {
         shared
     }
 
-    fn work(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The next piece, for somebody to begin with.
     fn take(&self) -> Option<Piece> {
-        let mut work = self.work();
+        let mut work = self.work.lock();
         let piece = work.left.pop()?;
         work.begun += 1;
         Some(piece)
@@ -145,7 +142,7 @@ impl Shared {
 
     /// Takes back what a piece has come to.
     fn put(&self, at: usize, sums: Result<Sums>) {
-        let mut work = self.work();
+        let mut work = self.work.lock();
         work.begun -= 1;
         if sums.is_err() {
             work.left.clear();
@@ -169,15 +166,15 @@ impl Shared {
 
     /// Adds up a piece, and lets go of what it reads.
     fn add_up(&self, mut scan: Scan, mut sums: Sums) -> Result<Sums> {
-        while scan.add_up(&mut sums)? && !self.work().stopped {}
+        while scan.add_up(&mut sums)? && !self.work.lock().stopped {}
         Ok(sums)
     }
 
     /// What all pieces have come to; `None` if somebody is still at one.
     fn all(&self) -> Result<Option<Sums>> {
-        let mut work = self.work();
+        let mut work = self.work.lock();
         if work.begun > 0 {
-            work = self.idle.wait_timeout(work, PATIENCE).unwrap_or_else(PoisonError::into_inner).0;
+            self.idle.wait_for(&mut work, PATIENCE);
         }
         if work.begun > 0 {
             return Ok(None);
@@ -195,12 +192,12 @@ impl Shared {
 
     /// Nobody wants the totals any more. Waits until nobody reads.
     fn stop(&self, mine: Option<Piece>) {
-        let mut work = self.work();
+        let mut work = self.work.lock();
         work.begun -= usize::from(mine.is_some());
         work.left.clear();
         work.stopped = true;
         while work.begun > 0 {
-            work = self.idle.wait(work).unwrap_or_else(PoisonError::into_inner);
+            self.idle.wait(&mut work);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What a long statement tells whoever waits for it, and how it is told to stop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{fmt, io, thread};
 
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
 
@@ -85,18 +86,18 @@ impl CancelHandle {
             let at = Instant::now().checked_add(timeout)?;
             Some(Deadline { at, timeout, plan: None })
         });
-        *self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
+        *self.0.deadline.lock() = deadline;
     }
 
     /// What the statement does from now on, to be said if the time is up before it is done.
     pub fn plan(&self, plan: impl FnOnce() -> PlanText) {
-        if let Some(deadline) = &mut *self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(deadline) = &mut *self.0.deadline.lock() {
             deadline.plan = Some(plan());
         }
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.deadline.lock().clone()
     }
 
     fn timed_out(&self) -> Error {

@@ -6,8 +6,10 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 use crate::key::Rowkey;
 
@@ -116,7 +118,7 @@ impl Counters {
         if now_ms < self.next_ms.load(Ordering::Relaxed) {
             return;
         }
-        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut marks = self.marks.lock();
         let slice = now_ms / marks.slice_ms;
         if marks.all.last().is_some_and(|(last, _)| *last >= slice) {
             // Whoever came first has seen it.
@@ -130,7 +132,7 @@ impl Counters {
     }
 
     fn lately(&self, now_ms: u64) -> Lately {
-        let marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let marks = self.marks.lock();
         let (slice_ms, now) = (marks.slice_ms, now_ms / marks.slice_ms);
         let ends = marks.all.iter().skip(1).map(|(_, counts)| counts.clone()).chain([self.counts()]);
         let done = |((slice, start), end): (&(u64, Vec<Counts>), Vec<Counts>)| {
@@ -213,6 +215,6 @@ mod tests {
         (120..100_000).for_each(|second| counters.mark(second * 1_000));
         let all = counters.lately(100_000_000);
         assert_eq!((all.slice_ms, all.now, all.slices.len()), (16_000, 6_250, 59));
-        assert_eq!(counters.marks.lock().unwrap().all.len(), SLICES);
+        assert_eq!(counters.marks.lock().all.len(), SLICES);
     }
 }

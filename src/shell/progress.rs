@@ -3,10 +3,11 @@
 //! The line appears after [`PATIENCE`], so that quick statements do not flicker, and is gone when the
 //! statement ends, however it ends.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
 
 use crate::engine::{OnProgress, Progress};
 
@@ -34,7 +35,7 @@ impl ProgressLine {
 
     /// Removes the line, if there is one.
     pub fn clear(&self) {
-        if let Some(running) = self.lock().take() {
+        if let Some(running) = self.0.lock().take() {
             running.bar.finish_and_clear();
         }
     }
@@ -43,7 +44,7 @@ impl ProgressLine {
         if progress.finished {
             return self.clear();
         }
-        let mut running = self.lock();
+        let mut running = self.0.lock();
         if running.as_ref().is_none_or(|r| r.label != progress.label) {
             let (label, bar) = (progress.label.clone(), bar(progress));
             if let Some(old) = running.replace(Running { label, since: Instant::now(), bar, is_shown: false })
@@ -57,10 +58,6 @@ impl ProgressLine {
             running.is_shown = true;
         }
         running.bar.set_position(progress.done);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Running>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -96,22 +93,22 @@ mod tests {
     fn quick_statements_show_nothing() {
         let line = ProgressLine::default();
         line.observer()(&step("load", 1, false));
-        assert!(line.lock().as_ref().is_some_and(|running| !running.is_shown));
+        assert!(line.0.lock().as_ref().is_some_and(|running| !running.is_shown));
         line.observer()(&step("load", 10, true));
-        assert!(line.lock().is_none());
+        assert!(line.0.lock().is_none());
     }
 
     #[test]
     fn a_new_label_starts_a_new_line() {
         let line = ProgressLine::default();
         line.observer()(&step("load", 1, false));
-        if let Some(running) = line.lock().as_mut() {
+        if let Some(running) = line.0.lock().as_mut() {
             running.since -= PATIENCE;
         }
         line.observer()(&step("load", 2, false));
-        assert!(line.lock().as_ref().is_some_and(|running| running.is_shown));
+        assert!(line.0.lock().as_ref().is_some_and(|running| running.is_shown));
         line.observer()(&step("index", 1, false));
-        assert!(line.lock().as_ref().is_some_and(|running| !running.is_shown));
+        assert!(line.0.lock().as_ref().is_some_and(|running| !running.is_shown));
         line.clear();
     }
 

@@ -1,10 +1,11 @@
 //! Hand-made results for the tests of this folder.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, StringArray};
 use arrow::record_batch::RecordBatch;
+use parking_lot::Mutex;
 
 use super::console::{Console, Settings};
 use crate::engine::{Database, OutputColumn};
@@ -31,13 +32,13 @@ pub struct Sheet(Arc<Mutex<Vec<u8>>>);
 impl Sheet {
     /// What was written since the last look.
     pub fn take(&self) -> String {
-        String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap()
+        String::from_utf8(std::mem::take(&mut *self.0.lock())).unwrap()
     }
 }
 
 impl Write for Sheet {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        self.0.lock().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -63,12 +64,12 @@ impl Store for OverlayStore {
     }
 
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
-        Ok(self.0.lock().unwrap().view())
+        Ok(self.0.lock().view())
     }
 
     fn commit(&self, batch: WriteBatch) -> Result<()> {
         check_batch(&batch)?;
-        self.0.lock().unwrap().apply(batch);
+        self.0.lock().apply(batch);
         Ok(())
     }
 

@@ -35,7 +35,9 @@ mod tree;
 use std::fs;
 use std::path::Path;
 use std::slice::from_ref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::directory::{Directory, damaged};
 use super::log::record::{self, Step};
@@ -169,7 +171,7 @@ impl EmbeddedStore {
 
     fn try_group(&self, group: &[WriteBatch]) -> Result<Vec<Result<()>>> {
         let shared = &self.shared;
-        let mut log = shared.writer();
+        let mut log = shared.writer.lock();
         shared.trust.check()?;
         let version = shared.newest().version + 1;
         let mut recorder = shared.recorder(version);
@@ -235,28 +237,24 @@ impl Drop for EmbeddedStore {
     /// its proof complete.
     fn drop(&mut self) {
         self.keeper.stop();
-        let mut log = self.shared.writer();
+        let mut log = self.shared.writer.lock();
         // If it fails, the log has it. Nobody is left to tell.
         let _ = self.shared.close(&mut log);
     }
 }
 
 impl Shared {
-    fn writer(&self) -> MutexGuard<'_, Log> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn recorder(&self, version: u64) -> Recorder<'_> {
-        Recorder::new(self.recent.lock().unwrap_or_else(PoisonError::into_inner), version)
+        Recorder::new(self.recent.lock(), version)
     }
 
     fn newest(&self) -> Arc<Moment> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.newest.lock().clone()
     }
 
     /// Shows something else to snapshots to come.
     fn show(&self, change: impl FnOnce(&mut Moment)) {
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.newest.lock();
         let mut moment = Moment::clone(&newest);
         change(&mut moment);
         *newest = Arc::new(moment);
@@ -305,7 +303,7 @@ impl Shared {
 
     /// Moves the full memtable into the tree, if there is one, and forgets what the log had of it.
     fn move_full(&self) -> Result<()> {
-        let _moving = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        let _moving = self.moving.lock();
         let Some((full, segment)) = self.newest().full.clone() else { return Ok(()) };
         self.trust.check()?;
         self.put_into_tree(&full)?;

@@ -35,9 +35,10 @@ mod upkeep;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use lsm_tree::{AbstractTree, AnyTree, Cache, Config, SequenceNumberCounter};
+use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::directory::{Directory, damaged, is_full, unavailable};
@@ -193,7 +194,7 @@ impl Store for LsmStore {
 
     fn recount(&self, keyspace: KeyspaceId, more: i64) {
         // A load has the writer for long; whoever counts the next time finds the same.
-        if let Ok(writer) = self.shared.writer.try_lock()
+        if let Some(writer) = self.shared.writer.try_lock()
             && let Some(slot) = writer.slots.get(keyspace)
         {
             slot.count(more);
@@ -206,14 +207,14 @@ impl Drop for LsmStore {
     /// its proof complete.
     fn drop(&mut self) {
         self.threads.stop();
-        let mut writer = self.shared.writer();
+        let mut writer = self.shared.writer.lock();
         if writer.log.bytes() > LEFT_BYTES
             && let Ok(sealed) = self.shared.seal(&mut writer)
         {
             drop(writer);
             // If it fails, the log has it.
             let _ = upkeep::flush(&self.shared, sealed);
-            writer = self.shared.writer();
+            writer = self.shared.writer.lock();
         }
         // Nobody is left to tell of a failure, which takes back nothing that was promised.
         let _ = writer.log.close();
@@ -221,10 +222,6 @@ impl Drop for LsmStore {
 }
 
 impl Shared {
-    fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Applies each batch whose reads still hold, in order, with one record and one flush.
     ///
     /// One result per batch. A batch whose reads do not hold is left out and spoils no other; a
@@ -234,7 +231,7 @@ impl Shared {
     }
 
     fn try_group(&self, group: &[WriteBatch]) -> Result<Vec<Result<()>>> {
-        let mut writer = self.writer();
+        let mut writer = self.writer.lock();
         self.trust.check()?;
         self.make_room(&mut writer)?;
         let version = self.numbers.next();
@@ -262,7 +259,7 @@ impl Shared {
     }
 
     fn recorder(&self, version: u64) -> Recorder<'_> {
-        Recorder::new(self.recent.lock().unwrap_or_else(PoisonError::into_inner), version)
+        Recorder::new(self.recent.lock(), version)
     }
 
     /// Makes a version of `steps`: logged, applied, visible.
@@ -306,7 +303,7 @@ impl Shared {
 
     /// Lets snapshots to come see what upkeep did to the tree: same entries, fewer tables.
     fn refresh(&self) {
-        if let Ok(_writer) = self.writer.try_lock() {
+        if let Some(_writer) = self.writer.try_lock() {
             self.views.publish(|view| view.below = self.numbers.get());
         }
     }

@@ -4,11 +4,12 @@
 //! touches, and installs it; readers keep whatever state they took. Nothing waits for readers.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use imbl::OrdMap;
 use imbl::ordmap::RangedIter;
 use imbl::shared_ptr::DefaultSharedPtr;
+use parking_lot::Mutex;
 
 use super::recent::{Recent, Recorder, Touched};
 use super::rules::{bounds, check_batch, check_entry};
@@ -42,12 +43,12 @@ impl MemoryStore {
 
     /// What is committed now.
     fn current(&self) -> State {
-        lock(&self.current).clone()
+        self.current.lock().clone()
     }
 
     /// Waits for its turn; a copy of what is committed, to be changed and installed.
     fn next(&self) -> (State, Recorder<'_>) {
-        let recent = lock(&self.writer);
+        let recent = self.writer.lock();
         let mut state = self.current();
         state.version += 1;
         let recorder = Recorder::new(recent, state.version);
@@ -55,14 +56,9 @@ impl MemoryStore {
     }
 
     fn install(&self, state: State, recorder: Recorder<'_>) {
-        *lock(&self.current) = state;
+        *self.current.lock() = state;
         recorder.keep();
     }
-}
-
-/// A state is replaced whole, so one left behind by a panic is as good as any.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Store for MemoryStore {

@@ -7,7 +7,8 @@
 
 use std::collections::HashMap;
 use std::mem;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Condvar, Mutex};
 
 use super::WriteBatch;
 use crate::error::{Error, Result};
@@ -41,14 +42,14 @@ impl CommitQueue {
         batch: WriteBatch,
         apply: impl Fn(&[WriteBatch]) -> Vec<Result<()>>,
     ) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let ticket = state.enqueue(batch);
         loop {
             if let Some(result) = state.results.remove(&ticket) {
                 return result;
             }
             if state.led {
-                state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+                self.settled.wait(&mut state);
                 continue;
             }
             // Its own batch may have to wait for a later group.
@@ -58,12 +59,8 @@ impl CommitQueue {
             let mut leader = Leader { queue: self, tickets, results: Vec::new() };
             leader.results = apply(&group);
             drop(leader);
-            state = self.lock();
+            state = self.state.lock();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -96,7 +93,7 @@ struct Leader<'q> {
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
-        let mut state = self.queue.lock();
+        let mut state = self.queue.state.lock();
         let results =
             mem::take(&mut self.results).into_iter().map(Some).chain(std::iter::repeat_with(|| None));
         for (ticket, result) in mem::take(&mut self.tickets).into_iter().zip(results) {
@@ -151,7 +148,7 @@ mod tests {
                     scope.spawn(move || queue.submit(batch(n), fail_odd))
                 })
                 .collect();
-            while queue.lock().waiting.len() < 7 {
+            while queue.state.lock().waiting.len() < 7 {
                 thread::yield_now();
             }
             release.wait();
@@ -195,7 +192,7 @@ mod tests {
                 .map(|(n, bytes)| {
                     let (queue, apply, batch) = (&queue, &apply, sized(n as u32 + 2, bytes));
                     let thread = scope.spawn(move || queue.submit(batch, apply));
-                    while queue.lock().waiting.len() <= n {
+                    while queue.state.lock().waiting.len() <= n {
                         thread::yield_now();
                     }
                     (bytes, thread)
@@ -217,7 +214,7 @@ mod tests {
             let leader = scope.spawn(|| {
                 queue.submit(batch(0), |_| {
                     started.wait();
-                    while queue.lock().waiting.is_empty() {
+                    while queue.state.lock().waiting.is_empty() {
                         thread::yield_now();
                     }
                     panic!("on purpose");

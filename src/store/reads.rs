@@ -8,7 +8,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Included, Unbounded};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::{Cursor, Direction, Entry, KeyspaceId, Reader, Snapshot};
 use crate::error::Result;
@@ -113,13 +115,8 @@ impl Recording {
 
     /// What was read so far.
     pub fn reads(&self) -> Reads {
-        lock(&self.reads).clone()
+        self.reads.lock().clone()
     }
-}
-
-/// Every change of the reads leaves them whole, so a panic elsewhere cannot have spoilt them.
-fn lock(reads: &Mutex<Reads>) -> MutexGuard<'_, Reads> {
-    reads.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Snapshot for Recording {
@@ -143,12 +140,12 @@ struct RecordingReader<'s> {
 
 impl Reader for RecordingReader<'_> {
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>> {
-        lock(self.reads).add(keyspace, KeyRange::point(key));
+        self.reads.lock().add(keyspace, KeyRange::point(key));
         self.base.get(keyspace, key)
     }
 
     fn get_many(&self, keyspace: KeyspaceId, keys: &[&[u8]]) -> Result<Vec<Option<&[u8]>>> {
-        keys.iter().for_each(|key| lock(self.reads).add(keyspace, KeyRange::point(*key)));
+        keys.iter().for_each(|key| self.reads.lock().add(keyspace, KeyRange::point(*key)));
         self.base.get_many(keyspace, keys)
     }
 
@@ -177,7 +174,7 @@ impl Reader for RecordingReader<'_> {
     fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
         let count = self.base.count(keyspace)?;
         if count.is_some() {
-            lock(self.reads).add(keyspace, KeyRange::all());
+            self.reads.lock().add(keyspace, KeyRange::all());
         }
         Ok(count)
     }
@@ -232,7 +229,7 @@ impl Drop for RecordingCursor<'_> {
             (Walked::ToLast, Direction::Reverse) => range.start = Rowkey::from(&self.last[..]),
             (Walked::ToEnd, _) => {}
         }
-        lock(self.reads).add(self.keyspace, range);
+        self.reads.lock().add(self.keyspace, range);
     }
 }
 

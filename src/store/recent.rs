@@ -5,7 +5,8 @@
 //! is bounded, and forgetting can only refuse more, never less.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::MutexGuard;
+
+use parking_lot::MutexGuard;
 
 use super::{KeyspaceId, Mutation, Reads, WriteBatch};
 use crate::error::{Error, Kind, Result};

@@ -1,7 +1,9 @@
 //! A store that remembers what is written to it: for tests of what a statement writes.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::{BulkWriter, Capabilities, KeyspaceId, Mutation, Reads, Snapshot, Store, WriteBatch};
 use crate::error::Result;
@@ -13,11 +15,11 @@ pub struct Trace(Arc<Mutex<Vec<Mutation>>>);
 impl Trace {
     /// What was committed since the last look.
     pub fn take(&self) -> Vec<Mutation> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 
     fn extend(&self, mutations: Vec<Mutation>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(mutations);
+        self.0.lock().extend(mutations);
     }
 }
 

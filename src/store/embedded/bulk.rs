@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::Path;
-use std::sync::MutexGuard;
+
+use parking_lot::MutexGuard;
 
 use super::Shared;
 use super::tree::{At, Seat, Writer};
@@ -29,7 +30,7 @@ pub(super) struct Bulk<'s> {
 impl<'s> Bulk<'s> {
     /// Waits for its turn and begins.
     pub(super) fn new(shared: &'s Shared) -> Result<Self> {
-        let mut log = shared.writer();
+        let mut log = shared.writer.lock();
         shared.trust.check()?;
         shared.settle(&mut log)?;
         let version = shared.newest().version + 1;

@@ -3,9 +3,11 @@
 //! A full one is moved at once, one that is not when nobody has committed for [`IDLE`]: reads are quicker then. It is
 //! started when there is something to move for the first time.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 use super::Shared;
 use crate::error::Result;
@@ -33,12 +35,8 @@ struct State {
 }
 
 impl Signal {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.lock());
+        change(&mut self.state.lock());
         self.changed.notify_one();
     }
 }
@@ -47,7 +45,7 @@ impl Keeper {
     /// Tells of the first entry of a memtable, or of a full one.
     pub(super) fn wake(&self, shared: &Arc<Shared>) {
         self.signal.change(|state| state.awake = true);
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.thread.lock();
         if thread.is_none() {
             let (shared, signal) = (shared.clone(), self.signal.clone());
             // Without it, writers do its work when a memtable is full.
@@ -58,7 +56,7 @@ impl Keeper {
 
     pub(super) fn stop(&self) {
         self.signal.change(|state| state.stop = true);
-        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(thread) = self.thread.lock().take() {
             // If it panicked, the log is as it was, which is what counts.
             let _ = thread.join();
         }
@@ -67,7 +65,7 @@ impl Keeper {
 
 fn keep(shared: &Shared, signal: &Signal) {
     let mut seen = 0;
-    let mut state = signal.lock();
+    let mut state = signal.state.lock();
     while !state.stop {
         let newest = shared.newest();
         let is_resting = seen == newest.version;
@@ -82,16 +80,16 @@ fn keep(shared: &Shared, signal: &Signal) {
             } else {
                 Ok(())
             };
-            state = signal.lock();
+            state = signal.state.lock();
             // What failed is told to whoever needs the room.
             if (moved.is_err() || !is_full) && !state.stop {
-                state = signal.changed.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner).0;
+                signal.changed.wait_for(&mut state, IDLE);
             }
         } else {
             drop(newest);
             state.awake = false;
             while !state.awake && !state.stop {
-                state = signal.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                signal.changed.wait(&mut state);
             }
         }
     }
@@ -99,7 +97,7 @@ fn keep(shared: &Shared, signal: &Signal) {
 
 /// Unless a writer is at work, who will do it if need be.
 fn move_active(shared: &Shared) -> Result<()> {
-    let Ok(mut log) = shared.writer.try_lock() else { return Ok(()) };
+    let Some(mut log) = shared.writer.try_lock() else { return Ok(()) };
     shared.rotate(&mut log)?;
     drop(log);
     shared.move_full()

@@ -6,11 +6,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock};
 
 use crossbeam_skiplist::SkipMap;
 use crossbeam_skiplist::map::{Entry, Range};
+use parking_lot::RwLock;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::MEMTABLE_BYTES;
@@ -87,7 +88,7 @@ impl Memtable {
             self.keys.add(keyspace, key);
             self.entries.insert(Place::new(keyspace, key, version), value.map(Box::from));
         }
-        let mut all = self.more.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.more.write();
         more.into_iter().for_each(|(keyspace, more)| *all.entry(keyspace).or_insert(0) += more);
         self.version.fetch_max(version, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -95,7 +96,7 @@ impl Memtable {
 
     /// Puts less deletes of a keyspace; `None` if it has nothing in here.
     pub(super) fn more(&self, keyspace: KeyspaceId) -> Option<i64> {
-        self.more.read().unwrap_or_else(PoisonError::into_inner).get(&keyspace).copied()
+        self.more.read().get(&keyspace).copied()
     }
 
     /// What stands under a key as of a version; `None` if nothing was written there.

@@ -365,7 +365,7 @@ fn threads_read_one_snapshot_at_the_same_time_and_take_turns_once_it_is_old() {
 
 /// What a kill leaves. Nothing moves while it is copied.
 fn killed(place: &Place, store: &EmbeddedStore) -> Place {
-    let _still = (store.shared.writer(), store.shared.moving.lock().unwrap());
+    let _still = (store.shared.writer.lock(), store.shared.moving.lock());
     place.copy()
 }
 
@@ -516,7 +516,7 @@ proptest! {
                     bulk.commit().unwrap();
                     change(&mut model, &changes);
                 }
-                Step::Rotate => open.shared.rotate(&mut open.shared.writer()).unwrap(),
+                Step::Rotate => open.shared.rotate(&mut open.shared.writer.lock()).unwrap(),
                 Step::Move => open.shared.move_full().unwrap(),
                 Step::Remember => remembered.push((open.snapshot().unwrap(), model.clone())),
                 Step::Reopen(durability) => {

@@ -27,10 +27,11 @@ mod writer;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, CommitToken, Env, EnvOpenOptions, MdbError, OnCommit, WithoutTls};
+use parking_lot::RwLock;
 
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::store::KeyspaceId;
@@ -114,7 +115,7 @@ impl Tree {
 
     /// Those that can be written without creating them.
     pub(super) fn keyspaces(&self) -> Arc<Keyspaces> {
-        self.keyspaces.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.keyspaces.read().clone()
     }
 
     /// What a commit or flush failed for in truth: LMDB reports a write cut short by a full disk as an I/O error.

@@ -18,8 +18,9 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{path_of, u64_at};
@@ -151,7 +152,7 @@ impl Mark {
     }
 
     pub(super) fn marked(&self) -> Marked {
-        let state = self.lock();
+        let state = self.state.lock();
         Marked {
             oldest: state.oldest.value,
             acknowledged: state.acknowledged.value,
@@ -161,16 +162,12 @@ impl Mark {
 
     /// The version that the tree must have.
     pub(in crate::store) fn settled(&self) -> u64 {
-        self.lock().settled.value
-    }
-
-    fn lock(&self) -> MutexGuard<'_, MarkState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().settled.value
     }
 
     /// Tells of a record that is on the disk. A mark that cannot be written proves less, and nothing wrong.
     pub(super) fn acknowledge(&self, record: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let MarkState { file, acknowledged, is_dirty, .. } = &mut *state;
         *is_dirty = true;
         acknowledged.write(file, record).unwrap_or_else(|e| drop(self.trust.after_write(e)));
@@ -179,7 +176,7 @@ impl Mark {
     /// Tells of a version up to which the tree has everything, on the disk. Proves no more than [`Mark::acknowledge`]
     /// if it cannot be written.
     pub(in crate::store) fn settle(&self, version: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let MarkState { file, settled, is_dirty, .. } = &mut *state;
         *is_dirty = true;
         settled.write(file, version).unwrap_or_else(|e| drop(self.trust.after_write(e)));
@@ -187,7 +184,7 @@ impl Mark {
 
     /// Leaves it on the disk.
     pub(super) fn sync(&self) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if std::mem::take(&mut state.is_dirty) {
             state.file.sync_all().map_err(|e| self.trust.after_flush(e))?;
         }
@@ -197,7 +194,7 @@ impl Mark {
     /// Removes the segments up to this one, which nobody needs any more.
     pub(in crate::store) fn forget(&self, segment: u64) -> Result<()> {
         let before = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let MarkState { file, oldest, is_dirty, .. } = &mut *state;
             let before = oldest.value;
             if before <= segment {

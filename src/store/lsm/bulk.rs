@@ -12,9 +12,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::MutexGuard;
 
 use lsm_tree::{AbstractTree, Guard, UserValue};
+use parking_lot::MutexGuard;
 
 use super::slots::{SLOT_BYTES, SLOTS_KEY, SlotId, tree_key};
 use super::snapshot::walk;
@@ -72,7 +72,7 @@ struct Staged {
 impl<'s> Bulk<'s> {
     /// Waits for its turn and begins.
     pub(super) fn new(shared: &'s Shared) -> Self {
-        let writer = shared.writer();
+        let writer = shared.writer.lock();
         // Before the number that the commit will have, and after all there were.
         let recorder = shared.recorder(shared.numbers.next());
         Bulk {

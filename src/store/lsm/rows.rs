@@ -15,9 +15,9 @@
 //! All of it takes 144 MiB, once every shard has something.
 
 use std::array;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lsm_tree::UserValue;
+use parking_lot::{Mutex, MutexGuard};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::slots::SlotId;
@@ -91,7 +91,7 @@ impl Default for Rows {
 
 impl Rows {
     fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
-        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard].lock()
     }
 
     /// The value of a key for a reader that sees what lies below a number, if it is kept.

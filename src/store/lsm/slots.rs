@@ -13,12 +13,14 @@
 //! | 16 each | keyspace (4), slot (4), number of entries (8), ordered by keyspace |
 
 use std::collections::{BTreeMap, HashSet};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
 use lsm_tree::UserKey;
 use lsm_tree::compaction::filter::Context;
 use lsm_tree::compaction::{CompactionFilter, Factory, ItemAccessor, Verdict};
+use parking_lot::RwLock;
 
 use crate::store::KeyspaceId;
 
@@ -139,9 +141,9 @@ pub(super) fn tree_key(slot: SlotId, key: &[u8]) -> UserKey {
 }
 
 /// Slots that nobody will read any more. Compaction leaves their entries out, and snapshots that still read them
-/// keep the tables from before it.
+/// keep the tables from before it. What a panic leaves of them is whole: they only become more.
 #[derive(Clone, Default)]
-pub(super) struct Dead(Arc<RwLock<DeadSlots>>);
+pub(super) struct Dead(Arc<AssertUnwindSafe<RwLock<DeadSlots>>>);
 
 #[derive(Clone, Default)]
 struct DeadSlots {
@@ -154,13 +156,13 @@ struct DeadSlots {
 impl Dead {
     /// All but those in use when the database is opened.
     pub(super) fn all_but(&self, slots: &Slots) {
-        let mut dead = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut dead = self.0.write();
         dead.known = slots.next;
         dead.alive = slots.slots.values().map(|slot| slot.id).chain([0]).collect();
     }
 
     pub(super) fn add(&self, slot: SlotId) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).since.insert(slot);
+        self.0.write().since.insert(slot);
     }
 }
 
@@ -171,7 +173,7 @@ impl Factory for Dead {
 
     fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
         // A slot never comes back to life, so a copy is good for as long as the compaction takes.
-        Box::new(self.0.read().unwrap_or_else(PoisonError::into_inner).clone())
+        Box::new(self.0.read().clone())
     }
 }
 

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use lsm_tree::{AbstractTree, Guard, IterGuardImpl, KvPair, UserKey, UserValue};
+use parking_lot::Mutex;
 
 use super::slots::{SLOT_BYTES, SlotId, Slots, tree_key};
 use super::{Shared, explain};
@@ -39,24 +40,20 @@ impl Views {
         Views(Mutex::new(State { newest, open: BTreeMap::new() }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Makes a change visible. Only the writer calls it.
     pub(super) fn publish(&self, change: impl FnOnce(&mut View)) {
-        change(&mut self.lock().newest);
+        change(&mut self.0.lock().newest);
     }
 
     fn open(&self) -> View {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let view = state.newest.clone();
         *state.open.entry(view.below).or_default() += 1;
         view
     }
 
     fn close(&self, view: &View) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if let Some(readers) = state.open.get_mut(&view.below) {
             *readers -= 1;
             if *readers == 0 {
@@ -67,7 +64,7 @@ impl Views {
 
     /// Where the oldest snapshot reads, or would if it were taken now.
     pub(super) fn oldest(&self) -> u64 {
-        let state = self.lock();
+        let state = self.0.lock();
         state.open.keys().next().copied().unwrap_or(u64::MAX).min(state.newest.below)
     }
 }

@@ -24,7 +24,7 @@ impl Place {
     fn failed(&self, store: &mut LsmStore, lost: usize, all: bool) -> Place {
         const PIECE_BYTES: usize = 512;
         let left = self.killed(store);
-        let flushed = store.shared.writer().log.flushed() as usize;
+        let flushed = store.shared.writer.lock().log.flushed() as usize;
         let number = |path: &Path| path.file_name()?.to_str()?.strip_prefix("log-")?.parse::<u64>().ok();
         let logs = fs::read_dir(left.file("lsm")).unwrap().map(|entry| entry.unwrap().path());
         let newest = logs.max_by_key(|path| number(path)).unwrap();

@@ -4,12 +4,13 @@
 //! [`SEALED_MAX`] memtables are full, and a little each when many runs of tables are unmerged, so that reads stay quick.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use lsm_tree::AbstractTree;
 use lsm_tree::compaction::Leveled;
+use parking_lot::{Condvar, Mutex};
 
 use super::Shared;
 use super::slots::SlotId;
@@ -46,12 +47,8 @@ struct State {
 }
 
 impl Upkeep {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.lock());
+        change(&mut self.state.lock());
         self.changed.notify_all();
     }
 
@@ -77,7 +74,7 @@ impl Upkeep {
     ///
     /// Errors: `Unavailable` while full ones cannot be written.
     pub(super) fn admit(&self, shared: &Shared) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while shared.tree.sealed_memtable_count() >= SEALED_MAX {
             if let Some(why) = &state.failure {
                 return Err(Error::new(Kind::Unavailable, "no more can be written for now")
@@ -85,7 +82,7 @@ impl Upkeep {
                     .hint("free some space on the disk; it is tried again and again")
                     .state(sqlstate::IO));
             }
-            state = self.changed.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, PATIENCE);
         }
         Ok(())
     }
@@ -100,21 +97,21 @@ impl Upkeep {
 
     /// Waits for what `wanted` takes out of the state; `None` when it is time to stop.
     fn wait<T>(&self, mut wanted: impl FnMut(&mut State) -> Option<T>) -> Option<T> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while !state.stop {
             if let Some(found) = wanted(&mut state) {
                 return Some(found);
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
         None
     }
 
     /// Waits, but no longer than needed to stop.
     fn sleep(&self) {
-        let state = self.lock();
+        let mut state = self.state.lock();
         if !state.stop {
-            drop(self.changed.wait_timeout(state, PATIENCE));
+            self.changed.wait_for(&mut state, PATIENCE);
         }
     }
 }
@@ -211,7 +208,7 @@ fn merge(shared: &Shared, cleared: &[SlotId]) -> lsm_tree::Result<()> {
     loop {
         let before = shared.tree.current_version().id();
         shared.tree.compact(strategy.clone(), shared.views.oldest())?;
-        if shared.tree.current_version().id() == before || shared.upkeep.lock().stop {
+        if shared.tree.current_version().id() == before || shared.upkeep.state.lock().stop {
             return Ok(());
         }
     }

@@ -3,9 +3,10 @@
 //! A read transaction of LMDB's keeps the pages of the moment as they are. Nobody reads through it: what is read is
 //! looked up in mapped memory by [`Btree`], by any number of threads at once.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use heed::{RoTxn, WithoutTls};
+use parking_lot::Mutex;
 
 use super::btree::{Btree, Place};
 use super::map::Pages;

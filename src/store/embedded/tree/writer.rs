@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, PutFlags, RwTxn};
@@ -204,7 +204,7 @@ impl<'t> Writer<'t> {
         self.put(STATE, VERSION_KEY, &version.to_le_bytes(), At::Anywhere)?;
         let Writer { tree, txn, keyspaces, has_created, .. } = self;
         if has_created {
-            let mut known = tree.keyspaces.write().unwrap_or_else(PoisonError::into_inner);
+            let mut known = tree.keyspaces.write();
             txn.commit().map_err(|e| tree.distrust(e))?;
             *known = keyspaces;
         } else {
