@@ -161,6 +161,7 @@ impl Stretch {
             filter: Filter::all(),
             ordered,
             entries,
+            all_entries: entries,
             cost: 0.0,
         })
     }

@@ -47,10 +47,10 @@ pub(super) fn candidate(
             (price, skip) = (jumps, Some(Arc::new(skipping.clone())));
         }
     }
-    let Price { entries, mut cost, sorted: unsorted } = price;
+    let Price { entries, mut cost, all_entries } = price;
     cost += range_count as f64 * COST.seek;
-    if !ordered && unsorted > 1.0 {
-        cost += unsorted * unsorted.log2() * COST.compare;
+    if !ordered && all_entries > 1.0 {
+        cost += all_entries * all_entries.log2() * COST.compare;
     }
     let filter = skip.as_ref().map_or(found.residual, |skip: &Arc<Skipping>| skip.residual.clone());
     let method = if found.ranges.is_empty() {
@@ -66,7 +66,7 @@ pub(super) fn candidate(
         Method::Scan { ranges: found.ranges, direction, merge, skip }
     };
     let (entry_filter, filter) = (Filter::all(), filter.into());
-    Access { path: Path::Primary, method, entry_filter, filter, ordered, entries, cost }
+    Access { path: Path::Primary, method, entry_filter, filter, ordered, entries, all_entries, cost }
 }
 
 /// The leading parts that tell the groups of which a few rows are enough, and which way those come first, if that
@@ -103,8 +103,8 @@ struct Price {
     /// Entries that it takes a closer look at.
     entries: f64,
     cost: f64,
-    /// Entries it would give to a sort.
-    sorted: f64,
+    /// Entries that it would look at without a limit, and give to a sort.
+    all_entries: f64,
 }
 
 impl Price {
@@ -115,7 +115,7 @@ impl Price {
             _ => passing,
         };
         let entries = limit.map_or(scanned, |limit| scanned.min(limit as f64 / share));
-        Price { entries, cost: entries * COST.entry, sorted: scanned }
+        Price { entries, cost: entries * COST.entry, all_entries: scanned }
     }
 
     /// Jumping over what cannot match, until `limit` rows have passed the residual.
@@ -124,7 +124,7 @@ impl Price {
         let entries = limit.map_or(possible, |limit| possible.min(limit as f64 / passing));
         let jumps = if possible > 0.0 { jumping.jumps * entries / possible } else { jumping.jumps };
         let cost = jumps * (COST.entry + COST.seek) + entries * COST.entry;
-        Price { entries, cost, sorted: possible }
+        Price { entries, cost, all_entries: possible }
     }
 }
 

@@ -97,6 +97,10 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
         paths.insert(0, (None, candidate(Sorted::table(table), found, need, stats)));
     }
     paths.extend(gathered.map(|gathered| (None, gathered)));
+    let most = paths.iter().map(|(_, access)| access.all_entries).min_by(f64::total_cmp);
+    if let (Some(limit), Some(most), None) = (need.limit, most, &need.each) {
+        paths.iter_mut().for_each(|(_, access)| look_further(access, limit, most));
+    }
     // Of equals, the first: the table before its indexes, one path before several.
     let cheapest = (0..paths.len()).min_by(|&a, &b| paths[a].1.cost.total_cmp(&paths[b].1.cost));
     let Some(cheapest) = cheapest else { return Err(hints.unusable(&table.indexes, &rejected)) };
@@ -117,6 +121,17 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
     let layout = index.map_or(&table.key, |index| &index.layout);
     let is_counted = best.is_counted(source, need, stats);
     Ok(Choice { chosen: reason(&best, layout, need, is_counted), access: best, rejected, note })
+}
+
+/// Prices a walk that stops at a limit by how many rows match at the most, which another path may know better than its
+/// own residual does: a few among many lie far apart.
+fn look_further(access: &mut Access, limit: u64, most: f64) {
+    let all_pass = access.filter.is_true() && access.entry_filter.is_true();
+    let entries = (limit as f64 * access.all_entries / most.max(1.0)).min(access.all_entries);
+    if access.ordered && !all_pass && access.entries < entries {
+        access.cost *= entries / access.entries;
+        access.entries = entries;
+    }
 }
 
 /// The key ranges for a need, or all keys, if that is what a hint wants.

@@ -157,6 +157,8 @@ pub struct Access {
     pub ordered: bool,
     /// Entries it is expected to read.
     pub entries: f64,
+    /// The same without a limit. No more rows can match than the shortest path has.
+    pub all_entries: f64,
     /// Price, in units of one entry scanned.
     pub cost: f64,
 }
@@ -189,6 +191,7 @@ impl Access {
             filter: filter.into(),
             ordered: true,
             entries: rows,
+            all_entries: rows,
             cost: rows * COST.get,
         }
     }

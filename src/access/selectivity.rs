@@ -52,40 +52,50 @@ fn share_of_set(column: &ColumnStatistics, set: &ValueSet) -> f64 {
     let nulls = if set.has_null() { column.nulls } else { 0.0 };
     let common = column.common.iter().filter(|(value, _)| set.contains(value.as_ref()));
     let common: f64 = common.map(|(_, share)| share).sum();
-    let is_common = |value: &Value| column.common.iter().any(|(v, _)| v == value);
-    let others: f64 =
-        set.intervals().iter().map(|interval| share_of_others(column, interval, &is_common)).sum();
-    (nulls + common + others.min(column.others())).clamp(0.0, 1.0)
+    let mut others = Others { column, common: Vec::new(), share: column.others(), rare: column.rare() };
+    others.common.extend(column.common.iter().map(|(value, _)| value));
+    others.common.sort_unstable();
+    let uncommon: f64 = set.intervals().iter().map(|interval| others.share_in(interval)).sum();
+    (nulls + common + uncommon.min(others.share)).clamp(0.0, 1.0)
 }
 
-/// The share of rows with an uncommon value in an interval.
-fn share_of_others(
-    column: &ColumnStatistics,
-    interval: &Interval,
-    is_common: &dyn Fn(&Value) -> bool,
-) -> f64 {
-    match (&interval.lower, &interval.upper) {
-        (Bound::Included(a), Bound::Included(b)) if a == b => {
-            if is_common(a) {
-                0.0
-            } else {
-                column.rare()
+/// What is known of the values of a column that are not common. A list of them may be long.
+struct Others<'a> {
+    column: &'a ColumnStatistics,
+    /// Those that are, in order.
+    common: Vec<&'a Value>,
+    /// Share of rows, of all of them and of each.
+    share: f64,
+    rare: f64,
+}
+
+impl Others<'_> {
+    /// The share of rows with one of them in an interval.
+    fn share_in(&self, interval: &Interval) -> f64 {
+        let column = self.column;
+        match (&interval.lower, &interval.upper) {
+            (Bound::Included(a), Bound::Included(b)) if a == b => {
+                if self.common.binary_search(&a).is_ok() {
+                    0.0
+                } else {
+                    self.rare
+                }
             }
-        }
-        (lower, upper) => {
-            let from = match lower {
-                Bound::Unbounded => 0.0,
-                Bound::Included(value) => column.below(value, false),
-                Bound::Excluded(value) => column.below(value, true),
-            };
-            let to = match upper {
-                Bound::Unbounded => 1.0,
-                Bound::Included(value) => column.below(value, true),
-                Bound::Excluded(value) => column.below(value, false),
-            };
-            // Both ends in one part of the histogram: some of that part.
-            let part = 0.5 / column.bounds.len().max(1) as f64;
-            ((to - from).max(part.min(column.rare())) * column.others()).max(0.0)
+            (lower, upper) => {
+                let from = match lower {
+                    Bound::Unbounded => 0.0,
+                    Bound::Included(value) => column.below(value, false),
+                    Bound::Excluded(value) => column.below(value, true),
+                };
+                let to = match upper {
+                    Bound::Unbounded => 1.0,
+                    Bound::Included(value) => column.below(value, true),
+                    Bound::Excluded(value) => column.below(value, false),
+                };
+                // Both ends in one part of the histogram: some of that part.
+                let part = 0.5 / column.bounds.len().max(1) as f64;
+                ((to - from).max(part.min(self.rare)) * self.share).max(0.0)
+            }
         }
     }
 }

@@ -261,6 +261,7 @@ impl Gather<'_> {
             filter: filter.into(),
             ordered,
             entries,
+            all_entries: entries,
             cost: walked + sorting(entries) + fetched * COST.get + sorted,
         }
     }

@@ -22,7 +22,9 @@ pub fn at_midnight(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
             let both: Vec<&mut Expr> = vec![left, right];
             if timed { timestamps(both, None, schema) } else { beside_timestamps(both, schema) }
         }
-        expr => beside_timestamps(peers(expr), schema),
+        expr => {
+            peers(expr).into_iter().fold(false, |changed, peers| beside_timestamps(peers, schema) || changed)
+        }
     };
     Ok(Transformed::new_transformed(expr, changed))
 }

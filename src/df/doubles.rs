@@ -29,13 +29,22 @@ pub fn doubles_win(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
         return Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) });
     }
     let divided = matches!(&expr, Expr::BinaryExpr(BinaryExpr { op: Operator::Divide, .. }));
-    let changed = settle(peers(&mut expr), schema, divided);
+    let mut changed = false;
+    for peers in peers(&mut expr) {
+        changed |= settle(peers, schema, divided);
+    }
     Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
 }
 
-/// The operands of an expression that take one type.
-pub fn peers(expr: &mut Expr) -> Vec<&mut Expr> {
-    match expr {
+/// The operands of an expression that take one type, perhaps several times.
+pub fn peers(expr: &mut Expr) -> Vec<Vec<&mut Expr>> {
+    let peers: Vec<&mut Expr> = match expr {
+        Expr::Case(Case { expr: Some(expr), when_then_expr, else_expr }) => {
+            let (whens, thens): (Vec<_>, Vec<_>) =
+                when_then_expr.iter_mut().map(|(when, then)| (&mut **when, &mut **then)).unzip();
+            let compared = std::iter::once(&mut **expr).chain(whens).collect();
+            return vec![compared, thens.into_iter().chain(else_expr.as_deref_mut()).collect()];
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if op.supports_propagation() || *op == Operator::Divide =>
         {
@@ -51,8 +60,9 @@ pub fn peers(expr: &mut Expr) -> Vec<&mut Expr> {
         {
             args.iter_mut().collect()
         }
-        _ => Vec::new(),
-    }
+        _ => return Vec::new(),
+    };
+    vec![peers]
 }
 
 fn types_of(peers: &[&mut Expr], schema: &DFSchema) -> Vec<DataType> {

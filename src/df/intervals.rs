@@ -60,7 +60,9 @@ impl ExprPlanner for IntervalProducts {
 /// Rewrites comparisons; it belongs before type coercion.
 pub fn interval_lengths(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let operands = match &mut expr {
-        expr @ (Expr::BinaryExpr(_) | Expr::Between(_) | Expr::InList(_)) => peers(expr),
+        expr @ (Expr::BinaryExpr(_) | Expr::Between(_) | Expr::InList(_)) => {
+            peers(expr).into_iter().flatten().collect::<Vec<_>>()
+        }
         _ => return Ok(Transformed::no(expr)),
     };
     let types: Vec<DataType> = operands.iter().filter_map(|expr| settled_type(expr, schema)).collect();

@@ -149,7 +149,8 @@ impl Reader<'_> {
             let values = values.map(|value| value.cloned().map(lit)).collect::<Option<_>>()?;
             return Some(self.exact(list.expr())?.in_list(values, false));
         };
-        let keys = tuple.args().iter().map(|key| self.exact(key)).collect::<Option<Vec<_>>>()?;
+        // Of some nothing may be known here: they are totals of rows to come.
+        let keys: Vec<Option<Expr>> = tuple.args().iter().map(|key| self.exact(key)).collect();
         let row = |value: Option<&ScalarValue>| -> Option<Vec<ScalarValue>> {
             let ScalarValue::Struct(row) = value? else { return None };
             row.columns().iter().map(|column| ScalarValue::try_from_array(column, 0).ok()).collect()
@@ -158,15 +159,20 @@ impl Reader<'_> {
         let of_key = |at: usize| rows.iter().filter_map(|row| row.get(at)).cloned().collect::<HashSet<_>>();
         let each: Vec<HashSet<ScalarValue>> = (0..keys.len()).map(of_key).collect();
         let varying = each.iter().filter(|values| values.len() > 1).count();
-        if varying > 1 && rows.len() <= PAIRS_MAX {
+        if let Some(keys) = keys.iter().cloned().collect::<Option<Vec<Expr>>>()
+            && varying > 1
+            && rows.len() <= PAIRS_MAX
+        {
             let equal = |row: Vec<ScalarValue>| {
                 keys.iter().zip(row).map(|(key, value)| key.clone().eq(lit(value))).reduce(Expr::and)
             };
             return any_of(rows.into_iter().map(equal).collect::<Option<_>>()?);
         }
         // That is all they say, if one key varies.
-        let listed = keys.into_iter().zip(each);
-        let listed = listed.map(|(key, values)| key.in_list(values.into_iter().map(lit).collect(), false));
+        let listed = keys
+            .into_iter()
+            .zip(each)
+            .filter_map(|(key, values)| Some(key?.in_list(values.into_iter().map(lit).collect(), false)));
         listed.reduce(Expr::and)
     }
 }

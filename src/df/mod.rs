@@ -9,6 +9,7 @@ mod above_totals;
 mod age;
 mod anti_join;
 mod apart;
+mod beside;
 mod cast_error;
 mod coalesce;
 mod computed;

@@ -24,7 +24,7 @@ use super::wanted::{FirstFound, Wanted, What};
 use crate::access::OrderBy;
 
 /// Most rows (count) that are worth being looked for one after the other.
-const FEW: usize = 1000;
+const FEW: usize = 5000;
 
 /// Of so many groups one is taken to pass HAVING.
 const HAVING: u64 = 10;

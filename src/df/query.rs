@@ -36,6 +36,7 @@ use sqlparser::ast::{Function, ObjectNamePart, Query};
 use super::above_totals::AboveTotals;
 use super::anti_join::AntiJoin;
 use super::apart::{apart, batches_apart};
+use super::beside::{beside_columns, beside_subqueries};
 use super::computed::ComputedColumns;
 use super::correlated::Correlated;
 use super::dates::at_midnight;
@@ -187,6 +188,8 @@ impl Planner {
         // A scan asks once what is known above it, before any of these have learned something.
         options.optimizer.enable_topk_dynamic_filter_pushdown = false;
         options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+        // It takes no NaN for another, and may come to an end that it does not have.
+        options.optimizer.enable_topk_aggregation = false;
         // It compares what is known to be NOT NULL before and after planning, which may differ for CASE and NULLIF.
         options.execution.skip_physical_aggregate_schema_check = true;
         // NULLs are smallest, as in SQLite and in our keys: an index gives ORDER BY for free.
@@ -213,6 +216,8 @@ impl Planner {
                 Arc::new(ExpressionRule("at_midnight", at_midnight)),
                 Arc::new(ExpressionRule("interval_lengths", interval_lengths)),
                 Arc::new(ExpressionRule("doubles_win", doubles_win)),
+                Arc::new(ExpressionRule("beside_subqueries", beside_subqueries)),
+                Arc::new(NodeRule("beside_columns", beside_columns)),
                 Arc::new(ExpressionRule("wide_integers", wide_integers)),
                 Arc::new(ExpressionRule("byte_casts", byte_casts)),
                 Arc::new(ExpressionRule("rounded_decimals", rounded_decimals)),
@@ -422,7 +427,10 @@ impl Planner {
         let plan = in_turn::short_unions(plan).and_then(grouped::in_scans).map_err(df_error)?;
         let batches = execute_stream(plan, self.context(limits)?).map_err(df_error)?;
         let batches = if limits.cancel.may_stop() { batches_apart(batches) } else { batches };
-        Ok(batches.map_err(failed))
+        let batches = AssertUnwindSafe(batches.map_err(failed)).catch_unwind();
+        Ok(batches.map(|batch| {
+            batch.unwrap_or_else(|_| Err(Error::internal("this query cannot be run to its end")))
+        }))
     }
 
     /// Starts running a plan; gives its batches and their columns.

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, RecursiveQuery,
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
+use super::beside::in_union;
 use super::doubles::doubles_win;
 use super::rewrite::{branches, rename_kept};
 use super::step_types::as_planned;
@@ -61,7 +62,7 @@ fn settled(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     }
     let plan = plan.map_subqueries(settled)?.data.map_children(settled)?.data;
     let plan = match plan {
-        LogicalPlan::Union(union) if differs(&union) => TypeCoercionRewriter::coerce_union(union)?,
+        LogicalPlan::Union(union) if differs(&union) => TypeCoercionRewriter::coerce_union(in_union(union)?)?,
         // Its parameters are numbers.
         LogicalPlan::Limit(limit) => LogicalPlan::Limit(limit),
         plan => {

@@ -38,6 +38,9 @@ use crate::schema::{IndexDef, TableDef};
 use crate::store::Snapshot;
 use crate::value::Value;
 
+/// How much less the first row in an order must take than all rows, if nothing says how soon one passes.
+const LIKELY: f64 = 4.0;
+
 /// What a run of a plan brings along.
 #[derive(Clone)]
 pub struct Binding {
@@ -150,7 +153,7 @@ impl TableSource {
     }
 
     /// The first of the rows that pass `filters`, in the order of a column, is found at once; `alone`: or by
-    /// looking at no more than anybody would who looks for it.
+    /// looking at far less than anybody would who looks at all that pass.
     pub fn gives_first(&self, column: &str, descending: bool, filters: &[Expr], alone: bool) -> bool {
         let Some((field, _)) = self.field(column) else { return false };
         let wanted =
@@ -158,9 +161,16 @@ impl TableSource {
         let source = TableSource { wanted, ..self.clone() };
         let at = self.relation.fields.iter().position(|f| *f == field);
         let scan = source.plan(at.map(|at| vec![at]).as_ref(), filters, Some(1));
+        let all = || {
+            let source = TableSource { wanted: Wanted::default(), ..self.clone() };
+            let scan = source.plan(at.map(|at| vec![at]).as_ref(), filters, None).ok()?;
+            Some(scan.bound().ok()?.spec.access.cost)
+        };
         let suits = |access: &Access| {
             let passes_all = access.entry_filter.is_true() && access.filter.is_true();
-            access.ordered && (passes_all || alone && !matches!(access.path, Path::IndexFetch(_)))
+            let is_fetched = matches!(access.path, Path::IndexFetch(_));
+            let is_likely = || !is_fetched || all().is_some_and(|cost| access.cost * LIKELY <= cost);
+            access.ordered && (passes_all || alone && is_likely())
         };
         scan.is_ok_and(|scan| scan.bound().is_ok_and(|bound| suits(&bound.spec.access)))
     }

@@ -10,7 +10,8 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DataFusionError, JoinType};
 use datafusion::error::Result as DfResult;
-use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, UnKnownColumn};
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -149,11 +150,19 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
         return of_child(0, moved(filter, &|at| Some(Arc::clone(&projection.expr().get(at)?.expr)))?);
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-        // All rows of a group pass, or none.
         let groups = aggregate.group_expr();
-        let is_plain = groups.is_single() && !groups.is_true_no_grouping();
-        let below = moved(filter, &|at| Some(Arc::clone(&groups.expr().get(at).filter(|_| is_plain)?.0)))?;
-        return of_child(0, below);
+        if !groups.is_single() || groups.is_true_no_grouping() {
+            return Ok(None);
+        }
+        // All rows of a group pass, or none, whatever is said of its totals.
+        let column = |at: usize| -> Filter {
+            match groups.expr().get(at) {
+                Some((group, _)) => Arc::clone(group),
+                None => Arc::new(UnKnownColumn::new("total")),
+            }
+        };
+        let below = moved(filter, &|at| Some(column(at)))?;
+        return of_child(0, below.filter(|below| !collect_columns(below).is_empty()));
     }
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
         for (child, keeps) in [(0, keeps_left(join)), (1, keeps_right(join))] {

@@ -34,7 +34,8 @@ pub fn text_operands(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<
         Expr::BinaryExpr(BinaryExpr { op, .. }) => op.supports_propagation(),
         expr => matches!(expr, Expr::Between(_) | Expr::InList(_)),
     };
-    let changed = compares && settle(peers(&mut expr), schema).map_err(to_df)?;
+    let changed =
+        compares && settle(peers(&mut expr).into_iter().flatten().collect(), schema).map_err(to_df)?;
     Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
 }
 

@@ -229,6 +229,7 @@ fn access(method: Method) -> Access {
         filter: Filter::all(),
         ordered: true,
         entries: 0.0,
+        all_entries: 0.0,
         cost: 0.0,
     }
 }

@@ -246,6 +246,28 @@ mod tests {
         }
     }
 
+    /// Of one page the rows come in order, of the other they are sorted: only the plan of this one has its values in it.
+    #[test]
+    fn pages_that_are_read_in_different_ways_come_again() {
+        let db = Database::in_memory().unwrap();
+        db.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, s TEXT)").unwrap();
+        db.execute("CREATE INDEX x ON t (a, s)").unwrap();
+        db.execute("INSERT INTO t SELECT v, v % 50, 's' || v FROM generate_series(1, 2000) t(v)").unwrap();
+        let page = |limit: i64, offset: i64| {
+            let sql = format!("SELECT id FROM t WHERE a = 3 ORDER BY id LIMIT {limit} OFFSET {offset}");
+            let ids: Vec<i64> = db.query(&sql).unwrap().map(|row| row.unwrap().get(0).unwrap()).collect();
+            let from = 50 * offset + 3;
+            assert_eq!(ids, (0..limit.min(40 - offset)).map(|n| from + 50 * n).collect::<Vec<_>>(), "{sql}");
+        };
+        let pages = [(10, 0), (10, 10), (40, 0), (1, 0), (1000, 0), (1, 39)];
+        for first in pages {
+            for second in pages {
+                [first, second, first, first, first, second, second]
+                    .map(|(limit, offset)| page(limit, offset));
+            }
+        }
+    }
+
     #[test]
     fn parameters_above_the_scans_do_not_keep_a_plan_from_being_kept() {
         let db = Database::in_memory().unwrap();

@@ -302,7 +302,8 @@ impl View {
         };
         let columns = output_columns(&plan.schema());
         let known = Known::Plan(Arc::new(KeptPlan { plan, columns, params: Arc::clone(&query.params) }));
-        if of == query.settled {
+        // One for more values than these is right for these, too.
+        if of.iter().all(|at| query.settled.contains(at)) {
             plans.put(query, version, known.clone());
         } else {
             plans.put(&query.with_values(&of), version, known.clone());

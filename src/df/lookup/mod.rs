@@ -61,6 +61,9 @@ pub enum By {
 const LONGER: f64 = 3.0;
 const LONGER_MOST: f64 = 8.0;
 
+/// Of so many rows that are looked up, one passes what else a join asks of them, if its first rows are worth a search.
+const RARELY: f64 = 20.0;
+
 /// What becomes of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -155,7 +158,10 @@ impl LookupJoinExec {
         let finds_most = bound.need.predicate.is_true();
         let most = match self.kind {
             Kind::Left => return true,
-            Kind::Inner => return finds_most,
+            Kind::Inner if finds_most => return true,
+            // One in so many is found soon.
+            Kind::Inner if bound.rows * RARELY >= scan.request.entries(&bound.binding) => LONGER_MOST,
+            Kind::Inner => return false,
             // All rows are looked for together.
             Kind::Found => return false,
             Kind::Semi if finds_most => LONGER_MOST,

@@ -1,0 +1,96 @@
+//! What a plan compares or puts together without an expression of its own: with the rows of a subquery, the columns of
+//! a join, the columns of a UNION.
+//!
+//! They take one type by the same rules as the operands of `=`, which DataFusion's coercion of plans does not know: a
+//! decimal gives way to a double, a date beside a timestamp is its midnight.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, DFSchema};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::{InList, InSubquery, SetComparison};
+use datafusion::logical_expr::expr_schema::cast_subquery;
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, binary_expr,
+};
+
+use super::dates::at_midnight;
+use super::doubles::doubles_win;
+
+/// Makes what is compared with the rows of a subquery of one type with them; it belongs before type coercion.
+pub fn beside_subqueries(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let (compared, subquery) = match &mut expr {
+        Expr::InSubquery(InSubquery { expr, subquery, .. })
+        | Expr::SetComparison(SetComparison { expr, subquery, .. }) => (expr, subquery),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let Some(field) = subquery.subquery.schema().fields().first() else { return Ok(Transformed::no(expr)) };
+    let both = binary_expr(std::mem::take(compared), Operator::Eq, column_like(field));
+    let both = settled(both, schema)?;
+    let changed = both.transformed;
+    if let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = both.data {
+        *compared = left;
+        *subquery = cast_subquery(subquery.clone(), &right.get_type(schema)?)?;
+    }
+    Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// The same for the columns that a join compares, as that of INTERSECT does.
+pub fn beside_columns(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Join(mut join) = plan else { return Ok(Transformed::no(plan)) };
+    let mut changed = false;
+    for (left, right) in &mut join.on {
+        let schema = join.left.schema().join(join.right.schema())?;
+        let both = settled(binary_expr(std::mem::take(left), Operator::Eq, std::mem::take(right)), &schema)?;
+        changed |= both.transformed;
+        if let Expr::BinaryExpr(both) = both.data {
+            (*left, *right) = (*both.left, *both.right);
+        }
+    }
+    Ok(Transformed::new_transformed(LogicalPlan::Join(join), changed))
+}
+
+/// The same for the columns that a UNION puts together.
+pub fn in_union(union: Union) -> DfResult<Union> {
+    let columns = union.inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or_default();
+    let mut types = Vec::with_capacity(columns);
+    let mut changed = false;
+    for at in 0..columns {
+        let mut fields = union.inputs.iter().map(|input| column_like(input.schema().field(at)));
+        let Some(first) = fields.next() else { break };
+        let list = InList { expr: Box::new(first), list: fields.collect(), negated: false };
+        let all = settled(Expr::InList(list), union.schema.as_ref())?;
+        changed |= all.transformed;
+        let Expr::InList(InList { expr, list, .. }) = all.data else { break };
+        let of_inputs = std::iter::once(*expr).chain(list).map(|column| column.get_type(&union.schema));
+        types.push(of_inputs.collect::<DfResult<Vec<DataType>>>()?);
+    }
+    if !changed || types.len() < columns {
+        return Ok(union);
+    }
+    let inputs = union.inputs.into_iter().enumerate().map(|(input, plan)| {
+        let of = |(at, (qualifier, field)): (usize, (Option<&_>, &FieldRef))| {
+            let column = Expr::Column(Column::from((qualifier, field)));
+            match types.get(at).and_then(|types| types.get(input)) {
+                Some(ty) if ty != field.data_type() => {
+                    Ok(column.cast_to(ty, plan.schema())?.alias_qualified(qualifier.cloned(), field.name()))
+                }
+                _ => Ok(column),
+            }
+        };
+        let columns = plan.schema().iter().enumerate().map(of).collect::<DfResult<Vec<Expr>>>()?;
+        Ok(Arc::new(LogicalPlanBuilder::from(plan).project(columns)?.build()?))
+    });
+    Union::try_new_with_loose_types(inputs.collect::<DfResult<_>>()?)
+}
+
+fn settled(operands: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    at_midnight(operands, schema)?.transform_data(|operands| doubles_win(operands, schema))
+}
+
+/// Some column of this type, whatever is around.
+fn column_like(field: &FieldRef) -> Expr {
+    Expr::OuterReferenceColumn(Arc::clone(field), Column::from_name(field.name()))
+}
