@@ -3,19 +3,22 @@
 use std::collections::HashSet;
 
 use arrow::array::RecordBatch;
-use sqlparser::ast::{Ident, LimitClause, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableWithJoins};
+use sqlparser::ast::{
+    Expr, Ident, LimitClause, ObjectName, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableFactor,
+    TableWithJoins,
+};
 
 use super::returned::{Others, Returned};
-use super::{Assigned, ROWKEY, Target, Written, assigned_columns, key_update, name_in, select};
+use super::{Assigned, ROWKEY, Target, Written, assigned_columns, key_update, name_in, select, skeleton};
 use crate::engine::copy::check_reads;
-use crate::engine::rows::{check_constraints, literal, quote, values_of};
+use crate::engine::rows::{check_constraints, literal, values_of};
 use crate::engine::view::View;
 use crate::error::{Error, Result};
 use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::stored::{self, StoredRow};
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::{IndexState, TableDef};
-use crate::sql::{Assignment, Delete, Update, name_of, name_sql, parse_query};
+use crate::sql::{Assignment, Delete, Update, name_of, name_sql};
 use crate::store::WriteBatch;
 use crate::value::Value;
 
@@ -289,7 +292,7 @@ pub(super) fn deleted_rows(view: &View, stmt: &Delete) -> Result<Query> {
 
 /// The rowkeys and computed values of an UPDATE, and what RETURNING takes from other tables.
 fn update_query(stmt: &Update, assigned: &Assigned, returned: &Returned) -> Result<Query> {
-    let mut list = vec![rowkey_item(&stmt.table, &stmt.alias)?];
+    let mut list = vec![rowkey_item(&stmt.table, &stmt.alias)];
     list.extend(assigned.items());
     list.extend(returned.selected());
     let from = relations(&stmt.table, &stmt.alias, &stmt.from)?;
@@ -298,7 +301,7 @@ fn update_query(stmt: &Update, assigned: &Assigned, returned: &Returned) -> Resu
 
 /// The rowkeys of a DELETE, and what RETURNING takes from other tables.
 fn delete_query(stmt: &Delete, returned: &Returned) -> Result<Query> {
-    let mut list = vec![rowkey_item(&stmt.table, &stmt.alias)?];
+    let mut list = vec![rowkey_item(&stmt.table, &stmt.alias)];
     list.extend(returned.selected());
     let from = relations(&stmt.table, &stmt.alias, &stmt.using)?;
     let mut query = select(&stmt.hints, list, from, stmt.filter.clone())?;
@@ -313,18 +316,22 @@ fn delete_query(stmt: &Delete, returned: &Returned) -> Result<Query> {
     Ok(query)
 }
 
-fn rowkey_item(table: &Ident, alias: &Option<Ident>) -> Result<SelectItem> {
-    let sql = format!("{}.{ROWKEY}", quote(&name_in(table, alias)));
-    crate::sql::parse_expr(&sql).map(SelectItem::UnnamedExpr)
+fn rowkey_item(table: &Ident, alias: &Option<Ident>) -> SelectItem {
+    let names = [name_in(table, alias).as_str(), ROWKEY].map(|name| Ident::with_quote('"', name));
+    SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names.into()))
 }
 
 fn relations(table: &Ident, alias: &Option<Ident>, others: &[TableWithJoins]) -> Result<Vec<TableWithJoins>> {
-    let (name, alias) = (quote(&name_of(table)), quote(&name_in(table, alias)));
-    let query = parse_query(&format!("SELECT 1 FROM {name} AS {alias}"))?;
-    let mut from = match *query.body {
+    let mut from = match *skeleton()?.body {
         SetExpr::Select(select) => select.from,
         _ => Vec::new(),
     };
+    for relation in &mut from {
+        if let TableFactor::Table { name, alias: Some(called), .. } = &mut relation.relation {
+            *name = ObjectName::from(vec![Ident::with_quote('"', name_of(table))]);
+            called.name = Ident::with_quote('"', name_in(table, alias));
+        }
+    }
     from.extend(others.iter().cloned());
     Ok(from)
 }

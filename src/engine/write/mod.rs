@@ -12,6 +12,7 @@ mod insert;
 mod returned;
 
 use std::ops::ControlFlow;
+use std::sync::LazyLock;
 
 use arrow::array::RecordBatch;
 use sqlparser::ast::{
@@ -325,7 +326,7 @@ fn select(
     from: Vec<TableWithJoins>,
     filter: Option<Expr>,
 ) -> Result<Query> {
-    let mut query = parse_query("SELECT 1")?;
+    let mut query = skeleton()?;
     if let SetExpr::Select(select) = &mut *query.body {
         select.optimizer_hints = hints.to_vec();
         select.projection = list;
@@ -333,6 +334,12 @@ fn select(
         select.selection = filter;
     }
     Ok(query)
+}
+
+/// `SELECT 1 FROM t AS t`, to be filled in. To parse it for each statement would take longer than to find a row.
+fn skeleton() -> Result<Query> {
+    static PARSED: LazyLock<Option<Query>> = LazyLock::new(|| parse_query("SELECT 1 FROM t AS t").ok());
+    PARSED.clone().ok_or_else(|| Error::internal("a query without its parts does not parse"))
 }
 
 fn named(expr: Expr, name: &str) -> SelectItem {
