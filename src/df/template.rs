@@ -111,6 +111,8 @@ fn suited(value: &Value, ty: ColumnType) -> Option<Value> {
         (Value::Null, _) => Some(Value::Null),
         (Value::Int(_), ColumnType::BigInt) => Some(value.clone()),
         (Value::Decimal(d, scale), ColumnType::Double) => Some(Value::Double(decimal_to_double(*d, *scale))),
+        // Its midnight: beside a time, a date is that wherever it stands.
+        (Value::Date(_), ColumnType::Timestamp | ColumnType::TimestampTz) => value.clone().cast(ty).ok(),
         (Value::Text(text), ty) if !ty.is_text() => exact(ty, &super::text::read(text, ty).ok()?),
         _ => exact(ty, value),
     }

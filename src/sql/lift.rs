@@ -199,7 +199,7 @@ fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Op
         Class::Other if here.text(sql) == "-" && token(1)?.class == Class::Number => {
             (Compared::Value(Value::number(token(1)?.text(sql))?.negated()?), 2)
         }
-        Class::Word if token(1)?.class == Class::Text => {
+        Class::Word if token(1).is_some_and(|next| next.class == Class::Text) => {
             let ty = match here.text(sql).to_ascii_lowercase().as_str() {
                 "date" => ColumnType::Date,
                 "timestamp" => ColumnType::Timestamp,
@@ -252,18 +252,40 @@ fn of_clock(sql: &str, tokens: &[Token]) -> Option<(Compared, usize)> {
         "-" => -1,
         _ => return Some((Compared::Now(clock, 0), len)),
     };
-    let interval = tokens.get(len + 1).filter(|t| t.is(sql, &["interval"])).and(tokens.get(len + 2))?;
-    if clock == Clock::Day || interval.class != Class::Text {
-        return None;
-    }
-    let micros = fixed_length(&text_of(interval.text(sql)))?;
-    Some((Compared::Now(clock, sign * micros), len + 3))
+    let more = &tokens[len + 1..];
+    let (micros, of_more) = match more.first()? {
+        days if days.class == Class::Number && clock == Clock::Day => {
+            let days = days.text(sql).parse::<i64>().ok().filter(|days| *days <= DAYS_MAX)?;
+            (days * DAY_MICROS, 1)
+        }
+        word if word.is(sql, &["interval"]) => {
+            let (n, unit, of_interval) = interval(sql, &more[1..])?;
+            // A day and some hours are a time.
+            if clock == Clock::Day && unit % DAY_MICROS != 0 {
+                return None;
+            }
+            (n * unit, 1 + of_interval)
+        }
+        _ => return None,
+    };
+    Some((Compared::Now(clock, sign * micros), len + 1 + of_more))
 }
 
-/// `7 days` in microseconds; `None` of what depends on the calendar, or is written in another way.
-fn fixed_length(interval: &str) -> Option<i64> {
-    let (n, unit) = interval.trim().split_once(' ')?;
-    let unit = match unit.trim().to_ascii_lowercase().trim_end_matches('s') {
+/// Days (count) from today to a day that is lifted, at the most: none of them is out of range.
+const DAYS_MAX: i64 = 1_000_000;
+
+/// How many of which unit (in microseconds) `'7 days'` or `'7' DAY` is, and its number of tokens; `None` of what depends on
+/// the calendar, or is written in another way.
+fn interval(sql: &str, tokens: &[Token]) -> Option<(i64, i64, usize)> {
+    let quoted = tokens.first().filter(|token| token.class == Class::Text)?;
+    let length = text_of(quoted.text(sql));
+    let (n, unit, len) = match length.trim().split_once(' ') {
+        Some((n, unit)) => (n, unit.trim(), 1),
+        None => (length.trim(), tokens.get(1)?.text(sql), 2),
+    };
+    let unit = unit.to_ascii_lowercase();
+    // Of words behind the quotes there is no plural.
+    let unit = match if len == 1 { unit.trim_end_matches('s') } else { &unit } {
         "second" => 1_000_000,
         "minute" => 60_000_000,
         "hour" => 3_600_000_000,
@@ -271,7 +293,9 @@ fn fixed_length(interval: &str) -> Option<i64> {
         "week" => 7 * DAY_MICROS,
         _ => return None,
     };
-    n.parse::<i64>().ok()?.checked_mul(unit)
+    let n = n.parse::<i64>().ok()?;
+    let micros = n.checked_mul(unit)?;
+    (micros.unsigned_abs() <= DAYS_MAX as u64 * DAY_MICROS as u64).then_some((n, unit, len))
 }
 
 /// Belongs to a list of literals.
@@ -407,9 +431,30 @@ mod tests {
                 vec![Value::Timestamp(NOW - 7_200_000_000), Value::Date(20_779), Value::Timestamp(NOW)]
             )
         );
+        assert_eq!(
+            lifted(
+                "SELECT * FROM t WHERE a > now() - INTERVAL '2' HOUR AND b >= current_date - 7 AND c < CURRENT_DATE + interval '1 week'"
+            ),
+            (
+                "SELECT * FROM t WHERE a > $1 AND b >= $2 AND c < $3".into(),
+                vec![Value::Timestamp(NOW - 7_200_000_000), Value::Date(20_772), Value::Date(20_786)]
+            )
+        );
+        // As the last words as well.
+        for last in ["CURRENT_TIMESTAMP", "current_timestamp ", "now()"] {
+            assert_eq!(
+                lifted(&format!("SELECT * FROM t WHERE a < {last}")).1,
+                vec![Value::Timestamp(NOW)],
+                "{last}"
+            );
+        }
+        assert_eq!(lifted("SELECT * FROM t WHERE a < current_date").1, vec![Value::Date(20_779)]);
         for sql in [
-            "SELECT now() FROM t WHERE a > now() - INTERVAL '1 month' AND b > now() - INTERVAL '1' DAY",
-            "SELECT a FROM t WHERE a > now AND b = today AND c > current_date - 7 AND d = now() - e",
+            "SELECT now() FROM t WHERE a > now() - INTERVAL '1 month' AND b > now() - INTERVAL '1' MONTH",
+            "SELECT a FROM t WHERE a > now AND b = today AND c > current_date - n AND d = now() - e",
+            "SELECT a FROM t WHERE a > now() - INTERVAL '1' DAY TO SECOND AND b > now() - INTERVAL '1'",
+            "SELECT a FROM t WHERE a > current_date - 7 * n AND b > current_date - INTERVAL '1 hour' AND c > now() - 7",
+            "SELECT a FROM t WHERE a > current_date - 99999999 AND b > now() - INTERVAL '99999999 days'",
         ] {
             assert_eq!(lifted(sql), (sql.into(), Vec::new()));
         }
