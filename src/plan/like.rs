@@ -4,6 +4,7 @@
 //! start of the text, the last one at its end, and those between are found left to right: the leftmost
 //! place is always as good as any other, so nothing is ever tried twice.
 
+use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -17,6 +18,9 @@ pub struct LikePattern {
     runs: Vec<Run>,
 }
 
+/// What SQL takes for the escape character, if it is told none.
+pub const PLAIN_ESCAPE: char = '\\';
+
 /// The pattern as SQL has it; what is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Written {
@@ -25,8 +29,20 @@ struct Written {
 }
 
 /// What stands between two `%`.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-struct Run(Vec<Piece>);
+#[derive(Clone, Debug, Default)]
+struct Run {
+    pieces: Vec<Piece>,
+    /// Finds it, if it is one literal that may stand anywhere.
+    finder: Option<Finder<'static>>,
+}
+
+impl PartialEq for Run {
+    fn eq(&self, other: &Run) -> bool {
+        self.pieces == other.pieces
+    }
+}
+
+impl Eq for Run {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
@@ -49,16 +65,31 @@ impl LikePattern {
                 runs[run].push(plain);
             } else if c == '%' {
                 // The empty run between two `%` matches anywhere: drop it, but keep a leading one.
-                if run == 0 || !runs[run].0.is_empty() {
+                if run == 0 || !runs[run].pieces.is_empty() {
                     runs.push(Run::default());
                 }
             } else if c == '_' {
-                runs[run].0.push(Piece::AnyChar);
+                runs[run].pieces.push(Piece::AnyChar);
             } else {
                 runs[run].push(c);
             }
         }
+        if let [_, middle @ .., _] = &mut runs[..] {
+            middle.iter_mut().for_each(Run::prepare);
+        }
         Ok(LikePattern { written, runs })
+    }
+
+    /// The pattern of what starts with this text, or contains or ends with it: `open` where anything may be.
+    pub fn plain(text: &str, open_start: bool, open_end: bool) -> String {
+        let mut pattern = String::with_capacity(text.len() + 2);
+        pattern.extend(open_start.then_some('%'));
+        for c in text.chars() {
+            pattern.extend(matches!(c, '%' | '_' | PLAIN_ESCAPE).then_some(PLAIN_ESCAPE));
+            pattern.push(c);
+        }
+        pattern.extend((open_end && pattern != "%").then_some('%'));
+        pattern
     }
 
     /// The pattern as written.
@@ -95,7 +126,7 @@ impl LikePattern {
 
     /// Text that every match starts with; empty if there is none.
     pub fn prefix(&self) -> &str {
-        match self.runs[0].0.first() {
+        match self.runs[0].pieces.first() {
             Some(Piece::Literal(text)) => text,
             _ => "",
         }
@@ -103,12 +134,12 @@ impl LikePattern {
 
     /// The pattern is `prefix%`: starting with [`LikePattern::prefix`] is all it asks.
     pub fn is_prefix(&self) -> bool {
-        matches!(&self.runs[..], [first, last] if first.as_literal().is_some() && last.0.is_empty())
+        matches!(&self.runs[..], [first, last] if first.as_literal().is_some() && last.pieces.is_empty())
     }
 
     /// Text that every match ends with, unless the pattern has no wildcard; empty if there is none.
     pub fn suffix(&self) -> &str {
-        match &self.runs[self.runs.len() - 1].0[..] {
+        match &self.runs[self.runs.len() - 1].pieces[..] {
             [Piece::Literal(_)] if self.runs.len() == 1 => "",
             [.., Piece::Literal(text)] => text,
             _ => "",
@@ -117,7 +148,7 @@ impl LikePattern {
 
     /// The pattern is `%suffix`: ending with [`LikePattern::suffix`] is all it asks.
     pub fn is_suffix(&self) -> bool {
-        matches!(&self.runs[..], [first, last] if first.0.is_empty() && last.as_literal().is_some())
+        matches!(&self.runs[..], [first, last] if first.pieces.is_empty() && last.as_literal().is_some())
     }
 }
 
@@ -152,15 +183,22 @@ enum Case {
 
 impl Run {
     fn push(&mut self, c: char) {
-        match self.0.last_mut() {
+        match self.pieces.last_mut() {
             Some(Piece::Literal(text)) => text.push(c),
-            _ => self.0.push(Piece::Literal(c.into())),
+            _ => self.pieces.push(Piece::Literal(c.into())),
+        }
+    }
+
+    /// Readies it for being looked for.
+    fn prepare(&mut self) {
+        if let [Piece::Literal(literal)] = &self.pieces[..] {
+            self.finder = Some(Finder::new(literal).into_owned());
         }
     }
 
     /// Plain text, the empty one included.
     fn as_literal(&self) -> Option<&str> {
-        match &self.0[..] {
+        match &self.pieces[..] {
             [] => Some(""),
             [Piece::Literal(text)] => Some(text),
             _ => None,
@@ -169,7 +207,7 @@ impl Run {
 
     /// What follows the run at the start of `text`.
     fn strip_start<'t>(&self, mut text: &'t str, case: Case) -> Option<&'t str> {
-        for piece in &self.0 {
+        for piece in &self.pieces {
             text = match piece {
                 Piece::Literal(literal) => strip_start(text, literal, case)?,
                 Piece::AnyChar => {
@@ -184,7 +222,7 @@ impl Run {
 
     /// `text` ends with the run.
     fn ends(&self, mut text: &str, case: Case) -> bool {
-        for piece in self.0.iter().rev() {
+        for piece in self.pieces.iter().rev() {
             let before = match piece {
                 Piece::Literal(literal) => strip_end(text, literal, case),
                 Piece::AnyChar => {
@@ -202,10 +240,17 @@ impl Run {
 
     /// What follows the leftmost place of the run in `text`.
     fn skip_past<'t>(&self, mut text: &'t str, case: Case) -> Option<&'t str> {
-        if case == Case::Exact
-            && let [Piece::Literal(literal)] = &self.0[..]
-        {
-            return text.find(literal).map(|at| &text[at + literal.len()..]);
+        if let Some(finder) = &self.finder {
+            let (bytes, literal) = (text.as_bytes(), finder.needle());
+            let at = match case {
+                Case::Exact => Some(finder.find(bytes)),
+                // Whole characters are found, for where one begins no other goes on.
+                Case::Ignored if is_by_bytes(literal, text) => Some(find_ascii(bytes, literal)),
+                Case::Ignored => None,
+            };
+            if let Some(at) = at {
+                return text.get(at? + literal.len()..);
+            }
         }
         loop {
             if let Some(after) = self.strip_start(text, case) {
@@ -238,7 +283,24 @@ fn strip_end<'t>(text: &'t str, literal: &str, case: Case) -> Option<&'t str> {
         .then_some(chars.as_str())
 }
 
+/// Where `literal`, which is not empty, is in `text`, but for the case of ASCII letters.
+fn find_ascii(text: &[u8], literal: &[u8]) -> Option<usize> {
+    let last = text.len().checked_sub(literal.len())?;
+    let first = literal.first()?;
+    let starts = memchr::memchr2_iter(first.to_ascii_lowercase(), first.to_ascii_uppercase(), &text[..=last]);
+    starts.into_iter().find(|at| text[*at..*at + literal.len()].eq_ignore_ascii_case(literal))
+}
+
+/// The case of ASCII letters is all that `literal` has to do with in `text`: of the other characters only the Kelvin sign
+/// has an ASCII letter, `k`, as its lower case.
+fn is_by_bytes(literal: &[u8], text: &str) -> bool {
+    literal.is_ascii() && (!literal.iter().any(|b| matches!(b, b'k' | b'K')) || text.is_ascii())
+}
+
 fn same_letter(a: char, b: char) -> bool {
+    if a.is_ascii() && b.is_ascii() {
+        return a.eq_ignore_ascii_case(&b);
+    }
     a == b || a.to_lowercase().eq(b.to_lowercase())
 }
 
@@ -295,6 +357,28 @@ mod tests {
         assert_eq!(like(r"a\%").as_exact(), Some("a%"));
     }
 
+    #[test]
+    fn letters_are_the_same_by_their_lower_case() {
+        // What `is_by_bytes` relies on.
+        let to_ascii = |c: &char| c.to_lowercase().all(|lower| lower.is_ascii());
+        assert_eq!(('\u{80}'..=char::MAX).filter(to_ascii).collect::<String>(), "\u{212a}");
+        let cases = [
+            ("%ok%", "a bo\u{212a}e", true),
+            ("%OK%", "é boke", true),
+            ("%\u{212a}%", "boke", true),
+            ("%s%", "\u{17f}", false),
+            ("%i%", "\u{130}", false),
+            ("%İ%", "aİb", true),
+            ("%fire_ox%", "Mozilla FIREfox", true),
+            ("%firefox%", "Mozilla é FireFox/1", true),
+            ("%firefox", "Mozilla é FireFo", false),
+            ("%é%", "CAFÉ", true),
+        ];
+        for (pattern, text, expected) in cases {
+            assert_eq!(like(pattern).matches(text, true), expected, "{text:?} ILIKE {pattern:?}");
+        }
+    }
+
     /// The definition, straight from the standard.
     fn slow(pattern: &[char], text: &[char]) -> bool {
         match pattern {
@@ -311,6 +395,15 @@ mod tests {
             let expected = slow(&chars(&pattern), &chars(&text));
             prop_assert_eq!(like(&pattern).matches(&text, false), expected);
             prop_assert_eq!(like(&pattern).matches(&text.to_uppercase(), true), expected);
+        }
+
+        #[test]
+        fn case_is_ignored_as_lower_case_has_it(
+            pattern in "[akKſé%_\u{212a}]{0,6}", text in "[aAkKsſéÉ\u{212a}]{0,7}",
+        ) {
+            let lower = |s: &str| s.to_lowercase().chars().collect::<Vec<_>>();
+            let expected = slow(&lower(&pattern), &lower(&text));
+            prop_assert_eq!(like(&pattern).matches(&text, true), expected);
         }
 
         #[test]

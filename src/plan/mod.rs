@@ -32,7 +32,7 @@ mod walk;
 pub use alternatives::possible_values;
 pub use filter::Filter;
 pub use formula::{Formula, Function, Values};
-pub use like::{LikePattern, dangling_escape};
+pub use like::{LikePattern, PLAIN_ESCAPE, dangling_escape};
 pub use ordering::{FanOut, Stream, ordering};
 pub use predicate::{CmpOp, Field, Predicate, RowView};
 pub use ranges::{Limits, Ranges, Target, ranges};
