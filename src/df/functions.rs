@@ -1,11 +1,9 @@
 //! SQL functions beyond DataFusion's: the key transforms, usable in any expression, and keys explained.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, StringBuilder};
-use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
@@ -27,9 +25,9 @@ use super::text;
 use crate::catalog::{Catalog, Relation};
 use crate::design::keys::Keyspace;
 use crate::error::{Error, Result, sqlstate};
-use crate::key::{TimeFormat, md5_bucket, md5_digits};
-use crate::row::any_value_at;
-use crate::value::Value;
+use crate::key::{TimeFormat, md5_bucket, put_md5_digits};
+use crate::row::{ColumnBuilder, arrow_type, as_values, ref_at};
+use crate::value::{ColumnType, ValueRef};
 
 /// Widest text that `lpad` and `rpad` make.
 const PADDED_CHARS_MAX: usize = 1 << 20;
@@ -64,53 +62,52 @@ pub fn register(state: &mut SessionState) {
     for cast in text::casts() {
         let _ = state.register_udf(Arc::new(cast));
     }
-    let functions: [(&'static str, Plain, DataType); 10] = [
-        ("to_char", to_char, DataType::Utf8),
-        ("md5_bucket", bucket, DataType::Utf8),
-        ("code", code, DataType::Utf8),
-        ("octet_length", octet_length, DataType::Int64),
-        ("length", length, DataType::Int64),
-        ("md5", md5, DataType::Utf8),
-        ("lpad", lpad, DataType::Utf8),
-        ("rpad", rpad, DataType::Utf8),
-        ("repeat", repeat, DataType::Utf8),
-        ("typeof", type_of, DataType::Utf8),
+    let functions: [(&'static str, Plain, ColumnType); 10] = [
+        ("to_char", to_char, ColumnType::Varchar),
+        ("md5_bucket", bucket, ColumnType::Varchar),
+        ("code", code, ColumnType::Varchar),
+        ("octet_length", octet_length, ColumnType::BigInt),
+        ("length", length, ColumnType::BigInt),
+        ("md5", md5, ColumnType::Varchar),
+        ("lpad", lpad, ColumnType::Varchar),
+        ("rpad", rpad, ColumnType::Varchar),
+        ("repeat", repeat, ColumnType::Varchar),
+        ("typeof", type_of, ColumnType::Varchar),
     ];
     for (name, body, output) in functions {
         // The registry refuses nothing: a function of that name is replaced.
         let _ = state.register_udf(Arc::new(row_function(name, body, output)));
     }
     let signature = Signature::nullary(Volatility::Immutable);
-    let version = RowFunction { signature, ..RowFunction::new("version", version, DataType::Utf8) };
+    let version = RowFunction { signature, ..RowFunction::new("version", version, ColumnType::Varchar) };
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(version)));
 }
 
 /// `version()`.
-fn version(_: &[Value]) -> Result<Value> {
-    Ok(concat!("RowkeyDB ", env!("CARGO_PKG_VERSION")).into())
+fn version<'a>(_: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
+    Ok(ValueRef::Text(concat!("RowkeyDB ", env!("CARGO_PKG_VERSION"))))
 }
 
 /// `typeof(x)`, in SQLite's words as far as it has the type.
-fn type_of(args: &[Value]) -> Result<Value> {
+fn type_of<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
     let [value] = args else { return Err(Error::invalid("typeof takes one value")) };
-    let name = match value {
-        Value::Null => "null",
-        Value::Boolean(_) => "boolean",
-        Value::Int(_) => "integer",
-        Value::Double(_) => "real",
-        Value::Decimal(..) => "decimal",
-        Value::Text(_) => "text",
-        Value::Bytes(_) => "blob",
-        Value::Date(_) => "date",
-        Value::Timestamp(_) => "timestamp",
-        Value::TimestampTz(_) => "timestamptz",
-        Value::Uuid(_) => "uuid",
-    };
-    Ok(name.into())
+    Ok(ValueRef::Text(match value {
+        ValueRef::Null => "null",
+        ValueRef::Boolean(_) => "boolean",
+        ValueRef::Int(_) => "integer",
+        ValueRef::Double(_) => "real",
+        ValueRef::Decimal(..) => "decimal",
+        ValueRef::Text(_) => "text",
+        ValueRef::Bytes(_) => "blob",
+        ValueRef::Date(_) => "date",
+        ValueRef::Timestamp(_) => "timestamp",
+        ValueRef::TimestampTz(_) => "timestamptz",
+        ValueRef::Uuid(_) => "uuid",
+    }))
 }
 
 /// A function of the values of one row.
-pub fn row_function(name: &'static str, body: Plain, output: DataType) -> ScalarUDF {
+pub fn row_function(name: &'static str, body: Plain, output: ColumnType) -> ScalarUDF {
     ScalarUDF::new_from_impl(RowFunction::new(name, body, output))
 }
 
@@ -119,8 +116,8 @@ pub fn rowkey_explain(catalog: &Catalog) -> Arc<ScalarUDF> {
     let catalog = catalog.clone();
     Arc::new(ScalarUDF::new_from_impl(RowFunction {
         name: ROWKEY_EXPLAIN,
-        body: Body(Arc::new(move |args| explained(&catalog, args))),
-        output: DataType::Utf8,
+        body: Body(Arc::new(Explained(catalog))),
+        output: ColumnType::Varchar,
         // What it says changes with the definitions, so no plan with it is kept.
         signature: Signature::variadic_any(Volatility::Stable),
     }))
@@ -129,34 +126,67 @@ pub fn rowkey_explain(catalog: &Catalog) -> Arc<ScalarUDF> {
 /// Its name.
 pub const ROWKEY_EXPLAIN: &str = "rowkey_explain";
 
-fn explained(catalog: &Catalog, args: &[Value]) -> Result<Value> {
-    let (name, key) = match args {
-        [_, Value::Null] | [Value::Null, _] => return Ok(Value::Null),
-        [Value::Text(name), key] => (name, key),
-        _ => {
-            return Err(Error::invalid("rowkey_explain takes the name of a table or an index, and a key")
+struct Explained(Catalog);
+
+impl OfRow for Explained {
+    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+        let Explained(catalog) = self;
+        let (name, key) = match args {
+            [_, ValueRef::Null] | [ValueRef::Null, _] => return Ok(ValueRef::Null),
+            [ValueRef::Text(name), key] => (*name, key.to_value()),
+            _ => {
+                return Err(Error::invalid(
+                    "rowkey_explain takes the name of a table or an index, and a key",
+                )
                 .hint("rowkey_explain('orders', rowkey)"));
+            }
+        };
+        let relation = catalog.find(name).ok_or_else(|| catalog.unknown(name))?;
+        let mut words = |table, keyspace: Keyspace<'_>| {
+            room.text = keyspace.in_words(table, &keyspace.key(&key)?);
+            Ok::<(), Error>(())
+        };
+        match &relation {
+            Relation::Table(table) => words(table, Keyspace::of_table(table))?,
+            Relation::Index(table, id) => match table.index_by_id(*id) {
+                Some(index) => words(table, Keyspace::of_index(table, index))?,
+                None => return Err(Error::internal("an index without its definition")),
+            },
+            Relation::View(_) => {
+                return Err(Error::invalid(format!("\"{name}\" is a view, whose rows have no keys"))
+                    .state(sqlstate::WRONG_OBJECT));
+            }
         }
-    };
-    let relation = catalog.find(name).ok_or_else(|| catalog.unknown(name))?;
-    let words =
-        |table, keyspace: Keyspace<'_>| Ok(Value::Text(keyspace.in_words(table, &keyspace.key(key)?)));
-    match &relation {
-        Relation::Table(table) => words(table, Keyspace::of_table(table)),
-        Relation::Index(table, id) => match table.index_by_id(*id) {
-            Some(index) => words(table, Keyspace::of_index(table, index)),
-            None => Err(Error::internal("an index without its definition")),
-        },
-        Relation::View(_) => Err(Error::invalid(format!("\"{name}\" is a view, whose rows have no keys"))
-            .state(sqlstate::WRONG_OBJECT)),
+        Ok(ValueRef::Text(&room.text))
     }
 }
 
-pub type Plain = fn(&[Value]) -> Result<Value>;
-type Any = dyn Fn(&[Value]) -> Result<Value> + Send + Sync;
+/// A function of the values of one row; what it gives may lie in the room.
+pub type Plain = for<'a> fn(&[ValueRef<'a>], &'a mut Room) -> Result<ValueRef<'a>>;
+
+/// Where a function puts what is none of its arguments; empty at each row, but for what it keeps from one to the next.
+#[derive(Default)]
+pub struct Room {
+    /// Text of the result.
+    pub text: String,
+    /// Text of an argument.
+    inner: String,
+    /// The format that was last asked for: nearly always the one of all rows.
+    format: Option<(String, TimeFormat)>,
+}
 
 /// What a function does with the values of one row.
-struct Body(Arc<Any>);
+trait OfRow: Send + Sync {
+    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>>;
+}
+
+impl OfRow for Plain {
+    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+        self(args, room)
+    }
+}
+
+struct Body(Arc<dyn OfRow>);
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -164,17 +194,17 @@ impl fmt::Debug for Body {
     }
 }
 
-/// A function of the values of one row, giving text or what text can be cast to.
+/// A function of the values of one row: nothing is allocated for one of them.
 #[derive(Debug)]
 struct RowFunction {
     name: &'static str,
     body: Body,
-    output: DataType,
+    output: ColumnType,
     signature: Signature,
 }
 
 impl RowFunction {
-    fn new(name: &'static str, body: Plain, output: DataType) -> RowFunction {
+    fn new(name: &'static str, body: Plain, output: ColumnType) -> RowFunction {
         let signature = Signature::variadic_any(Volatility::Immutable);
         RowFunction { name, body: Body(Arc::new(body)), output, signature }
     }
@@ -204,52 +234,59 @@ impl ScalarUDFImpl for RowFunction {
     }
 
     fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
-        Ok(self.output.clone())
+        Ok(arrow_type(self.output))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         // Arguments that are the same for all rows are looked at once.
-        let varies = args.args.iter().any(|arg| matches!(arg, ColumnarValue::Array(_)));
-        let rows = if varies { args.number_rows } else { 1 };
-        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<DfResult<Vec<_>>>()?;
-        let mut out = StringBuilder::new();
-        let mut row = Vec::with_capacity(arrays.len());
-        for i in 0..rows {
-            row.clear();
-            for array in &arrays {
-                row.push(read(array, i).map_err(to_df)?);
-            }
-            match (self.body.0)(&row).map_err(to_df)? {
-                Value::Null => out.append_null(),
-                value => out.append_value(value.to_string()),
-            }
+        let varies = |arg: &ColumnarValue| matches!(arg, ColumnarValue::Array(_));
+        let is_column = args.args.iter().any(varies);
+        let rows = if is_column { args.number_rows } else { 1 };
+        let mut arrays = Vec::with_capacity(args.args.len());
+        for arg in &args.args {
+            arrays.push((as_values(&arg.to_array(1)?).map_err(to_df)?, varies(arg)));
         }
-        let values = cast(&out.finish(), &self.output)?;
-        Ok(match varies {
+        let mut out = ColumnBuilder::new(self.output, rows);
+        let mut room = Room::default();
+        let mut row = vec![ValueRef::Null; arrays.len()];
+        for i in 0..rows {
+            for (value, (array, varies)) in row.iter_mut().zip(&arrays) {
+                if *varies || i == 0 {
+                    *value = ref_at(array, i).map_err(to_df)?;
+                }
+            }
+            room.text.clear();
+            room.inner.clear();
+            self.body.0.of(&row, &mut room).and_then(|value| out.append(value)).map_err(to_df)?;
+        }
+        let values = out.finish().map_err(to_df)?;
+        Ok(match is_column {
             true => ColumnarValue::Array(values),
             false => ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?),
         })
     }
 }
 
-fn read(array: &dyn Array, row: usize) -> Result<Value> {
-    if array.is_null(row) || array.data_type() == &DataType::Null {
-        return Ok(Value::Null);
-    }
-    any_value_at(array, row)
-}
-
 /// `to_char(time, 'YYYY-MM-DD')`, with the formats of key layouts.
-fn to_char(args: &[Value]) -> Result<Value> {
+fn to_char<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     match args {
-        [Value::Null, _] | [_, Value::Null] => Ok(Value::Null),
-        [time @ (Value::Date(_) | Value::Timestamp(_) | Value::TimestampTz(_)), Value::Text(format)] => {
-            let format = TimeFormat::parse(format)
-                .map_err(|why| Error::invalid("to_char does not know this format").why(why))?;
-            format
-                .format(time)
-                .map(Value::Text)
-                .ok_or_else(|| Error::invalid(format!("{time} is out of range")))
+        [ValueRef::Null, _] | [_, ValueRef::Null] => Ok(ValueRef::Null),
+        [
+            time @ (ValueRef::Date(_) | ValueRef::Timestamp(_) | ValueRef::TimestampTz(_)),
+            ValueRef::Text(pattern),
+        ] => {
+            let Room { text, format, .. } = room;
+            let format = match format.take() {
+                Some((known, parsed)) if known == *pattern => format.insert((known, parsed)),
+                _ => {
+                    let parsed = TimeFormat::parse(pattern)
+                        .map_err(|why| Error::invalid("to_char does not know this format").why(why))?;
+                    format.insert(((*pattern).to_owned(), parsed))
+                }
+            };
+            let shown = format.1.show(*time, text);
+            shown.ok_or_else(|| Error::invalid(format!("{time} is out of range")))?;
+            Ok(ValueRef::Text(text))
         }
         _ => Err(Error::invalid("to_char takes a date or timestamp and a format")
             .hint("to_char(ts, 'YYYY-MM-DD HH24:MI:SS')")),
@@ -257,73 +294,90 @@ fn to_char(args: &[Value]) -> Result<Value> {
 }
 
 /// `md5_bucket(value, ..., n)`: the bucket of the values, as in key layouts.
-fn bucket(args: &[Value]) -> Result<Value> {
+fn bucket<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     let usage = || {
         Error::invalid("md5_bucket takes one value or more and a number of buckets")
             .hint("md5_bucket(user_id, 16)")
     };
-    let Some((Value::Int(n), values)) = args.split_last() else { return Err(usage()) };
+    let Some((ValueRef::Int(n), values)) = args.split_last() else { return Err(usage()) };
     let n = u32::try_from(*n).ok().filter(|n| *n > 0 && !values.is_empty()).ok_or_else(usage)?;
-    if values.iter().any(Value::is_null) {
-        return Ok(Value::Null);
+    if values.iter().any(|value| value.is_null()) {
+        return Ok(ValueRef::Null);
     }
-    Ok(Value::Text(md5_bucket(values.iter().map(Value::as_ref), n)))
+    room.text = md5_bucket(values.iter().copied(), n);
+    Ok(ValueRef::Text(&room.text))
 }
 
 /// `octet_length(text or bytes)`: bytes it takes. DataFusion's own does not take bytes.
-fn octet_length(args: &[Value]) -> Result<Value> {
+fn octet_length<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
     match args {
-        [Value::Null] => Ok(Value::Null),
-        [Value::Text(text)] => Ok(Value::Int(text.len() as i64)),
-        [Value::Bytes(bytes)] => Ok(Value::Int(bytes.len() as i64)),
+        [ValueRef::Null] => Ok(ValueRef::Null),
+        [ValueRef::Text(text)] => Ok(ValueRef::Int(text.len() as i64)),
+        [ValueRef::Bytes(bytes)] => Ok(ValueRef::Int(bytes.len() as i64)),
         _ => Err(Error::invalid("octet_length takes a text or bytes").hint("octet_length(rowkey)")),
     }
 }
 
 /// `length(text or bytes)`: characters of a text, bytes of bytes, as in PostgreSQL and SQLite.
-fn length(args: &[Value]) -> Result<Value> {
+fn length<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     match args {
-        [Value::Null] => Ok(Value::Null),
-        [Value::Bytes(bytes)] => Ok(Value::Int(bytes.len() as i64)),
-        [value] => Ok(Value::Int(value.to_string().chars().count() as i64)),
+        [ValueRef::Null] => Ok(ValueRef::Null),
+        [ValueRef::Bytes(bytes)] => Ok(ValueRef::Int(bytes.len() as i64)),
+        [value] => Ok(ValueRef::Int(text_of(*value, &mut room.inner).chars().count() as i64)),
         _ => Err(Error::invalid("length takes one value").hint("length(name)")),
     }
 }
 
 /// `md5(value)`: of the value's text form, as in key layouts.
-fn md5(args: &[Value]) -> Result<Value> {
+fn md5<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     match args {
-        [Value::Null] => Ok(Value::Null),
-        [value] => Ok(Value::Text(md5_digits(value.as_ref()))),
+        [ValueRef::Null] => Ok(ValueRef::Null),
+        [value] => {
+            put_md5_digits(*value, &mut room.text);
+            Ok(ValueRef::Text(&room.text))
+        }
         _ => Err(Error::invalid("md5 takes one value").hint("md5(user_id)")),
     }
 }
 
-fn lpad(args: &[Value]) -> Result<Value> {
-    padded("lpad", args, |text, pad| pad + text)
+/// The text of a value, written to `room` unless it is one.
+fn text_of<'a>(value: ValueRef<'a>, room: &'a mut String) -> &'a str {
+    if let ValueRef::Text(text) = value {
+        return text;
+    }
+    // Writing to a string cannot fail.
+    let _ = write!(room, "{value}");
+    room
 }
 
-fn rpad(args: &[Value]) -> Result<Value> {
-    padded("rpad", args, |text, pad| format!("{text}{pad}"))
+fn lpad<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+    padded("lpad", args, room)
+}
+
+fn rpad<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+    padded("rpad", args, room)
 }
 
 /// `lpad(value, width [, fill])`: in key layouts a number is filled up with zeros, so it is here. A longer
 /// text is cut; a longer number is not.
-fn padded(name: &str, args: &[Value], join: fn(&str, String) -> String) -> Result<Value> {
+fn padded<'a>(name: &str, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     let usage = || {
         Error::invalid(format!("{name} takes a value, a width and what to fill up with"))
             .hint(format!("{name}(id, 6), {name}(name, 20, ' ')"))
     };
     let (value, width, fill) = match args {
-        [value, Value::Int(width)] => (value, *width, None),
-        [value, Value::Int(width), Value::Text(fill)] => (value, *width, Some(fill.as_str())),
-        args if (2..=3).contains(&args.len()) && args.iter().any(Value::is_null) => return Ok(Value::Null),
+        [value, ValueRef::Int(width)] => (*value, *width, None),
+        [value, ValueRef::Int(width), ValueRef::Text(fill)] => (*value, *width, Some(*fill)),
+        args if (2..=3).contains(&args.len()) && args.iter().any(|arg| arg.is_null()) => {
+            return Ok(ValueRef::Null);
+        }
         _ => return Err(usage()),
     };
-    let is_number = matches!(value, Value::Int(_) | Value::Decimal(..) | Value::Double(_));
-    let fill = fill.unwrap_or(if is_number && name == "lpad" { "0" } else { " " });
+    let is_left = name == "lpad";
+    let is_number = matches!(value, ValueRef::Int(_) | ValueRef::Decimal(..) | ValueRef::Double(_));
+    let fill = fill.unwrap_or(if is_number && is_left { "0" } else { " " });
     if value.is_null() {
-        return Ok(Value::Null);
+        return Ok(ValueRef::Null);
     }
     let width = usize::try_from(width.max(0)).unwrap_or(usize::MAX);
     if width > PADDED_CHARS_MAX {
@@ -331,26 +385,33 @@ fn padded(name: &str, args: &[Value], join: fn(&str, String) -> String) -> Resul
             .why(format!("the most is {PADDED_CHARS_MAX}"))
             .state(sqlstate::LIMIT));
     }
-    let text = value.to_string();
+    let Room { text: out, inner, .. } = room;
+    let text = text_of(value, inner);
     let len = text.chars().count();
     if len >= width {
-        return Ok(Value::Text(if is_number { text } else { text.chars().take(width).collect() }));
+        let end = text.char_indices().nth(width).filter(|_| !is_number);
+        return Ok(ValueRef::Text(end.map_or(text, |(end, _)| &text[..end])));
     }
-    let pad: String = fill.chars().cycle().take(width - len).collect();
+    let pad = fill.chars().cycle().take(width - len);
     // The sign of a number stays in front of its zeros.
-    match text.strip_prefix('-') {
-        Some(digits) if is_number && name == "lpad" && fill == "0" => {
-            Ok(Value::Text(format!("-{pad}{digits}")))
-        }
-        _ => Ok(Value::Text(join(&text, pad))),
+    let signed = is_left && is_number && fill == "0" && text.starts_with('-');
+    let (sign, text) = text.split_at(usize::from(signed));
+    if is_left {
+        out.push_str(sign);
+        out.extend(pad);
+        out.push_str(text);
+    } else {
+        out.push_str(text);
+        out.extend(pad);
     }
+    Ok(ValueRef::Text(out))
 }
 
 /// `repeat(text, times)`: no times at all if that is negative.
-fn repeat(args: &[Value]) -> Result<Value> {
+fn repeat<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     let (text, times) = match args {
-        [a, b] if a.is_null() || b.is_null() => return Ok(Value::Null),
-        [text, Value::Int(times)] => (text.to_string(), usize::try_from(*times).unwrap_or(0)),
+        [a, b] if a.is_null() || b.is_null() => return Ok(ValueRef::Null),
+        [text, ValueRef::Int(times)] => (text.to_string(), usize::try_from(*times).unwrap_or(0)),
         _ => {
             return Err(Error::invalid("repeat takes a text and a number of times").hint("repeat('ab', 3)"));
         }
@@ -360,19 +421,22 @@ fn repeat(args: &[Value]) -> Result<Value> {
             .why(format!("the most is {REPEATED_BYTES_MAX} bytes"))
             .state(sqlstate::LIMIT));
     }
-    Ok(Value::Text(text.repeat(times)))
+    room.text = text.repeat(times);
+    Ok(ValueRef::Text(&room.text))
 }
 
 /// `code(name, 'Taobao=tb, Tmall=tm')`.
-fn code(args: &[Value]) -> Result<Value> {
+fn code<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     match args {
-        [Value::Null, _] => Ok(Value::Null),
-        [Value::Text(name), Value::Text(codes)] => {
+        [ValueRef::Null, _] => Ok(ValueRef::Null),
+        [ValueRef::Text(name), ValueRef::Text(codes)] => {
             let pairs = crate::sql::parse_codes(codes)?;
-            let found = pairs.iter().find(|(n, _)| n == name);
-            found.map(|(_, c)| Value::Text(c.clone())).ok_or_else(|| {
+            let found = pairs.into_iter().find(|(n, _)| n == name);
+            let (_, code) = found.ok_or_else(|| {
                 Error::invalid(format!("\"{name}\" has no code")).hint(format!("the codes are {codes}"))
-            })
+            })?;
+            room.text = code;
+            Ok(ValueRef::Text(&room.text))
         }
         _ => Err(Error::invalid("code takes a name and its codes").hint("code(shop, 'Taobao=tb, Tmall=tm')")),
     }

@@ -17,10 +17,10 @@ use datafusion::logical_expr::{
 };
 
 use super::errors::to_df;
-use super::functions::row_function;
+use super::functions::{Room, row_function};
 use crate::error::{Error, Result};
 use crate::plan::LikePattern;
-use crate::value::Value;
+use crate::value::{ColumnType, ValueRef};
 
 /// Puts our own matching in the place of DataFusion's; it belongs behind type coercion.
 pub fn own_patterns(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -36,7 +36,7 @@ pub fn own_patterns(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
         }
         Expr::SimilarTo(mut similar) if !is_regex(&similar.pattern) => {
             let escape = similar.escape_char.take().unwrap_or('\\');
-            let function = row_function(SIMILAR_PATTERN, similar_pattern, DataType::Utf8);
+            let function = row_function(SIMILAR_PATTERN, similar_pattern, ColumnType::Varchar);
             similar.pattern = Box::new(function.call(vec![*similar.pattern, lit(escape.to_string())]));
             Transformed::yes(Expr::SimilarTo(similar))
         }
@@ -128,10 +128,13 @@ fn is_regex(pattern: &Expr) -> bool {
 }
 
 /// `similar_pattern(pattern, escape)`: the regular expression that finds what is SIMILAR TO the pattern.
-fn similar_pattern(args: &[Value]) -> Result<Value> {
+fn similar_pattern<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     match args {
-        [Value::Null, _] => Ok(Value::Null),
-        [Value::Text(pattern), Value::Text(escape)] => regex_of(pattern, escape).map(Value::Text),
+        [ValueRef::Null, _] => Ok(ValueRef::Null),
+        [ValueRef::Text(pattern), ValueRef::Text(escape)] => {
+            room.text = regex_of(pattern, escape)?;
+            Ok(ValueRef::Text(&room.text))
+        }
         _ => Err(Error::invalid("SIMILAR TO takes a text")),
     }
 }

@@ -91,4 +91,4 @@ pub use problem::{BadKey, Concern, KeyError, LayoutError, Rule, Warning};
 pub use range::{End, KeyRange, KeyRanges};
 pub use rowkey::{KeyHead, Rowkey, hex, prefix_end};
 pub use time_format::TimeFormat;
-pub use transform::{ColumnId, Transform, md5_bucket, md5_digits};
+pub use transform::{ColumnId, Transform, md5_bucket, md5_digits, put_md5_digits};

@@ -16,7 +16,7 @@
 use chrono::{Datelike, Duration, NaiveDate, NaiveDateTime, Timelike};
 use serde::{Deserialize, Serialize};
 
-use crate::value::{Value, date_of, datetime_of};
+use crate::value::{Value, ValueRef, date_of, datetime_of};
 
 /// A parsed pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,14 +162,22 @@ impl TimeFormat {
 
     /// Shows a DATE, TIMESTAMP or TIMESTAMPTZ (in UTC); `None` for other values and beyond the calendar.
     pub fn format(&self, value: &Value) -> Option<String> {
+        let mut out = String::with_capacity(self.width());
+        self.show(value.as_ref(), &mut out)?;
+        Some(out)
+    }
+
+    /// As [`TimeFormat::format`], at the end of `out`.
+    pub fn show(&self, value: ValueRef<'_>, out: &mut String) -> Option<()> {
         let time = match value {
-            Value::Date(days) => date_of(*days)?.into(),
-            Value::Timestamp(us) | Value::TimestampTz(us) => datetime_of(*us)?,
+            ValueRef::Date(days) => date_of(days)?.into(),
+            ValueRef::Timestamp(us) | ValueRef::TimestampTz(us) => datetime_of(us)?,
             _ => return None,
         };
-        let mut out = Vec::with_capacity(self.width());
-        self.put(time, &mut out);
-        String::from_utf8(out).ok()
+        let mut bytes = std::mem::take(out).into_bytes();
+        self.put(time, &mut bytes);
+        *out = String::from_utf8(bytes).ok()?;
+        Some(())
     }
 
     /// Appends a time as text. Years outside 0 to 9999 take more room than [`TimeFormat::width`].

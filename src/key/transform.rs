@@ -459,7 +459,15 @@ pub fn md5_bucket<'a>(values: impl Iterator<Item = ValueRef<'a>>, buckets: u32) 
 
 /// The hex digits of `md5(value)`.
 pub fn md5_digits(value: ValueRef<'_>) -> String {
-    ValueRef::Bytes(&hash(std::iter::once(value))).to_string()
+    let mut digits = String::with_capacity(32);
+    put_md5_digits(value, &mut digits);
+    digits
+}
+
+/// Appends the hex digits of `md5(value)`.
+pub fn put_md5_digits(value: ValueRef<'_>, out: &mut String) {
+    let digest = hash(std::iter::once(value));
+    out.extend((0..32).map(|at| char::from(hex_digit(&digest, at))));
 }
 
 /// The bucket of several columns' values, none NULL: the first 8 bytes of their hash, modulo `buckets`.
@@ -496,9 +504,11 @@ fn hash<'a>(values: impl Iterator<Item = ValueRef<'a>>) -> [u8; 16] {
 }
 
 fn put_hex(digest: &[u8; 16], from: usize, len: usize, out: &mut Vec<u8>) {
-    let digit = |i: usize| {
-        let byte = digest[i / 2];
-        if i.is_multiple_of(2) { byte >> 4 } else { byte & 15 }
-    };
-    out.extend((from..from + len).map(|i| b"0123456789abcdef"[usize::from(digit(i))]));
+    out.extend((from..from + len).map(|at| hex_digit(digest, at)));
+}
+
+fn hex_digit(digest: &[u8; 16], at: usize) -> u8 {
+    let byte = digest[at / 2];
+    let digit = if at.is_multiple_of(2) { byte >> 4 } else { byte & 15 };
+    b"0123456789abcdef"[usize::from(digit)]
 }

@@ -18,8 +18,9 @@
 //! compares it with text literals.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes as dt;
 use arrow::datatypes::{DataType, Field, TimeUnit};
 use arrow::error::ArrowError;
@@ -200,6 +201,20 @@ pub fn any_value_at(array: &dyn Array, row: usize) -> Result<Value> {
     }
 }
 
+/// The array as one whose cells are values, to be read by [`ref_at`]: what SQL has no type for as text.
+pub fn as_values(array: &ArrayRef) -> Result<ArrayRef> {
+    if of_data_type(array.data_type()).is_some() {
+        return Ok(Arc::clone(array));
+    }
+    let text = |row| if array.is_null(row) { Ok(None) } else { printed(array, row).map(Some) };
+    Ok(Arc::new((0..array.len()).map(text).collect::<Result<StringArray>>()?))
+}
+
+/// As [`any_value_at`], without a copy, of one of [`as_values`].
+pub fn ref_at(array: &dyn Array, row: usize) -> Result<ValueRef<'_>> {
+    cell(array, row)?.ok_or_else(|| Error::internal(format!("{} is no type of SQL", array.data_type())))
+}
+
 /// The cell as a value of `ty`. Text in a column of JSON is not checked again.
 ///
 /// Errors: as [`any_value_at`], and `Invalid` when the value does not cast to `ty`.
@@ -242,12 +257,11 @@ mod tests {
     use crate::row::ColumnBuilder;
     use crate::row::testing::{column_type, same, typed_value, value_of};
     use arrow::array::{
-        ArrayRef, Decimal128Array, Decimal256Array, DictionaryArray, Float32Array, Int32Array, ListArray,
-        NullArray, StringArray, TimestampNanosecondArray, TimestampSecondArray, UInt64Array,
+        Decimal128Array, Decimal256Array, DictionaryArray, Float32Array, Int32Array, ListArray, NullArray,
+        TimestampNanosecondArray, TimestampSecondArray, UInt64Array,
     };
     use arrow::datatypes::{Int8Type, i256};
     use proptest::prelude::*;
-    use std::sync::Arc;
 
     #[test]
     fn fields_remember_their_sql_types() {
@@ -303,6 +317,10 @@ mod tests {
         assert!(same(&any_value_at(&negative, 0).unwrap(), &Value::Decimal(12_000, 0)));
         let list = ListArray::from_iter_primitive::<dt::Int32Type, _, _>([Some([Some(1), None])]);
         assert!(matches!(any_value_at(&list, 0).unwrap(), Value::Text(t) if t.starts_with("[1,")));
+        assert!(ref_at(&list, 0).is_err());
+        let list: ArrayRef = Arc::new(list);
+        let texts = as_values(&list).unwrap();
+        assert_eq!(ref_at(&texts, 0).unwrap().to_value(), any_value_at(&list, 0).unwrap());
     }
 
     #[test]
