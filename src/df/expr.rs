@@ -11,7 +11,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use super::formula::formula;
 use super::{inverse, like};
 use crate::error::Result;
-use crate::plan::{CmpOp, Field, Formula, Predicate};
+use crate::plan::{CmpOp, Field, Formula, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::row::any_value_at;
 use crate::value::{ColumnType, Value};
 
@@ -142,18 +142,6 @@ fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
             let (field, ColumnType::Boolean) = names.of(expr)? else { return None };
             Some(Predicate::Compare { field, op: CmpOp::Eq, value: Value::Boolean(true) })
         }
-        Expr::ScalarFunction(call) if call.name() == "starts_with" => {
-            let [text, prefix] = &call.args[..] else { return None };
-            let (field, ty) = names.of(text)?;
-            let Value::Text(prefix) = literal(prefix)? else { return None };
-            if !ty.is_text() {
-                return None;
-            }
-            let upper = crate::key::text_successor(&prefix);
-            let from = Predicate::compare(field, CmpOp::Ge, Value::Text(prefix));
-            let to = upper.map(|upper| Predicate::compare(field, CmpOp::Lt, Value::Text(upper)));
-            Some(Predicate::and(std::iter::once(from).chain(to)))
-        }
         Expr::ScalarFunction(call) => known_like(call, names),
         _ => None,
     }
@@ -181,12 +169,20 @@ fn same(left: &Expr, right: &Expr, names: &FieldNames) -> Option<Predicate> {
 }
 
 fn known_like(call: &ScalarFunction, names: &FieldNames) -> Option<Predicate> {
-    let (matches, text, pattern) = like::called(call)?;
-    let Value::Text(pattern) = literal(pattern)? else { return None };
-    let pattern = matches.pattern(&pattern).ok()?;
+    let (text, pattern, case_insensitive) = match like::called(call) {
+        Some((matches, text, pattern)) => {
+            let Value::Text(pattern) = literal(pattern)? else { return None };
+            (text, matches.pattern(&pattern).ok()?, matches.case_insensitive)
+        }
+        None => {
+            let (text, part, pattern) = like::parted(call)?;
+            let Value::Text(part) = literal(part)? else { return None };
+            (text, LikePattern::new(pattern(&part), Some(PLAIN_ESCAPE)).ok()?, false)
+        }
+    };
     match names.of(text) {
-        Some((field, ty)) if ty.is_text() => Some(Predicate::like(field, pattern, matches.case_insensitive)),
-        None if !matches.case_insensitive => inverse::like(text, &pattern, names),
+        Some((field, ty)) if ty.is_text() => Some(Predicate::like(field, pattern, case_insensitive)),
+        None if !case_insensitive => inverse::like(text, &pattern, names),
         _ => None,
     }
 }

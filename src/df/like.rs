@@ -3,6 +3,10 @@
 //! A scan matches patterns with [`LikePattern`]; DataFusion has other rules for case, knows no escape character but
 //! `\`, and takes SIMILAR TO for a search by regular expression. So [`own_patterns`] makes a call of our own of the
 //! first, which [`called`] reads back for the scan, and an anchored regular expression of the second's pattern.
+//!
+//! What asks for no more than a LIKE becomes one, because patterns are key ranges: `starts_with(name, 'x')`, `name ~ '^x'`,
+//! `name SIMILAR TO 'x%'`. DataFusion makes LIKEs of some of them as well, of its own kind and after ours are made; and
+//! takes the backslash of `name ~ 'a\\b'` for an escape.
 
 use std::sync::Arc;
 
@@ -13,35 +17,92 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Like, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Like, Operator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility, lit,
 };
 
 use super::errors::to_df;
 use super::functions::{Room, row_function};
 use crate::error::{Error, Result};
-use crate::plan::LikePattern;
+use crate::plan::{LikePattern, PLAIN_ESCAPE};
 use crate::value::{ColumnType, ValueRef};
 
+/// Alternatives (count) of a regular expression that are worth a LIKE each.
+const ALTERNATIVES_MAX: usize = 4;
+
 /// Puts our own matching in the place of DataFusion's; it belongs behind type coercion.
-pub fn own_patterns(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub fn own_patterns(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     Ok(match expr {
-        Expr::Like(Like { negated, expr, pattern, escape_char, case_insensitive }) => {
-            let function = Matches {
-                escape: escape_char.unwrap_or('\\'),
-                case_insensitive,
-                signature: Signature::any(2, Volatility::Immutable),
-            };
-            let matches = ScalarUDF::new_from_impl(function).call(vec![*expr, *pattern]);
-            Transformed::yes(if negated { Expr::Not(Box::new(matches)) } else { matches })
-        }
+        Expr::Like(like) => Transformed::yes(own(like)),
+        Expr::SimilarTo(like) if text_of(&like.pattern).is_some_and(is_like) => Transformed::yes(own(like)),
         Expr::SimilarTo(mut similar) if !is_regex(&similar.pattern) => {
-            let escape = similar.escape_char.take().unwrap_or('\\');
+            let escape = similar.escape_char.take().unwrap_or(PLAIN_ESCAPE);
             let function = row_function(SIMILAR_PATTERN, similar_pattern, ColumnType::Varchar);
             similar.pattern = Box::new(function.call(vec![*similar.pattern, lit(escape.to_string())]));
             Transformed::yes(Expr::SimilarTo(similar))
         }
-        expr => Transformed::no(expr),
+        expr => match plain_search(&expr, schema) {
+            Some(likes) => Transformed::yes(likes),
+            None => Transformed::no(expr),
+        },
     })
+}
+
+fn own(like: Like) -> Expr {
+    let Like { negated, expr, pattern, escape_char, case_insensitive } = like;
+    let function = Matches {
+        escape: escape_char.unwrap_or(PLAIN_ESCAPE),
+        case_insensitive,
+        signature: Signature::any(2, Volatility::Immutable),
+    };
+    let matches = ScalarUDF::new_from_impl(function).call(vec![*expr, *pattern]);
+    if negated { Expr::Not(Box::new(matches)) } else { matches }
+}
+
+/// A search for a literal, as the LIKEs that say the same.
+fn plain_search(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let (text, patterns, negated) = match expr {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: op @ (Operator::RegexMatch | Operator::RegexNotMatch),
+            right,
+        }) => (&**left, plain_regex(text_of(right)?)?, *op == Operator::RegexNotMatch),
+        Expr::ScalarFunction(call) => {
+            let (text, part, pattern) = parted(call)?;
+            (text, vec![pattern(text_of(part)?)], false)
+        }
+        _ => return None,
+    };
+    let is_text =
+        matches!(text.get_type(schema), Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View));
+    // It stands there once for each pattern.
+    if !is_text || patterns.len() > 1 && text.is_volatile() {
+        return None;
+    }
+    let like =
+        |pattern: String| own(Like::new(false, Box::new(text.clone()), Box::new(lit(pattern)), None, false));
+    let any = patterns.into_iter().map(like).reduce(Expr::or)?;
+    Some(if negated { Expr::Not(Box::new(any)) } else { any })
+}
+
+/// Makes a pattern of a text.
+type ToPattern = fn(&str) -> String;
+
+/// The text that a call looks into, what it looks for at its start or its end, and the pattern that this is.
+pub fn parted(call: &ScalarFunction) -> Option<(&Expr, &Expr, ToPattern)> {
+    let [text, part] = &call.args[..] else { return None };
+    match call.name() {
+        "starts_with" => Some((text, part, |part| LikePattern::plain(part, false, true))),
+        "ends_with" => Some((text, part, |part| LikePattern::plain(part, true, false))),
+        _ => None,
+    }
+}
+
+fn text_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(scalar, _) => scalar.try_as_str().flatten(),
+        _ => None,
+    }
 }
 
 /// The parts of a call that stands for a LIKE: how it matches, the text, and the pattern.
@@ -68,7 +129,8 @@ impl Matches {
     }
 
     fn sql(&self, args: &[String]) -> String {
-        let escape = if self.escape == '\\' { String::new() } else { format!(" ESCAPE '{}'", self.escape) };
+        let escape =
+            if self.escape == PLAIN_ESCAPE { String::new() } else { format!(" ESCAPE '{}'", self.escape) };
         args.join(&format!(" {} ", self.name().to_uppercase())) + &escape
     }
 }
@@ -127,6 +189,38 @@ fn is_regex(pattern: &Expr) -> bool {
     matches!(pattern, Expr::ScalarFunction(call) if call.name() == SIMILAR_PATTERN)
 }
 
+/// The pattern of a SIMILAR TO has nothing that a LIKE's has not.
+fn is_like(similar: &str) -> bool {
+    !similar.contains(['|', '*', '+', '?', '{', '}', '(', ')', '[', ']'])
+}
+
+/// The patterns of which one matches where a regular expression finds something; `None` if that has more in it than
+/// literals, and `^` and `$` around them.
+fn plain_regex(regex: &str) -> Option<Vec<String>> {
+    // All that regular expressions have a meaning for, or might have.
+    const META: [char; 18] =
+        ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$', '#', '&', '-', '~'];
+    let mut patterns = Vec::new();
+    let mut chars = regex.chars().peekable();
+    loop {
+        let open_start = chars.next_if_eq(&'^').is_none();
+        let (mut text, mut open_end) = (String::new(), true);
+        while let Some(c) = chars.next_if(|c| *c != '|') {
+            match c {
+                '$' if matches!(chars.peek(), None | Some('|')) => open_end = false,
+                '\\' => text.push(chars.next_if(|c| META.contains(c))?),
+                '#' | '&' | '-' | '~' => text.push(c),
+                c if META.contains(&c) => return None,
+                c => text.push(c),
+            }
+        }
+        patterns.push(LikePattern::plain(&text, open_start, open_end));
+        if chars.next().is_none() {
+            return (patterns.len() <= ALTERNATIVES_MAX).then_some(patterns);
+        }
+    }
+}
+
 /// `similar_pattern(pattern, escape)`: the regular expression that finds what is SIMILAR TO the pattern.
 fn similar_pattern<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     match args {
@@ -179,6 +273,44 @@ fn push_plain(regex: &mut String, c: char) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn regular_expressions_of_literals_are_patterns() {
+        let cases: [(&str, &[&str]); 12] = [
+            ("^x", &["x%"]),
+            ("x$", &["%x"]),
+            ("^x$", &["x"]),
+            ("x y-#", &["%x y-#%"]),
+            ("", &["%"]),
+            ("^$", &[""]),
+            ("$", &["%"]),
+            (r"^5\.0%_", &[r"5.0\%\_%"]),
+            (r"a\\b", &[r"%a\\b%"]),
+            ("^a|b$|", &["a%", "%b", "%"]),
+            (r"a\|b", &["%a|b%"]),
+            ("^é", &["é%"]),
+        ];
+        for (regex, patterns) in cases {
+            assert_eq!(plain_regex(regex).unwrap(), patterns, "{regex}");
+        }
+        for regex in [
+            "^a.",
+            "a^",
+            "a$b",
+            "(?i)a",
+            "[ab]",
+            r"\d",
+            r"\<a",
+            "a{2}",
+            "a|b|c|d|e",
+            "a*",
+            r"a\",
+            "^^a",
+            "a$$",
+        ] {
+            assert_eq!(plain_regex(regex), None, "{regex}");
+        }
+    }
 
     #[test]
     fn similar_patterns_as_regular_expressions() {
