@@ -1,8 +1,8 @@
 //! Parameters above the scans of a plan that is kept: `HAVING count(*) > $1`.
 //!
 //! A scan keeps its filters as templates. In operators a parameter stands as a call of [`Open`] from planning to
-//! running; [`fill`] puts the value of a run in its place. It can do so in filters and projections: a plan with a
-//! parameter anywhere else is not kept.
+//! running; [`fill`] puts the value of a run in its place. It can do so in filters and projections, and in what common
+//! aggregates take of a row: a plan with a parameter anywhere else is not kept.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -12,18 +12,21 @@ use arrow::datatypes::{DataType, Field};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, Placeholder};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::errors::{df_error, to_df};
+use super::parallel::OF_A_SET;
 use super::template::{number, place, value_of};
 use crate::error::{Error, Result};
 use crate::value::{ColumnType, Value};
@@ -61,19 +64,34 @@ impl ScalarUDFImpl for Open {
     }
 }
 
-/// Makes the parameters of filters and projections physical; what was not optimised yet would not know them again.
+/// Makes the parameters that [`fill`] finds physical; what was not optimised yet would not know them again.
 pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let opened = plan.transform_up(|node| {
-        if !matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Projection(_)) {
+        let is_aggregate = matches!(node, LogicalPlan::Aggregate(_));
+        if !is_aggregate && !matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Projection(_)) {
             return Ok(Transformed::no(node));
         }
         let names = NamePreserver::new(&node);
         node.map_expressions(|expr| {
+            if is_aggregate && !is_plain_aggregate(&expr) {
+                return Ok(Transformed::no(expr));
+            }
             let name = names.save(&expr);
             Ok(expr.transform_up(|e| Ok(opened(e)))?.update_data(|expr| name.restore(expr)))
         })
     });
     opened.map(|opened| opened.data)
+}
+
+/// An aggregate of what it computes from a row, and nothing else: others take constants that shape them.
+fn is_plain_aggregate(expr: &Expr) -> bool {
+    let expr = if let Expr::Alias(alias) = expr { &alias.expr } else { expr };
+    let Expr::AggregateFunction(AggregateFunction { func, params }) = expr else { return false };
+    let AggregateFunctionParams { args, filter, order_by, .. } = params;
+    OF_A_SET.contains(&func.name())
+        && matches!(&args[..], [arg] if arg.any_column_refs())
+        && filter.is_none()
+        && order_by.is_empty()
 }
 
 /// The plan with the values of some parameters, by their places, in it.
@@ -162,7 +180,7 @@ pub fn params_of(plan: &LogicalPlan, counts: &dyn Fn(&LogicalPlan) -> bool) -> D
     Ok(found.into_iter().collect())
 }
 
-/// Parameters whose type nothing around them tells are of the type of their value.
+/// Parameters whose type nothing around them tells are of the type of their value, as are numbers that are computed with.
 pub fn typed(plan: LogicalPlan, params: &[Value]) -> DfResult<LogicalPlan> {
     each_expr(plan, &|expr| typed_by(expr, params))
 }
@@ -179,16 +197,34 @@ fn each_expr(plan: LogicalPlan, rewrite: &dyn Fn(Expr) -> Transformed<Expr>) -> 
     rewritten?.data.recompute_schema()
 }
 
-fn typed_by(expr: Expr, params: &[Value]) -> Transformed<Expr> {
-    let Expr::Placeholder(param @ Placeholder { id, field: None }) = &expr else {
-        return Transformed::no(expr);
+fn typed_by(mut expr: Expr, params: &[Value]) -> Transformed<Expr> {
+    let changed = match &mut expr {
+        Expr::Placeholder(param) if param.field.as_ref().is_none_or(|field| field.data_type().is_null()) => {
+            type_by_value(param, params, &|_| true)
+        }
+        // DataFusion takes it for another of what stands beside it: the `$1` of `$1 * 1.5` would have two digits.
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.is_numerical_operators() => {
+            [left, right].into_iter().fold(false, |changed, side| match &mut **side {
+                Expr::Placeholder(param)
+                    if param.field.as_ref().is_some_and(|field| field.data_type().is_numeric()) =>
+                {
+                    type_by_value(param, params, &DataType::is_numeric) || changed
+                }
+                _ => changed,
+            })
+        }
+        _ => false,
     };
+    Transformed::new_transformed(expr, changed)
+}
+
+/// Gives a parameter the type of its value, if that suits; true if it did.
+fn type_by_value(param: &mut Placeholder, params: &[Value], suits: &dyn Fn(&DataType) -> bool) -> bool {
     let value = number(param).and_then(|at| params.get(at)).filter(|value| !value.is_null());
-    let Some(scalar) = value.and_then(|value| super::query::scalar_of(value).ok()) else {
-        return Transformed::no(expr);
-    };
-    let field = Field::new(id.clone(), scalar.data_type(), true);
-    Transformed::yes(Expr::Placeholder(Placeholder::new_with_field(id.clone(), Some(Arc::new(field)))))
+    let ty = value.and_then(|value| super::query::scalar_of(value).ok()).map(|scalar| scalar.data_type());
+    let Some(ty) = ty.filter(suits) else { return false };
+    param.field = Some(Arc::new(Field::new(param.id.clone(), ty, true)));
+    true
 }
 
 fn opened(expr: Expr) -> Transformed<Expr> {
@@ -213,13 +249,31 @@ fn as_open(expr: &Arc<dyn PhysicalExpr>) -> Option<&Open> {
 
 /// Every open parameter of a plan stands where [`fill`] finds it.
 pub fn can_be_filled(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    stands_in_operators(plan, &is_open)
+    stand_in(plan, &is_open, &|plan| plan.downcast_ref().is_some_and(only_in_arguments))
+}
+
+/// Parameters of an aggregate are in what its functions take of a row.
+fn only_in_arguments(aggregate: &AggregateExec) -> bool {
+    let groups = aggregate.group_expr().input_exprs();
+    let filters = aggregate.filter_expr().iter().flatten();
+    let orders = aggregate.aggr_expr().iter().flat_map(|function| function.all_expressions().order_by_exprs);
+    !groups.iter().chain(filters).any(is_open) && !orders.into_iter().any(|order| is_open(&order))
 }
 
 /// Every expression of a plan for which this is true stands where [`with_exprs`] finds it.
 pub fn stands_in_operators(plan: &Arc<dyn ExecutionPlan>, is_it: Test<'_>) -> bool {
-    let can = plan.is::<FilterExec>() || plan.is::<ProjectionExec>() || !has(&**plan, is_it);
-    can && plan.children().into_iter().all(|child| stands_in_operators(child, is_it))
+    stand_in(plan, is_it, &|_| false)
+}
+
+/// The same, but that it may stand in `others` as well.
+fn stand_in(
+    plan: &Arc<dyn ExecutionPlan>,
+    is_it: Test<'_>,
+    others: &dyn Fn(&dyn ExecutionPlan) -> bool,
+) -> bool {
+    let can =
+        plan.is::<FilterExec>() || plan.is::<ProjectionExec>() || others(&**plan) || !has(&**plan, is_it);
+    can && plan.children().into_iter().all(|child| stand_in(child, is_it, others))
 }
 
 fn has(node: &dyn ExecutionPlan, is_it: Test<'_>) -> bool {
@@ -244,7 +298,8 @@ pub fn fill(node: Arc<dyn ExecutionPlan>, params: &[Value]) -> Result<Option<Arc
     Ok(suits.get().then_some(node))
 }
 
-/// The operator with other expressions in the place of those for which this is true, if it is a filter or a projection.
+/// The operator with other expressions in the place of those for which this is true, if it is a filter or a projection,
+/// or an aggregate whose functions take them.
 pub fn with_exprs(
     node: Arc<dyn ExecutionPlan>,
     is_it: Test<'_>,
@@ -263,6 +318,18 @@ pub fn with_exprs(
             .map(|output| Ok(ProjectionExpr { expr: change(&output.expr)?, alias: output.alias.clone() }));
         let outputs = outputs.collect::<DfResult<Vec<_>>>()?;
         return Ok(Arc::new(ProjectionExec::try_new(outputs, Arc::clone(projection.input()))?));
+    }
+    if let Some(aggregate) = node.downcast_ref::<AggregateExec>()
+        && aggregate.aggr_expr().iter().any(|function| function.expressions().iter().any(is_it))
+    {
+        let functions = aggregate.aggr_expr().iter().map(|function| {
+            let args = function.expressions().iter().map(change).collect::<DfResult<Vec<_>>>()?;
+            let orders = function.all_expressions().order_by_exprs;
+            let changed = function.with_new_expressions(args, orders).map(Arc::new);
+            changed.ok_or_else(|| to_df(Error::internal("an aggregate does not take other arguments")))
+        });
+        let functions = functions.collect::<DfResult<Vec<_>>>()?;
+        return Ok(Arc::new(aggregate.with_new_aggr_exprs(functions)));
     }
     Ok(node)
 }

@@ -36,7 +36,7 @@ pub struct Totals {
     scan: ScanExec,
     functions: Vec<Arc<AggregateFunctionExpr>>,
     /// What each function takes of a row.
-    inputs: Vec<Vec<Arc<dyn PhysicalExpr>>>,
+    inputs: Inputs,
     /// Columns of the results.
     results: SchemaRef,
     /// Expressions over the results, and over those, with their columns.
@@ -92,18 +92,18 @@ impl Totals {
             Some(known) => Way::Numbers(Adding::new(rows, known.iter().map(|known| known.term))?),
             None => {
                 let functions = self.functions.iter().map(|f| f.create_accumulator());
-                Way::Batches(rows, functions.collect::<DfResult<Vec<_>>>().map_err(df_error)?)
+                let Some(inputs) = self.filled(binding) else { return Ok(None) };
+                Way::Batches(rows, functions.collect::<DfResult<Vec<_>>>().map_err(df_error)?, inputs)
             }
         };
         Ok(Some(TotalsRun { totals: Arc::clone(self), way, done: false }))
     }
 
-    fn add(&self, batch: &RecordBatch, sums: &mut [Box<dyn Accumulator>]) -> DfResult<()> {
-        for (inputs, sum) in self.inputs.iter().zip(sums) {
-            let values = inputs.iter().map(|input| input.evaluate(batch)?.into_array(batch.num_rows()));
-            sum.update_batch(&values.collect::<DfResult<Vec<_>>>()?)?;
-        }
-        Ok(())
+    /// What each function takes of a row, with the parameters of a run; `None` if one has no value that suits.
+    fn filled(&self, binding: &Binding) -> Option<Inputs> {
+        let of_function =
+            |inputs: &Vec<_>| inputs.iter().map(|input| open::filled(input, &binding.params)).collect();
+        self.inputs.iter().map(of_function).collect()
     }
 
     /// What comes out, of what the functions have come to.
@@ -131,11 +131,22 @@ impl Totals {
     }
 }
 
+fn add(batch: &RecordBatch, inputs: &Inputs, sums: &mut [Box<dyn Accumulator>]) -> DfResult<()> {
+    for (inputs, sum) in inputs.iter().zip(sums) {
+        let values = inputs.iter().map(|input| input.evaluate(batch)?.into_array(batch.num_rows()));
+        sum.update_batch(&values.collect::<DfResult<Vec<_>>>()?)?;
+    }
+    Ok(())
+}
+
 /// How totals are come by.
 enum Way {
     Numbers(Adding),
-    Batches(Scan, Vec<Box<dyn Accumulator>>),
+    /// With what each function takes of a row.
+    Batches(Scan, Vec<Box<dyn Accumulator>>, Inputs),
 }
+
+type Inputs = Vec<Vec<Arc<dyn PhysicalExpr>>>;
 
 /// Totals under way.
 pub struct TotalsRun {
@@ -150,13 +161,13 @@ impl TotalsRun {
     pub fn plan_text(&self) -> PlanText {
         match &self.way {
             Way::Numbers(adding) => adding.plan_text(),
-            Way::Batches(rows, _) => rows.plan_text(),
+            Way::Batches(rows, ..) => rows.plan_text(),
         }
     }
 
     /// Worth the work of more than one thread, which only operators would share.
     pub fn is_long(&self) -> bool {
-        matches!(&self.way, Way::Batches(rows, _) if rows.work() >= PARALLEL_WORK)
+        matches!(&self.way, Way::Batches(rows, ..) if rows.work() >= PARALLEL_WORK)
     }
 
     /// Adds some rows, which gives a batch without rows; after the last ones, the totals; then `None`.
@@ -167,9 +178,9 @@ impl TotalsRun {
         }
         let results = match way {
             Way::Numbers(adding) => adding.step()?.map(|sums| totals.finish_numbers(&sums)),
-            Way::Batches(rows, sums) => match rows.next_batch()? {
+            Way::Batches(rows, sums, inputs) => match rows.next_batch()? {
                 Some(batch) => {
-                    totals.add(&batch, sums).map_err(df_error)?;
+                    add(&batch, inputs, sums).map_err(df_error)?;
                     None
                 }
                 None => {

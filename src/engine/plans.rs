@@ -215,7 +215,9 @@ impl Statements {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Known, Statements};
+    use super::{Keyed, Known, Statements};
+    use crate::access::Guards;
+    use crate::df::table::Binding;
     use crate::engine::Database;
     use crate::value::Value;
 
@@ -362,6 +364,81 @@ mod tests {
             let (after, each) = known(&db);
             assert!(after >= before + plans && each == 0, "{sql}: {before} {after} {each}");
         }
+    }
+
+    #[test]
+    fn one_plan_is_enough_for_all_values() {
+        let db = Database::in_memory().unwrap();
+        db.execute("CREATE TABLE t (k INT PRIMARY KEY, n INT, total DOUBLE, price DECIMAL(10,2), s TEXT, at TIMESTAMP, d DATE)").unwrap();
+        db.execute(
+            "INSERT INTO t SELECT v, v % 5, v * 1.5, v * 1.25, CASE WHEN v > 2 THEN 'n' || v END,
+             CAST(current_date AS TIMESTAMP) - v * INTERVAL '1 day' + INTERVAL '5 days 1 hour', current_date + (3 - v) FROM generate_series(1, 20) t(v)",
+        )
+        .unwrap();
+        let statements = [
+            "SELECT k FROM t WHERE k > $1 AND at < current_date",
+            "SELECT k FROM t WHERE k > $1 AND d < current_date",
+            "SELECT k FROM t WHERE k > $1 AND at < current_timestamp",
+            "SELECT k FROM t WHERE k > $1 AND d >= current_date - 7",
+            "SELECT k FROM t WHERE k > $1 AND at >= now() - INTERVAL '7' DAY",
+            "SELECT k FROM t WHERE k > $1 AND at >= current_date - INTERVAL '7 days'",
+            "SELECT k FROM t WHERE $1 = 0 OR total > $1",
+            "SELECT k FROM t WHERE $1 = 0 OR n > $1",
+            "SELECT k FROM t WHERE total > $1 * 1.5",
+            "SELECT k FROM t WHERE price > $1 * 1.5",
+            "SELECT k FROM t WHERE k > $1 * 2",
+            "SELECT k FROM t WHERE s LIKE '%' || $1 || '%'",
+            "SELECT sum(CASE WHEN n > $1 THEN 1 ELSE 0 END) FROM t",
+            "SELECT n, sum(total + $1), count(*) FROM t GROUP BY n",
+            "SELECT coalesce(s, CAST($1 AS TEXT)) FROM t",
+            "SELECT coalesce(s, $1 || '') FROM t",
+            "SELECT k FROM t WHERE starts_with(s, 'n' || $1)",
+        ];
+        let (_, snapshot) = db.view().unwrap();
+        let mut others = Vec::new();
+        for sql in statements {
+            let lifted = crate::sql::lift(sql).unwrap();
+            let kinds: [fn(i64) -> Value; 3] =
+                [Value::Int, |n| Value::Double(n as f64 + 0.5), |n| Value::Decimal((n * 10 + 5).into(), 1)];
+            let text: &[fn(i64) -> Value] = &[|n| Value::Text(n.to_string())];
+            // An integer beside a number with a fraction is compared as another type.
+            let kinds = match ["||", "k > $1 AND", "n > $1"].map(|what| sql.contains(what)) {
+                [true, ..] => text,
+                [_, false, false] => &kinds[..],
+                _ => &kinds[..1],
+            };
+            for (kind, value) in kinds.iter().enumerate() {
+                for n in [0, 3, 4, 0, 3, 4, 5, 6, 7] {
+                    let rows = |rows: crate::engine::Rows| -> Vec<Value> {
+                        let mut values: Vec<Value> = rows.map(|row| row.unwrap().value(0).unwrap()).collect();
+                        values.sort();
+                        values
+                    };
+                    let literal = crate::value::Literal(value(n).as_ref()).to_string();
+                    let exact =
+                        sql.replace("$1", &format!("({literal}{})", if kind == 1 { "e0" } else { "" }));
+                    let expected = rows(db.query(&exact).unwrap());
+                    let found = rows(db.prepare(sql).unwrap().query(&[value(n)]).unwrap());
+                    assert_eq!(found, expected, "{sql} {literal}");
+                }
+                // A plan is kept that takes other values as well.
+                let holds = |n| {
+                    let mut query = Keyed::new("", &lifted, &[value(n)]).unwrap();
+                    let (catalog, _) = db.view().unwrap();
+                    let Some(Known::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else {
+                        return false;
+                    };
+                    let (snapshot, params) = (Arc::clone(&snapshot), Arc::clone(&query.params));
+                    let binding = Binding { snapshot, params, guards: Guards::default() };
+                    query.settled.is_empty() && kept.plan.bind(&binding).unwrap().is_some()
+                };
+                let held = [3, 8, 9].map(holds);
+                if held != [true; 3] {
+                    others.push((sql, kind, held));
+                }
+            }
+        }
+        assert_eq!(others, []);
     }
 
     #[test]
