@@ -23,7 +23,11 @@ pub fn at_midnight(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
             if timed { timestamps(both, None, schema) } else { beside_timestamps(both, schema) }
         }
         expr => {
-            peers(expr).into_iter().fold(false, |changed, peers| beside_timestamps(peers, schema) || changed)
+            let mut changed = false;
+            for peers in peers(expr) {
+                changed |= beside_timestamps(peers, schema);
+            }
+            changed
         }
     };
     Ok(Transformed::new_transformed(expr, changed))

@@ -264,8 +264,9 @@ mod tests {
         let pages = [(10, 0), (10, 10), (40, 0), (1, 0), (1000, 0), (1, 39)];
         for first in pages {
             for second in pages {
-                [first, second, first, first, first, second, second]
-                    .map(|(limit, offset)| page(limit, offset));
+                for (limit, offset) in [first, second, first, first, first, second, second] {
+                    page(limit, offset);
+                }
             }
         }
     }
