@@ -318,7 +318,6 @@ fn named(db: &Option<PathBuf>) -> String {
 }
 
 fn prompt(console: &mut Console, name: &str) -> Result<()> {
-    console.settings.keep_going = true;
     shell::repl(console, name)
 }
 

@@ -29,7 +29,7 @@ use super::complete::Completion;
 use super::console::{Console, Halt, Step};
 use super::highlight::highlight;
 use super::pager::Screen;
-use super::script::Feeder;
+use super::script::{self, Feeder};
 use crate::error::{Error, Result};
 
 const PROMPT: &str = "rowkeydb> ";
@@ -112,7 +112,12 @@ impl<'a> Prompt<'a> {
         let (columns, rows) = self.editor.dimensions().unwrap_or((80, 24));
         self.console.screen = Some(Screen { rows: rows.into(), columns: columns.into() });
         self.running.store(true, Ordering::SeqCst);
-        let step = text.split_inclusive('\n').try_for_each(|l| self.feeder.feed(l, self.console));
+        // A paste comes as one entry of many lines.
+        let step = match script::run_typed(self.console, &text, &mut self.feeder) {
+            // Told; the next entry is a new one.
+            Err(Halt::Failed) => Ok(()),
+            step => step,
+        };
         self.running.store(false, Ordering::SeqCst);
         if !self.feeder.is_open() {
             self.remember();

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 
 use super::commands::{is_command, is_known};
-use super::console::{Console, Place, Step, io_error};
+use super::console::{Console, Halt, Place, Step, io_error};
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::sql::Splitter;
 
@@ -76,9 +76,14 @@ pub fn run(console: &mut Console, source: &Source, input: Input) -> Step {
         Ok(reader) => reader,
         Err(e) => return console.fail_outside(source.unreadable(e), &Place::TOP),
     };
-    match input {
-        Input::Sql => run_sql(console, Pieces::new(reader), top),
-        Input::Jsonl => run_requests(console, Pieces::new(reader), top),
+    match (input, source) {
+        (Input::Sql, Source::Text(text)) => {
+            let mut feeder = Feeder::new(None);
+            run_typed(console, text, &mut feeder)?;
+            feeder.finish(console)
+        }
+        (Input::Sql, _) => run_sql(console, Pieces::new(reader), top),
+        (Input::Jsonl, _) => run_requests(console, Pieces::new(reader), top),
     }
 }
 
@@ -92,6 +97,20 @@ fn run_sql(console: &mut Console, mut pieces: Pieces<impl BufRead>, top: Place) 
             Err(error) => return console.fail_outside(error, &top),
         }
     }
+}
+
+/// Runs what was typed at once, and stops at a failure, saying what else there was.
+///
+/// What stands behind a statement was written by somebody who thought that it would succeed: the DELETE behind an
+/// INSERT.
+pub fn run_typed(console: &mut Console, text: &str, feeder: &mut Feeder) -> Step {
+    let mut lines = text.split_inclusive('\n');
+    let step = lines.try_for_each(|line| feeder.feed(line, console));
+    if matches!(step, Err(Halt::Failed)) {
+        let left = feeder.leave(lines);
+        console.tell_left(left)?;
+    }
+    step
 }
 
 fn run_requests(console: &mut Console, mut pieces: Pieces<impl BufRead>, top: Place) -> Step {
@@ -189,6 +208,21 @@ impl Feeder {
         self.run_statements(console)?;
         let rest = self.splitter.finish();
         rest.map_or(Ok(()), |rest| console.statement(&rest.text, &self.place(rest.line)))
+    }
+
+    /// Drops what was not run yet, and these `lines`; gives how many statements and commands that were.
+    fn leave<'l>(&mut self, lines: impl Iterator<Item = &'l str>) -> usize {
+        let mut commands = 0;
+        for line in lines {
+            match is_command(line) && !self.splitter.is_open() {
+                true => commands += 1,
+                false => self.splitter.push(line),
+            }
+        }
+        let whole = std::iter::from_fn(|| self.splitter.next_statement()).count();
+        let rest = self.splitter.finish().map_or(0, |_| 1);
+        *self = Feeder::new(self.file.take());
+        commands + whole + rest
     }
 
     /// The line is a command; inside a statement only what is surely none of it, such as a `\d` to look up a
@@ -326,6 +360,23 @@ mod tests {
     fn a_command_between_the_lines_of_a_statement_runs_by_itself() {
         let (out, err) = run_bytes(b"SELECT 1 AS n,\n\\echo hello\n.5 AS m;");
         assert_eq!((out.as_str(), err.as_str()), ("hello\nn,m\n1,0.5\n", ""));
+    }
+
+    #[test]
+    fn what_stands_behind_a_failure_does_not_run() {
+        let (mut console, out, err) = console(Settings { format: Format::Csv, ..Settings::default() });
+        let mut type_in = |text: &str| {
+            let _ = run_typed(&mut console, text, &mut Feeder::new(None));
+            (out.take(), err.take())
+        };
+        type_in("CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1), (2);\n");
+        let (_, err) =
+            type_in("BEGIN; INSERT INTO t VALUES (1); DELETE FROM t WHERE id = 2;\n.tables\nCOMMIT\n");
+        assert!(err.contains("\nnote: the 3 statements behind it did not run\n"), "{err}");
+        assert!(err.contains("\n  why: the transaction is still open\n hint: "), "{err}");
+        assert_eq!(type_in("ROLLBACK; SELECT count(*) AS n FROM t;\n").0, "n\n2\n");
+        assert!(type_in("SELEC 1; SELECT 2;\n").1.ends_with("\nnote: the statement behind it did not run\n"));
+        assert!(!type_in("SELEC 1;\n").1.contains("note"));
     }
 
     #[test]

@@ -353,20 +353,23 @@ fn move_rows(table: &TableDef, stmt: &Update) -> String {
         .filter(|a| table.column_id(&name_of(&a.column)).is_some_and(|id| table.is_key_column(id)));
     let keys: Vec<&Assignment> = keys.collect();
     let is_literal = |a: &&Assignment| matches!(literal(&a.value, &[]), Ok(Some(_)));
-    if !stmt.from.is_empty() || !keys.iter().all(is_literal) {
+    let alone = stmt.from.is_empty() && keys.iter().all(is_literal);
+    let (true, Some(filter)) = (alone, &stmt.filter) else {
         return "in one transaction, INSERT the rows under their new keys and DELETE the old ones by theirs"
             .into();
-    }
+    };
     // The filter may find the new rows too: those stay.
     let new: Vec<String> = keys.iter().map(|a| format!("{} = {}", a.column, a.value)).collect();
-    let new = new.join(" AND ");
-    let (find, remove) = match &stmt.filter {
-        Some(filter) => (format!(" WHERE {filter}"), format!("({filter}) AND NOT ({new})")),
-        None => (String::new(), format!("NOT ({new})")),
-    };
+    let (find, remove) = (format!(" WHERE {filter}"), format!("({filter}) AND NOT ({})", new.join(" AND ")));
+    // The same values for the whole key: a second row would have no place, and its DELETE must not run then.
+    let is_whole = table.key.columns().iter().all(|id| {
+        let is_assigned = |a: &&Assignment| table.column_id(&name_of(&a.column)) == Some(*id);
+        keys.iter().any(is_assigned)
+    });
+    let only = if is_whole { "for one row, and only if the INSERT succeeds: " } else { "" };
     let alias = stmt.alias.as_ref().map(|alias| format!(" AS {alias}")).unwrap_or_default();
     format!(
-        "BEGIN; INSERT INTO {t} ({}) SELECT {} FROM {t}{alias}{find}; DELETE FROM {t}{alias} WHERE {remove}; COMMIT",
+        "{only}BEGIN; INSERT INTO {t} ({}) SELECT {} FROM {t}{alias}{find}; DELETE FROM {t}{alias} WHERE {remove}; COMMIT",
         names.join(", "),
         values.join(", "),
         t = name_sql(&table.name),
