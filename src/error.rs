@@ -14,6 +14,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use unicode_width::UnicodeWidthChar;
+
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -185,6 +187,11 @@ impl Error {
         Self::new(Kind::Unsupported, what)
     }
 
+    /// Of any kind of number.
+    pub(crate) fn division_by_zero() -> Self {
+        Error::invalid("division by zero").hint("x / nullif(y, 0) is NULL then").state("22012")
+    }
+
     /// A bug in this crate.
     pub fn internal(what: impl Into<String>) -> Self {
         Self::new(Kind::Internal, what)
@@ -201,6 +208,13 @@ impl Error {
     #[must_use]
     pub fn why(mut self, why: impl Into<String>) -> Self {
         self.0.why = Some(within_limit(why.into()));
+        self
+    }
+
+    /// Begins what it says with the place where that is, such as a file.
+    #[must_use]
+    pub fn in_front(mut self, place: &str) -> Self {
+        self.0.what = within_limit(format!("{place}{}", self.0.what));
         self
     }
 
@@ -329,11 +343,12 @@ impl Error {
                 shown[room - 1] = '…';
             }
         }
-        let indent: String = (label.chars().map(|_| ' '))
-            .chain(shown.iter().take(column).map(|c| if *c == '\t' { '\t' } else { ' ' }))
-            .collect();
-        let room = shown.len().saturating_sub(column).max(1);
-        let carets = "^".repeat((span.len.max(1) as usize).min(room));
+        // Terminals give some characters two cells, or none.
+        let cells = |c: &char| if *c == '\t' { "\t".to_owned() } else { " ".repeat(c.width().unwrap_or(0)) };
+        let before: String = shown.iter().take(column).map(cells).collect();
+        let indent = " ".repeat(label.len()) + &before;
+        let under = shown.iter().skip(column).take(span.len.max(1) as usize);
+        let carets = "^".repeat(under.map(|c| c.width().unwrap_or(1)).sum::<usize>().max(1));
         let shown: String = shown.into_iter().collect();
         out.push_str(&format!("\n{label}{shown}\n{indent}{carets}"));
         out
@@ -397,6 +412,13 @@ mod tests {
             "error: rowkey part \"note\" has no end\n  why: it is variable-width and \"day\" follows it\n \
              hint: move it last\nLINE 2:   PRIMARY KEY (reverse(note), day))\n                       ^^^^^^^^^^^^^"
         );
+    }
+
+    #[test]
+    fn carets_stand_below_wide_characters() {
+        let error = Error::invalid("x").at(Span { line: 1, column: 13, len: 2 });
+        let shown = error.render("select '日本', 名前");
+        assert_eq!(shown, "error: x\nLINE 1: select '日本', 名前\n                       ^^^^");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use rowkeydb::demo;
 use rowkeydb::engine::{self, Database, Engine};
 use rowkeydb::error::{Error, Result};
@@ -162,6 +162,10 @@ fn main() -> ExitCode {
         Some(Command::Heatmap { db, statement, setup, out }) => heatmap(db, &setup, &statement, &out),
         Some(Command::Demo { orders, db, engine }) => run_demo(db, engine, orders),
         None => {
+            if let Some(error) = cli.db.as_deref().and_then(misspelt) {
+                eprintln!("{error}");
+                return ExitCode::from(2);
+            }
             let db = cli.db.or_else(|| cli.options.db_option.clone());
             if cli.options.sql.is_empty() && io::stdin().is_terminal() {
                 open_shell(db, &cli.options)
@@ -176,6 +180,21 @@ fn main() -> ExitCode {
         eprintln!("{error}");
         ExitCode::FAILURE
     })
+}
+
+/// `rowkeydb rnu` would make a database in a folder called rnu.
+fn misspelt(folder: &Path) -> Option<Error> {
+    if folder.exists() {
+        return None;
+    }
+    let word = folder.to_str()?;
+    let command = Cli::command();
+    let names: Vec<&str> = command.get_subcommands().map(|c| c.get_name()).collect();
+    let meant = shell::did_you_mean(word, names)?;
+    Some(
+        Error::invalid(format!("there is no command {word}, and no folder of that name"))
+            .hint(format!("did you mean {meant}? For a new database in that folder, write ./{word}")),
+    )
 }
 
 /// Runs `-c` statements, then files.

@@ -16,12 +16,12 @@ pub fn with_suggestion<'a>(
 }
 
 /// The candidate within two edits of `word` (insert, delete, change, swap neighbours), ignoring case;
-/// the nearest wins, the first of equals. Two edits are too many for words of three letters or fewer.
+/// the nearest wins, the first of equals. Two edits are too many for words of four letters or fewer.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: Vec<char> = word.to_lowercase().chars().collect();
     let allowed = match word.len() {
         0 | 1 => return None,
-        2 | 3 => 1,
+        2..=4 => 1,
         _ => 2,
     };
     candidates
@@ -74,5 +74,7 @@ mod tests {
         assert_eq!(did_you_mean("a", ["b"]), None);
         assert_eq!(did_you_mean("id", ["ts"]), None);
         assert_eq!(did_you_mean("idd", ["id"]), Some("id"));
+        assert_eq!(did_you_mean("nope", ["copy"]), None);
+        assert_eq!(did_you_mean("form", ["from"]), Some("from"));
     }
 }

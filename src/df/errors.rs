@@ -94,6 +94,9 @@ fn out_of_place(text: &str) -> Option<Error> {
     Some(Error::unsupported(format!("{clause} takes a number, not a subquery")))
 }
 
+/// Columns that a message lists at the most.
+const COLUMNS_SHOWN: usize = 12;
+
 /// The error of a subquery that should be a value.
 pub fn too_many_rows() -> Error {
     Error::invalid("a subquery that stands for a value gives more than one row")
@@ -153,11 +156,12 @@ fn schema_error(error: &SchemaError) -> Error {
             if valid_fields.iter().filter(|other| output_name(&other.name) == name).count() > 1 {
                 return same_names(format!("two columns of a SELECT have the same name, \"{name}\""));
             }
-            let shown = names.iter().take(12).copied().collect::<Vec<_>>().join(", ");
+            let shown = names.iter().take(COLUMNS_SHOWN).copied().collect::<Vec<_>>().join(", ");
+            let more = if names.len() > COLUMNS_SHOWN { ", …" } else { "" };
             let otherwise = if shown.is_empty() {
-                "no column can be used here".to_owned()
+                format!("no column can be used here; a text stands in single quotes: '{name}'")
             } else {
-                format!("columns here are {shown}")
+                format!("columns here are {shown}{more}")
             };
             crate::suggest::with_suggestion(error, name, names.into_iter(), &otherwise)
         }
@@ -168,8 +172,14 @@ fn schema_error(error: &SchemaError) -> Error {
                 .hint(format!("write table.{name}"))
                 .state("42702")
         }
-        SchemaError::DuplicateQualifiedField { name, .. }
-        | SchemaError::DuplicateUnqualifiedField { name } => {
+        SchemaError::DuplicateQualifiedField { qualifier, name } => {
+            let (table, name) = (qualifier.table(), output_name(name));
+            Error::invalid(format!("two columns are called \"{table}.{name}\""))
+                .why("a name means one table or column of a FROM")
+                .hint(format!("write FROM {table} AS a, {table} AS b for two tables, x AS y for two columns"))
+                .state(sqlstate::DUPLICATE_COLUMN)
+        }
+        SchemaError::DuplicateUnqualifiedField { name } => {
             same_names(format!("two columns are called \"{}\"", output_name(name)))
         }
     }
@@ -197,7 +207,7 @@ fn is_uncorrelated(column: &Column) -> bool {
 fn arrow_error(error: &arrow::error::ArrowError) -> Error {
     use arrow::error::ArrowError;
     match error {
-        ArrowError::DivideByZero => Error::invalid("division by zero").state("22012"),
+        ArrowError::DivideByZero => Error::division_by_zero(),
         ArrowError::ArithmeticOverflow(what) => {
             Error::invalid(match what.strip_prefix("Overflow happened on: ") {
                 Some(operation) => format!("{operation} is out of range"),

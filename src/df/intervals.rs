@@ -142,7 +142,7 @@ fn lengths(array: &ArrayRef) -> DfResult<Decimal128Array> {
 /// A product or quotient: what is left of a month goes to the days, what is left of a day to the rest, in microseconds.
 fn times(interval: IntervalMonthDayNano, by: f64, divided: bool) -> Result<IntervalMonthDayNano> {
     if divided && by == 0.0 {
-        return Err(Error::invalid("division by zero").state("22012"));
+        return Err(Error::division_by_zero());
     }
     let part = |part: f64| if divided { part / by } else { part * by };
     let months = part(f64::from(interval.months));

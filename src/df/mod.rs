@@ -10,6 +10,7 @@ mod age;
 mod anti_join;
 mod apart;
 mod beside;
+mod binary_keys;
 mod cast_error;
 mod coalesce;
 mod computed;

@@ -37,6 +37,7 @@ use super::above_totals::AboveTotals;
 use super::anti_join::AntiJoin;
 use super::apart::{apart, batches_apart};
 use super::beside::{beside_columns, beside_subqueries};
+use super::binary_keys::texts_as_binary_keys;
 use super::computed::ComputedColumns;
 use super::correlated::Correlated;
 use super::dates::at_midnight;
@@ -211,6 +212,7 @@ impl Planner {
                 Arc::new(Settled),
                 Arc::new(ExpressionRule("lag_defaults", lag_defaults)),
                 Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
+                Arc::new(NodeRule("texts_as_binary_keys", texts_as_binary_keys)),
                 Arc::new(ExpressionRule("text_operands", text_operands)),
                 Arc::new(ExpressionRule("one_by_one", one_by_one)),
                 Arc::new(ExpressionRule("at_midnight", at_midnight)),

@@ -113,6 +113,8 @@ fn suited(value: &Value, ty: ColumnType) -> Option<Value> {
         (Value::Decimal(d, scale), ColumnType::Double) => Some(Value::Double(decimal_to_double(*d, *scale))),
         // Its midnight: beside a time, a date is that wherever it stands.
         (Value::Date(_), ColumnType::Timestamp | ColumnType::TimestampTz) => value.clone().cast(ty).ok(),
+        // Whether it may be bytes depends on what it is compared with.
+        (Value::Text(text), ColumnType::Varbinary) if !text.starts_with("\\x") => None,
         (Value::Text(text), ty) if !ty.is_text() => exact(ty, &super::text::read(text, ty).ok()?),
         _ => exact(ty, value),
     }

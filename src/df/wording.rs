@@ -107,7 +107,12 @@ fn functions(text: &str) -> Option<Error> {
         }
         let wanted = between(text, " expects ", " but received")
             .or_else(|| between(text, " requires ", ", but received"))?;
-        let given = between(given, "(DataType: ", ")").unwrap_or(given);
+        let given = match between(given, "(DataType: ", ")").unwrap_or(given) {
+            "String" => "a text",
+            "Binary" => "bytes",
+            "Boolean" => "a condition",
+            given => given,
+        };
         let error = error(format!("{name} does not take {given}"), NO_FUNCTION);
         return Some(
             error.why(format!("it takes {}", wanted.to_lowercase())).hint("CAST what has another type"),
@@ -119,13 +124,19 @@ fn functions(text: &str) -> Option<Error> {
 fn operators(text: &str) -> Option<Error> {
     let rest = |before: &str| text.strip_prefix(before);
     let undefined = |operation: &str| {
+        let is_time = ["TIMESTAMP", "DATE"].iter().any(|ty| operation.starts_with(ty));
+        let step = ["+", "-"].into_iter().find(|op| is_time && operation.contains(&format!(" {op} ")));
         error(format!("there is no operator for {operation}"), NO_FUNCTION)
             .why("the operator is not defined for values of these types")
-            .hint("CAST one of them")
+            .hint(match step {
+                Some(op) => format!("write {op} INTERVAL '1 day'"),
+                None => "CAST one of them".to_owned(),
+            })
     };
     if let Some(operator) = rest("Unsupported binary operator: ") {
         let (name, instead) = match operator {
             "PGOverlap" => ("&&", "write AND"),
+            "PGStartsWith" => ("^@", "write starts_with(x, 'abc'), or x LIKE 'abc%'"),
             other => (other, "functions say more: abs(x), mod(x, y), power(x, y)"),
         };
         return Some(error(format!("there is no operator {name}"), NO_FUNCTION).hint(instead));
@@ -159,8 +170,8 @@ fn operators(text: &str) -> Option<Error> {
         });
     }
     if let Some(ty) = rest("Unary operator 'NOT' requires a boolean expression, got ") {
-        let error = error(format!("there is no NOT {ty}"), sqlstate::DATATYPE_MISMATCH);
-        return Some(error.why("NOT takes a condition").hint("compare it with something, as in x = 0"));
+        let error = error(format!("NOT takes a condition, and this is {ty}"), sqlstate::DATATYPE_MISMATCH);
+        return Some(error.hint("compare it with something, as in x = 0"));
     }
     if rest("Unary operator '-' only supports").is_some() {
         let error = error("this cannot be negated", NO_FUNCTION);
@@ -431,10 +442,9 @@ fn values(text: &str) -> Option<Error> {
             .hint("types are BOOLEAN, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), TEXT, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, UUID and JSON"));
     }
     if text.starts_with("Could not plan array literal") || text.starts_with("GetFieldAccess not supported") {
-        return Some(
-            Error::unsupported("arrays are not supported")
-                .hint("keep the values in rows of a table, or as JSON text"),
-        );
+        return Some(Error::unsupported("arrays are not supported").hint(
+            "write x IN (1, 2) for x = ANY(ARRAY[1, 2]); keep values in rows of a table, or as JSON text",
+        ));
     }
     if let Some(ty) = between(text, "Cannot access field at argument 1: type ", " is not Struct") {
         return Some(

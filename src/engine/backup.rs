@@ -83,7 +83,7 @@ fn copy(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -> Resu
 /// Where a backup takes shape: beside its place, on the same disk.
 fn unfinished(to: &Path) -> Result<PathBuf> {
     let Some(name) = to.file_name() else {
-        return Err(Error::invalid(format!("{} names no directory", to.display()))
+        return Err(Error::invalid(format!("'{}' names no directory", to.display()))
             .hint("name a directory that does not exist yet"));
     };
     let mut name = name.to_owned();

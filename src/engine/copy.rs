@@ -63,7 +63,8 @@ impl FileRows<'_> {
             columns.iter().map(|id| (table.column_name(*id).to_owned(), table.column(*id).ty)).collect();
         let on_error = if file.skip_errors { OnError::Skip } else { OnError::Stop };
         let path = Path::new(&file.path);
-        let reader = transfer::open(path, &format(file)?, &targets, on_error)?;
+        let reader =
+            transfer::open(path, &format(file)?, &targets, on_error).map_err(|e| of_file(e, file))?;
         let size = std::fs::metadata(path).map(|m| m.len()).ok();
         Ok(FileRows { file, reader, size, label: format!("reading {}", file.path) })
     }
@@ -71,7 +72,7 @@ impl FileRows<'_> {
     /// The next rows; `None` at the end.
     pub fn next(&mut self, watch: &Watch) -> Result<Option<Vec<transfer::Cells>>> {
         watch.step(&self.label, self.reader.bytes_read(), self.size, "bytes")?;
-        let rows = self.reader.next_chunk(CHUNK_ROWS)?;
+        let rows = self.reader.next_chunk(CHUNK_ROWS).map_err(|e| of_file(e, self.file))?;
         if rows.is_none() {
             watch.finish(&self.label, self.reader.bytes_read(), "bytes");
         }
@@ -82,6 +83,14 @@ impl FileRows<'_> {
     pub fn warnings(&self) -> Vec<Warning> {
         left_out(self.file, self.reader.skipped(), self.reader.first_skipped(), "").into_iter().collect()
     }
+}
+
+/// What is wrong inside a file names it.
+fn of_file(error: Error, file: &CopyFile) -> Error {
+    if error.kind() == Kind::Invalid && !error.what().contains(&file.path) {
+        return error.in_front(&format!("{}: ", file.path));
+    }
+    error
 }
 
 /// What to know of so many rows of a file that were left out, if there are any.

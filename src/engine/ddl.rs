@@ -15,7 +15,7 @@ use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::Rule;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::exec::watch::Watch;
-use crate::key::{self, ColumnId, KeyLayout, LayoutError, PartSpec, Tail, Transform};
+use crate::key::{self, ColumnId, Concern, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
 use crate::schema::{
     Check, Column, FAMILIES_MAX, Family, FamilyId, Identity, IndexDef, IndexState, SortedBy, TableDef,
@@ -25,7 +25,7 @@ use crate::sql::{
     AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef, Statement,
     key_specs, name_of, name_sql, span_of_name, unqualified,
 };
-use crate::value::Value;
+use crate::value::{ColumnType, Value};
 
 /// Columns of a table at the most.
 pub const COLUMNS_MAX: usize = 4096;
@@ -195,6 +195,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         traffic: Traffic::default(),
     };
     let mut warnings = layout_warnings(&table, &table.key);
+    warnings.extend(create.columns.iter().filter_map(cut_digits));
     if let Some(split) = &create.split {
         table.split_at(regions::cuts(&table, split, None)?);
         warnings.extend(regions::warnings(&table));
@@ -213,6 +214,18 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
     }
     edit.put_table(table)?;
     finish(edit, warnings)
+}
+
+/// A NUMERIC column without digits, which keeps any number elsewhere.
+pub fn cut_digits(column: &ColumnDef) -> Option<Warning> {
+    let (ty, name) = (column.data_type, &column.name);
+    let ColumnType::Decimal { scale, .. } = ty else { return None };
+    column.without_digits.then(|| Warning {
+        code: None,
+        what: format!("{name} keeps {scale} digits behind the point"),
+        why: format!("NUMERIC and DECIMAL without digits are {ty} here"),
+        hint: "write NUMERIC(p, s) with up to 38 digits, s of them behind the point, or DOUBLE".into(),
+    })
 }
 
 /// What key expressions can name.
@@ -235,7 +248,9 @@ fn layout(
 
 /// What the user should know of a layout although it works.
 pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
-    let warnings = layout.warnings(&|id| table.column_info(id)).into_iter();
+    // An entry of an index is found by its row, whatever its bucket.
+    let matters = |w: &key::Warning| w.concern != Concern::DrawnKey || *layout == table.key;
+    let warnings = layout.warnings(&|id| table.column_info(id)).into_iter().filter(matters);
     let code = |concern| Some(Rule::from(concern).code());
     // Key forms are made of columns, not of formulas.
     let is_formula = |id: &ColumnId| table.column(*id).formula.is_some();

@@ -229,6 +229,11 @@ impl Database {
         self.catalog().tables().map(|t| t.name.clone()).collect()
     }
 
+    /// Names of the views, in order.
+    pub fn view_names(&self) -> Vec<String> {
+        self.catalog().views().map(|v| v.name.clone()).collect()
+    }
+
     /// Names of the index tables, in order.
     pub fn index_names(&self) -> Vec<String> {
         let mut names: Vec<String> =

@@ -40,6 +40,8 @@ pub enum Concern {
     PaddedText,
     /// A bucket before the rest: ranges are read in each.
     FanOut,
+    /// A bucket that is drawn: the same values make different keys.
+    DrawnKey,
     /// A hash before the rest: ranges read everything.
     WholeScan,
     /// More bytes than are good for every row and index entry.

@@ -20,6 +20,7 @@ pub(super) fn warnings(parts: &[KeyPart], column: Columns<'_, '_>) -> Vec<Warnin
         let warning = |(concern, what, why, hint)| Warning { concern, part, what, why, hint };
         out.extend(found.into_iter().map(warning));
     }
+    out.extend(drawn_key(parts, column));
     out.extend(long_key(parts));
     out
 }
@@ -105,6 +106,22 @@ fn about(key: &KeyPart, followed: bool, column: Columns<'_, '_>) -> Vec<Remark> 
         ),
         _ => Vec::new(),
     }
+}
+
+/// A rowkey with a part that is drawn is unique with that only.
+fn drawn_key(parts: &[KeyPart], column: Columns<'_, '_>) -> Option<Warning> {
+    let part = parts.iter().position(KeyPart::is_random)?;
+    let buckets = parts[part].form.transform.buckets()?;
+    let named = parts.iter().flat_map(|part| part.columns()).map(|id| column(*id).name);
+    let names = named.collect::<Vec<_>>().join(", ");
+    Some(Warning {
+        concern: Concern::DrawnKey,
+        part,
+        what: format!("up to {buckets} rows can have the same {names}: {} is drawn for each", parts[part].sql),
+        why: "a rowkey is unique with its bucket: INSERT does not notice the other row, UPSERT does not overwrite it"
+            .into(),
+        hint: format!("md5_bucket({names}, {buckets}) spreads as well, and is the same for the same {names}"),
+    })
 }
 
 fn long_key(parts: &[KeyPart]) -> Option<Warning> {

@@ -238,7 +238,7 @@ impl From<ArrowError> for Error {
     fn from(e: ArrowError) -> Self {
         match e {
             ArrowError::IoError(_, io) => io.into(),
-            ArrowError::DivideByZero => Error::invalid("division by zero").state("22012"),
+            ArrowError::DivideByZero => Error::division_by_zero(),
             ArrowError::ArithmeticOverflow(why) => {
                 Error::invalid("a number is out of range").why(why).state(sqlstate::OUT_OF_RANGE)
             }

@@ -65,7 +65,11 @@ pub struct Spec {
 
 /// Every command, in the order of `.help`.
 pub const COMMANDS: &[Spec] = &[
-    spec(&["help", "?", "h"], "", "this list", |_| Ok(Command::Help)),
+    spec(&["help", "?", "h"], "", "this list", |rest| match rest {
+        "" => Ok(Command::Help),
+        of => Err(Error::invalid(format!("there is no help on {of} here"))
+            .hint(".help lists the commands; the README has a table of statements")),
+    }),
     spec(&["tables", "dt"], "", "tables", |_| Ok(Command::Sql("SHOW TABLES".to_owned()))),
     spec(&["schema"], "[TABLE]", "the CREATE statements of a table with its indexes, or of all", |rest| {
         let name = |rest: &str| match rest.starts_with('"') {
@@ -190,8 +194,25 @@ pub fn find(word: &str) -> Option<&'static Spec> {
     COMMANDS.iter().find(|spec| spec.names.contains(&name))
 }
 
+/// Commands of other shells, and what does the same here.
+const ELSEWHERE: &[(&[&str], &str)] = &[
+    (&["gx"], ".expanded on, then the query; a statement ends with a semicolon"),
+    (&["g"], "a statement ends with a semicolon"),
+    (
+        &["l", "list", "c", "connect", "open", "databases", "attach"],
+        "one database is open at a time: .quit, then rowkeydb FOLDER",
+    ),
+    (&["dump"], "rowkeydb dump FOLDER, from the command line; .schema prints the definitions"),
+    (&["import", "copy"], "COPY t FROM 'file.csv'; COPY t TO 'file.csv' writes one"),
+    (&["backup", "save"], "BACKUP TO 'folder'; rowkeydb restore turns it back"),
+    (&["headers", "header"], "results have headers; .mode chooses how they are written"),
+];
+
 fn unknown(word: &str) -> Error {
     let name = word.get(1..).unwrap_or_default();
+    if let Some((_, instead)) = ELSEWHERE.iter().find(|(theirs, _)| theirs.contains(&name)) {
+        return Error::invalid(format!("there is no command {word}")).hint(*instead).state(sqlstate::SYNTAX);
+    }
     let names = || COMMANDS.iter().flat_map(|spec| spec.names.iter().copied());
     let begun = || names().find(|known| name.len() > 1 && known.starts_with(name));
     let hint = match begun().or_else(|| did_you_mean(name, names())) {
@@ -382,6 +403,15 @@ mod tests {
             (".mode xml", "error: there is no mode \"xml\"\n hint: table, csv, jsonl or markdown"),
             (".timing maybe", "error: \"maybe\" is neither on nor off"),
             (".read", "error: a file is missing"),
+            (
+                ".import",
+                "error: there is no command .import\n hint: COPY t FROM 'file.csv'; COPY t TO 'file.csv' writes one",
+            ),
+            (
+                "\\h select",
+                "error: there is no help on select here\n \
+                 hint: .help lists the commands; the README has a table of statements",
+            ),
             (".width x", "error: \"x\" is not a width\n hint: for example: .width 40"),
         ];
         for (line, message) in cases {

@@ -7,7 +7,7 @@ use rustyline::completion::{Completer, FilenameCompleter, Pair};
 
 use super::commands::{COMMANDS, find, is_command};
 use super::keywords::KEYWORDS;
-use super::tokens::{TokenKind, is_name_part, tokens};
+use super::tokens::{Token, TokenKind, is_name_part, tokens};
 use super::variables::quote;
 use crate::engine::Database;
 
@@ -35,7 +35,8 @@ impl Completion {
         let typed = &line[..pos];
         if !before.is_empty() || !is_command(typed) {
             let start = typed.rfind(|c| !is_name_part(c)).map_or(0, |at| at + last_char_len(&typed[..=at]));
-            return Ok((start, pairs(self.sql_words(&format!("{before}{line}"), &typed[start..]))));
+            let (sql, before) = (format!("{before}{line}"), format!("{before}{}", &typed[..start]));
+            return Ok((start, pairs(self.sql_words(&sql, &before, &typed[start..]))));
         }
         let command = typed.trim_start();
         let indent = typed.len() - command.len();
@@ -59,13 +60,23 @@ impl Completion {
     }
 
     /// Names and keywords that begin with `word`; columns of the tables that `sql` mentions, or of all.
-    fn sql_words(&self, sql: &str, word: &str) -> BTreeSet<String> {
+    /// After FROM and the like, tables. `before`: the part of `sql` in front of the word.
+    fn sql_words(&self, sql: &str, before: &str, word: &str) -> BTreeSet<String> {
         let tables = self.db.table_names();
         let mentioned: BTreeSet<String> =
             tokens(sql).filter(|t| t.kind == TokenKind::Word).map(|t| t.text.to_lowercase()).collect();
         let mut sources: Vec<&String> = tables.iter().filter(|table| mentioned.contains(*table)).collect();
         if sources.is_empty() {
             sources = tables.iter().collect();
+        }
+        let is_blank = |t: &Token<'_>| matches!(t.kind, TokenKind::Space | TokenKind::Comment);
+        if tokens(before).filter(|t| !is_blank(t)).last().is_some_and(|t| names_a_table(t.text)) {
+            let tables = tables.iter().cloned().chain(self.db.index_names()).chain(self.db.view_names());
+            let tables: BTreeSet<String> =
+                tables.filter(|name| starts_with(name, word)).map(|name| written(&name)).collect();
+            if !tables.is_empty() {
+                return tables;
+            }
         }
         let columns = sources.into_iter().flat_map(|table| self.db.column_names(table));
         let names = columns.chain(tables.iter().cloned()).chain(self.db.index_names());
@@ -77,6 +88,11 @@ impl Completion {
         }
         words
     }
+}
+
+/// A table stands behind this word.
+fn names_a_table(word: &str) -> bool {
+    ["FROM", "JOIN", "INTO", "UPDATE", "TABLE", "DESCRIBE"].iter().any(|w| w.eq_ignore_ascii_case(word))
 }
 
 fn command_words(typed: &str) -> BTreeSet<String> {
@@ -145,6 +161,21 @@ mod tests {
         );
         assert_eq!(offers("", "\\x o"), (3, vec!["off".into(), "on".into()]));
         assert_eq!(offers("", ".heatmap t"), (9, vec![]));
+    }
+
+    #[test]
+    fn tables_stand_behind_from() {
+        let db = Database::in_memory().unwrap();
+        db.execute("CREATE TABLE part (id INT PRIMARY KEY, parent INT)").unwrap();
+        db.execute("CREATE VIEW parts AS SELECT id FROM part").unwrap();
+        let completion = Completion::new(db);
+        let history = DefaultHistory::new();
+        let offers = |line: &str| {
+            let (_, pairs) = completion.complete("", line, line.len(), &Context::new(&history)).unwrap();
+            pairs.into_iter().map(|pair| pair.replacement).collect::<Vec<_>>()
+        };
+        assert_eq!(offers("select * from "), ["part", "parts"]);
+        assert_eq!(offers("select * from part where par"), ["parent", "part"]);
     }
 
     #[test]

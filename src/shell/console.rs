@@ -149,7 +149,7 @@ impl Console {
         if self.settings.explain && self.settings.format != Format::Jsonl && is_query(&sql) {
             self.print_plan(&sql)?;
         }
-        self.run(&sql, &[], place, Console::print)
+        self.run(&sql, &[], &sql, place, Console::print)
     }
 
     /// Runs one line of `--input jsonl`.
@@ -159,7 +159,7 @@ impl Console {
             Ok(Request { sql, ..request })
         });
         match request {
-            Ok(request) => self.run(&request.sql, &request.params, &Place::TOP, Console::print),
+            Ok(request) => self.run(&request.sql, &request.params, &request.sql, &Place::TOP, Console::print),
             Err(error) => {
                 self.statements += 1;
                 self.fail(error, line, place)
@@ -206,10 +206,12 @@ impl Console {
         Ok(self.writer().flush()?)
     }
 
+    /// `typed`: what the user wrote of it, which messages show.
     fn run(
         &mut self,
         sql: &str,
         params: &[Value],
+        typed: &str,
         place: &Place,
         print: fn(&mut Console, Outcome, Instant) -> Result<(), RenderError>,
     ) -> Step {
@@ -224,7 +226,7 @@ impl Console {
         self.progress.clear();
         match printed {
             Ok(()) => self.print_time(started.elapsed())?,
-            Err(RenderError::Query(error)) => self.fail(error, sql, place)?,
+            Err(RenderError::Query(error)) => self.fail(error, typed, place)?,
             Err(RenderError::Output(error)) => return Err(error.into()),
         }
         Ok(self.writer().flush()?)
@@ -353,7 +355,8 @@ impl Console {
         match command {
             Command::Help => self.say(&commands::help()),
             Command::Quit => Err(Halt::Quit),
-            Command::Sql(sql) => self.run(&sql, &[], place, Console::print),
+            // Nobody has typed the statement.
+            Command::Sql(sql) => self.run(&sql, &[], "", place, Console::print),
             Command::Heatmap(sql, file) => self.heatmap(&sql, file, place),
             Command::Schema(table) => self.schema(table, place),
             Command::Mode(None) => self.say(&format!("{}\n", self.settings.format.name())),
@@ -457,8 +460,12 @@ impl Console {
                 .hint("does this script read itself?");
             return self.fail_outside(error, place);
         }
+        let source = Source::File(path.clone());
+        if let Err(error) = source.check() {
+            return self.fail_outside(error, place);
+        }
         self.read_depth += 1;
-        let step = script::run(self, &Source::File(path.clone()), Input::Sql);
+        let step = script::run(self, &source, Input::Sql);
         self.read_depth -= 1;
         if matches!(step, Err(Halt::Failed)) && self.screen.is_some() {
             self.tell(&format!("note: the rest of {} did not run", path.display()))?;

@@ -35,3 +35,5 @@ pub use progress::ProgressLine;
 pub use render::Format;
 pub use repl::run as repl;
 pub use variables::Variables;
+
+pub use crate::suggest::did_you_mean;

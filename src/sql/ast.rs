@@ -114,6 +114,8 @@ pub struct ColumnDef {
     pub data_type: ColumnType,
     /// `VARCHAR(n)`, in characters; `VARBINARY(n)`, in bytes.
     pub max_len: Option<u32>,
+    /// `NUMERIC` alone: its digits are ours.
+    pub without_digits: bool,
     /// `NOT NULL`. Not set by PRIMARY KEY.
     pub not_null: bool,
     /// `DEFAULT expr`

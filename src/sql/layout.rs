@@ -123,6 +123,10 @@ impl Binder<'_> {
             return Err(not_a_form(whole));
         };
         match (name.as_str(), args.as_slice()) {
+            ("lpad" | "rpad", [text, pad, n]) if literal(bare(pad)).is_some() && integer(n).is_some() => {
+                Err(wrong(format!("{name} takes the width before the pad"))
+                    .hint(format!("write {name}({text}, {n}, {pad})")))
+            }
             ("lpad", [text, n]) => self.lpad(text, n, '0'),
             ("lpad", [text, n, pad]) => self.lpad(text, n, one_char(pad)?),
             ("rpad", [text, n]) => self.rpad(text, n, ' '),
@@ -204,7 +208,8 @@ impl Binder<'_> {
     }
 
     fn substring(&self, text: &Expr, from: Option<&Expr>, len: Option<&Expr>) -> Result<Transform> {
-        let from = from.map_or(Ok(1), digit_count)? - 1;
+        let position = |expr| number(expr, "position among MD5 digits", MD5_DIGITS.into());
+        let from = from.map_or(Ok(1), position)? as u8 - 1;
         let len = len.map_or(Ok(MD5_DIGITS - from), digit_count)?;
         if from + len > MD5_DIGITS {
             return Err(wrong(format!("digits {} to {} of an MD5", from + 1, from + len))
@@ -261,7 +266,7 @@ impl Binder<'_> {
             return Ok(*id);
         }
         let error =
-            Error::invalid(format!("column \"{name}\" does not exist")).state(sqlstate::UNDEFINED_COLUMN);
+            Error::invalid(format!("there is no column \"{name}\"")).state(sqlstate::UNDEFINED_COLUMN);
         Err(match did_you_mean(&name, self.columns.iter().map(|(known, _)| *known)) {
             Some(meant) => error.hint(format!("did you mean {meant}?")),
             None => error.hint(format!("columns here are {}", self.shown())),
@@ -284,12 +289,37 @@ fn wrong(what: impl Into<String>) -> Error {
 }
 
 fn not_a_form(expr: &Expr) -> Error {
-    wrong(format!("{expr} is not a key part")).why("the engine must know how values order under it").hint(
+    let error = wrong(format!("{expr} is not a key part"));
+    let mut joined = Vec::new();
+    if join_parts(expr, &mut joined) && joined.len() > 1 {
+        let parts: Vec<String> = joined.iter().map(|part| part.to_string()).collect();
+        return error
+            .why("the parts of a key follow each other anyway")
+            .hint(format!("write them one after the other: {}", parts.join(", ")));
+    }
+    error.why("the engine must know how values order under it").hint(
         "key parts are: col, lpad(col, n), rpad(col, n, 'x'), cast(col AS varchar), reverse(col), \
          reverse(lpad(col, n)), reverse_bytes(col), max - col, lpad(max - col, n), left(md5(col), k), \
          right(md5(col), k), substr(md5(col), 1, k), md5(col), col % n, md5_bucket(col, n), random(n), \
          to_char(ts, 'format'), code(col, 'name=code, ...') and 'delimiter'",
     )
+}
+
+/// The operands of `||` and `concat`, in order; false if it is neither.
+fn join_parts<'e>(expr: &'e Expr, parts: &mut Vec<&'e Expr>) -> bool {
+    let operands = match bare(expr) {
+        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right } => vec![&**left, &**right],
+        Expr::Function(function) if function_name(function).as_deref() == Some("concat") => {
+            plain_args(function).unwrap_or_default()
+        }
+        _ => return false,
+    };
+    for operand in operands {
+        if !join_parts(operand, parts) {
+            parts.push(operand);
+        }
+    }
+    true
 }
 
 /// How a function of ours is called.
@@ -524,9 +554,9 @@ mod tests {
     #[test]
     fn mistakes_inside_a_form() {
         let cases = [
-            ("idd", "column \"idd\" does not exist\n hint: did you mean id?"),
-            ("md5(nam)", "column \"nam\" does not exist\n hint: did you mean name?"),
-            ("odd", "column \"odd\" does not exist\n hint: did you mean Odd?"),
+            ("idd", "there is no column \"idd\"\n hint: did you mean id?"),
+            ("md5(nam)", "there is no column \"nam\"\n hint: did you mean name?"),
+            ("odd", "there is no column \"odd\"\n hint: did you mean Odd?"),
             (
                 "lpad(id)",
                 "lpad(id) is not how lpad is called\n hint: write lpad(col, n) or lpad(col, n, 'x')",

@@ -60,9 +60,10 @@ impl<'a> Source<'a> {
         let mut tokens = Vec::new();
         for piece in pieces {
             let first = tokens.len();
-            Tokenizer::new(dialect, piece.text)
-                .tokenize_with_location_into_buf(&mut tokens)
-                .map_err(|e| self.token_error(&e.message, piece.place(e.location)))?;
+            let read = Tokenizer::new(dialect, piece.text).tokenize_with_location_into_buf(&mut tokens);
+            // What could not be read begins behind what could.
+            let behind = tokens[first..].last().map_or(Location { line: 1, column: 1 }, |t| t.span.end);
+            read.map_err(|e| self.token_error(&e.message, piece.place(e.location), piece.place(behind)))?;
             for TokenWithSpan { span, .. } in &mut tokens[first..] {
                 (span.start, span.end) = (piece.place(span.start), piece.place(span.end));
             }
@@ -174,7 +175,8 @@ impl<'a> Source<'a> {
         self.sql[start..].char_indices().nth(chars).map_or(self.sql.len(), |(at, _)| start + at)
     }
 
-    fn token_error(&self, message: &str, at: Location) -> Error {
+    /// `at`: where reading stopped; `from`: where the token begins.
+    fn token_error(&self, message: &str, at: Location, from: Location) -> Error {
         let what = match message {
             m if m.contains("string literal") => "this text has no closing quote".to_owned(),
             m if m.contains("multi-line comment") => "this comment has no closing */".to_owned(),
@@ -182,7 +184,13 @@ impl<'a> Source<'a> {
             m if m.contains("dollar") => "this $-quoted text has no closing delimiter".to_owned(),
             m => format!("cannot read this: {}", lower_first(m)),
         };
-        let error = Error::invalid(what).at(self.span(at, at)).state(sqlstate::SYNTAX);
+        let at = if message.contains("multi-line comment") { from } else { at };
+        let mut error = Error::invalid(what).at(self.span(at, at)).state(sqlstate::SYNTAX);
+        let lines = self.sql.lines().count().saturating_sub(at.line as usize - usize::from(at.line > 0));
+        if lines > 1 {
+            error =
+                error.why(format!("it begins here, and everything behind it, {lines} lines, belongs to it"));
+        }
         match message.contains("string literal") {
             true => error.hint("a quote inside text is doubled: 'it''s'"),
             false => error,

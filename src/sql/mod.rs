@@ -16,6 +16,7 @@ mod design;
 mod dialect;
 mod display;
 mod hints;
+mod in_values;
 pub mod layout;
 mod lex;
 mod lift;

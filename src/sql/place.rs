@@ -2,14 +2,15 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Value, ValueWithSpan, Visit, Visitor};
+use sqlparser::ast::{Expr, Ident, JoinConstraint, Select, Value, ValueWithSpan, Visit, Visitor};
 
 use super::ast::Statement;
-use super::to_span;
-use crate::error::{Error, Span};
+use super::rewrite::constraint_of;
+use super::{name_of, span_of, to_span};
+use crate::error::{Error, Span, sqlstate};
 
-/// Points an error about a text literal at it, if the statement has that text once, and one about a function at its
-/// call.
+/// Points an error about a text literal at it, if the statement has that text once, and one about a function or a
+/// column at its name.
 pub fn point_at_literal(error: Error, statement: &Statement) -> Error {
     let Some(text) = error.literal().map(str::to_owned) else { return point_at_call(error, statement) };
     let mut literals = Literals { text: &text, found: Vec::new() };
@@ -20,8 +21,91 @@ pub fn point_at_literal(error: Error, statement: &Statement) -> Error {
     }
 }
 
+/// An error about a column ends with its name, in quotes.
+fn point_at_name(error: Error, statement: &Statement) -> Error {
+    let named = error.what().strip_prefix("there is no column \"").and_then(|rest| rest.strip_suffix('"'));
+    let Some(name) = named.filter(|_| error.span().is_none()).map(str::to_owned) else { return error };
+    let mut names = Names { name: &name, found: Vec::new() };
+    let _ = statement.visit(&mut names);
+    match names.found[..] {
+        [place] => error.at(place),
+        _ => error,
+    }
+}
+
+struct Names<'a> {
+    name: &'a str,
+    found: Vec<Option<Span>>,
+}
+
+impl Names<'_> {
+    fn look_at(&mut self, ident: &Ident) {
+        if name_of(ident) == self.name {
+            self.found.push(to_span(ident.span));
+        }
+    }
+}
+
+impl Visitor for Names<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(ident) => self.look_at(ident),
+            Expr::CompoundIdentifier(parts) => parts.last().into_iter().for_each(|ident| self.look_at(ident)),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    // USING names columns outside expressions.
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        for join in select.from.iter().flat_map(|from| &from.joins) {
+            if let Some(JoinConstraint::Using(columns)) = constraint_of(&join.join_operator) {
+                let named = columns.iter().filter_map(|column| column.0.last()?.as_ident());
+                named.for_each(|ident| self.look_at(ident));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// An error about a type ends with its name.
+fn point_at_cast(error: Error, statement: &Statement) -> Error {
+    let Some(name) = error.what().strip_prefix("there is no type ").map(str::to_owned) else { return error };
+    let mut casts = Casts { to: &name, found: Vec::new() };
+    let _ = statement.visit(&mut casts);
+    match casts.found[..] {
+        [place] => error.at(place),
+        _ => error,
+    }
+}
+
+struct Casts<'a> {
+    to: &'a str,
+    found: Vec<Option<Span>>,
+}
+
+impl Visitor for Casts<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Expr::Cast { data_type, .. } = expr
+            && data_type.to_string().eq_ignore_ascii_case(self.to)
+        {
+            self.found.push(span_of(expr));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 /// An error about a function begins with its name.
 fn point_at_call(error: Error, statement: &Statement) -> Error {
+    match error.sqlstate() {
+        sqlstate::UNDEFINED_COLUMN => return point_at_name(error, statement),
+        sqlstate::UNDEFINED_OBJECT => return point_at_cast(error, statement),
+        _ => {}
+    }
     if error.span().is_some() || error.sqlstate() != UNDEFINED_FUNCTION {
         return error;
     }

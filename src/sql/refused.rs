@@ -80,7 +80,16 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
         Expr::CompoundFieldAccess { root, access_chain }
             if matches!(**root, Expr::Value(_)) || access_chain.iter().any(is_no_name) =>
         {
-            refuse("this kind of access", "on both sides of the period stand names", span_of(expr))
+            match access_chain.iter().any(|access| matches!(access, AccessExpr::Subscript(_))) {
+                true => refuse(
+                    "[ ]",
+                    "substr(text, 1, 1) is a part of a text; there are no arrays",
+                    span_of(expr),
+                ),
+                false => {
+                    refuse("this kind of access", "on both sides of the period stand names", span_of(expr))
+                }
+            }
         }
         Expr::UnaryOp { op, .. }
             if !matches!(op, UnaryOperator::Plus | UnaryOperator::Minus | UnaryOperator::Not) =>

@@ -17,7 +17,7 @@ use super::hints::parse_hints;
 use super::parser::{column_type, text_limit};
 use super::same::without_repeats;
 use super::shape::{Copies, balance};
-use super::{as_of, name_of, nested_join, refused, row_values, span_of, windows};
+use super::{as_of, in_values, name_of, nested_join, refused, row_values, span_of, windows};
 use crate::error::{Error, Result, sqlstate};
 
 /// The pseudo-column of every table and index table.
@@ -292,6 +292,7 @@ impl VisitorMut for Normaliser {
             return go_on(either_way_round(expr, &mut self.copies));
         }
         go_on(refused::check_expr(expr))?;
+        go_on(in_values::as_select(expr))?;
         go_on(row_values::spread(expr, &mut self.copies))?;
         match expr {
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => keep_apart(expr),

@@ -25,7 +25,7 @@ pub(super) fn check_entry(keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Res
     if key.len() > KEY_BYTES_MAX {
         return Err(Error::invalid(format!("key of {} bytes is too long", key.len()))
             .why(format!("the longest key is {KEY_BYTES_MAX} bytes; this one starts {}", hex(&key[..16])))
-            .hint("shorten a part of the key: left(col, n), or md5(col) to keep only its hash")
+            .hint("shorten the values, or let the key have md5(col) in place of a long column")
             .state(sqlstate::LIMIT));
     }
     if value.len() > VALUE_BYTES_MAX {

@@ -61,6 +61,24 @@ fn a_call_that_means_nothing_is_pointed_at() {
 }
 
 #[test]
+fn a_name_that_is_nowhere_is_pointed_at() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, s TEXT)").unwrap();
+    for (sql, place) in [
+        ("SELECT * FROM t ORDER BY nosuch", "nosuch"),
+        ("SELECT a.id FROM t a JOIN t b USING (nope)", "nope"),
+        ("SELECT s::nosuch FROM t", "s"),
+        ("SELECT id FROM t WHERE rowkey = '80'", "'80'"),
+        ("UPDATE t SET s = 'x', WHERE id = 1", "WHERE"),
+        ("SELECT * FROM t WHERE AND id = 1", "AND"),
+        ("SELECT /* a\nb", "/"),
+        ("SELECT '\nb", "'"),
+    ] {
+        assert_eq!(pointed_at(&db, sql), place, "{sql}");
+    }
+}
+
+#[test]
 fn what_means_nothing_is_told_with_a_way_out() {
     let db = Database::in_memory().unwrap();
     db.execute("CREATE TABLE t (k INT PRIMARY KEY, a INT, s TEXT, b BOOLEAN, day DATE, at TIMESTAMP)")

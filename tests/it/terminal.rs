@@ -47,6 +47,19 @@ fn answer(typed: &str) -> Option<String> {
 }
 
 #[test]
+fn a_paste_ends_at_its_first_failure() {
+    let written = answer(
+        "CREATE TABLE t (k INT PRIMARY KEY);\rINSERT INTO t VALUES (1), (2);\r\
+         \x1b[200~BEGIN;\nINSERT INTO t VALUES (1);\nDELETE FROM t WHERE k = 2;\nCOMMIT;\x1b[201~\r\
+         ROLLBACK;\rSELECT count(*) + 40 AS kept FROM t;\r.quit\r",
+    );
+    let Some(written) = written else { return println!("there are no terminals: not tested") };
+    for expected in ["note: the 2 statements behind it did not run", "the transaction is still open", " 42"] {
+        assert!(written.contains(expected), "{expected}: {written}");
+    }
+}
+
+#[test]
 fn what_is_typed_ahead_is_read_line_by_line() {
     let written = answer(
         "CREATE TABLE t (k INT PRIMARY KEY);\rBEGIN;\rINSERT INTO t VALUES (40);\rCOMMIT;\rROLLBACK;\r\

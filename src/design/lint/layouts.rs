@@ -86,7 +86,9 @@ fn known_from_the_layout(s: &Subject<'_>) -> Vec<Finding> {
         let fix = better(s, &w).map(|sql| s.with_layout(&layout.sql_with(w.part, &sql)));
         s.finding(w.concern.into(), w.what, &w.why, fix.unwrap_or(w.hint))
     };
-    warnings.filter(|w| !settled(w.concern)).map(finding).collect()
+    // An entry of an index is found by its row, whatever its bucket.
+    let matters = |w: &crate::key::Warning| w.concern != Concern::DrawnKey || s.index.is_none();
+    warnings.filter(|w| !settled(w.concern)).filter(matters).map(finding).collect()
 }
 
 /// The part, or parts, that do better than the one that CREATE warns of.

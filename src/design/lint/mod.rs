@@ -64,6 +64,8 @@ pub enum Rule {
     WideRows = 20,
     /// Regions that hold nothing, or too much.
     LumpyRegions = 21,
+    /// A rowkey that is not unique without a bucket that is drawn.
+    DrawnKey = 22,
 }
 
 /// How bad it is.
@@ -108,6 +110,7 @@ impl Rule {
             | Rule::StrayDelimiter
             | Rule::WideRows
             | Rule::LumpyRegions
+            | Rule::DrawnKey
             | Rule::LongKey => Severity::Warning,
             Rule::PaddedText
             | Rule::WidePad
@@ -130,6 +133,7 @@ impl From<Concern> for Rule {
             Concern::Unpadded => Rule::Unpadded,
             Concern::PaddedText => Rule::PaddedText,
             Concern::FanOut => Rule::FanOut,
+            Concern::DrawnKey => Rule::DrawnKey,
             Concern::WholeScan => Rule::WholeScan,
             Concern::LongKey => Rule::LongKey,
         }

@@ -155,3 +155,16 @@ impl Relation {
         }
     }
 }
+
+impl super::TableSource {
+    /// The table or index table whose rowkey a column is, if no part of that is text.
+    pub fn binary_keys(&self, column: &str) -> Option<&str> {
+        let Relation { table, index, names, .. } = &*self.relation;
+        let (layout, name) = match (names.columns.get(column)?.0, index) {
+            (Field::Column(_), _) => return None,
+            (Field::Rowkey, Some(index)) => (&index.layout, &index.name),
+            (Field::Rowkey | Field::PrimaryRowkey, _) => (&table.key, &table.name),
+        };
+        (!layout.parts().iter().any(KeyPart::is_text)).then_some(name)
+    }
+}

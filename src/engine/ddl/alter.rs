@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::Ident;
 
-use super::{COLUMNS_MAX, Changed, column, finish, new_name};
+use super::{COLUMNS_MAX, Changed, column, cut_digits, finish, new_name};
 use crate::catalog::Catalog;
 use crate::engine::design::regions;
 use crate::engine::outcome::Warning;
@@ -52,6 +52,7 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning
     let Some(old) = altered(catalog, alter)? else { return Ok((Vec::new(), None)) };
     let mut edit = catalog.edit();
     let mut table = (*old).clone();
+    let mut warnings = Vec::new();
     match &alter.op {
         AlterTableOp::AddColumn { if_not_exists, column: def, family } => {
             if table.column_id(&name_of(&def.name)).is_some() {
@@ -91,6 +92,7 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning
                 .state(sqlstate::LIMIT));
             }
             table.columns.push(column);
+            warnings.extend(cut_digits(def));
         }
         AlterTableOp::DropColumn { if_exists, name } => {
             let id = match column_named(&table, name) {
@@ -125,7 +127,7 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning
         }
     }
     edit.put_table(table)?;
-    finish(edit, Vec::new())
+    finish(edit, warnings)
 }
 
 /// Changes every expression that a table keeps as it was written.
@@ -148,26 +150,28 @@ fn rewrite(table: &mut TableDef, sql: impl Fn(&str) -> Result<String>) -> Result
 }
 
 fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
-    let mut check = None;
+    let mut user = None;
     for of in &table.checks {
         if names_column(&of.sql, &name_of(name))? {
-            check = Some(format!("check \"{}\"", of.name));
+            let hint = "a CHECK stays; INSERT INTO a table without it SELECT ... FROM this one".to_owned();
+            user = Some((format!("check \"{}\"", of.name), hint));
         }
     }
-    let user = if table.is_key_column(id) {
-        Some("the rowkey".to_owned())
-    } else if check.is_some() {
-        check
-    } else {
+    if table.is_key_column(id) {
+        let hint = format!("ALTER TABLE {} REKEY (...) gives it another one first", table.name);
+        user = Some(("the rowkey".to_owned(), hint));
+    }
+    let user = user.or_else(|| {
         let of = |used: ColumnId| table.sources(used).contains(&id);
         let uses = |i: &&IndexDef| i.inputs().any(of) || i.include.contains(&id);
-        table.indexes.iter().find(uses).map(|i| format!("index \"{}\"", i.name))
-    };
+        let index = table.indexes.iter().find(uses)?;
+        Some((format!("index \"{}\"", index.name), format!("DROP INDEX {} first", index.name)))
+    });
     match user {
         None => Ok(()),
-        Some(user) => Err(Error::invalid(format!("column \"{}\" cannot be dropped", name_of(name)))
+        Some((user, hint)) => Err(Error::invalid(format!("column \"{}\" cannot be dropped", name_of(name)))
             .why(format!("{user} uses it"))
-            .hint("drop that first")
+            .hint(hint)
             .state("2BP01")
             .at(span_of_name(name))),
     }

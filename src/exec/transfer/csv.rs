@@ -66,6 +66,14 @@ pub struct CsvReader<R> {
     null: String,
 }
 
+/// The first line names no columns: perhaps it is a row.
+fn no_header(error: Error) -> Error {
+    let columns = error.fix().unwrap_or_default().to_owned();
+    error
+        .why("the first line of a CSV file names its columns")
+        .hint(format!("{columns}; if that line is a row: WITH (HEADER false)"))
+}
+
 impl<R: BufRead> CsvReader<R> {
     /// Reads the header, if there is one; without it the values are the columns of `target` in order.
     ///
@@ -79,7 +87,8 @@ impl<R: BufRead> CsvReader<R> {
         let places = if options.header && records.read(&mut record)? {
             let names: Option<Vec<&str>> =
                 record.values().map(|v| std::str::from_utf8(v.bytes).ok()).collect();
-            positions(target, names.ok_or_else(|| not_utf8("line 1"))?.into_iter())?
+            let found = positions(target, names.ok_or_else(|| not_utf8("line 1"))?.into_iter());
+            found.map_err(no_header)?
         } else {
             (0..target.len()).collect()
         };

@@ -6,6 +6,7 @@ use super::Parser;
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::ast::*;
 use crate::sql::{name_of, refused};
+use crate::value::ColumnType;
 
 /// What stands between the parentheses of CREATE TABLE, as it is read.
 #[derive(Default)]
@@ -150,11 +151,14 @@ impl Parser<'_> {
         let from = self.here();
         let name = self.name("a column, constraint or FAMILY")?;
         let name_span = self.span_since(from);
+        let type_from = self.here();
         let spec = self.column_type()?;
+        let is_decimal = matches!(spec.data_type, ColumnType::Decimal { .. });
         let mut column = ColumnDef {
             name,
             data_type: spec.data_type,
             max_len: spec.max_len,
+            without_digits: is_decimal && !self.text_since(type_from).contains('('),
             not_null: spec.serial,
             default: None,
             identity: spec.serial.then_some(Identity { always: false, start: 1, increment: 1 }),
@@ -428,6 +432,11 @@ impl Parser<'_> {
             return self.add_column();
         }
         if self.word("DROP") {
+            if ["CONSTRAINT", "PRIMARY"].iter().any(|word| self.peek_words(&[word])) {
+                return Err(self.error("a constraint cannot be dropped").hint(
+                    "DROP INDEX drops a UNIQUE, ALTER TABLE t REKEY (...) changes the key; a CHECK stays",
+                ));
+            }
             self.word("COLUMN");
             let if_exists = self.if_exists();
             return Ok(AlterTableOp::DropColumn { if_exists, name: self.name("a column")? });

@@ -235,6 +235,12 @@ impl Parser<'_> {
         if self.peek_token(&Token::LParen) {
             return self.row_assignment();
         }
+        let clauses = ["WHERE", "FROM", "RETURNING"];
+        if let Some(clause) = clauses.into_iter().find(|clause| self.peek_words(&[clause]))
+            && self.taken().next().is_some_and(|t| t.token == Token::Comma)
+        {
+            return Err(self.expected("a column").hint(format!("leave out the comma before {clause}")));
+        }
         let column = self.name("a column")?;
         if self.peek_token(&Token::Period) {
             return Err(self.expected("\"=\"").hint("columns to set are named without their table"));

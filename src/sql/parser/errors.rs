@@ -80,7 +80,7 @@ impl Parser<'_> {
         let error = self.expected("a statement");
         match word {
             "REPLACE" => error.hint("UPSERT INTO t VALUES (...) writes over an existing key"),
-            "TABLE" => error.hint("write SELECT * FROM t"),
+            "TABLE" | "FROM" => error.hint("write SELECT * FROM t"),
             "MERGE" => error.hint("write INSERT ... ON CONFLICT, or UPSERT"),
             "VACUUM" => error.hint("nothing is needed: space is reused as rows are deleted"),
             "PRAGMA" => {
@@ -123,6 +123,7 @@ impl Parser<'_> {
         let error = self.error(format!("expected {what}, found {}", self.shown(next)));
         match &next.token {
             Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
+            Token::Char('`') => error.hint(DOUBLE_QUOTES),
             _ => error,
         }
     }
@@ -140,6 +141,16 @@ impl Parser<'_> {
             return error.hint(
                 "a moment is kept by CREATE SNAPSHOT s and read AS OF SNAPSHOT s; times are not there yet",
             );
+        }
+        // sqlparser takes it for the name of a column.
+        if let (Some(word), Some(before)) = last
+            && let Token::Word(Word { keyword: Keyword::AND | Keyword::OR, quote_style: None, .. }) =
+                word.token
+            && let Token::Word(Word { keyword: Keyword::WHERE | Keyword::ON | Keyword::HAVING, .. }) =
+                before.token
+        {
+            let what = format!("expected a condition, found {}", self.shown(word));
+            return self.error_at(what, self.source.span(word.span.start, word.span.end));
         }
         if let (Some(alias), Some(named)) = last
             && let Token::Word(Word { value, quote_style: None, keyword: Keyword::NoKeyword }) = &alias.token
@@ -201,7 +212,7 @@ impl Parser<'_> {
         let error = self.error_at(what, self.source.span(token.span.start, token.span.end));
         match &token.token {
             Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
-            Token::Char('`') => error.hint("names stand in double quotes: \"order\""),
+            Token::Char('`') => error.hint(DOUBLE_QUOTES),
             _ => error,
         }
     }
@@ -227,6 +238,9 @@ impl Parser<'_> {
         tokens.last().map_or(Location { line: 1, column: 1 }, |t| t.span.end)
     }
 }
+
+/// How a name is quoted, for who does it in another way.
+const DOUBLE_QUOTES: &str = "names stand in double quotes: \"order\"";
 
 /// What other databases write where we expect something else, and what to do here.
 const ELSEWHERE: &[(&str, &str)] = &[
