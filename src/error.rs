@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     fn carets_stand_below_wide_characters() {
-        let error = Error::invalid("x").at(Span { line: 1, column: 13, len: 2 });
+        let error = Error::invalid("x").at(Span { line: 1, column: 14, len: 2 });
         let shown = error.render("select '日本', 名前");
         assert_eq!(shown, "error: x\nLINE 1: select '日本', 名前\n                       ^^^^");
     }

@@ -175,7 +175,7 @@ mod tests {
             pairs.into_iter().map(|pair| pair.replacement).collect::<Vec<_>>()
         };
         assert_eq!(offers("select * from "), ["part", "parts"]);
-        assert_eq!(offers("select * from part where par"), ["parent", "part"]);
+        assert_eq!(offers("select * from part where par"), ["parent", "part", "partition"]);
     }
 
     #[test]
