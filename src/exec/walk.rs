@@ -35,7 +35,7 @@ pub struct Walk {
 }
 
 /// What to do with an entry.
-pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<Visited> + 'v;
+type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<Visited> + 'v;
 
 /// What was done with an entry.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +109,12 @@ impl Walk {
 
     /// Shows the next entries to `visit`, until it says stop, the ranges end, or enough were looked
     /// at for one call. True: there may be more.
-    pub fn go(&mut self, reader: &dyn Reader, counters: &Counters, visit: &mut Visit<'_>) -> Result<bool> {
+    pub fn go(
+        &mut self,
+        reader: &dyn Reader,
+        counters: &Counters,
+        visit: &mut impl FnMut(&[u8], &[u8]) -> Result<Visited>,
+    ) -> Result<bool> {
         match self.merge {
             None => self.one_by_one(reader, counters, visit),
             Some(_) => self.merged(reader, counters, visit),
@@ -120,48 +125,58 @@ impl Walk {
         &mut self,
         reader: &dyn Reader,
         counters: &Counters,
-        visit: &mut Visit<'_>,
+        visit: &mut impl FnMut(&[u8], &[u8]) -> Result<Visited>,
     ) -> Result<bool> {
         let mut looked = Looked { counters, entries: 0, bytes: 0 };
         let mut jumps = 0;
-        'placed: loop {
+        loop {
             // Where the walk was about to jump to, when it stopped or its range ended.
             if let Some(target) = self.jumper.as_mut().and_then(|jumper| jumper.take_target()) {
                 self.cut_up_to(&target);
             }
-            let Some(range) = self.ranges.front().cloned() else { return Ok(false) };
+            let Walk { keyspace, direction, ranges, jumper, .. } = self;
+            let Some(range) = ranges.front_mut() else { return Ok(false) };
             Counters::add(&counters.seeks, 1);
-            let mut cursor = reader.cursor(self.keyspace, &range, self.direction)?;
-            loop {
-                let Some((key, value)) = cursor.next()? else { break };
+            let mut cursor = reader.cursor(*keyspace, range, *direction)?;
+            let mut then = Then::NextRange;
+            cursor.walk(&mut |key, value| {
                 looked.at(key, value);
-                let go_on = match self.jumper.as_mut().map_or(Look::Possible, |jumper| jumper.look(key)) {
+                let go_on = match jumper.as_mut().map_or(Look::Possible, |jumper| jumper.look(key)) {
                     Look::Possible => {
                         let visited = visit(key, value)?;
-                        if visited.taken && self.jumper.as_mut().is_some_and(|jumper| !jumper.taken(key)) {
-                            self.ranges.clear();
+                        if visited.taken && jumper.as_mut().is_some_and(|jumper| !jumper.taken(key)) {
+                            then = Then::End;
                             return Ok(false);
                         }
                         visited.go_on
                     }
                     Look::StepOn => true,
-                    // The next call goes on at its target.
-                    Look::Seek if looked.entries + jumps * SEEK_ENTRIES >= WALK_ENTRIES => return Ok(true),
                     Look::Seek => {
-                        jumps += 1;
-                        continue 'placed;
+                        then = Then::Jump;
+                        return Ok(false);
                     }
                     Look::Done => {
-                        self.ranges.clear();
+                        then = Then::End;
                         return Ok(false);
                     }
                 };
                 if !go_on || looked.entries >= WALK_ENTRIES {
-                    cut(&mut self.ranges[0], key, self.direction);
-                    return Ok(true);
+                    cut(range, key, *direction);
+                    then = Then::Stop;
+                }
+                Ok(then == Then::NextRange)
+            })?;
+            match then {
+                Then::NextRange => drop(ranges.pop_front()),
+                Then::Stop => return Ok(true),
+                // The next call goes on at its target.
+                Then::Jump if looked.entries + jumps * SEEK_ENTRIES >= WALK_ENTRIES => return Ok(true),
+                Then::Jump => jumps += 1,
+                Then::End => {
+                    ranges.clear();
+                    return Ok(false);
                 }
             }
-            self.ranges.pop_front();
         }
     }
 
@@ -236,6 +251,18 @@ impl Walk {
         ranges.clear();
         Ok(false)
     }
+}
+
+/// What comes behind an entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    NextRange,
+    /// To where the jumper says.
+    Jump,
+    /// The call ends, the walk does not.
+    Stop,
+    /// Nothing.
+    End,
 }
 
 /// Entries looked at by one call; counted for everybody when it ends.

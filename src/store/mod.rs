@@ -256,8 +256,22 @@ pub fn one_or_none(reader: &(impl Reader + ?Sized), keyspace: KeyspaceId) -> Res
 /// Key and value of one entry, lent until the cursor moves.
 pub type Entry<'a> = (&'a [u8], &'a [u8]);
 
+/// Takes key and value of an entry; false: no more of them.
+pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<bool> + 'v;
+
 /// A position in a range.
 pub trait Cursor {
     /// The next entry, or `None` at the end of the range; after that, always `None`.
     fn next(&mut self) -> Result<Option<Entry<'_>>>;
+
+    /// Shows the entries that follow to `visit`, as [`Cursor::next`] gives them one by one, until it wants no more: then
+    /// true. False at the end of the range.
+    fn walk(&mut self, visit: &mut Visit<'_>) -> Result<bool> {
+        while let Some((key, value)) = self.next()? {
+            if !visit(key, value)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }

@@ -14,6 +14,7 @@
 
 mod ahead;
 mod btree;
+mod guess;
 pub(super) mod header;
 mod map;
 mod meta;

@@ -45,12 +45,16 @@ impl<'m> Btree<'m> {
     #[inline]
     pub(super) fn get(self, key: &[u8]) -> Result<Option<&'m [u8]>> {
         let Some(mut number) = self.root.page else { return Ok(None) };
+        let mut around = None;
         for _ in 1..self.root.depth {
             let page = self.page(number, false)?;
-            number = page.way_to(key).and_then(|at| page.child(at)).ok_or_else(|| self.damaged(number))?;
+            let way = page.way_to(key, around).and_then(|at| Some((at, page.child(at)?)));
+            let (at, child) = way.ok_or_else(|| self.damaged(number))?;
+            self.pages.ask_header(child);
+            (number, around) = (child, page.around(at));
         }
         let leaf = self.page(number, true)?;
-        let (at, found) = leaf.search(key).ok_or_else(|| self.damaged(number))?;
+        let (at, found) = leaf.search(key, around).ok_or_else(|| self.damaged(number))?;
         if !found {
             return self.absent(key, leaf, number, at).map(|()| None);
         }
@@ -94,11 +98,7 @@ impl<'m> Btree<'m> {
     fn prove_order(self, leaf: &Level<'m>, direction: Direction, n: usize, key: &[u8]) -> Result<()> {
         let Some(at) = leaf.near(direction, n) else { return Ok(()) };
         let next = leaf.page.key(at).ok_or_else(|| self.damaged(leaf.number))?;
-        let follows = match direction {
-            Direction::Forward => compare(next, key).is_gt(),
-            Direction::Reverse => compare(next, key).is_lt(),
-        };
-        if follows { Ok(()) } else { Err(self.misplaced(next)) }
+        if follows(direction, next, key) { Ok(()) } else { Err(self.misplaced(next)) }
     }
 
     #[inline]
@@ -127,17 +127,20 @@ impl<'m> Btree<'m> {
 
     /// The place before the first entry whose key is not less than `key`.
     pub(super) fn seek(self, key: &[u8]) -> Result<Place<'m>> {
-        self.descend(|page| if page.is_leaf() { Some(page.search(key)?.0) } else { page.way_to(key) })
+        self.descend(|page, above| {
+            let around = above.and_then(|above| above.page.around(above.at));
+            if page.is_leaf() { Some(page.search(key, around)?.0) } else { page.way_to(key, around) }
+        })
     }
 
     /// The place before the first entry.
     pub(super) fn start(self) -> Result<Place<'m>> {
-        self.descend(|_| Some(0))
+        self.descend(|_, _| Some(0))
     }
 
     /// The place behind the last entry.
     pub(super) fn end(self) -> Result<Place<'m>> {
-        self.descend(|page| Some(page.len() - usize::from(!page.is_leaf())))
+        self.descend(|page, _| Some(page.len() - usize::from(!page.is_leaf())))
     }
 
     /// About how many entries lie in a range: exactly, if it is on few leaves.
@@ -150,7 +153,7 @@ impl<'m> Btree<'m> {
         start.entries_to(&end)
     }
 
-    fn descend(self, choose: impl Fn(&Page<'m>) -> Option<usize>) -> Result<Place<'m>> {
+    fn descend(self, choose: impl Choose<'m>) -> Result<Place<'m>> {
         let mut place =
             Place { tree: self, levels: Vec::with_capacity(self.root.depth.into()), ahead: Ahead::default() };
         if let Some(number) = self.root.page {
@@ -194,6 +197,11 @@ struct Level<'m> {
     is_whole: bool,
 }
 
+/// Where to go in a page, told the level above.
+trait Choose<'m>: Fn(&Page<'m>, Option<&Level<'m>>) -> Option<usize> {}
+
+impl<'m, F: Fn(&Page<'m>, Option<&Level<'m>>) -> Option<usize>> Choose<'m> for F {}
+
 impl Level<'_> {
     /// Which entry of a leaf is the `n`th from here.
     #[inline]
@@ -203,14 +211,61 @@ impl Level<'_> {
             Direction::Reverse => self.at.checked_sub(n + 1),
         }
     }
+
+    /// Goes past entry `at` of a leaf, the next one.
+    #[inline]
+    fn pass(&mut self, direction: Direction, at: usize) {
+        self.at = match direction {
+            Direction::Forward => at + 1,
+            Direction::Reverse => at,
+        };
+    }
+}
+
+/// A key comes after another one.
+#[inline]
+fn follows(direction: Direction, key: &[u8], before: &[u8]) -> bool {
+    match direction {
+        Direction::Forward => compare(key, before).is_gt(),
+        Direction::Reverse => compare(key, before).is_lt(),
+    }
 }
 
 impl<'m> Place<'m> {
-    /// The next entry, which then lies behind the place; its value is sealed.
+    /// Shows the entries that follow to `visit`, their values sealed, each once its order to the one behind it is seen. True:
+    /// `visit` has stopped it, and the place lies behind the last one that was shown; false: there are no more.
     #[inline]
-    pub(super) fn step(&mut self, direction: Direction) -> Result<Option<Entry<'m>>> {
+    pub(super) fn walk(
+        &mut self,
+        direction: Direction,
+        mut visit: impl FnMut(&'m [u8], &'m [u8]) -> Result<bool>,
+    ) -> Result<bool> {
         let tree = self.tree;
-        self.advance(direction)?.map(|(leaf, at)| tree.entry(leaf, at)).transpose()
+        loop {
+            let Some(leaf) = self.levels.last_mut() else { return Ok(false) };
+            let Level { page, number, .. } = *leaf;
+            let damaged = || tree.damaged(number);
+            let node = |at: usize| Ok::<_, Error>((at, page.node(at).ok_or_else(damaged)?));
+            let mut next = leaf.near(direction, 0).map(node).transpose()?;
+            while let Some((at, here)) = next {
+                self.ahead.ask();
+                leaf.pass(direction, at);
+                let behind = leaf.near(direction, 0).map(node).transpose()?;
+                if let Some((_, behind)) = &behind
+                    && !follows(direction, behind.key, here.key)
+                {
+                    return Err(tree.misplaced(behind.key));
+                }
+                let stored = here.stored().and_then(|stored| tree.value(stored)).ok_or_else(damaged)?;
+                if !visit(here.key, stored)? {
+                    return Ok(true);
+                }
+                next = behind;
+            }
+            if !self.cross(direction)? {
+                return Ok(false);
+            }
+        }
     }
 
     /// The next tree of a tree of trees, and its name.
@@ -233,10 +288,7 @@ impl<'m> Place<'m> {
         }
         let (Some(at), Some(leaf)) = (next, self.levels.last_mut()) else { return Ok(None) };
         self.ahead.ask();
-        leaf.at = match direction {
-            Direction::Forward => at + 1,
-            Direction::Reverse => at,
-        };
+        leaf.pass(direction, at);
         Ok(Some((leaf, at)))
     }
 
@@ -253,12 +305,6 @@ impl<'m> Place<'m> {
             self.tree.prove_near(leaf, direction, &suits)?;
         }
         Ok(())
-    }
-
-    /// Proves that the entry after the last one that was given follows its `key`, if there is one in this leaf.
-    #[inline]
-    pub(super) fn prove_order(&self, direction: Direction, key: &[u8]) -> Result<()> {
-        self.levels.last().map_or(Ok(()), |leaf| self.tree.prove_order(leaf, direction, 0, key))
     }
 
     /// The key of the entry that comes first in this leaf `suits`, if there is one.
@@ -291,7 +337,7 @@ impl<'m> Place<'m> {
             };
             let after = after.and_then(|at| page.child(at));
             let child = page.child(sibling).ok_or_else(|| self.tree.damaged(number))?;
-            self.descend(child, |page| match direction {
+            self.descend(child, |page, _| match direction {
                 Direction::Forward => Some(0),
                 Direction::Reverse => Some(page.len() - usize::from(!page.is_leaf())),
             })?;
@@ -342,17 +388,18 @@ impl<'m> Place<'m> {
     }
 
     /// Goes down from page `number`, which is below the last level there is.
-    fn descend(&mut self, mut number: u64, choose: impl Fn(&Page<'m>) -> Option<usize>) -> Result<()> {
+    fn descend(&mut self, mut number: u64, choose: impl Choose<'m>) -> Result<()> {
         let tree = self.tree;
         loop {
             let is_leaf = self.levels.len() + 1 == usize::from(tree.root.depth);
             let page = tree.page(number, is_leaf)?;
-            let at = choose(&page).ok_or_else(|| tree.damaged(number))?;
+            let at = choose(&page, self.levels.last()).ok_or_else(|| tree.damaged(number))?;
             self.levels.push(Level { page, number, at, is_whole: false });
             if is_leaf {
                 return Ok(());
             }
             number = page.child(at).ok_or_else(|| tree.damaged(number))?;
+            tree.pages.ask_header(number);
         }
     }
 

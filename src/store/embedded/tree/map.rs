@@ -10,6 +10,9 @@ use super::ahead::{Ahead, ask};
 use super::meta::{META_BYTES, MetaHead};
 use super::page::{HEADER_BYTES, Page, pages_of_long};
 
+/// What is asked for of a page before it is looked at: its header, and the offsets of some fifty nodes.
+const ASKED_BYTES: usize = 128;
+
 /// The file, and room for it to grow, mapped a second time: LMDB keeps its own map to itself.
 pub(super) struct Map {
     memory: MmapRaw,
@@ -79,10 +82,10 @@ impl<'m> Pages<'m> {
         Ahead::new(self.bytes(number, 1).unwrap_or_default(), steps)
     }
 
-    /// Asks for what a page begins with, if there is one of this number.
+    /// Asks for what a page begins with, the first offsets included, if there is one of this number.
     #[inline]
     pub(super) fn ask_header(self, number: u64) {
-        ask(self.bytes(number, 1).and_then(|bytes| bytes.get(..HEADER_BYTES)).unwrap_or_default());
+        ask(self.bytes(number, 1).and_then(|bytes| bytes.get(..ASKED_BYTES)).unwrap_or_default());
     }
 
     #[inline]

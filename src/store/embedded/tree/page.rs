@@ -28,6 +28,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::ahead::ask;
+use super::guess::{Around, Narrowing};
 
 /// Length of what precedes the offsets of nodes, or a long value.
 pub(super) const HEADER_BYTES: usize = 16;
@@ -37,6 +38,9 @@ const LEAF: u16 = 0x02;
 const LONG: u16 = 0x04;
 const IS_LONG: u16 = 0x01;
 const IS_TREE: u16 = 0x02;
+
+/// So many nodes on either side of the one that a search begins at are asked for with it.
+const NEAR: usize = 2;
 
 /// A branch or a leaf of a tree.
 #[derive(Clone, Copy)]
@@ -62,6 +66,28 @@ pub(super) enum Stored<'m> {
         /// Length of the value.
         bytes: usize,
     },
+}
+
+/// An entry of a leaf.
+pub(super) struct Node<'m> {
+    pub(super) key: &'m [u8],
+    header: Header,
+    /// What lies behind its key, up to the end of the page.
+    rest: &'m [u8],
+}
+
+impl<'m> Node<'m> {
+    /// Its value.
+    #[inline]
+    pub(super) fn stored(&self) -> Option<Stored<'m>> {
+        let Header { value_bytes, flags, .. } = self.header;
+        match flags {
+            0 => Some(Stored::Here(self.rest.get(..value_bytes)?)),
+            IS_LONG => Some(Stored::Long { page: u64_at(self.rest, 0)?, bytes: value_bytes }),
+            IS_TREE => Some(Stored::Tree(self.rest.get(..value_bytes)?)),
+            _ => None,
+        }
+    }
 }
 
 impl<'m> Page<'m> {
@@ -114,16 +140,17 @@ impl<'m> Page<'m> {
     /// Of a leaf: key and value.
     #[inline]
     pub(super) fn entry(&self, at: usize) -> Option<(&'m [u8], Stored<'m>)> {
+        let node = self.node(at)?;
+        Some((node.key, node.stored()?))
+    }
+
+    /// Of a leaf: an entry whose value was not looked at.
+    #[inline]
+    pub(super) fn node(&self, at: usize) -> Option<Node<'m>> {
         let (header, rest) = self.bytes.get(self.offset(at)?..)?.split_first_chunk()?;
         let header = Header::of(header);
         let (key, rest) = rest.split_at_checked(header.key_bytes)?;
-        let stored = match header.flags {
-            0 => Stored::Here(rest.get(..header.value_bytes)?),
-            IS_LONG => Stored::Long { page: u64_at(rest, 0)?, bytes: header.value_bytes },
-            IS_TREE => Stored::Tree(rest.get(..header.value_bytes)?),
-            _ => return None,
-        };
-        Some((key, stored))
+        Some(Node { key, header, rest })
     }
 
     /// Of a branch: the page of a child.
@@ -133,34 +160,30 @@ impl<'m> Page<'m> {
         Some(u64::from(u32_at(self.bytes, offset)?) | u64::from(u16_at(self.bytes, offset + 4)?) << 32)
     }
 
-    /// The first node whose key is not less than `key`, and whether it is that.
+    /// The first node whose key is not less than `key`, and whether it is that. `around`: the keys of the page above between
+    /// which those of this one lie, if they are known.
     #[inline]
-    pub(super) fn search(&self, key: &[u8]) -> Option<(usize, bool)> {
-        let (mut low, mut high) = (self.first_to_compare(), self.nodes);
+    pub(super) fn search(&self, key: &[u8], around: Option<Around<'_>>) -> Option<(usize, bool)> {
+        let (low, high) = (self.first_to_compare(), self.nodes);
+        let narrowing = match around {
+            Some(around) => Narrowing::between(low, high, around, key),
+            None => Narrowing::halving(low, high),
+        };
         if self.is_leaf {
-            self.ask_for_keys(low, high);
+            let near = narrowing.probe.saturating_sub(NEAR)..=narrowing.probe + NEAR;
+            near.filter_map(|at| self.offset(at)).for_each(|offset| self.ask(offset));
         }
-        while low < high {
-            let middle = (low + high) / 2;
-            match compare(self.key(middle)?, key) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Equal => return Some((middle, true)),
-                Ordering::Greater => high = middle,
-            }
-        }
-        Some((low, false))
+        self.search_by(narrowing, key)
     }
 
-    /// Asks for the keys that the first three steps of a search between two nodes may compare.
     #[inline]
-    fn ask_for_keys(&self, low: usize, high: usize) {
-        let between = |low: usize, high: usize| (low + high) / 2;
-        let middle = between(low, high);
-        let (lower, upper) = (between(low, middle), between(middle + 1, high));
-        let rest = [(low, lower), (lower + 1, middle), (middle + 1, upper), (upper + 1, high)];
-        for at in [middle, lower, upper].into_iter().chain(rest.map(|(low, high)| between(low, high))) {
-            self.offset(at).into_iter().for_each(|offset| self.ask(offset));
+    pub(super) fn search_by(&self, mut narrowing: Narrowing, key: &[u8]) -> Option<(usize, bool)> {
+        while !narrowing.is_done() {
+            if narrowing.see(compare(self.key(narrowing.probe)?, key)) {
+                return Some((narrowing.low, true));
+            }
         }
+        Some((narrowing.low, false))
     }
 
     /// Asks for the node at `offset`, as far as its key begins.
@@ -177,9 +200,18 @@ impl<'m> Page<'m> {
 
     /// Of a branch: the child that would have `key`.
     #[inline]
-    pub(super) fn way_to(&self, key: &[u8]) -> Option<usize> {
-        let (at, found) = self.search(key)?;
+    pub(super) fn way_to(&self, key: &[u8], around: Option<Around<'_>>) -> Option<usize> {
+        let (at, found) = self.search(key, around)?;
         Some(if found { at } else { at - 1 })
+    }
+
+    /// Of a branch: the keys between which those of a child lie, if it has both.
+    #[inline]
+    pub(super) fn around(&self, child: usize) -> Option<Around<'m>> {
+        if child < self.first_to_compare() {
+            return None;
+        }
+        Some((self.key(child)?, self.key(child + 1)?))
     }
 
     /// Whether the nodes lie one behind the other up to the end of the page: a number of nodes that is not theirs shows.
@@ -303,8 +335,8 @@ mod tests {
         let page = Page::of(&bytes, 9).unwrap();
         assert_eq!(page.entry(0).unwrap(), (&b"k"[..], Stored::Here(b"hello")));
         assert_eq!(bytes[242..], *b"\x05\0\0\0\0\0\x01\0khello");
-        assert_eq!(page.search(b"ka"), Some((1, false)));
-        assert_eq!(page.search(b"l"), Some((1, true)));
+        assert_eq!(page.search(b"ka", None), Some((1, false)));
+        assert_eq!(page.search(b"l", None), Some((1, true)));
         assert!(page.is_whole() && page.is_leaf() && page.len() == 2);
         assert!(Page::of(&bytes, 8).is_none(), "another page's number");
     }
@@ -336,8 +368,8 @@ mod tests {
                 noise[10..16].copy_from_slice(&[if leaf { 2 } else { 1 }, 0, 40, 0, 60, 0]);
             }
             if let Some(page) = Page::of(&noise, 9) {
-                let _ = (page.key(at), page.entry(at), page.child(at), page.is_whole(), page.search(b"key"));
-                let _ = page.way_to(b"key");
+                let _ = (page.key(at), page.entry(at), page.child(at), page.is_whole(), page.search(b"key", None));
+                let _ = page.way_to(b"key", page.around(at));
             }
         }
     }

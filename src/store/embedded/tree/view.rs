@@ -17,7 +17,7 @@ use super::tally::{TALLIES, Tally};
 use super::{KEYSPACES, STATE, Tree, VERSION_KEY, keyspace_of};
 use crate::error::{Error, Result};
 use crate::key::{End, FastMap, KeyRange, Rowkey};
-use crate::store::{Cursor, Direction, Entry, KeyspaceId};
+use crate::store::{Cursor, Direction, Entry, KeyspaceId, Visit};
 
 /// The tree of every keyspace there is; any other is empty.
 pub(super) type Trees = FastMap<KeyspaceId, Root>;
@@ -163,15 +163,14 @@ impl<'v> TreeReader<'v> {
         let expected = self.tally(keyspace)?;
         let mut found = Tally::default();
         if let Some(tree) = self.tree(keyspace) {
-            let mut place = tree.start()?;
-            while let Some((key, stored)) = place.step(Direction::Forward)? {
+            tree.start()?.walk(Direction::Forward, |key, stored| {
                 unseal(keyspace, key, stored)?;
-                place.prove_order(Direction::Forward, key)?;
                 found.add(stored);
                 if found.entries.is_multiple_of(4096) {
                     watch(found.entries)?;
                 }
-            }
+                Ok(true)
+            })?;
         }
         if found == expected {
             return Ok(());
@@ -241,25 +240,42 @@ impl<'a> TreeCursor<'a> {
     }
 }
 
-impl Cursor for TreeCursor<'_> {
+impl<'a> TreeCursor<'a> {
     /// A damaged key may look as if the range ended before it, and a damaged page may lead astray. So the
     /// entry that ends the range is checked like one inside, and keys must follow each other.
-    fn next(&mut self) -> Result<Option<Entry<'_>>> {
-        let Some(place) = &mut self.place else { return Ok(None) };
-        let Some((key, stored)) = place.step(self.direction)? else {
-            self.place = None;
-            return Ok(None);
+    #[inline]
+    fn show(&mut self, mut visit: impl FnMut(&'a [u8], &'a [u8]) -> Result<bool>) -> Result<bool> {
+        let TreeCursor { keyspace, direction, limit, place } = self;
+        let Some(found) = place else { return Ok(false) };
+        let mut ended = false;
+        let is_past = |key: &[u8]| match (&limit, *direction) {
+            (None, _) => false,
+            (Some(limit), Direction::Forward) => compare(key, limit).is_ge(),
+            (Some(limit), Direction::Reverse) => compare(key, limit).is_lt(),
         };
-        let value = unseal(self.keyspace, key, stored)?;
-        place.prove_order(self.direction, key)?;
-        let ended = self.limit.as_ref().is_some_and(|limit| match self.direction {
-            Direction::Forward => compare(key, limit).is_ge(),
-            Direction::Reverse => compare(key, limit).is_lt(),
-        });
-        if ended {
-            self.place = None;
-            return Ok(None);
+        let stopped = found.walk(*direction, |key, stored| {
+            let value = unseal(*keyspace, key, stored)?;
+            ended = is_past(key);
+            if ended { Ok(false) } else { visit(key, value) }
+        })?;
+        if ended || !stopped {
+            *place = None;
         }
-        Ok(Some((key, value)))
+        Ok(stopped && !ended)
+    }
+}
+
+impl Cursor for TreeCursor<'_> {
+    fn next(&mut self) -> Result<Option<Entry<'_>>> {
+        let mut found = None;
+        self.show(|key, value| {
+            found = Some((key, value));
+            Ok(false)
+        })?;
+        Ok(found)
+    }
+
+    fn walk(&mut self, visit: &mut Visit<'_>) -> Result<bool> {
+        self.show(visit)
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! Most of the time of a search goes into waiting for memory, once for each page and for each node that it looks at.
 //! What one search looks at next depends on what it waits for; what another one looks at does not. So each asks for what
-//! it needs next, and the others have their turn while that comes.
-
-use std::cmp::Ordering;
+//! it needs next, and the others have their turn while that comes. Where keys ascend, one whose way goes through the same
+//! page as the way of the one before it begins where that one left off: many rows are got in the order of their keys.
 
 use super::Btree;
 use crate::error::Result;
 use crate::store::embedded::tree::ahead::ask;
+use crate::store::embedded::tree::guess::{Around, Narrowing};
 use crate::store::embedded::tree::page::{Page, compare};
 use crate::store::embedded::tree::seal::unseal;
 
@@ -23,12 +23,10 @@ struct Search<'m> {
     page: Page<'m>,
     /// The page's number.
     number: u64,
-    /// Nodes that are still to be told apart, as of a binary search.
-    low: usize,
-    high: usize,
-    /// The key is that of `low`.
+    narrowing: Narrowing,
+    /// The key is that of the node where it ended.
     found: bool,
-    /// Where the node in the middle is, once it is asked for.
+    /// Where the node to look at next is, once it is asked for.
     offset: usize,
 }
 
@@ -46,30 +44,54 @@ impl<'m> Btree<'m> {
         let mut searches = Vec::with_capacity(LANES.min(keys.len()));
         for keys in keys.chunks(LANES) {
             searches.clear();
+            let ascend = keys.is_sorted();
             // The root is at hand.
             let page = self.page(root, self.root.depth == 1)?;
             for key in keys {
-                let (low, found) = page.search(key).ok_or_else(|| self.damaged(root))?;
-                searches.push(Search { page, number: root, low, high: low, found, offset: 0 });
+                let (low, high) = (page.first_to_compare(), page.len());
+                let narrowing = match searches.last() {
+                    Some(Search { narrowing, .. }) if ascend => Narrowing::behind(narrowing.low, high),
+                    _ => Narrowing::halving(low, high),
+                };
+                let mut search = Search { page, number: root, narrowing, found: false, offset: 0 };
+                self.search_alone(&mut search, key)?;
+                searches.push(search);
             }
             for level in 2..=self.root.depth {
                 for search in &mut searches {
-                    let child = search.page.child(if search.found { search.low } else { search.low - 1 });
-                    search.number = child.ok_or_else(|| self.damaged(search.number))?;
+                    search.number = search.child().ok_or_else(|| self.damaged(search.number))?;
                     self.pages.ask_header(search.number);
                 }
-                for search in &mut searches {
-                    *search = Search::of(self.page(search.number, level == self.root.depth)?, search.number);
+                let mut before = None;
+                for (search, key) in searches.iter_mut().zip(keys) {
+                    let page = self.page(search.number, level == self.root.depth)?;
+                    let (low, high) = (page.first_to_compare(), page.len());
+                    // In one page with the key before it, and behind that.
+                    let follows = ascend && before.replace(search.number) == Some(search.number);
+                    search.narrowing = match search.around() {
+                        _ if follows => Narrowing::halving(low, low),
+                        Some(around) => Narrowing::between(low, high, around, key),
+                        None => Narrowing::halving(low, high),
+                    };
+                    (search.page, search.found) = (page, false);
                     self.ask(search)?;
                 }
                 self.search_page(&mut searches, keys)?;
+                for at in (1..searches.len()).filter(|_| ascend) {
+                    let Search { number, narrowing, .. } = searches[at - 1];
+                    let search = &mut searches[at];
+                    if search.number == number {
+                        search.narrowing = Narrowing::behind(narrowing.low, search.page.len());
+                        self.search_alone(search, keys[at])?;
+                    }
+                }
             }
             self.values(&searches, keys, &mut values)?;
         }
         Ok(values)
     }
 
-    /// One binary search in each page, halving by halving.
+    /// One search in each page, step by step.
     fn search_page(self, searches: &mut [Search<'m>], keys: &[&[u8]]) -> Result<()> {
         let mut go_on = true;
         while go_on {
@@ -77,11 +99,8 @@ impl<'m> Btree<'m> {
             for (search, key) in searches.iter_mut().zip(keys).filter(|(search, _)| !search.is_done()) {
                 let place = search.page.key_place(search.offset);
                 let found = place.and_then(|place| search.page.slice(place));
-                match compare(found.ok_or_else(|| self.damaged(search.number))?, key) {
-                    Ordering::Less => search.low = search.middle() + 1,
-                    Ordering::Greater => search.high = search.middle(),
-                    Ordering::Equal => (search.low, search.found) = (search.middle(), true),
-                }
+                let node = compare(found.ok_or_else(|| self.damaged(search.number))?, key);
+                search.found = search.narrowing.see(node);
                 self.ask(search)?;
                 go_on |= !search.is_done();
             }
@@ -89,11 +108,20 @@ impl<'m> Btree<'m> {
         Ok(())
     }
 
+    /// One search by itself.
+    fn search_alone(self, search: &mut Search<'m>, key: &[u8]) -> Result<()> {
+        let place = search.page.search_by(search.narrowing, key);
+        let (at, found) = place.ok_or_else(|| self.damaged(search.number))?;
+        (search.narrowing, search.found) = (Narrowing::halving(at, at), found);
+        Ok(())
+    }
+
     /// Asks for the node that a search looks at next.
     #[inline]
     fn ask(self, search: &mut Search<'m>) -> Result<()> {
         if !search.is_done() {
-            search.offset = search.page.offset(search.middle()).ok_or_else(|| self.damaged(search.number))?;
+            let offset = search.page.offset(search.narrowing.probe);
+            search.offset = offset.ok_or_else(|| self.damaged(search.number))?;
             search.page.ask(search.offset);
         }
         Ok(())
@@ -107,7 +135,7 @@ impl<'m> Btree<'m> {
                 out.push(None);
                 continue;
             }
-            let stored = search.page.entry(search.low).and_then(|(_, stored)| self.value(stored));
+            let stored = search.page.entry(search.narrowing.low).and_then(|(_, stored)| self.value(stored));
             let value = stored.ok_or_else(|| self.damaged(search.number))?;
             ask(&value[..value.len().min(ASKED_BYTES)]);
             out.push(Some(value));
@@ -115,7 +143,7 @@ impl<'m> Btree<'m> {
         for ((value, search), key) in out[first..].iter_mut().zip(searches).zip(keys) {
             match value {
                 Some(stored) => *stored = unseal(self.keyspace, key, stored)?,
-                None => self.absent(key, search.page, search.number, search.low)?,
+                None => self.absent(key, search.page, search.number, search.narrowing.low)?,
             }
         }
         Ok(())
@@ -124,18 +152,25 @@ impl<'m> Btree<'m> {
 
 impl<'m> Search<'m> {
     #[inline]
-    fn of(page: Page<'m>, number: u64) -> Search<'m> {
-        let (low, high) = (page.first_to_compare(), page.len());
-        Search { page, number, low, high, found: false, offset: 0 }
-    }
-
-    #[inline]
     fn is_done(&self) -> bool {
-        self.found || self.low >= self.high
+        self.found || self.narrowing.is_done()
     }
 
+    /// Of a branch, at its end: which child would have the key.
     #[inline]
-    fn middle(&self) -> usize {
-        (self.low + self.high) / 2
+    fn way(&self) -> Option<usize> {
+        if self.found { Some(self.narrowing.low) } else { self.narrowing.low.checked_sub(1) }
+    }
+
+    /// The page of that child.
+    #[inline]
+    fn child(&self) -> Option<u64> {
+        self.page.child(self.way()?)
+    }
+
+    /// The keys between which those of that child lie.
+    #[inline]
+    fn around(&self) -> Option<Around<'m>> {
+        self.page.around(self.way()?)
     }
 }
