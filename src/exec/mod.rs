@@ -4,6 +4,7 @@
 //! changes of rows and turns them into one write batch, index tables included; [`bulk`] does the same
 //! for loads too large for that, sorted on the disk if need be; [`stored`] is how one row lies in the store.
 
+mod apart;
 pub mod build;
 pub mod bulk;
 pub mod check;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
+use super::apart::Seat;
 use super::fetch::Fetch;
 use super::gather::Gather;
 use super::groups::Groups;
@@ -161,6 +162,8 @@ pub struct Scan {
     rows_expected: usize,
     /// Which of how many parts of the work to do; none, once it has begun.
     part: Option<(usize, usize)>,
+    /// Where it does its part.
+    seat: Option<Seat>,
 }
 
 impl Scan {
@@ -190,6 +193,7 @@ impl Scan {
             gets_max: None,
             rows_expected: ROWS_EXPECTED,
             part: Some((0, 1)),
+            seat: None,
         }
     }
 
@@ -244,6 +248,8 @@ impl Scan {
             return Ok(part == 0);
         }
         if parts > 1 && walk.is_divisible() && access.work() >= PARALLEL_WORK {
+            let seat = self.seat.insert(Seat::take());
+            seat.yield_once();
             walk.keep_part(reader, (part, parts))?;
             return Ok(true);
         }

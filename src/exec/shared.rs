@@ -11,6 +11,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use super::apart::Seat;
 use super::scan::{PARALLEL_WORK, Scan, ScanSpec};
 use super::sums::{Function, Sums, Term, Total};
 use super::watch::PlanText;
@@ -41,7 +42,7 @@ pub struct Adding {
     spec: Arc<ScanSpec>,
     /// What the calling thread is at.
     mine: Option<Piece>,
-    others: Option<Arc<Shared>>,
+    others: Option<(Arc<Shared>, Seat)>,
     totals: Option<Sums>,
 }
 
@@ -58,7 +59,12 @@ impl Adding {
         });
         let mut left: Vec<Piece> = pieces.rev().collect();
         let mine = left.pop();
-        let others = (!left.is_empty()).then(|| Shared::start(left));
+        let others = (!left.is_empty()).then(|| {
+            let seat = Seat::take();
+            let shared = Shared::start(left);
+            seat.yield_once();
+            (shared, seat)
+        });
         Ok(Adding { spec, mine, others, totals: None })
     }
 
@@ -72,14 +78,14 @@ impl Adding {
         if let Some(piece) = &mut self.mine {
             if !piece.step()? {
                 match (&self.others, self.mine.take()) {
-                    (Some(others), Some(piece)) => {
+                    (Some((others, _)), Some(piece)) => {
                         others.put(piece.at, Ok(piece.sums));
                         self.mine = others.take();
                     }
                     (_, piece) => self.totals = piece.map(|piece| piece.sums),
                 }
             }
-        } else if let Some(others) = &self.others {
+        } else if let Some((others, _)) = &self.others {
             self.totals = others.all()?;
         }
         Ok(self.totals.as_ref().map(|sums| sums.totals().collect()))
@@ -88,7 +94,7 @@ impl Adding {
 
 impl Drop for Adding {
     fn drop(&mut self) {
-        if let Some(others) = &self.others {
+        if let Some((others, _)) = &self.others {
             others.stop(self.mine.take());
         }
     }
@@ -155,6 +161,7 @@ impl Shared {
     }
 
     fn help(&self) {
+        let _seat = Seat::take();
         while let Some(Piece { at, scan, sums }) = self.take() {
             let ended = catch_unwind(AssertUnwindSafe(|| self.add_up(scan, sums)));
             self.put(

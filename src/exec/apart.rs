@@ -1,0 +1,120 @@
+//! Threads that share a piece of work, on different processors.
+//!
+//! A thread that is woken up often comes to run on the processor of the thread that woke it, where both take turns, though
+//! another processor is idle: on virtual machines above all, where one that sleeps looks as if it were taken. The system
+//! moves one of them after some milliseconds, when a short query is over. So threads that compute together take seats.
+//! Who finds its processor taken by another one goes to a free one, and who has begun yields once, for the others may wait
+//! behind it.
+//!
+//! Elsewhere than on Linux, and where threads may not move, a seat does nothing.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Processors (count) that are told apart.
+const PROCESSORS: usize = 64;
+
+/// Threads (count) that have their seat on each processor.
+static TAKEN: [AtomicU32; PROCESSORS] = [const { AtomicU32::new(0) }; PROCESSORS];
+
+/// A place on a processor, until dropped.
+#[derive(Debug)]
+pub struct Seat(Option<usize>);
+
+impl Seat {
+    /// For the calling thread, on another processor if somebody has a seat on this one, and nobody on that.
+    pub fn take() -> Seat {
+        let Some(here) = system::processor().filter(|here| *here < PROCESSORS) else { return Seat(None) };
+        if TAKEN[here].fetch_add(1, Ordering::Relaxed) == 0 {
+            return Seat(Some(here));
+        }
+        let is_free = |there: &usize| TAKEN[*there].load(Ordering::Relaxed) == 0;
+        let there = (0..PROCESSORS).filter(is_free).find(|there| system::go_to(*there)).unwrap_or(here);
+        TAKEN[there].fetch_add(1, Ordering::Relaxed);
+        TAKEN[here].fetch_sub(1, Ordering::Relaxed);
+        Seat(Some(there))
+    }
+
+    /// Lets those go elsewhere who were woken up on this processor.
+    pub fn yield_once(&self) {
+        if self.0.is_some() {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if let Some(processor) = self.0 {
+            TAKEN[processor].fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+    /// Where the calling thread runs.
+    pub fn processor() -> Option<usize> {
+        Some(sched_getcpu())
+    }
+
+    /// Moves the calling thread to a processor, and leaves it free to be moved on from there; false, if it may not run there.
+    pub fn go_to(processor: usize) -> bool {
+        let Ok(all) = sched_getaffinity(None) else { return false };
+        if !all.is_set(processor) {
+            return false;
+        }
+        let mut one = CpuSet::new();
+        one.set(processor);
+        sched_setaffinity(None, &one).and_then(|()| sched_setaffinity(None, &all)).is_ok()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    pub fn processor() -> Option<usize> {
+        None
+    }
+
+    pub fn go_to(_: usize) -> bool {
+        false
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::*;
+
+    /// Others may have seats of their own: the tests of a process run side by side.
+    #[test]
+    fn seats_are_given_back_and_threads_may_go_anywhere_afterwards() {
+        let allowed = || rustix::thread::sched_getaffinity(None).unwrap();
+        let before = allowed();
+        let together = Barrier::new(3);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let seat = Seat::take();
+                    let here = seat.0.unwrap();
+                    assert!(TAKEN[here].load(Ordering::Relaxed) > 0 && before.is_set(here));
+                    together.wait();
+                    seat.yield_once();
+                    assert!(allowed() == before, "it is bound to a processor");
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn nobody_goes_where_threads_may_not_run() {
+        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+        for processor in (0..PROCESSORS).filter(|processor| !allowed.is_set(*processor)) {
+            assert!(!system::go_to(processor));
+        }
+        assert!(system::processor().is_some_and(|here| allowed.is_set(here) && system::go_to(here)));
+    }
+}
