@@ -4,6 +4,8 @@
 //! value is decoded once for a group and not for a row. Values that are equal and of other bytes would come as two
 //! groups; and so do the groups of a long scan, in pieces. Whoever puts pieces together compares values.
 
+use std::hash::{Hash, Hasher};
+
 use arrow::array::ArrayRef;
 
 use super::scan::{BATCH_ROWS, ScanSpec};
@@ -35,7 +37,9 @@ pub struct Groups {
     by: Vec<(ColumnBuilder, Column)>,
     terms: Vec<(Function, Option<Column>)>,
     places: FastMap<Box<[u8]>, usize>,
-    /// Some of the groups whose key is one value of a few bytes: the value, and the group.
+    /// The same of groups whose key is one value of a few bytes.
+    short_places: FastMap<Short, usize>,
+    /// Some of these: the value, and the group.
     recent: Vec<Option<(Short, usize)>>,
     /// Of each group what its terms have come to, one after the other.
     totals: Vec<Total>,
@@ -63,6 +67,7 @@ impl Groups {
             by: by.map(|column| (ColumnBuilder::new(column.ty, 0), column)).collect(),
             terms: terms.map(term).collect(),
             places: FastMap::default(),
+            short_places: FastMap::default(),
             recent: Vec::new(),
             totals: Vec::new(),
             groups: 0,
@@ -94,7 +99,8 @@ impl Groups {
     /// Bytes that it has in memory, about.
     pub fn size(&self) -> usize {
         // The values are in the builders, and most in the keys.
-        2 * self.value_bytes + self.places.len() * PLACE_BYTES + self.totals.len() * size_of::<Total>()
+        let places = self.places.len() + self.short_places.len();
+        2 * self.value_bytes + places * PLACE_BYTES + self.totals.len() * size_of::<Total>()
     }
 
     /// The groups so far: a column for each that they are made by, and of each term what it has come to in each
@@ -109,6 +115,7 @@ impl Groups {
         self.apart |= self.groups * SHARING_MIN > self.rows_in;
         (self.groups, self.value_bytes, self.rows_in) = (0, 0, 0);
         self.places.clear();
+        self.short_places.clear();
         self.recent.clear();
         self.last.0.clear();
         self.totals.clear();
@@ -133,7 +140,14 @@ impl Groups {
         {
             return Ok(*group);
         }
-        let group = self.group_by_key(spec, view)?;
+        let group = match self.short_places.get(&short) {
+            Some(group) => *group,
+            None => {
+                let group = self.begin_group(spec, view)?;
+                self.short_places.insert(short, group);
+                group
+            }
+        };
         self.recent.resize(RECENT, None);
         self.recent[at] = Some((short, group));
         Ok(group)
@@ -157,7 +171,11 @@ impl Groups {
         if self.key != self.last.0 {
             self.last.1 = match self.places.get(&self.key[..]) {
                 Some(group) => *group,
-                None => self.begin_group(spec, view)?,
+                None => {
+                    let group = self.begin_group(spec, view)?;
+                    self.places.insert(self.key[..].into(), group);
+                    group
+                }
             };
             std::mem::swap(&mut self.key, &mut self.last.0);
         }
@@ -183,9 +201,6 @@ impl Groups {
                     builder.append(value)?;
                 }
             }
-        }
-        if !self.apart {
-            self.places.insert(self.key[..].into(), self.groups);
         }
         self.totals.resize(self.totals.len() + self.terms.len(), Total::default());
         self.groups += 1;
@@ -228,8 +243,20 @@ impl Sink for Groups {
 }
 
 /// A value of a few bytes: they, and how many there are.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Short([u64; 2], u8);
+
+impl Hash for Short {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Short([first, last], len) = self;
+        state.write_usize((*len).into());
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&first.to_ne_bytes());
+        bytes[8..].copy_from_slice(&last.to_ne_bytes());
+        state.write(&bytes);
+    }
+}
 
 impl Short {
     #[inline(always)]

@@ -146,7 +146,16 @@ impl<'a> Pull<'a> {
     }
 
     /// Sealed values of the families other than the default one.
+    #[inline]
     pub fn families(&self, key: &[u8]) -> Result<Vec<Option<&'a [u8]>>> {
+        match &*self.spec.places.rows.families {
+            [] | [FamilyId::DEFAULT] => Ok(Vec::new()),
+            _ => self.other_families(key),
+        }
+    }
+
+    #[inline(never)]
+    fn other_families(&self, key: &[u8]) -> Result<Vec<Option<&'a [u8]>>> {
         let mut rows = Vec::new();
         for &family in self.spec.places.rows.families.iter().filter(|f| **f != FamilyId::DEFAULT) {
             Counters::add(&self.counters.gets, 1);
@@ -180,6 +189,7 @@ impl<'a> Pull<'a> {
     }
 
     /// The same, the other families' values being open.
+    #[inline(always)]
     fn opened_out(
         &self,
         key: &[u8],

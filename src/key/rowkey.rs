@@ -1,6 +1,7 @@
 //! The bytes a row is stored under.
 
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Deref;
 
@@ -37,13 +38,29 @@ impl Rowkey {
 }
 
 /// A key's first 16 bytes as numbers, zeros behind a shorter key: they sort as keys do, but for keys with one head.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct KeyHead([u64; 2]);
 
 impl KeyHead {
     /// That of a key.
     pub fn of(key: &[u8]) -> KeyHead {
         KeyHead([number(key), number(key.get(8..).unwrap_or_default())])
+    }
+}
+
+impl Ord for KeyHead {
+    /// Without a branch, for heads are sorted.
+    #[inline]
+    fn cmp(&self, other: &KeyHead) -> Ordering {
+        let number = |KeyHead([first, rest]): &KeyHead| u128::from(*first) << 64 | u128::from(*rest);
+        number(self).cmp(&number(other))
+    }
+}
+
+impl PartialOrd for KeyHead {
+    #[inline]
+    fn partial_cmp(&self, other: &KeyHead) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
