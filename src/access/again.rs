@@ -5,7 +5,7 @@ use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
 use super::probe::Jumps;
 use crate::key::KeyRanges;
-use crate::plan::{CmpOp, Filter, Predicate, Skip, Target, short_ranges};
+use crate::plan::{CmpOp, Filter, Predicate, Skip, Target, short_stretch};
 use crate::schema::{EntryKey, TableStatistics};
 use crate::store::{Direction, KeyspaceId};
 
@@ -178,8 +178,7 @@ fn stretch(source: Source<'_>, path: Path, predicate: &Predicate) -> Option<KeyR
         }
         (Source::Index(_, index), _) => (&index.layout, Target::Index),
     };
-    let found = short_ranges(predicate, layout, target)?;
-    (found.residual.is_true() && !found.points).then_some(found.ranges)
+    short_stretch(predicate, layout, target)
 }
 
 /// Statistics without a look at the data: every range is long.

@@ -347,12 +347,13 @@ impl KeyPart {
     /// Offset just after this part, which starts at `at`; `None` if there is no such part.
     #[inline]
     pub(super) fn end_in(&self, key: &[u8], at: usize) -> Option<usize> {
-        match self.ending {
-            Ending::Bytes(n) if self.null != NullMark::Presence && !self.is_literal() => {
-                Some(at + n).filter(|end| *end <= key.len())
-            }
-            _ => self.end_in_any(key, at),
-        }
+        let Ending::Bytes(n) = self.ending else { return self.end_in_any(key, at) };
+        let before = match self.null {
+            NullMark::Presence if *key.get(at)? ^ self.mask() == self.value_byte() => 1,
+            NullMark::Never | NullMark::Filled(_) if !self.is_literal() => 0,
+            _ => return self.end_in_any(key, at),
+        };
+        Some(at + before + n).filter(|end| *end <= key.len())
     }
 
     fn end_in_any(&self, key: &[u8], mut at: usize) -> Option<usize> {

@@ -203,14 +203,16 @@ impl Form {
     }
 
     /// How values map to contents.
+    // Asked for with each entry, of which most parts are a column.
+    #[inline]
     pub fn nature(&self) -> Nature {
-        let number = self.ty().and_then(text::scale_of).is_some();
+        let is_number = || self.ty().and_then(text::scale_of).is_some();
         match &self.transform {
             Transform::Literal(_) => Nature { undoable: false, ..Nature::EXACT },
             Transform::Column(_) => Nature::ASCENDING,
             Transform::Text(_) if self.is_plain() => Nature::ASCENDING,
-            Transform::Lpad { .. } if number => Nature::ASCENDING,
-            Transform::Reverse { width: Some(_), .. } if !number => Nature::DERIVED,
+            Transform::Lpad { .. } if is_number() => Nature::ASCENDING,
+            Transform::Reverse { width: Some(_), .. } if !is_number() => Nature::DERIVED,
             Transform::Text(_)
             | Transform::Rpad { .. }
             | Transform::Reverse { .. }

@@ -15,6 +15,35 @@ use crate::value::Value;
 /// of the column of the next, and conditions on columns that are not in the layout. `None` for any other
 /// condition, and for values that no row can hold.
 pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: Target) -> Option<Ranges> {
+    let Short { ranges, residual, points, bound_parts, known } = short(predicate, layout, target)?;
+    Some(Ranges {
+        ranges,
+        residual: Predicate::and(residual),
+        points,
+        bound_parts,
+        unbound_leading: false,
+        fixed: known.into_iter().map(|(id, value)| (id, value.clone())).collect(),
+        listed: BTreeMap::new(),
+        skipping: None,
+    })
+}
+
+/// The one range of [`short_ranges`], if it holds just the rows that pass and is no GET.
+pub fn short_stretch(predicate: &Predicate, layout: &KeyLayout, target: Target) -> Option<KeyRanges> {
+    let found = short(predicate, layout, target)?;
+    (found.residual.is_empty() && !found.points).then_some(found.ranges)
+}
+
+/// As of [`Ranges`]; `known`: what is fixed.
+struct Short<'p> {
+    ranges: KeyRanges,
+    residual: Vec<Predicate>,
+    points: bool,
+    bound_parts: usize,
+    known: Vec<(ColumnId, &'p Value)>,
+}
+
+fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, target: Target) -> Option<Short<'p>> {
     let conjuncts = match predicate {
         Predicate::And(terms) => &terms[..],
         one => std::slice::from_ref(one),
@@ -88,17 +117,7 @@ pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: Target) -
         None if points => KeyRanges::of_points(vec![Rowkey::from(key)]),
         None => KeyRanges::new(vec![KeyRange::prefix(Rowkey::from(key))]),
     };
-    let fixed: BTreeMap<ColumnId, Value> = known.iter().map(|(id, value)| (*id, (*value).clone())).collect();
-    Some(Ranges {
-        ranges,
-        residual: Predicate::and(residual),
-        points,
-        bound_parts,
-        unbound_leading: false,
-        fixed,
-        listed: BTreeMap::new(),
-        skipping: None,
-    })
+    Some(Short { ranges, residual, points, bound_parts, known })
 }
 
 /// A lower and an upper bound of one column, either of them or both.
