@@ -347,7 +347,16 @@ impl View {
                 .hint("name every column of the query, or none")
                 .state("42601"));
         }
-        Ok(())
+        let of_query = || plan.schema().fields().iter().map(|field| sql::output_name(field.name()));
+        match of_query().enumerate().find(|(at, name)| of_query().take(*at).any(|other| other == *name)) {
+            Some((_, name)) if names == 0 => {
+                Err(Error::invalid(format!("two columns are called \"{name}\""))
+                    .why("a view shows each name once")
+                    .hint("give one of them another name: x AS y")
+                    .state(sqlstate::DUPLICATE_COLUMN))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Makes the rowkey a column if the query mentions it, hidden from its wildcards; gives its names.

@@ -39,10 +39,10 @@ use super::parallel::rows_of;
 use super::plan::picked;
 use super::scan::{Expected, ScanExec};
 use super::table::Bound;
-use crate::access::COST;
+use crate::access::{COST, Method};
 use crate::error::{Error, Result};
 use crate::exec::scan::Scan;
-use crate::key::{ColumnId, Rowkey};
+use crate::key::{ColumnId, KeyHead, Rowkey};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::value_at;
 use crate::value::{ColumnType, Value};
@@ -252,8 +252,9 @@ impl LookupJoinExec {
 
     /// What rows of a batch find by the rowkeys that they tell.
     fn by_rowkeys(&self, rows: &RecordBatch) -> Result<(RecordBatch, Pairs)> {
-        let keys = self.keys(rows)?;
-        let (found, at) = self.found(&keys, rows.num_rows())?;
+        let (keys, of_rows) = self.keys(rows)?;
+        let (found, of_keys) = self.found(keys)?;
+        let at = of_rows.iter().map(|key| of_keys[(*key)?]).collect();
         let at = self.equal(rows, &found, at)?;
         let rows = 0..at.len() as u32;
         let finds = |row: &u32| at.is_valid(*row as usize);
@@ -321,12 +322,12 @@ impl LookupJoinExec {
         self.on.iter().map(|equal| Arc::clone(found.column(equal.of_table.index()))).collect()
     }
 
-    /// The rowkeys that rows of a batch tell, ascending, with the rows' places. A value that no rowkey can be made of
-    /// finds nothing.
-    fn keys(&self, rows: &RecordBatch) -> Result<Vec<(Rowkey, usize)>> {
+    /// The rowkeys that rows of a batch tell, ascending, each once, and for each row which of them is its own. A value that
+    /// no rowkey can be made of finds nothing.
+    fn keys(&self, rows: &RecordBatch) -> Result<(Vec<Rowkey>, Vec<Option<usize>>)> {
         let table = self.scan()?.request.table();
         let mut values = vec![Value::Null; table.columns.len()];
-        let mut keys = Vec::with_capacity(rows.num_rows());
+        let mut told = Vec::with_capacity(rows.num_rows());
         for row in 0..rows.num_rows() {
             for equal in &*self.on {
                 let value = value_at(rows.column(equal.of_row.index()), row, equal.ty)?;
@@ -338,33 +339,42 @@ impl LookupJoinExec {
             let mut key = Vec::with_capacity(32);
             let value = |id: ColumnId| &values[usize::from(id.0)];
             if table.key.parts().iter().all(|part| part.bytes_of(&value, &mut key).is_ok()) {
-                keys.push((Rowkey::new(key), row));
+                told.push((KeyHead::of(&key), Rowkey::new(key), row));
             }
         }
-        keys.sort_unstable();
-        Ok(keys)
+        told.sort_unstable_by(|(head, key, _), (other, than, _)| head.cmp(other).then_with(|| key.cmp(than)));
+        let mut keys: Vec<Rowkey> = Vec::with_capacity(told.len());
+        let mut of_rows = vec![None; rows.num_rows()];
+        for (_, key, row) in told {
+            if keys.last() != Some(&key) {
+                keys.push(key);
+            }
+            of_rows[row] = Some(keys.len() - 1);
+        }
+        Ok((keys, of_rows))
     }
 
-    /// The rows of the table with these rowkeys, each once, and for each of `n` rows which of them it finds.
-    fn found(&self, keys: &[(Rowkey, usize)], n: usize) -> Result<(RecordBatch, Vec<Option<u32>>)> {
-        let mut wanted: Vec<Rowkey> = keys.iter().map(|(key, _)| key.clone()).collect();
-        wanted.dedup();
-        let mut found = all_of(self.scan()?.of_keys(wanted)?)?;
+    /// The rows of the table with these rowkeys, which ascend, and which of them each finds.
+    fn found(&self, keys: Vec<Rowkey>) -> Result<(RecordBatch, Vec<Option<u32>>)> {
+        let scan = self.scan()?.of_keys(keys)?;
+        let spec = Arc::clone(scan.spec());
+        let mut found = all_of(scan)?;
+        let Method::Get(keys) = &spec.access.method else {
+            return Err(Error::internal("rows are looked up without keys"));
+        };
         let rowkeys = found.remove_column(found.num_columns() - 1);
         let rowkey = |at: usize| match rowkeys.data_type() {
             DataType::Utf8 => rowkeys.as_string::<i32>().value(at).as_bytes(),
             _ => rowkeys.as_binary::<i32>().value(at),
         };
-        let (mut at, mut places) = (0, vec![None; n]);
-        for (key, row) in keys {
+        let mut at = 0;
+        let places = keys.iter().map(|key| {
             while at < rowkeys.len() && rowkey(at) < &key[..] {
                 at += 1;
             }
-            if at < rowkeys.len() && rowkey(at) == &key[..] {
-                places[*row] = Some(at as u32);
-            }
-        }
-        Ok((found, places))
+            (at < rowkeys.len() && rowkey(at) == &key[..]).then_some(at as u32)
+        });
+        Ok((found, places.collect()))
     }
 
     /// `at`, but for the rows that differ from what they found: a part of the key may take something off a value.

@@ -101,10 +101,9 @@ fn place((from, to): Around<'_>, key: &[u8], nodes: usize) -> Option<usize> {
         [Some(from), Some(to), Some(key)] => [from, to, key],
         _ => rest.map(|bytes| u64::from_be_bytes(eight(bytes, 0))),
     };
-    let (part, whole) = (key.clamp(from, to.max(from)) - from, to.checked_sub(from)?);
-    // 128 bits have room for the product of a number and a count.
-    let at = (u128::from(part) * nodes as u128).checked_div(whole.into())?;
-    Some(at as usize)
+    let (part, whole) = (key.clamp(from, to.max(from)) - from, to.saturating_sub(from));
+    // A guess need not be exact.
+    (whole > 0).then(|| (part as f64 / whole as f64 * nodes as f64) as usize)
 }
 
 /// The first eight bytes, `fill` in the place of those that are missing.

@@ -44,7 +44,7 @@ impl<'m> Btree<'m> {
         let mut searches = Vec::with_capacity(LANES.min(keys.len()));
         for keys in keys.chunks(LANES) {
             searches.clear();
-            let ascend = keys.is_sorted();
+            let ascend = keys.is_sorted_by(|a, b| compare(a, b).is_le());
             // The root is at hand.
             let page = self.page(root, self.root.depth == 1)?;
             for key in keys {
