@@ -164,11 +164,7 @@ impl<'m> Page<'m> {
     /// which those of this one lie, if they are known.
     #[inline]
     pub(super) fn search(&self, key: &[u8], around: Option<Around<'_>>) -> Option<(usize, bool)> {
-        let (low, high) = (self.first_to_compare(), self.nodes);
-        let narrowing = match around {
-            Some(around) => Narrowing::between(low, high, around, key),
-            None => Narrowing::halving(low, high),
-        };
+        let narrowing = self.narrowing(key, around);
         if self.is_leaf {
             let near = narrowing.probe.saturating_sub(NEAR)..=narrowing.probe + NEAR;
             near.filter_map(|at| self.offset(at)).for_each(|offset| self.ask(offset));
@@ -176,6 +172,17 @@ impl<'m> Page<'m> {
         self.search_by(narrowing, key)
     }
 
+    /// Where that search begins.
+    #[inline]
+    pub(super) fn narrowing(&self, key: &[u8], around: Option<Around<'_>>) -> Narrowing {
+        let (low, high) = (self.first_to_compare(), self.nodes);
+        match around {
+            Some(around) => Narrowing::between(low, high, around, key),
+            None => Narrowing::halving(low, high),
+        }
+    }
+
+    /// The rest of a search.
     #[inline]
     pub(super) fn search_by(&self, mut narrowing: Narrowing, key: &[u8]) -> Option<(usize, bool)> {
         while !narrowing.is_done() {

@@ -48,10 +48,9 @@ impl<'m> Btree<'m> {
             // The root is at hand.
             let page = self.page(root, self.root.depth == 1)?;
             for key in keys {
-                let (low, high) = (page.first_to_compare(), page.len());
                 let narrowing = match searches.last() {
-                    Some(Search { narrowing, .. }) if ascend => Narrowing::behind(narrowing.low, high),
-                    _ => Narrowing::halving(low, high),
+                    Some(Search { narrowing, .. }) if ascend => Narrowing::behind(narrowing.low, page.len()),
+                    _ => page.narrowing(key, None),
                 };
                 let mut search = Search { page, number: root, narrowing, found: false, offset: 0 };
                 self.search_alone(&mut search, key)?;
@@ -65,14 +64,10 @@ impl<'m> Btree<'m> {
                 let mut before = None;
                 for (search, key) in searches.iter_mut().zip(keys) {
                     let page = self.page(search.number, level == self.root.depth)?;
-                    let (low, high) = (page.first_to_compare(), page.len());
                     // In one page with the key before it, and behind that.
                     let follows = ascend && before.replace(search.number) == Some(search.number);
-                    search.narrowing = match search.around() {
-                        _ if follows => Narrowing::halving(low, low),
-                        Some(around) => Narrowing::between(low, high, around, key),
-                        None => Narrowing::halving(low, high),
-                    };
+                    search.narrowing =
+                        if follows { Narrowing::halving(0, 0) } else { page.narrowing(key, search.around()) };
                     (search.page, search.found) = (page, false);
                     self.ask(search)?;
                 }
