@@ -185,11 +185,14 @@ mod tests {
         }
     }
 
+    /// Bytes of keys: below digits, digits, letters, above all.
+    const BYTES: &[u8] = b"\x0009a\xFF";
+
     proptest! {
         #[test]
         fn every_search_ends_where_a_binary_search_does(
-            keys in prop::collection::btree_set(prop::collection::vec(prop::sample::select(&b"\0019a\xFF"[..]), 0..12), 0..40),
-            key in prop::collection::vec(prop::sample::select(&b"\0019a\xFF"[..]), 0..12),
+            keys in prop::collection::btree_set(prop::collection::vec(prop::sample::select(BYTES), 0..12), 0..40),
+            key in prop::collection::vec(prop::sample::select(BYTES), 0..12),
             from in prop::collection::vec(any::<u8>(), 0..12),
             to in prop::collection::vec(any::<u8>(), 0..12),
             low in 0usize..3,
