@@ -42,6 +42,7 @@ pub struct Adding {
     spec: Arc<ScanSpec>,
     /// What the calling thread is at.
     mine: Option<Piece>,
+    /// What others are at, too, and where this thread sits among them.
     others: Option<(Arc<Shared>, Seat)>,
     totals: Option<Sums>,
 }
