@@ -3,8 +3,8 @@
 //! `cargo bench` asks all of them; `cargo bench -- point_get` only those of one section;
 //! `cargo bench -- growth` asks some of them of 10,000 orders, ten times as many, and so on up to `ORDERS`;
 //! `QUESTION='last ten' cargo bench -- range_scan` only those with such words; `ORDERS=1000000 cargo bench` changes the
-//! size, `ENGINE=lsm cargo bench` the engine of ours, `TURNS=100000` how often a short question is asked, for profiles. Ours and theirs take turns, so that whatever else the machine does
-//! hits both; every answer is compared.
+//! size, `ENGINE=lsm cargo bench` the engine of ours, `TURNS=100000` how often a short question is asked, for profiles.
+//! Ours and theirs take turns, so that whatever else the machine does hits both; every answer is compared.
 
 mod growth;
 mod lifecycle;

@@ -1,5 +1,6 @@
 //! What one statement sees, and queries over it.
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::RecordBatch;
@@ -347,15 +348,14 @@ impl View {
                 .hint("name every column of the query, or none")
                 .state("42601"));
         }
-        let of_query = || plan.schema().fields().iter().map(|field| sql::output_name(field.name()));
-        match of_query().enumerate().find(|(at, name)| of_query().take(*at).any(|other| other == *name)) {
-            Some((_, name)) if names == 0 => {
-                Err(Error::invalid(format!("two columns are called \"{name}\""))
-                    .why("a view shows each name once")
-                    .hint("give one of them another name: x AS y")
-                    .state(sqlstate::DUPLICATE_COLUMN))
-            }
-            _ => Ok(()),
+        let mut seen = HashSet::new();
+        let mut of_query = plan.schema().fields().iter().map(|field| sql::output_name(field.name()));
+        match of_query.find(|name| names == 0 && !seen.insert(*name)) {
+            None => Ok(()),
+            Some(name) => Err(Error::invalid(format!("two columns are called \"{name}\""))
+                .why("a view shows each name once")
+                .hint("give one of them another name: x AS y")
+                .state(sqlstate::DUPLICATE_COLUMN)),
         }
     }
 

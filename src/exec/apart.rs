@@ -14,23 +14,30 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const PROCESSORS: usize = 64;
 
 /// Threads (count) that have their seat on each processor.
-static TAKEN: [AtomicU32; PROCESSORS] = [const { AtomicU32::new(0) }; PROCESSORS];
+type Taken = [AtomicU32; PROCESSORS];
 
-/// A place on a processor, until dropped.
+static TAKEN: Taken = [const { AtomicU32::new(0) }; PROCESSORS];
+
+/// A place on a processor, counted there until dropped.
 #[derive(Debug)]
-pub struct Seat(Option<usize>);
+pub struct Seat(Option<&'static AtomicU32>);
 
 impl Seat {
     /// For the calling thread, on another processor if somebody has a seat on this one, and nobody on that.
     pub fn take() -> Seat {
-        let Some(here) = system::processor().filter(|here| *here < PROCESSORS) else { return Seat(None) };
-        if TAKEN[here].fetch_add(1, Ordering::Relaxed) == 0 {
+        Seat::among(&TAKEN)
+    }
+
+    fn among(taken: &'static Taken) -> Seat {
+        let Some(here) = system::processor().and_then(|here| taken.get(here)) else { return Seat(None) };
+        if here.fetch_add(1, Ordering::Relaxed) == 0 {
             return Seat(Some(here));
         }
-        let is_free = |there: &usize| TAKEN[*there].load(Ordering::Relaxed) == 0;
-        let there = (0..PROCESSORS).filter(is_free).find(|there| system::go_to(*there)).unwrap_or(here);
-        TAKEN[there].fetch_add(1, Ordering::Relaxed);
-        TAKEN[here].fetch_sub(1, Ordering::Relaxed);
+        let is_free = |(_, there): &(usize, &AtomicU32)| there.load(Ordering::Relaxed) == 0;
+        let there = taken.iter().enumerate().filter(is_free).find(|(there, _)| system::go_to(*there));
+        let there = there.map_or(here, |(_, there)| there);
+        there.fetch_add(1, Ordering::Relaxed);
+        here.fetch_sub(1, Ordering::Relaxed);
         Seat(Some(there))
     }
 
@@ -44,8 +51,8 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        if let Some(processor) = self.0 {
-            TAKEN[processor].fetch_sub(1, Ordering::Relaxed);
+        if let Some(taken) = self.0 {
+            taken.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -87,26 +94,34 @@ mod tests {
     use std::sync::Barrier;
     use std::thread;
 
+    use rustix::thread::CpuSet;
+
     use super::*;
 
-    /// Others may have seats of their own: the tests of a process run side by side.
     #[test]
-    fn seats_are_given_back_and_threads_may_go_anywhere_afterwards() {
+    fn threads_sit_apart_give_their_seats_back_and_may_go_anywhere_afterwards() {
+        static OURS: Taken = [const { AtomicU32::new(0) }; PROCESSORS];
         let allowed = || rustix::thread::sched_getaffinity(None).unwrap();
         let before = allowed();
+        if (PROCESSORS..CpuSet::MAX_CPU).any(|processor| before.is_set(processor)) {
+            return; // Some threads have none.
+        }
+        let seats = || OURS.iter().map(|taken| taken.load(Ordering::Relaxed)).filter(|seats| *seats > 0);
         let together = Barrier::new(3);
         thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
-                    let seat = Seat::take();
-                    let here = seat.0.unwrap();
-                    assert!(TAKEN[here].load(Ordering::Relaxed) > 0 && before.is_set(here));
-                    together.wait();
+                    let seat = Seat::among(&OURS);
                     seat.yield_once();
+                    together.wait();
+                    assert_eq!(seats().sum::<u32>(), 3);
+                    assert!(seats().count() > 1 || before.count() == 1, "all sit on one processor");
                     assert!(allowed() == before, "it is bound to a processor");
+                    together.wait();
                 });
             }
         });
+        assert_eq!(seats().count(), 0);
     }
 
     #[test]

@@ -36,8 +36,9 @@ const RECENT: usize = 256;
 pub struct Groups {
     by: Vec<(ColumnBuilder, Column)>,
     terms: Vec<(Function, Option<Column>)>,
+    /// Groups by the bytes of their values.
     places: FastMap<Box<[u8]>, usize>,
-    /// The same of groups whose key is one value of a few bytes.
+    /// Those whose key is one value of a few bytes, by that.
     short_places: FastMap<Short, usize>,
     /// Some of these: the value, and the group.
     recent: Vec<Option<(Short, usize)>>,
