@@ -23,7 +23,7 @@ use std::collections::HashSet;
 use super::ahead::Ahead;
 use super::map::Pages;
 use super::meta::Root;
-use super::page::{Page, Stored, compare};
+use super::page::{Node, Page, Stored, compare};
 use super::seal::unseal;
 use crate::error::{Error, Result};
 use crate::key::{End, KeyRange, hex};
@@ -238,6 +238,30 @@ impl<'m> Place<'m> {
     pub(super) fn walk(
         &mut self,
         direction: Direction,
+        visit: impl FnMut(&'m [u8], &'m [u8]) -> Result<bool>,
+    ) -> Result<bool> {
+        let tree = self.tree;
+        self.walk_nodes(direction, |node| tree.value(node.stored()?), visit)
+    }
+
+    /// The same of a tree of trees: names, and what is said of each.
+    pub(super) fn walk_trees(
+        &mut self,
+        visit: impl FnMut(&'m [u8], &'m [u8]) -> Result<bool>,
+    ) -> Result<bool> {
+        let root_of = |node: &Node<'m>| match node.stored()? {
+            Stored::Tree(root) => Some(root),
+            Stored::Here(_) | Stored::Long { .. } => None,
+        };
+        self.walk_nodes(Direction::Forward, root_of, visit)
+    }
+
+    /// The same of what `bytes_of` makes of the entries; nothing, if they are damaged.
+    #[inline]
+    fn walk_nodes(
+        &mut self,
+        direction: Direction,
+        bytes_of: impl Fn(&Node<'m>) -> Option<&'m [u8]>,
         mut visit: impl FnMut(&'m [u8], &'m [u8]) -> Result<bool>,
     ) -> Result<bool> {
         let tree = self.tree;
@@ -256,8 +280,7 @@ impl<'m> Place<'m> {
                 {
                     return Err(tree.misplaced(behind.key));
                 }
-                let stored = here.stored().and_then(|stored| tree.value(stored)).ok_or_else(damaged)?;
-                if !visit(here.key, stored)? {
+                if !visit(here.key, bytes_of(&here).ok_or_else(damaged)?)? {
                     return Ok(true);
                 }
                 next = behind;
@@ -266,30 +289,6 @@ impl<'m> Place<'m> {
                 return Ok(false);
             }
         }
-    }
-
-    /// The next tree of a tree of trees, and its name.
-    pub(super) fn step_tree(&mut self) -> Result<Option<Entry<'m>>> {
-        let tree = self.tree;
-        match self.advance(Direction::Forward)?.map(|(leaf, at)| (leaf.number, leaf.page.entry(at))) {
-            None => Ok(None),
-            Some((_, Some((name, Stored::Tree(root))))) => Ok(Some((name, root))),
-            Some((number, _)) => Err(tree.damaged(number)),
-        }
-    }
-
-    /// Goes past the next entry; where that is.
-    #[inline]
-    fn advance(&mut self, direction: Direction) -> Result<Option<(&Level<'m>, usize)>> {
-        let near = |place: &Place<'m>| place.levels.last().and_then(|leaf| leaf.near(direction, 0));
-        let mut next = near(self);
-        if next.is_none() && self.cross(direction)? {
-            next = near(self);
-        }
-        let (Some(at), Some(leaf)) = (next, self.levels.last_mut()) else { return Ok(None) };
-        self.ahead.ask();
-        leaf.pass(direction, at);
-        Ok(Some((leaf, at)))
     }
 
     /// Proves that no entry lies between the place and the next one in `direction`, whose key `suits`.

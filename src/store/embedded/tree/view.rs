@@ -83,10 +83,9 @@ pub(super) fn trees(tree: &Tree, number: u64) -> Result<(Pages<'_>, Trees)> {
 
 /// What LMDB's tree of keyspaces says.
 pub(super) fn keyspaces(pages: Pages<'_>, root: Root) -> Result<Trees> {
-    let mut names = Btree { pages, keyspace: KEYSPACES, root }.start()?;
     let mut roots = Trees::default();
     let mut last: &[u8] = &[];
-    while let Some((name, tree)) = names.step_tree()? {
+    Btree { pages, keyspace: KEYSPACES, root }.start()?.walk_trees(|name, tree| {
         let (id, root) = (keyspace_of(name)?, Root::parse(tree));
         let root = root.filter(|_| name > last).ok_or_else(|| {
             Error::corrupt(format!("keyspace {} of data.mdb is damaged", id.0))
@@ -95,7 +94,8 @@ pub(super) fn keyspaces(pages: Pages<'_>, root: Root) -> Result<Trees> {
         })?;
         roots.insert(id, root);
         last = name;
-    }
+        Ok(true)
+    })?;
     Ok(roots)
 }
 
