@@ -503,7 +503,8 @@ fn create_view(db: &Database, create: &CreateView, watch: &Watch) -> Result<Vec<
     // A snapshot ends with the process, and a view does not.
     let view = View { moments: Arc::default(), ..db.session().view()? };
     let columns = create.columns.iter().map(new_name).collect::<Result<Vec<_>>>()?;
-    view.check_query((*create.query).clone(), columns.len())?;
+    let checked = view.check_query((*create.query).clone(), columns.len());
+    checked.map_err(|e| e.at(span_of_name(&create.name)))?;
     let define = |catalog: &Catalog| {
         match catalog.find(&name) {
             Some(Relation::View(_)) if create.or_replace => {}
