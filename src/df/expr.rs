@@ -313,6 +313,7 @@ pub fn value_of(scalar: &ScalarValue) -> Result<Value> {
         scalar if scalar.is_null() => return Ok(Value::Null),
         ScalarValue::Int32(Some(number)) => return Ok(Value::Int((*number).into())),
         ScalarValue::Int64(Some(number)) => return Ok(Value::Int(*number)),
+        ScalarValue::Float64(Some(double)) => return Ok(Value::Double(*double)),
         ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => {
             return Ok(Value::Text(text.clone()));
         }

@@ -5,6 +5,7 @@
 //! source which order and limit the statement wants ([`order`]), or that any will do ([`parallel`]); the source
 //! converts the pushed-down filters ([`expr`]), chooses an access path and becomes a [`scan::ScanExec`].
 
+mod above;
 mod above_totals;
 mod age;
 mod anti_join;

@@ -26,7 +26,7 @@ use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::errors::df_error;
-use super::lookup::{By, Lookups};
+use super::lookup::{By, Lookups, Nested, NestedRun};
 use super::open::Paging;
 use super::scan::ScanExec;
 use super::table::Binding;
@@ -35,6 +35,7 @@ use super::totals::{Totals, TotalsRun};
 use super::{lookup, open, parallel, seek, subqueries};
 use crate::access::Need;
 use crate::error::Result;
+use crate::exec::kept::NextRows;
 use crate::exec::scan::{Scan, ScanSpec};
 use crate::exec::watch::PlanText;
 use crate::sql;
@@ -49,6 +50,8 @@ pub struct Plan {
     looked_up: Option<Form>,
     /// The plan, if it is nothing but that.
     single: Option<Single>,
+    /// The same with one row after the other looking for others, if it is nothing but that.
+    nested: Option<Arc<Nested>>,
     schema: SchemaRef,
     /// Joins are in it, which may be made otherwise.
     joins: bool,
@@ -90,6 +93,8 @@ pub enum Alone {
     Totals(TotalsRun),
     /// Rows and what they find.
     Lookups(Lookups),
+    /// The same, one row after the other.
+    Nested(NestedRun),
 }
 
 impl Alone {
@@ -99,6 +104,16 @@ impl Alone {
             Alone::Scan(scan) => scan.next_batch(),
             Alone::Totals(totals) => totals.next_batch(),
             Alone::Lookups(lookups) => lookups.next_batch(),
+            Alone::Nested(nested) => nested.next_batch(),
+        }
+    }
+
+    /// The next rows, `rows_max` at the most, for somebody who reads them one by one: [`Alone::next_batch`].
+    pub fn next_rows(&mut self, rows_max: usize) -> Result<Option<NextRows>> {
+        match self {
+            Alone::Scan(scan) => scan.next_rows(rows_max),
+            Alone::Nested(nested) => nested.next_rows(rows_max),
+            Alone::Totals(_) | Alone::Lookups(_) => Ok(self.next_batch()?.map(NextRows::Batch)),
         }
     }
 
@@ -108,6 +123,7 @@ impl Alone {
             Alone::Scan(scan) => scan.plan_text(),
             Alone::Totals(totals) => totals.plan_text(),
             Alone::Lookups(lookups) => lookups.plan_text(),
+            Alone::Nested(nested) => nested.plan_text(),
         }
     }
 }
@@ -139,7 +155,9 @@ impl Plan {
         let joins = holds(root, &joins);
         // A join that has told something cannot be turned, but one that is as new.
         let as_new = if joins { each_leaf(root, &mut |_| Ok(Leaf::Same))? } else { None };
-        let looked_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?.flatten();
+        let looked_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?;
+        let nested = looked_up.as_ref().or((!joins).then_some(root)).cloned();
+        let looked_up = looked_up.filter(lookup::are_all_lookups);
         let fits = |root: &Arc<dyn ExecutionPlan>| open::can_be_filled(root) && subqueries::can_be_anew(root);
         let looked_up = looked_up.as_ref().map(&mut unbound).transpose()?.flatten().filter(fits);
         let Some(root) = unbound(root)?.filter(fits) else { return Ok(None) };
@@ -149,6 +167,7 @@ impl Plan {
         }
         let schema = output_schema(&root.schema());
         Ok((scans > 0).then(|| Plan {
+            nested: nested.and_then(|root| Nested::of(&root, &schema)).map(Arc::new),
             single: single(&root, &schema),
             schema,
             joins,
@@ -191,6 +210,11 @@ impl Plan {
 
     /// Ready to run; `None` if the plan does not hold for these parameters.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
+        if let Some(nested) = &self.nested
+            && let Some(run) = nested.run(binding)?
+        {
+            return Ok(Some(Run::Alone(Box::new(Alone::Nested(run)))));
+        }
         let alone = match &self.single {
             Some(Single::Scan(scan)) => match self.paging {
                 None => scan.run(binding)?,

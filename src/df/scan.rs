@@ -31,7 +31,7 @@ use crate::access::{COST, Described, OrderBy, Path, Told, describe};
 use crate::error::{Error, Result};
 use crate::exec::scan::{BATCH_ROWS, Counters, PARALLEL_WORK, PIECES, Scan, ScanSpec};
 use crate::key::Rowkey;
-use crate::plan::Predicate;
+use crate::plan::{Field, Predicate};
 use crate::value::{ColumnType, Value};
 
 /// Rows of the first batch of a scan that then hears which rows it need not give.
@@ -247,6 +247,26 @@ impl ScanExec {
         let bound = self.request.begun_at(self.planned()?, value);
         let request = Arc::new(self.request.of_about(rows));
         Ok(bound.map(|bound| ScanExec { request, bound: Some(Arc::new(bound)), ..self.clone() }))
+    }
+
+    /// The same rows, of which each row of a join asks for those with its values in these columns: they stand behind the
+    /// first `params` parameters. `one`: it asks whether there is one.
+    pub fn of_row(
+        &self,
+        on: impl Iterator<Item = (Field, ColumnType)>,
+        params: usize,
+        one: bool,
+    ) -> ScanExec {
+        let request = Arc::new(self.request.of_row(on, params, one));
+        ScanExec { request, limit: one.then_some(1), by_rows: None, ..self.unbound() }
+    }
+
+    /// The same scan, to be kept, with what there is to know of the path that it takes with these parameters; `None`, if
+    /// that is none to be taken with others.
+    pub fn settled(&self, binding: &Binding) -> Result<Option<ScanExec>> {
+        let Some(bound) = self.request.bind(binding)? else { return Ok(None) };
+        let request = self.request.settled(&bound);
+        Ok(request.map(|request| ScanExec { request: Arc::new(request), ..self.unbound() }))
     }
 
     /// It has read for many conditions; EXPLAIN ANALYZE shows the first one.

@@ -26,12 +26,11 @@ pub use self::request::{Bound, Request};
 use super::computed::hidden_name;
 use super::errors::to_df;
 use super::expr::{FieldNames, predicate};
-use super::point::Point;
 use super::rewrite::below;
 use super::scan::ScanExec;
 use super::template::{Template, has_params};
 use super::wanted::{FirstFound, Rows, Wanted, What};
-use crate::access::{Access, Each, Guards, Method, OrderBy, Path, Stretch, share_of_equals};
+use crate::access::{Access, Each, Guards, Method, OrderBy, Path, share_of_equals};
 use crate::error::{Error, Result};
 use crate::plan::{Field, Formula, Predicate};
 use crate::schema::{IndexDef, TableDef};
@@ -244,11 +243,7 @@ impl TableSource {
         let (mut request, bound) = self.in_some_order(request)?;
         let access = &bound.spec.access;
         request.path = (!matches!(access.method, Method::Gather { .. })).then_some(access.path);
-        request.point = Point::new(&relation.table, &request.filters, access);
-        let compares = |filter: &Template| matches!(filter, Template::Compare { .. });
-        request.stretch = Stretch::of(relation.source(), &bound.need, access)
-            .filter(|_| request.filters.iter().all(compares));
-        Ok(ScanExec::new(Arc::new(request), Arc::new(bound), limit))
+        Ok(ScanExec::new(Arc::new(request.knowing(&bound)), Arc::new(bound), limit))
     }
 }
 

@@ -17,6 +17,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, finalize_aggregation};
 use datafusion::physical_plan::projection::ProjectionExec;
 
+use super::above::Above;
 use super::errors::df_error;
 use super::numbers::{Columns, Known};
 use super::open;
@@ -39,8 +40,8 @@ pub struct Totals {
     inputs: Inputs,
     /// Columns of the results.
     results: SchemaRef,
-    /// Expressions over the results, and over those, with their columns.
-    above: Vec<(Vec<Arc<dyn PhysicalExpr>>, SchemaRef)>,
+    /// What is computed of them.
+    above: Above,
     /// The functions, if a scan knows them all.
     known: Option<Vec<Known>>,
     /// All that comes out, if it is made of numbers.
@@ -55,12 +56,9 @@ impl Totals {
         if let Some(projection) = root.downcast_ref::<ProjectionExec>() {
             let mut totals = Totals::of(projection.input(), schema)?;
             let exprs: Vec<_> = projection.expr().iter().map(|output| Arc::clone(&output.expr)).collect();
-            if exprs.iter().any(open::is_open) {
-                return None;
-            }
             totals.columns = totals.columns.and_then(|columns| columns.above(&exprs));
-            totals.above.push((exprs, root.schema()));
-            return Some(totals);
+            totals.above.push(projection);
+            return (!totals.above.is_open()).then_some(totals);
         }
         let aggregate = root.downcast_ref::<AggregateExec>()?;
         let functions = aggregate.aggr_expr();
@@ -80,7 +78,7 @@ impl Totals {
             functions: functions.to_vec(),
             inputs: functions.iter().map(|f| f.expressions()).collect(),
             results: aggregate.schema(),
-            above: Vec::new(),
+            above: Above::default(),
             schema: Arc::clone(schema),
         })
     }
@@ -122,12 +120,8 @@ impl Totals {
     }
 
     fn finish(&self, results: Vec<ArrayRef>) -> DfResult<Vec<ArrayRef>> {
-        let mut row = RecordBatch::try_new(Arc::clone(&self.results), results)?;
-        for (exprs, schema) in &self.above {
-            let values = exprs.iter().map(|expr| expr.evaluate(&row)?.into_array(1));
-            row = RecordBatch::try_new(Arc::clone(schema), values.collect::<DfResult<Vec<_>>>()?)?;
-        }
-        Ok(row.columns().to_vec())
+        let row = RecordBatch::try_new(Arc::clone(&self.results), results)?;
+        Ok(self.above.of(row)?.columns().to_vec())
     }
 }
 

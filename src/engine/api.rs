@@ -330,7 +330,10 @@ impl Rows {
     /// The rows that are left as record batches, for those who want Arrow.
     pub fn batches(self) -> RowStream {
         match self.ready {
-            Some((rows, given)) if given < rows.len() => self.stream.after(rows.batch_from(given)),
+            Some((ready, given)) if given < ready.rows.len() => {
+                let batch = ready.rows.batch_from(given, &ready.schema);
+                self.stream.after(batch)
+            }
             _ => self.stream,
         }
     }
@@ -348,7 +351,7 @@ impl Iterator for Rows {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some((rows, given)) = &mut self.ready
-                && *given < rows.len()
+                && *given < rows.rows.len()
             {
                 *given += 1;
                 return Some(Ok(Row::new(Arc::clone(rows), *given - 1)));
@@ -357,12 +360,11 @@ impl Iterator for Rows {
                 Some(rows) => rows.transpose()?,
                 None => self.stream.next()?.map(NextRows::Batch),
             };
-            let rows = rows.map(|rows| match rows {
-                NextRows::Kept(rows) => Together::Kept(rows, Arc::clone(&self.schema)),
-                NextRows::Batch(batch) => Together::Batch(batch),
-            });
             match rows {
-                Ok(rows) => self.ready = Some((Arc::new(rows), 0)),
+                Ok(rows) => {
+                    let schema = Arc::clone(&self.schema);
+                    self.ready = Some((Arc::new(Together { rows, schema }), 0));
+                }
                 Err(e) => return Some(Err(e)),
             }
         }

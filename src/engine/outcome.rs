@@ -147,10 +147,9 @@ impl RowStream {
     /// The next rows, where they need not come in batches: `None` where they do.
     pub(super) fn next_rows(&mut self) -> Option<Result<Option<NextRows>>> {
         let Source::Alone(alone) = &mut self.source else { return None };
-        let Alone::Scan(scan) = &mut **alone else { return None };
         let rows_max = self.rows_max;
         self.rows_max = (rows_max * 2).min(BATCH_ROWS);
-        let rows = self.cancel.check().and_then(|()| scan.next_rows(rows_max));
+        let rows = self.cancel.check().and_then(|()| alone.next_rows(rows_max));
         self.or_end(Some(rows))
     }
 

@@ -217,6 +217,7 @@ mod tests {
 
     use super::{Keyed, Known, Statements};
     use crate::access::Guards;
+    use crate::df::plan::{Alone, Run};
     use crate::df::table::Binding;
     use crate::engine::Database;
     use crate::value::Value;
@@ -440,6 +441,58 @@ mod tests {
             }
         }
         assert_eq!(others, []);
+    }
+
+    #[test]
+    fn a_few_rows_are_joined_one_by_one() {
+        let db = Database::in_memory().unwrap();
+        db.execute_batch(
+            "CREATE TABLE a (id INT PRIMARY KEY, k INT, note TEXT);
+             CREATE TABLE b (a INT, n INT, v DOUBLE, PRIMARY KEY (a, n));
+             CREATE INDEX a_by_k ON a (k);
+             INSERT INTO a SELECT v, v % 50, 'n' || v FROM generate_series(1, 5000) t(v);
+             INSERT INTO b SELECT v / 4, v % 4, v FROM generate_series(1, 20000) t(v);
+             ANALYZE",
+        )
+        .unwrap();
+        let queries = [
+            "SELECT a.note, b.v FROM a JOIN b ON b.a = a.id WHERE a.id = $1",
+            "SELECT a.note, b.v FROM a LEFT JOIN b ON b.a = a.id WHERE a.id = $1 ORDER BY b.v DESC LIMIT 2",
+            "SELECT b.n, a.note FROM b JOIN a ON a.id = b.a WHERE b.a = $1",
+            "SELECT x.id, y.id FROM b JOIN a x ON x.id = b.n JOIN a y ON y.id = x.k WHERE b.a = $1",
+            "SELECT note FROM a WHERE id = $1 AND EXISTS (SELECT 1 FROM b WHERE b.a = a.id AND b.v > 3)",
+            "SELECT note FROM a WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM b WHERE b.a = a.id)",
+            "SELECT a.id, (SELECT count(*) FROM b WHERE b.a = a.id) FROM a WHERE a.id = $1",
+            "SELECT v FROM b WHERE a = $1 ORDER BY v DESC LIMIT 3",
+            "SELECT v * 2 FROM b WHERE a = $1",
+        ];
+        let (_, snapshot) = db.view().unwrap();
+        let runs_one_by_one = |sql: &str, first: i64, guards: Guards| {
+            let lifted = crate::sql::lift(sql).unwrap();
+            let mut query = Keyed::new("", &lifted, &[Value::Int(first)]).unwrap();
+            let (catalog, _) = db.view().unwrap();
+            let Some(Known::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else { return None };
+            let (snapshot, params) = (Arc::clone(&snapshot), Arc::clone(&query.params));
+            let run = kept.plan.bind(&Binding { snapshot, params, guards }).unwrap();
+            run.map(|run| matches!(run, Run::Alone(alone) if matches!(*alone, Alone::Nested(_))))
+        };
+        for sql in queries {
+            let mut statement = db.prepare(sql).unwrap();
+            (3..6).for_each(|id| {
+                statement.query(&[Value::Int(id)]).unwrap().for_each(|row| drop(row.unwrap()))
+            });
+            assert_eq!(runs_one_by_one(sql, 7, Guards::default()), Some(true), "{sql}");
+            let guards = Guards { gets: Some(1000), ..Guards::default() };
+            assert_eq!(runs_one_by_one(sql, 7, guards), Some(false), "{sql}");
+        }
+        // One row after the other would be slower where they are many; so it is tried again and again, ever more rarely.
+        let many = "SELECT a.id, b.v FROM a JOIN b ON b.a = a.id AND b.n = 1 WHERE a.k = $1";
+        let mut statement = db.prepare(many).unwrap();
+        (3..6).for_each(|k| assert_eq!(statement.query(&[Value::Int(k)]).unwrap().count(), 100));
+        assert_eq!(runs_one_by_one(many, 7, Guards::default()), Some(false));
+        let none = (0..70).find(|_| runs_one_by_one(many, 77, Guards::default()) == Some(true));
+        assert!(none.is_some());
+        assert_eq!(runs_one_by_one(many, 77, Guards::default()), Some(true));
     }
 
     #[test]

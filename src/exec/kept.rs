@@ -5,15 +5,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{FieldRef, SchemaRef};
 
+use super::joined::JoinedRows;
 use super::scan::{BATCH_BYTES, ScanSpec};
 use super::sink::{Room, Sink, no_value_in};
 use super::view::{OneEntry, Places, Sources, View};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::ColumnId;
 use crate::plan::Field;
-use crate::row::{self, PackedRow};
+use crate::row::{self, ColumnBuilder, PackedRow, column_type_of, value_at};
 use crate::value::Value;
 
 /// Rows (count) to make room for at first, and bytes.
@@ -23,13 +25,67 @@ const BYTES_EXPECTED: usize = 4096;
 /// Of a packed value of more bytes than that the columns that are wanted are kept, and no others.
 const PACKED_BYTES: usize = 1024;
 
-/// The next rows of a scan, one by one.
+/// The next rows of something, for somebody who asks for their values one by one.
 #[derive(Debug)]
 pub enum NextRows {
     /// As they lie in the store.
     Kept(KeptRows),
-    /// Those that are put together from several places.
+    /// Each made of rows of several tables.
+    Joined(JoinedRows),
+    /// As Arrow columns.
     Batch(RecordBatch),
+    /// One of these values.
+    Row(Vec<Value>),
+}
+
+impl NextRows {
+    /// How many rows (count).
+    pub fn len(&self) -> usize {
+        match self {
+            NextRows::Kept(rows) => rows.len(),
+            NextRows::Joined(rows) => rows.len(),
+            NextRows::Batch(batch) => batch.num_rows(),
+            NextRows::Row(_) => 1,
+        }
+    }
+
+    /// The value of a column in one of the rows.
+    ///
+    /// Errors: `Corrupt` as for [`KeptRows::value`]; `Unsupported` for a type that is none of ours.
+    pub fn value(&self, row: usize, column: usize) -> Result<Value> {
+        let batch = match self {
+            NextRows::Kept(rows) => return rows.value(row, column),
+            NextRows::Joined(rows) => return rows.value(row, column),
+            NextRows::Row(values) => return Ok(values[column].clone()),
+            NextRows::Batch(batch) => batch,
+        };
+        let field = batch.schema_ref().field(column);
+        let ty = column_type_of(field).ok_or_else(|| {
+            Error::unsupported(format!("column \"{}\" has type {}", field.name(), field.data_type()))
+        })?;
+        value_at(batch.column(column), row, ty)
+    }
+
+    /// The rows from one on as a batch with the columns of `schema`.
+    pub fn batch_from(&self, first: usize, schema: &SchemaRef) -> Result<RecordBatch> {
+        if let NextRows::Batch(batch) = self {
+            return Ok(batch.slice(first, batch.num_rows() - first));
+        }
+        let rows = self.len();
+        let column = |(column, field): (usize, &FieldRef)| {
+            let ty = column_type_of(field)
+                .ok_or_else(|| Error::internal("rows of a type that is none of ours"))?;
+            let mut builder = ColumnBuilder::new(ty, rows - first);
+            for row in first..rows {
+                builder.append(self.value(row, column)?.as_ref())?;
+            }
+            builder.finish()
+        };
+        let columns = schema.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows - first));
+        RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+            .map_err(|e| Error::internal("rows do not fit their batch").caused_by(e))
+    }
 }
 
 /// Rows of a scan whose fields all lie in one entry: see [`super::scan::Scan::next_rows`].

@@ -12,6 +12,7 @@ pub mod dml;
 mod fetch;
 mod gather;
 pub mod groups;
+pub mod joined;
 mod jump;
 pub mod kept;
 mod pieces;

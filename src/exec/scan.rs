@@ -335,6 +335,11 @@ impl Scan {
         Ok((more || !out.is_empty()).then_some(NextRows::Kept(out)))
     }
 
+    /// It has given out all of its rows.
+    pub fn is_over(&self) -> bool {
+        self.left == 0
+    }
+
     /// Adds up the next rows; false when the scan is over.
     pub fn add_up(&mut self, sums: &mut Sums) -> Result<bool> {
         if self.left == 0 {

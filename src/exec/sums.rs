@@ -105,6 +105,13 @@ impl Sums {
         Sums { sums: terms.map(sum).collect(), room: Room::default() }
     }
 
+    /// The same of the rows of one group: DataFusion adds the doubles of groups one by one.
+    pub fn of_group(terms: impl Iterator<Item = Term>, spec: &ScanSpec) -> Sums {
+        let mut sums = Sums::new(terms, spec);
+        sums.sums.iter_mut().for_each(|sum| sum.doubles = None);
+        sums
+    }
+
     /// Begins a batch of `left` rows at the most.
     pub(super) fn begin(&mut self, left: u64) {
         // To count rows takes no room.
@@ -168,12 +175,11 @@ impl Sum {
             self.doubles.iter_mut().for_each(Float64Builder::append_null);
             return Ok(());
         };
-        if self.function != Function::Count {
-            if let Some(doubles) = &mut self.doubles {
-                doubles.append_value(double(found, column.ty)?);
-            } else {
-                self.total.add(self.function, number(found, column.ty)?)?;
-            }
+        match (self.function, &mut self.doubles) {
+            (Function::Count, _) => {}
+            (Function::SumOfDoubles, Some(doubles)) => doubles.append_value(double(found, column.ty)?),
+            (Function::SumOfDoubles, None) => self.total.double += double(found, column.ty)?,
+            _ => self.total.add(self.function, number(found, column.ty)?)?,
         }
         self.total.values += 1;
         Ok(())

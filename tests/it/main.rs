@@ -29,6 +29,7 @@ mod pages;
 mod plans;
 mod rekey;
 mod reopen;
+mod row_by_row;
 mod seeks;
 mod slt;
 mod sqlite;

@@ -72,13 +72,16 @@ fn either_way(plan: Arc<dyn ExecutionPlan>, how: How) -> DfResult<Arc<dyn Execut
     .data()
 }
 
-/// A lookup in the place of each hash join, as if few rows asked; `None` if there is a join that cannot be made so.
-/// Whether a run is better off with them, [`are_worth_it`] tells.
-pub fn instead_of_all_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
-    let how = How { by: By::Ranges, expected: Some(0.0), any_order: true };
-    let plan = either_way(plan, how)?;
+/// A lookup in the place of each hash join that can be made so, as if few rows asked. Whether a run is better off with
+/// them, [`are_worth_it`] tells.
+pub fn instead_of_all_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    either_way(plan, How { by: By::Ranges, expected: Some(0.0), any_order: true })
+}
+
+/// No join of the plan is made but by lookups.
+pub fn are_all_lookups(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let is_left = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
-    Ok((!holds(&plan, &is_left)).then_some(plan))
+    !holds(plan, &is_left)
 }
 
 /// Every lookup of this plan, which is bound, takes less than to read its table otherwise.
@@ -204,11 +207,7 @@ impl LookupJoinExec {
         // A step of a recursion is read to its end.
         let is_stopped = how.expected.is_none();
         let Some(kind) = Kind::of(*join.join_type()) else { return Ok(None) };
-        let is_plain = join.filter().is_none()
-            && !join.null_aware
-            && join.null_equality() == NullEquality::NullEqualsNothing
-            && join.properties().output_ordering().is_none()
-            && rows.output_partitioning().partition_count() == 1;
+        let is_plain = is_plain(join) && join.properties().output_ordering().is_none();
         let Some((scan, columns)) = picked.filter(|(scan, _)| is_plain && !scan.passes_over()) else {
             return Ok(None);
         };
@@ -269,6 +268,14 @@ impl LookupJoinExec {
     }
 }
 
+/// Rows go together if some columns are equal, and that is all; those of the left side are read by one thread.
+pub(super) fn is_plain(join: &HashJoinExec) -> bool {
+    join.filter().is_none()
+        && !join.null_aware
+        && join.null_equality() == NullEquality::NullEqualsNothing
+        && join.left().output_partitioning().partition_count() == 1
+}
+
 /// The order by a column of the rows as one by a column that comes out.
 fn above(by: &PhysicalSortExpr, output: &[usize], schema: &Schema) -> Option<PhysicalSortExpr> {
     let column = by.expr.downcast_ref::<Column>()?;
@@ -281,7 +288,12 @@ type Pair = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
 
 /// What a join equates, if these are columns whose values are equal where their bytes are; `columns`: those of the scan
 /// that the join sees.
-fn equal_columns(on: &[Pair], rows: &Schema, scan: &ScanExec, columns: &[usize]) -> Option<Vec<Equal>> {
+pub(super) fn equal_columns(
+    on: &[Pair],
+    rows: &Schema,
+    scan: &ScanExec,
+    columns: &[usize],
+) -> Option<Vec<Equal>> {
     let table = scan.request.keyed()?;
     let column = |expr: &Arc<dyn PhysicalExpr>| expr.downcast_ref::<Column>().cloned();
     let equal = |(of_row, of_table): &Pair| {

@@ -10,6 +10,7 @@
 mod alone;
 mod found;
 mod instead;
+mod nested;
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,8 +32,10 @@ use futures::{Stream, StreamExt, TryStreamExt};
 pub use self::alone::Lookups;
 use self::found::{FoundBy, Keys, Pairs, Seen};
 pub use self::instead::{
-    are_worth_it, in_recursions, instead_of_all_hashes, instead_of_hashes, instead_of_hashes_either_way,
+    are_all_lookups, are_worth_it, in_recursions, instead_of_all_hashes, instead_of_hashes,
+    instead_of_hashes_either_way,
 };
+pub use self::nested::{Nested, NestedRun};
 use super::errors::to_df;
 use super::operator::operator;
 use super::parallel::rows_of;

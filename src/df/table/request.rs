@@ -6,7 +6,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 
 use super::{Binding, Relation};
 use crate::access::{
-    Access, COST, Choice, Each, Guards, Need, OrderBy, Path, Statistics, Stretch, along, choose,
+    Access, COST, Choice, Each, Guards, Method, Need, OrderBy, Path, Statistics, Stretch, along, choose,
     choose_again, rows_of, share_of_equals,
 };
 use crate::df::expr::FieldNames;
@@ -17,9 +17,10 @@ use crate::df::wanted::{FirstFound, Rows};
 use crate::error::Result;
 use crate::exec::scan::{Places, ScanSpec, field_type};
 use crate::key::{ColumnId, KeyLayout, KeyPart, Rowkey};
-use crate::plan::{Field, Predicate};
+use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::field;
 use crate::schema::{IndexDef, TableDef};
+use crate::value::ColumnType;
 
 /// What a plan wants of one table or index table; how it is reached is chosen anew for each run.
 #[derive(Clone)]
@@ -89,6 +90,39 @@ impl Request {
     /// The same request for about so many rows, by whoever stops it.
     pub fn of_about(&self, rows: u64) -> Request {
         Request { rows: Rows::About { least: rows, expected: rows }, offset: 0, ..self.clone() }
+    }
+
+    /// The same request for rows with some values in these columns, which stand behind the first `params` parameters;
+    /// `one`: for the first of them.
+    pub fn of_row(&self, on: impl Iterator<Item = (Field, ColumnType)>, params: usize, one: bool) -> Request {
+        let equal = |(at, (field, ty))| Template::Compare { field, op: CmpOp::Eq, ty, param: params + at };
+        Request {
+            filters: self.filters.iter().cloned().chain(on.enumerate().map(equal)).collect(),
+            path: None,
+            point: None,
+            stretch: None,
+            places: OnceLock::new(),
+            rows: if one { Rows::First(1) } else { self.rows },
+            each: None,
+            ..self.clone()
+        }
+    }
+
+    /// The same request, to be kept, with what the path of its first run tells of all others; `None`, if that was none
+    /// that others may take.
+    pub fn settled(&self, bound: &Bound) -> Option<Request> {
+        let access = &bound.spec.access;
+        let is_path = matches!(access.method, Method::Get(_) | Method::Scan { .. });
+        is_path.then(|| Request { path: Some(access.path), ..self.clone() }.knowing(bound))
+    }
+
+    /// The same request with what its first run tells of how any run is reached, if that is simple.
+    pub(super) fn knowing(self, bound: &Bound) -> Request {
+        let (relation, access) = (&self.relation, &bound.spec.access);
+        let compares = |filter: &Template| matches!(filter, Template::Compare { .. });
+        let stretch =
+            Stretch::of(relation.source(), &bound.need, access).filter(|_| self.filters.iter().all(compares));
+        Request { point: Point::new(&relation.table, &self.filters, access), stretch, ..self }
     }
 
     /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its

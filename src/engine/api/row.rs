@@ -3,8 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{FieldRef, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use serde::de::value::{Error as SerdeError, MapDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
@@ -12,8 +11,7 @@ use serde::forward_to_deserialize_any;
 use uuid::Uuid;
 
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::kept::KeptRows;
-use crate::row::{ColumnBuilder, column_type_of, value_at};
+use crate::exec::kept::NextRows;
 use crate::value::{Value, decimal_to_double};
 
 /// One row.
@@ -23,62 +21,10 @@ pub struct Row {
     at: usize,
 }
 
-/// Rows that were read together.
-pub(super) enum Together {
-    /// As they are stored, and the names of their columns.
-    Kept(KeptRows, SchemaRef),
-    /// As Arrow columns.
-    Batch(RecordBatch),
-}
-
-impl Together {
-    /// How many rows (count).
-    pub fn len(&self) -> usize {
-        match self {
-            Together::Kept(rows, _) => rows.len(),
-            Together::Batch(batch) => batch.num_rows(),
-        }
-    }
-
-    fn schema(&self) -> &SchemaRef {
-        match self {
-            Together::Kept(_, schema) => schema,
-            Together::Batch(batch) => batch.schema_ref(),
-        }
-    }
-
-    fn value(&self, row: usize, column: usize) -> Result<Value> {
-        let batch = match self {
-            Together::Kept(rows, _) => return rows.value(row, column),
-            Together::Batch(batch) => batch,
-        };
-        let field = batch.schema_ref().field(column);
-        let ty = column_type_of(field).ok_or_else(|| {
-            Error::unsupported(format!("column \"{}\" has type {}", field.name(), field.data_type()))
-        })?;
-        value_at(batch.column(column), row, ty)
-    }
-
-    /// The rows from one on, as a batch.
-    pub fn batch_from(&self, first: usize) -> Result<RecordBatch> {
-        let (rows, schema) = match self {
-            Together::Kept(rows, schema) => (rows, schema),
-            Together::Batch(batch) => return Ok(batch.slice(first, batch.num_rows() - first)),
-        };
-        let column = |(column, field): (usize, &FieldRef)| {
-            let ty = column_type_of(field)
-                .ok_or_else(|| Error::internal("rows of a type that is none of ours"))?;
-            let mut builder = ColumnBuilder::new(ty, rows.len() - first);
-            for row in first..rows.len() {
-                builder.append(rows.value(row, column)?.as_ref())?;
-            }
-            builder.finish()
-        };
-        let columns = schema.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len() - first));
-        RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
-            .map_err(|e| Error::internal("rows do not fit their batch").caused_by(e))
-    }
+/// Rows that were read together, and the names of their columns.
+pub(super) struct Together {
+    pub rows: NextRows,
+    pub schema: SchemaRef,
 }
 
 impl fmt::Debug for Row {
@@ -100,7 +46,7 @@ impl Row {
     }
 
     fn schema(&self) -> &SchemaRef {
-        self.rows.schema()
+        &self.rows.schema
     }
 
     /// Names of the columns.
@@ -136,7 +82,7 @@ impl Row {
     }
 
     fn value_at(&self, column: usize) -> Result<Value> {
-        self.rows.value(self.at, column)
+        self.rows.rows.value(self.at, column)
     }
 
     /// The row as a `T`, its fields named like the columns.

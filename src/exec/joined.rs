@@ -1,0 +1,102 @@
+//! Rows that are made of rows of several tables.
+//!
+//! Of a row of a join nothing is copied: it says which rows it is made of, and a value is taken out of the one that
+//! has it when somebody asks.
+
+use std::sync::Arc;
+
+use super::kept::NextRows;
+use crate::error::Result;
+use crate::value::Value;
+
+/// A column of one of the tables: the table's place among them, and the column's in its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnOf {
+    pub table: usize,
+    pub column: usize,
+}
+
+/// Rows of a table that were read together, and which of them.
+pub type RowOf<'r> = (&'r Arc<NextRows>, usize);
+
+/// Rows, each made of one row, or none, of each table.
+#[derive(Debug)]
+pub struct JoinedRows {
+    /// What they are made of.
+    parts: Vec<Arc<NextRows>>,
+    /// Of each row one after the other, its row of each table.
+    places: Vec<Option<Place>>,
+    /// Columns of each row.
+    columns: Arc<[ColumnOf]>,
+    tables: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    part: u32,
+    row: u32,
+}
+
+impl JoinedRows {
+    /// None yet, of so many tables.
+    pub fn new(tables: usize, columns: Arc<[ColumnOf]>) -> JoinedRows {
+        JoinedRows { parts: Vec::new(), places: Vec::new(), columns, tables }
+    }
+
+    /// How many rows (count).
+    pub fn len(&self) -> usize {
+        self.places.len() / self.tables
+    }
+
+    /// Adds one that is made of these rows, one of each table; `None`: of NULLs.
+    pub fn push<'r>(&mut self, rows: impl Iterator<Item = Option<RowOf<'r>>>) {
+        for row in rows {
+            let place = row.map(|(part, row)| Place { part: self.part(part), row: row as u32 });
+            self.places.push(place);
+        }
+        debug_assert!(self.places.len().is_multiple_of(self.tables));
+    }
+
+    /// Where a part is; most rows are made of the last ones.
+    fn part(&mut self, part: &Arc<NextRows>) -> u32 {
+        let known = self.parts.iter().rev().take(self.tables).position(|known| Arc::ptr_eq(known, part));
+        match known {
+            Some(back) => (self.parts.len() - 1 - back) as u32,
+            None => {
+                self.parts.push(Arc::clone(part));
+                (self.parts.len() - 1) as u32
+            }
+        }
+    }
+
+    /// The value of a column in one of the rows.
+    ///
+    /// Errors: those of [`NextRows::value`].
+    pub fn value(&self, row: usize, column: usize) -> Result<Value> {
+        self.value_of(row, self.columns[column])
+    }
+
+    /// The value of a column of one of the tables.
+    ///
+    /// Errors: those of [`NextRows::value`].
+    pub fn value_of(&self, row: usize, of: ColumnOf) -> Result<Value> {
+        let ColumnOf { table, column } = of;
+        match self.places[row * self.tables + table] {
+            Some(place) => self.parts[place.part as usize].value(place.row as usize, column),
+            None => Ok(Value::Null),
+        }
+    }
+
+    /// The first rows in the order of `key`, `most` of them.
+    ///
+    /// Errors: those of `key`.
+    pub fn sort<K: Ord>(&mut self, most: usize, key: impl Fn(&JoinedRows, usize) -> Result<K>) -> Result<()> {
+        let keyed = (0..self.len()).map(|row| Ok((key(self, row)?, row)));
+        let mut keyed = keyed.collect::<Result<Vec<_>>>()?;
+        keyed.sort();
+        keyed.truncate(most);
+        let rows = keyed.iter().flat_map(|(_, row)| &self.places[row * self.tables..][..self.tables]);
+        self.places = rows.copied().collect();
+        Ok(())
+    }
+}
