@@ -20,7 +20,7 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
 use super::learned::is_late;
-use super::lookup::LookupJoinExec;
+use super::lookup::{LookupJoinExec, NestedExec};
 use super::recursion::RecursionExec;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
@@ -62,7 +62,10 @@ fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
     if plan.is::<SeekJoinExec>() || plan.is::<RecursionExec>() {
         return plan.children().first().is_some_and(|rows| reads_much(rows, told_by));
     }
-    let is_small = plan.is::<EmptyExec>() || plan.is::<PlaceholderRowExec>() || plan.is::<DataSourceExec>();
+    let is_small = plan.is::<EmptyExec>()
+        || plan.is::<PlaceholderRowExec>()
+        || plan.is::<DataSourceExec>()
+        || plan.is::<NestedExec>();
     match &inputs(plan, told_by)[..] {
         [] => !is_small,
         inputs => inputs.iter().any(|(input, told_by)| reads_much(input, *told_by)),

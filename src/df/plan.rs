@@ -26,7 +26,7 @@ use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::errors::df_error;
-use super::lookup::{By, Lookups, Nested, NestedRun};
+use super::lookup::{By, Lookups, Nested, NestedExec, NestedRun};
 use super::open::Paging;
 use super::scan::ScanExec;
 use super::table::Binding;
@@ -52,6 +52,8 @@ pub struct Plan {
     single: Option<Single>,
     /// The same with one row after the other looking for others, if it is nothing but that.
     nested: Option<Arc<Nested>>,
+    /// The same below other operators.
+    nested_below: Option<Form>,
     schema: SchemaRef,
     /// Joins are in it, which may be made otherwise.
     joins: bool,
@@ -147,7 +149,8 @@ impl Plan {
                 let repeats = leaf.is::<EmptyExec>()
                     || leaf.is::<PlaceholderRowExec>()
                     || leaf.is::<DataSourceExec>()
-                    || leaf.is::<WorkTableExec>();
+                    || leaf.is::<WorkTableExec>()
+                    || leaf.is::<NestedExec>();
                 Ok(if repeats { Leaf::Same } else { Leaf::Unfit })
             })
         };
@@ -157,9 +160,15 @@ impl Plan {
         let as_new = if joins { each_leaf(root, &mut |_| Ok(Leaf::Same))? } else { None };
         let looked_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?;
         let nested = looked_up.as_ref().or((!joins).then_some(root)).cloned();
+        let below = match &looked_up {
+            Some(plan) if !plan.children().is_empty() => NestedExec::below(plan).map_err(df_error)?,
+            _ => None,
+        };
         let looked_up = looked_up.filter(lookup::are_all_lookups);
         let fits = |root: &Arc<dyn ExecutionPlan>| open::can_be_filled(root) && subqueries::can_be_anew(root);
         let looked_up = looked_up.as_ref().map(&mut unbound).transpose()?.flatten().filter(fits);
+        let nested = nested.and_then(|root| Nested::of(&root, &output_schema(&root.schema())));
+        let below = below.as_ref().filter(|_| nested.is_none()).map(&mut unbound).transpose()?.flatten();
         let Some(root) = unbound(root)?.filter(fits) else { return Ok(None) };
         let shared = shared.map(unbound).transpose()?.flatten();
         if !shared.as_ref().is_none_or(fits) {
@@ -167,7 +176,8 @@ impl Plan {
         }
         let schema = output_schema(&root.schema());
         Ok((scans > 0).then(|| Plan {
-            nested: nested.and_then(|root| Nested::of(&root, &schema)).map(Arc::new),
+            nested: nested.map(Arc::new),
+            nested_below: below.filter(fits).map(Form::new),
             single: single(&root, &schema),
             schema,
             joins,
@@ -236,6 +246,12 @@ impl Plan {
     }
 
     fn bind_operators(&self, binding: &Binding) -> Result<Option<Run>> {
+        if let Some(nested) = &self.nested_below
+            && let Some(bound) = nested.bind(binding)?
+            && !(self.shared.is_some() && parallel::is_long(&bound))
+        {
+            return self.run(nested.ready(bound, &self.options)?).map(Some);
+        }
         if let Some(looked_up) = &self.looked_up
             && let Some(bound) = looked_up.bind(binding)?
             && lookup::are_worth_it(&bound)?
@@ -284,9 +300,14 @@ impl Form {
 
     /// The plan with what a run brings along; `None`, if it does not hold for that.
     fn bind(&self, binding: &Binding) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let mut bind = |leaf: &dyn ExecutionPlan| match leaf.downcast_ref::<ScanExec>() {
-            None => Ok(Leaf::Same),
-            Some(scan) => Ok(scan.bind(binding)?.map_or(Leaf::Unfit, |scan| Leaf::New(Arc::new(scan)))),
+        let mut bind = |leaf: &dyn ExecutionPlan| {
+            Ok(if let Some(scan) = leaf.downcast_ref::<ScanExec>() {
+                scan.bind(binding)?.map_or(Leaf::Unfit, |scan| Leaf::New(Arc::new(scan)))
+            } else if let Some(nested) = leaf.downcast_ref::<NestedExec>() {
+                nested.bind(binding)?.map_or(Leaf::Unfit, |nested| Leaf::New(Arc::new(nested)))
+            } else {
+                Leaf::Same
+            })
         };
         each_node(&self.root, &mut bind, &|node| open::fill(node, &binding.params))
     }

@@ -11,7 +11,7 @@ use crate::plan::{CmpOp, Field, Predicate};
 use crate::schema::TableDef;
 use crate::value::{Value, ValueRef};
 
-/// Which parameter each key column equals, or which ones.
+/// Which parameter each key column equals.
 #[derive(Clone, Debug)]
 pub struct Point(Vec<(ColumnId, usize)>);
 
@@ -32,23 +32,16 @@ impl Point {
         fixed.sort_unstable();
         let mut wanted = table.key.columns();
         wanted.sort_unstable();
-        let mut columns: Vec<ColumnId> = fixed.iter().map(|(id, _)| *id).collect();
-        columns.dedup();
-        let is_all = columns == wanted;
+        let is_all = fixed.iter().map(|(id, _)| id).eq(&wanted);
         (is_get && is_all).then_some(Point(fixed))
     }
 
     /// The access for these parameters; `None` if the planner has to say.
     pub fn access(&self, table: &TableDef, params: &[Value]) -> Option<Access> {
-        let mut before: Option<(ColumnId, i64)> = None;
         for (id, param) in &self.0 {
             let Value::Int(value) = *params.get(*param)? else { return None };
             let (least, greatest) = table.column(*id).ty.integer_bounds()?;
-            let differs = before.is_some_and(|(column, other)| column == *id && other != value);
-            if differs || !(least..=greatest).contains(&value) {
-                return None;
-            }
-            before = Some((*id, value));
+            (least..=greatest).contains(&value).then_some(())?;
         }
         let value = |id: ColumnId| {
             let fixed = self.0.iter().find(|(column, _)| *column == id);

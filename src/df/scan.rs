@@ -249,14 +249,8 @@ impl ScanExec {
         Ok(bound.map(|bound| ScanExec { request, bound: Some(Arc::new(bound)), ..self.clone() }))
     }
 
-    /// The same rows, of which each row of a join asks for those with its values in these columns: they stand behind the
-    /// first `params` parameters. `one`: it asks whether there is one.
-    pub fn of_row(
-        &self,
-        on: impl Iterator<Item = (Field, ColumnType)>,
-        params: usize,
-        one: bool,
-    ) -> ScanExec {
+    /// The same rows, of which each row of a join asks for those with its values in these columns: [`Request::of_row`].
+    pub fn of_row(&self, on: &[(Field, ColumnType)], params: usize, one: bool) -> ScanExec {
         let request = Arc::new(self.request.of_row(on, params, one));
         ScanExec { request, limit: one.then_some(1), by_rows: None, ..self.unbound() }
     }

@@ -42,6 +42,21 @@ impl Template {
             .unwrap_or_else(|| Template::Expr(filter.clone()))
     }
 
+    /// It asks for nothing but these fields, and all that it asks is known.
+    pub fn is_of(&self, fields: &[Field], names: &FieldNames) -> bool {
+        match self {
+            Template::Known(known) => {
+                !known.has_opaque() && known.fields().iter().all(|field| fields.contains(field))
+            }
+            Template::Compare { field, .. } => fields.contains(field),
+            Template::In { any, .. } => any.iter().all(|item| item.is_of(fields, names)),
+            Template::Expr(filter) => filter.column_refs().into_iter().all(|column| {
+                let known = names.of(&Expr::Column(column.clone()));
+                known.is_some_and(|(field, _)| fields.contains(&field))
+            }),
+        }
+    }
+
     /// The filter for these parameters. `None` if one of them has no value that suits, such as `2.5` for an
     /// integer or `'x'` for a date: then the filter is to be planned with the value in it.
     pub fn fill(&self, names: &FieldNames, params: &[Value]) -> Option<Predicate> {

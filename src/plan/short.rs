@@ -56,12 +56,10 @@ fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, target: Target) -> Op
             Predicate::Compare { field: Field::Column(id), op: CmpOp::Eq, value }
                 if layout.undoable().contains(id) =>
             {
-                match known.iter().find(|(other, _)| other == id) {
-                    None => known.push((*id, value)),
-                    // It is said once more. Doubles may be equal whose bytes are not.
-                    Some((_, other)) if *other == value && !matches!(value, Value::Double(_)) => {}
-                    Some(_) => return None,
+                if known.iter().any(|(other, _)| other == id) {
+                    return None;
                 }
+                known.push((*id, value));
             }
             Predicate::Compare { field: Field::Column(id), .. } if !in_layout(layout, *id) => {
                 residual.push(term.clone());

@@ -81,7 +81,7 @@ fn tables(dice: &mut Dice) -> Database {
 }
 
 /// Queries of `$1`, a customer's, an order's or a product's number; whether their order is whole.
-const QUERIES: [(&str, bool); 45] = [
+const QUERIES: [(&str, bool); 53] = [
     (
         "SELECT o.id, o.amount, c.name FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id = $1",
         false,
@@ -234,6 +234,38 @@ const QUERIES: [(&str, bool); 45] = [
     (
         "SELECT o.id, s.x FROM orders o JOIN (SELECT order_id, max(amount) AS x FROM lines WHERE amount < $1 GROUP BY order_id) s ON s.order_id = o.id WHERE o.customer = $1",
         false,
+    ),
+    (
+        "SELECT c.city, count(*), sum(o.amount) FROM customers c JOIN orders o ON o.customer = c.id WHERE c.id <= $1 GROUP BY c.city",
+        false,
+    ),
+    (
+        "SELECT c.id, count(o.id) AS n FROM customers c LEFT JOIN orders o ON o.by_whom = c.id WHERE c.id <= $1 GROUP BY c.id HAVING count(o.id) <> 2 ORDER BY n, c.id",
+        true,
+    ),
+    (
+        "SELECT count(*), max(l.amount) FROM orders o JOIN lines l ON l.order_id = o.id WHERE o.customer = $1",
+        false,
+    ),
+    (
+        "SELECT o.id, row_number() OVER (ORDER BY o.at, o.id) FROM orders o JOIN customers c ON c.id = o.customer WHERE c.id = $1",
+        false,
+    ),
+    (
+        "SELECT o.id FROM orders o JOIN customers c ON c.id = o.by_whom WHERE o.customer = $1 UNION SELECT l.n FROM lines l JOIN products p ON p.id = l.product WHERE l.order_id = $1",
+        false,
+    ),
+    (
+        "SELECT o.id, x.n FROM orders o JOIN customers c ON c.id = o.customer JOIN (SELECT v AS n FROM (VALUES (1), (2)) t(v)) x ON x.n <= c.id WHERE o.id = $1",
+        false,
+    ),
+    (
+        "WITH RECURSIVE r(id, depth) AS (SELECT id, 0 FROM customers WHERE id = $1 UNION SELECT o.by_whom, r.depth + 1 FROM r JOIN orders o ON o.customer = r.id JOIN customers c ON c.id = o.by_whom WHERE r.depth < 2) SELECT id, depth FROM r",
+        false,
+    ),
+    (
+        "SELECT t.customer, c.name, t.n FROM customers c JOIN (SELECT customer, count(*) AS n FROM orders GROUP BY customer) t ON t.customer = c.id WHERE c.id <= $1 ORDER BY t.customer",
+        true,
     ),
 ];
 

@@ -35,7 +35,7 @@ pub use self::instead::{
     are_all_lookups, are_worth_it, in_recursions, instead_of_all_hashes, instead_of_hashes,
     instead_of_hashes_either_way,
 };
-pub use self::nested::{Nested, NestedRun};
+pub use self::nested::{Nested, NestedExec, NestedRun};
 use super::errors::to_df;
 use super::operator::operator;
 use super::parallel::rows_of;

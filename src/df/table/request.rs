@@ -20,7 +20,7 @@ use crate::key::{ColumnId, KeyLayout, KeyPart, Rowkey};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::field;
 use crate::schema::{IndexDef, TableDef};
-use crate::value::ColumnType;
+use crate::value::{ColumnType, Value};
 
 /// What a plan wants of one table or index table; how it is reached is chosen anew for each run.
 #[derive(Clone)]
@@ -93,11 +93,17 @@ impl Request {
     }
 
     /// The same request for rows with some values in these columns, which stand behind the first `params` parameters;
-    /// `one`: for the first of them.
-    pub fn of_row(&self, on: impl Iterator<Item = (Field, ColumnType)>, params: usize, one: bool) -> Request {
-        let equal = |(at, (field, ty))| Template::Compare { field, op: CmpOp::Eq, ty, param: params + at };
+    /// `one`: for the first of them. What else it asks of these columns, the values tell: [`Request::asked_of`].
+    pub fn of_row(&self, on: &[(Field, ColumnType)], params: usize, one: bool) -> Request {
+        let equal = |(at, (field, ty)): (usize, &(Field, ColumnType))| Template::Compare {
+            field: *field,
+            op: CmpOp::Eq,
+            ty: *ty,
+            param: params + at,
+        };
+        let (_, others) = self.split(on);
         Request {
-            filters: self.filters.iter().cloned().chain(on.enumerate().map(equal)).collect(),
+            filters: others.cloned().chain(on.iter().enumerate().map(equal)).collect(),
             path: None,
             point: None,
             stretch: None,
@@ -106,6 +112,28 @@ impl Request {
             each: None,
             ..self.clone()
         }
+    }
+
+    /// What it asks of these columns alone, for these parameters. `None` as for [`Request::bind`].
+    pub fn asked_of(&self, on: &[(Field, ColumnType)], params: &[Value]) -> Option<Predicate> {
+        let names = &self.relation.names;
+        let (asked, _) = self.split(on);
+        let asked =
+            Predicate::and(asked.map(|filter| filter.fill(names, params)).collect::<Option<Vec<_>>>()?);
+        let is_of_these = asked.fields().iter().all(|field| on.iter().any(|(known, _)| known == field));
+        is_of_these.then_some(asked)
+    }
+
+    /// The filters that ask for nothing but these columns, and the others.
+    fn split(
+        &self,
+        on: &[(Field, ColumnType)],
+    ) -> (impl Iterator<Item = &Template>, impl Iterator<Item = &Template>) {
+        let fields: Vec<Field> = on.iter().map(|(field, _)| *field).collect();
+        let names = &self.relation.names;
+        let (asked, others): (Vec<_>, Vec<_>) =
+            self.filters.iter().partition(|filter| filter.is_of(&fields, names));
+        (asked.into_iter(), others.into_iter())
     }
 
     /// The same request, to be kept, with what the path of its first run tells of all others; `None`, if that was none

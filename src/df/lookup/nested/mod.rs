@@ -5,6 +5,7 @@
 //! the batches, hash tables and streams that long joins are made of. Whether there are few is seen by reading those of
 //! the first table: if they are more, the plan runs in its other ways.
 
+mod operator;
 mod parts;
 mod sort_key;
 mod totals;
@@ -17,6 +18,7 @@ use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::ExecutionPlan;
 
+pub use self::operator::NestedExec;
 use self::parts::Parts;
 use self::sort_key::SortKey;
 use self::totals::TotalsOf;
@@ -33,8 +35,8 @@ use crate::exec::kept::NextRows;
 use crate::exec::scan::{BATCH_ROWS, Scan};
 use crate::exec::sums::Sums;
 use crate::exec::watch::PlanText;
-use crate::plan::Field;
-use crate::value::{ColumnType, Value};
+use crate::plan::{Field, Predicate, RowView};
+use crate::value::{ColumnType, Value, ValueRef};
 
 /// Rows (count) of the first table, at the most.
 const FEW_ROWS: usize = 64;
@@ -76,19 +78,26 @@ struct Join {
     kind: Kind,
     /// As the join would read it.
     table: ScanExec,
-    on: Vec<On>,
+    /// Columns of the rows, and those of the table that they equal.
+    of_row: Vec<ColumnOf>,
+    on: Vec<(Field, ColumnType)>,
     /// What they find comes to these.
     totals: Option<TotalsOf>,
     /// Reads what one row looks for: the values of the row stand behind the parameters.
-    of_row: OnceLock<ScanExec>,
+    found: OnceLock<ScanExec>,
 }
 
-/// A column of a row that equals one of the table.
-#[derive(Debug)]
-struct On {
-    of_row: ColumnOf,
-    field: Field,
-    ty: ColumnType,
+/// Values of the columns that a join equates.
+struct Equal<'v> {
+    on: &'v [(Field, ColumnType)],
+    values: &'v [Value],
+}
+
+impl RowView for Equal<'_> {
+    fn field(&self, field: Field) -> Result<ValueRef<'_>> {
+        let at = self.on.iter().position(|(known, _)| *known == field);
+        at.map(|at| self.values[at].as_ref()).ok_or_else(|| Error::internal("a column that no row tells"))
+    }
 }
 
 impl Nested {
@@ -120,7 +129,9 @@ impl Nested {
             true => self.above.filled(&binding.params),
             false => Some(self.above.clone()),
         };
-        let (Some(above), Some(mut scan)) = (above, self.first.run(binding)?) else { return Ok(None) };
+        let asked = self.joins.iter().map(|join| join.table.request.asked_of(&join.on, &binding.params));
+        let (Some(above), Some(asked)) = (above, asked.collect::<Option<_>>()) else { return Ok(None) };
+        let Some(mut scan) = self.first.run(binding)? else { return Ok(None) };
         let plan_text = scan.plan_text();
         let rows = scan.next_rows(FEW_ROWS + 1)?;
         if !scan.is_over() || rows.as_ref().is_some_and(|rows| rows.len() > FEW_ROWS) {
@@ -130,7 +141,8 @@ impl Nested {
         levels.push(Level { rows: rows.map(Arc::new), ..Level::default() });
         levels.resize_with(1 + self.joins.len(), Level::default);
         let (nested, binding, left) = (Arc::clone(self), binding.clone(), self.limit);
-        let mut run = NestedRun { nested, binding, above, plan_text, levels, at: 0, left, sorted: None };
+        let mut run =
+            NestedRun { nested, binding, asked, above, plan_text, levels, at: 0, left, sorted: None };
         if !self.order.is_empty() {
             let mut rows = run.no_rows();
             if run.advance(&mut rows, SORTED_ROWS, SORTED_PULLS)? {
@@ -168,13 +180,12 @@ impl Nested {
 impl Join {
     /// Reads what a row with these values looks for; `binding`: they stand behind `params` parameters.
     fn open(&self, params: usize, binding: &Binding) -> Result<Reading> {
-        let scan = match self.of_row.get() {
+        let scan = match self.found.get() {
             Some(scan) => scan.run(binding)?,
             None => {
-                let on = self.on.iter().map(|on| (on.field, on.ty));
-                let scan = self.table.of_row(on, params, self.asks_for_one());
+                let scan = self.table.of_row(&self.on, params, self.asks_for_one());
                 match scan.settled(binding)? {
-                    Some(settled) => self.of_row.get_or_init(|| settled).run(binding)?,
+                    Some(settled) => self.found.get_or_init(|| settled).run(binding)?,
                     None => scan.run(binding)?,
                 }
             }
@@ -266,6 +277,8 @@ impl Level {
 pub struct NestedRun {
     nested: Arc<Nested>,
     binding: Binding,
+    /// What each table asks of the columns that its join equates.
+    asked: Vec<Predicate>,
     /// What is computed, with the parameters in it.
     above: Above,
     plan_text: PlanText,
@@ -364,11 +377,13 @@ impl NestedRun {
         let params = self.binding.params.len();
         let mut values = Vec::with_capacity(params + join.on.len());
         values.extend_from_slice(&self.binding.params);
-        for On { of_row: ColumnOf { table, column }, .. } in &join.on {
+        for ColumnOf { table, column } in &join.of_row {
             values.push(self.levels[*table].value(*column)?);
         }
+        let equal = Equal { on: &join.on, values: &values[params..] };
         // NULL equals nothing.
-        let finds = values[params..].iter().all(|value| !value.is_null());
+        let finds = equal.values.iter().all(|value| !value.is_null())
+            && self.asked[self.at].eval(&equal)? == Some(true);
         let binding = Binding { params: values.into(), ..self.binding.clone() };
         let reading = if finds { Some(join.open(params, &binding)?) } else { None };
         self.at += 1;

@@ -13,8 +13,8 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 
+use super::Join;
 use super::totals::TotalsOf;
-use super::{Join, On};
 use crate::df::above::Above;
 use crate::df::lookup::{Equal, Kind, LookupJoinExec, scan_of};
 use crate::df::scan::ScanExec;
@@ -137,12 +137,10 @@ impl Parts {
         totals: Option<TotalsOf>,
     ) -> Option<Parts> {
         let is_plain = table.is_whole() && table.fetch().is_none() && !table.passes_over();
-        let on = on.iter().map(|equal| {
-            let of_row = *self.output.get(equal.of_row.index())?;
-            Some(On { of_row, field: Field::Column(equal.key), ty: equal.ty })
-        });
-        let on = on.collect::<Option<_>>().filter(|_| is_plain)?;
-        self.joins.push(Join { kind, table: table.unbound(), on, totals, of_row: OnceLock::new() });
+        let of_row = on.iter().map(|equal| self.output.get(equal.of_row.index()).copied());
+        let of_row = of_row.collect::<Option<_>>().filter(|_| is_plain)?;
+        let on = on.iter().map(|equal| (Field::Column(equal.key), equal.ty)).collect();
+        self.joins.push(Join { kind, table: table.unbound(), of_row, on, totals, found: OnceLock::new() });
         Some(self)
     }
 

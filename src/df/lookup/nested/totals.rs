@@ -48,7 +48,9 @@ impl TotalsOf {
     pub fn of(join: &HashJoinExec) -> Option<(TotalsOf, ScanExec, Vec<Equal>)> {
         let (aggregate, output) = outputs(join.right())?;
         let functions = aggregate.aggr_expr();
+        // An order that the join has is that of the groups.
         let is_simple = is_plain(join)
+            && join.properties().output_ordering().is_none()
             && *aggregate.mode() == AggregateMode::Single
             && aggregate.group_expr().is_single()
             && !aggregate.group_expr().is_empty()
