@@ -4,10 +4,11 @@ use super::choose::path_access;
 use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
 use super::probe::Jumps;
-use crate::key::KeyRanges;
-use crate::plan::{CmpOp, Filter, Predicate, Skip, Target, short_stretch};
+use crate::key::{ColumnId, KeyLayout, KeyRanges};
+use crate::plan::{CmpOp, Filter, Predicate, Shape, Skip, Target, short_stretch};
 use crate::schema::{EntryKey, TableStatistics};
 use crate::store::{Direction, KeyspaceId};
+use crate::value::Value;
 
 /// The path that served the same statement before, if for these parameters too it cannot cost much more than any
 /// other, so that none need be looked at: nothing or one key to read, nothing but rows that are wanted and need no
@@ -97,6 +98,74 @@ fn is_cheap(access: &Access, looked_at: Option<u64>) -> bool {
     }
 }
 
+/// What a statement of comparisons reads, whatever it compares with: from parameters to key bytes without planning.
+#[derive(Clone, Debug)]
+pub enum Again {
+    /// The row with the one rowkey that they make.
+    Get(Shape),
+    /// One range of keys.
+    Stretch(Stretch, Option<Shape>),
+}
+
+impl Again {
+    /// Of an access that was chosen by nothing but these comparisons of columns; `None` for one of another kind.
+    pub fn of(
+        source: Source<'_>,
+        need: &Need,
+        access: &Access,
+        terms: &[(ColumnId, CmpOp)],
+    ) -> Option<Again> {
+        let (layout, target) = keys(source, access.path)?;
+        let is_of_keys =
+            |(id, _): &(ColumnId, CmpOp)| layout.parts().iter().any(|p| p.columns().contains(id));
+        let shape = terms.iter().all(is_of_keys).then(|| Shape::of(terms, layout, target)).flatten();
+        let is_get = matches!(&access.method, Method::Get(keys) if keys.len() == 1)
+            && access.path == Path::Primary
+            && access.filter.is_true();
+        match shape {
+            Some(shape) if shape.is_point() => is_get.then_some(Again::Get(shape)),
+            shape => Stretch::of(source, need, access).map(|stretch| Again::Stretch(stretch, shape)),
+        }
+    }
+
+    /// Its range, if that is what it reads.
+    pub fn stretch(&self) -> Option<&Stretch> {
+        match self {
+            Again::Get(_) => None,
+            Again::Stretch(stretch, _) => Some(stretch),
+        }
+    }
+
+    /// The access for some values, by their terms, without a look at what is there; `None` where only the planner can
+    /// tell: of NULL, or of what no key is made of. With it the entries (count) among which the end of those that point
+    /// at rows has to be found for it to be that access.
+    pub fn access<'v>(
+        &self,
+        source: Source<'_>,
+        value: impl Fn(usize) -> Option<&'v Value>,
+        looked_at: Option<u64>,
+    ) -> Option<(Access, Option<usize>)> {
+        let (stretch, shape) = match self {
+            Again::Get(shape) => {
+                let (layout, _) = keys(source, Path::Primary)?;
+                let keys = vec![shape.key(layout, &value)?];
+                return Some((Access::of_keys(keys, Predicate::True, 1.0), None));
+            }
+            Again::Stretch(stretch, shape) => (stretch, shape.as_ref()?),
+        };
+        let (layout, _) = keys(source, stretch.path)?;
+        let access = stretch.reading(shape.ranges(layout, value)?);
+        if is_cheap(&access, looked_at) {
+            return Some((access, None));
+        }
+        if !matches!(access.path, Path::IndexFetch(_)) {
+            return None;
+        }
+        // So few that it does not matter how few.
+        Some((Access { entries: 0.0, ..access }, Some(COST.probe_entries as usize)))
+    }
+}
+
 /// A path that reads one range of keys and needs to check nothing. What a statement wants decides which way it
 /// goes, its parameters only where it begins and ends: the same path, priced without a look at the others.
 #[derive(Clone, Copy, Debug)]
@@ -131,30 +200,14 @@ impl Stretch {
         if_cheap(self.along(source, predicate)?, source, looked_at, stats)
     }
 
-    /// The same without a look at what is there; `None` where only that can tell. With it the entries (count) among
-    /// which the end of those that point at rows has to be found for it to be that access.
-    pub fn unseen(
-        &self,
-        source: Source<'_>,
-        predicate: &Predicate,
-        looked_at: Option<u64>,
-    ) -> Option<(Access, Option<usize>)> {
-        let access = self.along(source, predicate)?;
-        if is_cheap(&access, looked_at) {
-            return Some((access, None));
-        }
-        if !matches!(access.path, Path::IndexFetch(_)) {
-            return None;
-        }
-        // So few that it does not matter how few.
-        Some((Access { entries: 0.0, ..access }, Some(COST.probe_entries as usize)))
-    }
-
     /// The access for other values of the same comparisons, whatever it costs; `None` if it is another one.
     pub fn along(&self, source: Source<'_>, predicate: &Predicate) -> Option<Access> {
-        let ranges = stretch(source, self.path, predicate)?;
+        stretch(source, self.path, predicate).map(|ranges| self.reading(ranges))
+    }
+
+    fn reading(&self, ranges: KeyRanges) -> Access {
         let Stretch { path, direction, ordered, entries } = *self;
-        Some(Access {
+        Access {
             path,
             method: Method::Scan { ranges, direction, merge: None, skip: None },
             entry_filter: Filter::all(),
@@ -163,13 +216,19 @@ impl Stretch {
             entries,
             all_entries: entries,
             cost: 0.0,
-        })
+        }
     }
 }
 
 /// The one range of keys along this path that holds just the rows that pass.
 fn stretch(source: Source<'_>, path: Path, predicate: &Predicate) -> Option<KeyRanges> {
-    let (layout, target) = match (source, path) {
+    let (layout, target) = keys(source, path)?;
+    short_stretch(predicate, layout, target)
+}
+
+/// The keys along this path.
+fn keys(source: Source<'_>, path: Path) -> Option<(&KeyLayout, Target)> {
+    Some(match (source, path) {
         (Source::Table(table), Path::Primary) => (&table.key, Target::Primary),
         (Source::Table(table), Path::IndexOnly(id) | Path::IndexFetch(id)) => {
             let index = table.index_by_id(id).filter(|index| index.filter.is_none())?;
@@ -177,8 +236,7 @@ fn stretch(source: Source<'_>, path: Path, predicate: &Predicate) -> Option<KeyR
             (layout, *target)
         }
         (Source::Index(_, index), _) => (&index.layout, Target::Index),
-    };
-    short_stretch(predicate, layout, target)
+    })
 }
 
 /// Statistics without a look at the data: every range is long.

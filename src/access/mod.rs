@@ -18,7 +18,7 @@ mod several;
 mod words;
 
 pub use advice::{IndexPart, key_for};
-pub use again::{Stretch, along, choose_again};
+pub use again::{Again, Stretch, along, choose_again};
 pub use choose::choose;
 pub use cost::{COST, Statistics, rows_of};
 pub use explain::{Described, Told, describe};

@@ -65,7 +65,6 @@ mod pages;
 mod parallel;
 mod picking;
 pub mod plan;
-mod point;
 pub mod query;
 mod recursion;
 mod resolver;

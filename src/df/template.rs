@@ -1,5 +1,6 @@
 //! A filter whose parameters get their values when the plan runs.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
@@ -122,9 +123,25 @@ pub(super) fn number(placeholder: &Placeholder) -> Option<usize> {
 
 /// The same value as one of this type.
 fn suited(value: &Value, ty: ColumnType) -> Option<Value> {
+    suited_or_same(value, ty).map(Cow::into_owned)
+}
+
+/// [`suited`], without a copy of a value that is one of this type.
+pub(super) fn suited_or_same(value: &Value, ty: ColumnType) -> Option<Cow<'_, Value>> {
+    let is_same = matches!(
+        (value, ty),
+        (Value::Null, _)
+            | (Value::Int(_), ColumnType::BigInt)
+            | (Value::Timestamp(_), ColumnType::Timestamp)
+            | (Value::TimestampTz(_), ColumnType::TimestampTz)
+            | (Value::Date(_), ColumnType::Date)
+            | (Value::Uuid(_), ColumnType::Uuid)
+    );
+    if is_same { Some(Cow::Borrowed(value)) } else { as_other(value, ty).map(Cow::Owned) }
+}
+
+fn as_other(value: &Value, ty: ColumnType) -> Option<Value> {
     match (value, ty) {
-        (Value::Null, _) => Some(Value::Null),
-        (Value::Int(_), ColumnType::BigInt) => Some(value.clone()),
         (Value::Decimal(d, scale), ColumnType::Double) => Some(Value::Double(decimal_to_double(*d, *scale))),
         // Its midnight: beside a time, a date is that wherever it stands.
         (Value::Date(_), ColumnType::Timestamp | ColumnType::TimestampTz) => value.clone().cast(ty).ok(),

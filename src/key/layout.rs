@@ -174,8 +174,7 @@ impl KeyLayout {
     /// The value of one of the [`KeyLayout::undoable`] columns in a key that starts with this layout's bytes; NULL
     /// for any other column.
     pub fn value_in(&self, key: &[u8], column: ColumnId) -> Result<Value, BadKey> {
-        let Some(at) = self.undoable.iter().position(|id| *id == column) else { return Ok(Value::Null) };
-        let giver = self.givers[at];
+        let Some(giver) = self.giver(column) else { return Ok(Value::Null) };
         let start = (0..giver).try_fold(0, |at, part| self.end(part, key, at))?;
         let end = self.end(giver, key, start)?;
         let mut value = Value::Null;
@@ -199,6 +198,12 @@ impl KeyLayout {
     /// Columns that [`KeyLayout::decode`] gives back exactly, in key order.
     pub fn undoable(&self) -> &[ColumnId] {
         &self.undoable
+    }
+
+    /// The part that gives a column back exactly, if one does.
+    pub fn giver(&self, column: ColumnId) -> Option<usize> {
+        let at = self.undoable.iter().position(|id| *id == column)?;
+        Some(self.givers[at])
     }
 
     /// All input columns, in key order, once each.

@@ -135,6 +135,11 @@ impl KeyRanges {
         KeyRanges(vec![KeyRange::all()])
     }
 
+    /// One range, which may be empty.
+    pub fn one(range: KeyRange) -> Self {
+        if range.is_empty() { KeyRanges::none() } else { KeyRanges(vec![range]) }
+    }
+
     /// The union of `ranges`: sorted, merged where they touch, empty ones dropped.
     pub fn new(mut ranges: Vec<KeyRange>) -> Self {
         ranges.retain(|r| !r.is_empty());

@@ -37,5 +37,5 @@ pub use ordering::{FanOut, Stream, ordering};
 pub use predicate::{CmpOp, Field, Predicate, RowView};
 pub use ranges::{Limits, Ranges, Target, ranges};
 pub use sets::ValueSet;
-pub use short::short_stretch;
+pub use short::{Shape, short_stretch};
 pub use skip::{EachOf, Skip, Skipping};

@@ -372,7 +372,12 @@ fn check_short(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Resu
         let equal = known.iter().enumerate().map(equals).take(take);
         let predicate = Predicate::and(equal.chain(between).chain(beside));
         if let Some(found) = super::short::short_ranges(&predicate, layout, case.target) {
-            let searched = super::ranges::search(&predicate, layout, case.target, Limits::default());
+            let mut searched = super::ranges::search(&predicate, layout, case.target, Limits::default());
+            let columns = layout.parts().iter().flat_map(|part| part.columns());
+            if columns.count() > layout.columns().len() {
+                // A part behind an unknown one that says once more what a part in front says: no jump passes anything.
+                searched.skipping = None;
+            }
             prop_assert_eq!(found, searched, "{} {:?}", predicate.show(&name), layout);
         }
     }

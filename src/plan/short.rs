@@ -15,14 +15,14 @@ use crate::value::Value;
 /// of the column of the next, and conditions on columns that are not in the layout. `None` for any other
 /// condition, and for values that no row can hold.
 pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: Target) -> Option<Ranges> {
-    let Short { ranges, residual, points, bound_parts, known } = short(predicate, layout, target)?;
+    let Short { shape, values, residual } = short(predicate, layout, target)?;
     Some(Ranges {
-        ranges,
+        ranges: shape.ranges(layout, |term| values.get(term).copied())?,
         residual: Predicate::and(residual),
-        points,
-        bound_parts,
+        points: shape.points,
+        bound_parts: shape.bound_parts,
         unbound_leading: false,
-        fixed: known.into_iter().map(|(id, value)| (id, value.clone())).collect(),
+        fixed: shape.known.iter().map(|(id, term)| (*id, values[*term].clone())).collect(),
         listed: BTreeMap::new(),
         skipping: None,
     })
@@ -30,17 +30,16 @@ pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: Target) -
 
 /// The one range of [`short_ranges`], if it holds just the rows that pass and is no GET.
 pub fn short_stretch(predicate: &Predicate, layout: &KeyLayout, target: Target) -> Option<KeyRanges> {
-    let found = short(predicate, layout, target)?;
-    (found.residual.is_empty() && !found.points).then_some(found.ranges)
+    let Short { shape, values, residual } = short(predicate, layout, target)?;
+    let is_stretch = residual.is_empty() && !shape.points;
+    is_stretch.then(|| shape.ranges(layout, |term| values.get(term).copied())).flatten()
 }
 
-/// As of [`Ranges`]; `known`: what is fixed.
+/// A condition taken apart: what it says of the layout's columns, with which values, and what else.
 struct Short<'p> {
-    ranges: KeyRanges,
+    shape: Shape,
+    values: Vec<&'p Value>,
     residual: Vec<Predicate>,
-    points: bool,
-    bound_parts: usize,
-    known: Vec<(ColumnId, &'p Value)>,
 }
 
 fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, target: Target) -> Option<Short<'p>> {
@@ -48,108 +47,174 @@ fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, target: Target) -> Op
         Predicate::And(terms) => &terms[..],
         one => std::slice::from_ref(one),
     };
-    let mut known: Vec<(ColumnId, &Value)> = Vec::with_capacity(layout.undoable().len());
-    let mut between: Option<Between<'_>> = None;
-    let mut residual = Vec::new();
+    let (mut terms, mut values, mut residual) = (Vec::new(), Vec::new(), Vec::new());
     for term in conjuncts {
-        match term {
-            Predicate::Compare { field: Field::Column(id), op: CmpOp::Eq, value }
-                if layout.undoable().contains(id) =>
-            {
+        let Predicate::Compare { field: Field::Column(id), op, value } = term else { return None };
+        if in_layout(layout, *id) {
+            terms.push((*id, *op));
+            values.push(value);
+        } else {
+            residual.push(term.clone());
+        }
+    }
+    Some(Short { shape: Shape::of(&terms, layout, target)?, values, residual })
+}
+
+/// Where in a key the rows lie whose columns are compared so, whatever they are compared with: some parts in front are
+/// made of what columns equal, and the next one lies between two values.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Columns, and which of the terms tells what each equals.
+    known: Vec<(ColumnId, usize)>,
+    /// So many parts in front are made of these.
+    used: usize,
+    /// What the next one is compared with.
+    between: Option<Between>,
+    /// The parts in front that are bound, that one included.
+    bound_parts: usize,
+    /// It is a whole rowkey.
+    points: bool,
+}
+
+impl Shape {
+    /// `None` for comparisons of any other kind.
+    pub fn of(terms: &[(ColumnId, CmpOp)], layout: &KeyLayout, target: Target) -> Option<Shape> {
+        let mut known: Vec<(ColumnId, usize)> = Vec::with_capacity(terms.len());
+        let mut between: Option<Between> = None;
+        for (term, (id, op)) in terms.iter().enumerate() {
+            if *op == CmpOp::Eq && layout.undoable().contains(id) {
                 if known.iter().any(|(other, _)| other == id) {
                     return None;
                 }
-                known.push((*id, value));
+                known.push((*id, term));
+            } else {
+                between.get_or_insert(Between::new(*id)).narrow(*id, *op, term)?;
             }
-            Predicate::Compare { field: Field::Column(id), .. } if !in_layout(layout, *id) => {
-                residual.push(term.clone());
-            }
-            Predicate::Compare { field: Field::Column(id), op, value } => {
-                between.get_or_insert(Between::new(*id)).narrow(*id, *op, value)?;
-            }
-            _ => return None,
         }
-    }
-    if between.as_ref().is_some_and(|between| known.iter().any(|(id, _)| *id == between.column)) {
-        return None;
-    }
-    let value = |id: ColumnId| known.iter().find(|(c, _)| *c == id).map(|(_, value)| *value);
-    let is_known = |id: ColumnId| value(id).is_some();
-    let is_asked = |id: ColumnId| is_known(id) || between.as_ref().is_some_and(|b| b.column == id);
-    let (mut key, mut used, mut bound_parts) = (Vec::with_capacity(32), 0, 0);
-    let mut image = None;
-    let parts = layout.parts();
-    for (at, part) in parts.iter().enumerate() {
-        if part.is_random() {
+        if between.as_ref().is_some_and(|between| known.iter().any(|(id, _)| *id == between.column)) {
             return None;
         }
-        match part.columns() {
-            [] => {}
-            columns if columns.iter().all(|c| is_known(*c)) => bound_parts = at + 1,
-            &[column] if between.as_ref().is_some_and(|between| between.column == column) => {
-                let is_last = parts[at + 1..].iter().all(|p| !p.columns().iter().any(|c| is_asked(*c)));
-                let interval = between.take().filter(|_| is_last)?.interval()?;
-                image =
-                    Some(part.image(&interval).filter(|image| image.tight && !image.range.is_empty())?.range);
-                bound_parts = at + 1;
-                break;
-            }
-            // Nothing further on is known, and no bucket waits there to be merged.
-            _ if parts[at..].iter().any(|p| {
-                p.is_random() || p.fan_out().is_some() || p.columns().iter().any(|c| is_asked(*c))
-            }) =>
-            {
+        let is_known = |id: &ColumnId| known.iter().any(|(c, _)| c == id);
+        let is_asked = |id: &ColumnId| is_known(id) || between.as_ref().is_some_and(|b| b.column == *id);
+        // What the parts in front have told exactly, those behind them only say once more.
+        let is_open =
+            |id: &ColumnId, at| is_asked(id) && !(is_known(id) && layout.giver(*id).is_some_and(|g| g < at));
+        let (mut used, mut bound_parts, mut is_between) = (0, 0, false);
+        let parts = layout.parts();
+        for (at, part) in parts.iter().enumerate() {
+            if part.is_random() {
                 return None;
             }
-            _ => break,
+            match part.columns() {
+                [] => {}
+                columns if columns.iter().all(is_known) => bound_parts = at + 1,
+                [column] if between.as_ref().is_some_and(|between| between.column == *column) => {
+                    if parts[at + 1..].iter().any(|part| part.columns().iter().any(|id| is_open(id, at))) {
+                        return None;
+                    }
+                    (bound_parts, is_between) = (at + 1, true);
+                    break;
+                }
+                // Nothing further on is known, and no bucket waits there to be merged.
+                _ if parts[at..].iter().any(|part| {
+                    let is_asked = part.columns().iter().any(|id| is_open(id, at));
+                    part.is_random() || part.fan_out().is_some() || is_asked
+                }) =>
+                {
+                    return None;
+                }
+                _ => break,
+            }
+            used = at + 1;
         }
-        part.bytes_of(&|id| value(id).unwrap_or(&Value::Null), &mut key).ok()?;
-        used = at + 1;
+        let is_used = |id: &ColumnId| parts[..used].iter().any(|part| part.columns().contains(id));
+        let is_bound = !known.is_empty() || is_between;
+        if !is_bound || between.is_some() != is_between || !known.iter().all(|(id, _)| is_used(id)) {
+            return None;
+        }
+        let points = target == Target::Primary && used == parts.len();
+        Some(Shape { known, used, between, bound_parts, points })
     }
-    let bound = parts[..used].iter().flat_map(|part| part.columns());
-    let is_bound = !known.is_empty() || image.is_some();
-    if !is_bound || between.is_some() || !known.iter().all(|(id, _)| bound.clone().any(|c| c == id)) {
-        return None;
+
+    /// It is a whole rowkey, whatever the values are.
+    pub fn is_point(&self) -> bool {
+        self.points
     }
-    let points = target == Target::Primary && used == parts.len();
-    let ranges = match image {
-        Some(image) => KeyRanges::new(vec![after(&key, &image)]),
-        None if points => KeyRanges::of_points(vec![Rowkey::from(key)]),
-        None => KeyRanges::new(vec![KeyRange::prefix(Rowkey::from(key))]),
-    };
-    Some(Short { ranges, residual, points, bound_parts, known })
+
+    /// The one range for some values, by their terms. `None` for values that no row can hold, and for those that only a
+    /// longer look does justice to.
+    pub fn ranges<'v>(
+        &self,
+        layout: &KeyLayout,
+        value: impl Fn(usize) -> Option<&'v Value>,
+    ) -> Option<KeyRanges> {
+        let key = self.key(layout, &value)?;
+        Some(match &self.between {
+            Some(between) => {
+                let image = layout.parts()[self.used].image(&between.interval(value)?)?;
+                let is_exact = image.tight && !image.range.is_empty();
+                KeyRanges::one(after(&key, &Some(image).filter(|_| is_exact)?.range))
+            }
+            None if self.points => KeyRanges::of_points(vec![key]),
+            None => KeyRanges::one(KeyRange::prefix(key)),
+        })
+    }
+
+    /// What the keys begin with for some values, or the one key; `None`: as for [`Shape::ranges`].
+    pub fn key<'v>(&self, layout: &KeyLayout, value: &impl Fn(usize) -> Option<&'v Value>) -> Option<Rowkey> {
+        // NULL equals nothing.
+        if self.known.iter().any(|(_, term)| value(*term).is_none_or(Value::is_null)) {
+            return None;
+        }
+        let of_column = |id: ColumnId| {
+            let known = self.known.iter().find(|(column, _)| *column == id);
+            known.and_then(|(_, term)| value(*term)).unwrap_or(&Value::Null)
+        };
+        let mut key = Vec::with_capacity(32);
+        for part in &layout.parts()[..self.used] {
+            part.bytes_of(&of_column, &mut key).ok()?;
+        }
+        Some(key.into())
+    }
 }
 
-/// A lower and an upper bound of one column, either of them or both.
-struct Between<'v> {
+/// A lower and an upper bound of one column, either of them or both: which of the terms say so.
+#[derive(Clone, Debug)]
+struct Between {
     column: ColumnId,
-    lower: Bound<&'v Value>,
-    upper: Bound<&'v Value>,
+    lower: Bound<usize>,
+    upper: Bound<usize>,
 }
 
-impl<'v> Between<'v> {
+impl Between {
     fn new(column: ColumnId) -> Self {
         Between { column, lower: Bound::Unbounded, upper: Bound::Unbounded }
     }
 
     /// Adds a bound; `None` if it is of another column, none at all, or the second one of its side.
-    fn narrow(&mut self, column: ColumnId, op: CmpOp, value: &'v Value) -> Option<()> {
+    fn narrow(&mut self, column: ColumnId, op: CmpOp, term: usize) -> Option<()> {
         let (side, bound) = match op {
-            CmpOp::Gt => (&mut self.lower, Bound::Excluded(value)),
-            CmpOp::Ge => (&mut self.lower, Bound::Included(value)),
-            CmpOp::Lt => (&mut self.upper, Bound::Excluded(value)),
-            CmpOp::Le => (&mut self.upper, Bound::Included(value)),
+            CmpOp::Gt => (&mut self.lower, Bound::Excluded(term)),
+            CmpOp::Ge => (&mut self.lower, Bound::Included(term)),
+            CmpOp::Lt => (&mut self.upper, Bound::Excluded(term)),
+            CmpOp::Le => (&mut self.upper, Bound::Included(term)),
             CmpOp::Eq | CmpOp::Ne => return None,
         };
-        let fits = column == self.column
-            && *side == Bound::Unbounded
-            && !matches!(value, Value::Null | Value::Boolean(_));
+        let fits = column == self.column && *side == Bound::Unbounded;
         fits.then(|| *side = bound)
     }
 
     /// `None` if nothing lies inside, or one value.
-    fn interval(&self) -> Option<Interval> {
-        let interval = closed(Interval { lower: self.lower.cloned(), upper: self.upper.cloned() })?;
+    fn interval<'v>(&self, value: impl Fn(usize) -> Option<&'v Value>) -> Option<Interval> {
+        let bound = |bound: &Bound<usize>| {
+            let known = match bound {
+                Bound::Unbounded => return Some(Bound::Unbounded),
+                Bound::Included(term) | Bound::Excluded(term) => value(*term)?,
+            };
+            let fits = !matches!(known, Value::Null | Value::Boolean(_));
+            fits.then(|| bound.map(|_| known.clone()))
+        };
+        let interval = closed(Interval { lower: bound(&self.lower)?, upper: bound(&self.upper)? })?;
         as_point(&interval).is_none().then_some(interval)
     }
 }

@@ -40,7 +40,7 @@ fn tables(dice: &mut Dice) -> Database {
         "(md5_bucket(customer, 3), customer)",
         "(customer, status) WHERE status IS NOT NULL",
     ]);
-    let by_product = dice.pick(&["(product)", "(product, amount)", "(code)"]);
+    let by_product = dice.pick(&["(product)", "(product, amount)", "(code)", "(n)", "(n, product)"]);
     let (customers, orders) = (1 + dice.below(60), 1 + dice.below(400));
     let lines = 2 * orders;
     for sql in [
@@ -81,7 +81,7 @@ fn tables(dice: &mut Dice) -> Database {
 }
 
 /// Queries of `$1`, a customer's, an order's or a product's number; whether their order is whole.
-const QUERIES: [(&str, bool); 53] = [
+const QUERIES: [(&str, bool); 57] = [
     (
         "SELECT o.id, o.amount, c.name FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id = $1",
         false,
@@ -267,6 +267,13 @@ const QUERIES: [(&str, bool); 53] = [
         "SELECT t.customer, c.name, t.n FROM customers c JOIN (SELECT customer, count(*) AS n FROM orders GROUP BY customer) t ON t.customer = c.id WHERE c.id <= $1 ORDER BY t.customer",
         true,
     ),
+    ("SELECT order_id, product FROM lines WHERE n = $1 % 3", false),
+    ("SELECT count(*), max(order_id) FROM lines WHERE n = $1 % 3 AND order_id < 40", false),
+    ("SELECT order_id, amount FROM lines WHERE n = 1 AND product = $1 ORDER BY order_id", true),
+    (
+        "SELECT l.n, p.id FROM lines l JOIN products p ON p.code = l.code WHERE l.order_id = $1 AND p.code <> 'p9'",
+        false,
+    ),
 ];
 
 #[test]
@@ -313,13 +320,32 @@ fn few_and_many_rows_of_one_query() {
     .unwrap();
     let mut query = db.prepare("SELECT a.id, b.v FROM a JOIN b ON b.id = a.id WHERE a.k = $1").unwrap();
     let mut sorted = db.prepare("SELECT id FROM a WHERE k = $1 ORDER BY id * 0 + id DESC").unwrap();
+    let mut first =
+        db.prepare("SELECT a.id, b.v FROM a JOIN b ON b.id = a.id WHERE a.k = $1 LIMIT 10").unwrap();
+    // Of the first rows few have a partner.
+    let few = "SELECT a.id, b.v FROM a JOIN b ON b.id = a.id AND b.v = 3 WHERE a.k = $1 LIMIT 20";
+    let mut few = db.prepare(few).unwrap();
     let counts = [(0, 1000), (1, 64), (2, 65), (1200, 1), (5, 0)];
     for turn in 0..200 {
         let (k, count) = counts[turn * turn % counts.len()];
         let params = [Value::Int(k)];
         assert_eq!(query.query(&params).unwrap().map(Result::unwrap).count(), count, "{k}");
         assert_eq!(sorted.query(&params).unwrap().map(Result::unwrap).count(), count, "{k}");
+        assert_eq!(first.query(&params).unwrap().map(Result::unwrap).count(), count.min(10), "{k}");
+        let partners = partners(k).min(20);
+        assert_eq!(few.query(&params).unwrap().map(Result::unwrap).count(), partners, "{k}");
     }
+}
+
+/// Partners (count) that are wanted of the rows of `k`.
+fn partners(k: i64) -> usize {
+    let of = |id: i64| match id {
+        ..1000 => 0,
+        1000..1064 => 1,
+        1064..1129 => 2,
+        id => id,
+    };
+    (0..=1300).filter(|id| of(*id) == k && id % 7 == 3).count()
 }
 
 /// Half of the rows may be taken one by one, and the rest as batches.

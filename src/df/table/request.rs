@@ -1,18 +1,18 @@
 //! What a plan wants of a table, and the paths that are chosen for it, run by run.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{Schema, SchemaRef};
 
 use super::{Binding, Relation};
 use crate::access::{
-    Access, COST, Choice, Each, Guards, Method, Need, OrderBy, Path, Statistics, Stretch, along, choose,
+    Access, Again, COST, Choice, Each, Guards, Method, Need, OrderBy, Path, Statistics, along, choose,
     choose_again, rows_of, share_of_equals,
 };
 use crate::df::expr::FieldNames;
-use crate::df::point::Point;
 use crate::df::statistics::StoreStatistics;
-use crate::df::template::Template;
+use crate::df::template::{Template, suited_or_same};
 use crate::df::wanted::{FirstFound, Rows};
 use crate::error::Result;
 use crate::exec::scan::{Places, ScanSpec, field_type};
@@ -29,10 +29,8 @@ pub struct Request {
     pub(super) filters: Vec<Template>,
     /// The path of the first run, if it was one.
     pub(super) path: Option<Path>,
-    /// Every run is a GET of the one key that its parameters make.
-    pub(super) point: Option<Point>,
-    /// Every run reads one range of keys, along the same path.
-    pub(super) stretch: Option<Stretch>,
+    /// Every run reads one key or one range of keys, along the same path.
+    pub(super) again: Option<Again>,
     pub(super) output: Arc<[Field]>,
     /// Where a scan along a path finds that, if it has nothing to compare.
     pub(super) places: OnceLock<(Path, Arc<Places>)>,
@@ -105,8 +103,7 @@ impl Request {
         Request {
             filters: others.cloned().chain(on.iter().enumerate().map(equal)).collect(),
             path: None,
-            point: None,
-            stretch: None,
+            again: None,
             places: OnceLock::new(),
             rows: if one { Rows::First(1) } else { self.rows },
             each: None,
@@ -146,11 +143,14 @@ impl Request {
 
     /// The same request with what its first run tells of how any run is reached, if that is simple.
     pub(super) fn knowing(self, bound: &Bound) -> Request {
-        let (relation, access) = (&self.relation, &bound.spec.access);
-        let compares = |filter: &Template| matches!(filter, Template::Compare { .. });
-        let stretch =
-            Stretch::of(relation.source(), &bound.need, access).filter(|_| self.filters.iter().all(compares));
-        Request { point: Point::new(&relation.table, &self.filters, access), stretch, ..self }
+        let term = |filter: &Template| match filter {
+            Template::Compare { field: Field::Column(id), op, .. } => Some((*id, *op)),
+            _ => None,
+        };
+        let terms: Option<Vec<_>> = self.filters.iter().map(term).collect();
+        let again = terms
+            .and_then(|terms| Again::of(self.relation.source(), &bound.need, &bound.spec.access, &terms));
+        Request { again, ..self }
     }
 
     /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
@@ -194,7 +194,7 @@ impl Request {
     }
 
     pub(super) fn along_stretch(&self, predicate: &Predicate, stats: &dyn Statistics) -> Option<Access> {
-        self.stretch?.access(self.relation.source(), predicate, self.looked_at(), stats)
+        self.again.as_ref()?.stretch()?.access(self.relation.source(), predicate, self.looked_at(), stats)
     }
 
     /// What is read for these parameters, if that is one key or one range of keys whatever they are; and the entries
@@ -203,13 +203,20 @@ impl Request {
         if binding.guards != Guards::default() {
             return None;
         }
-        let (access, entries_max) = match &self.point {
-            Some(point) => (point.access(&self.relation.table, &binding.params)?, None),
-            None => {
-                self.stretch?.unseen(self.relation.source(), &self.predicate(binding)?, self.looked_at())?
-            }
-        };
+        let values = self.compared_with(&binding.params)?;
+        let value = |term: usize| values.get(term).map(|value| &**value);
+        let (access, entries_max) =
+            self.again.as_ref()?.access(self.relation.source(), value, self.looked_at())?;
         Some((self.spec(access, &self.output), entries_max))
+    }
+
+    /// What each filter compares with; `None` as for [`Request::bind`], or if one does something else.
+    fn compared_with<'v>(&self, params: &'v [Value]) -> Option<Vec<Cow<'v, Value>>> {
+        let value = |filter: &Template| match filter {
+            Template::Compare { ty, param, .. } => suited_or_same(params.get(*param)?, *ty),
+            _ => None,
+        };
+        self.filters.iter().map(value).collect()
     }
 
     /// Chooses the path once more, for those rows only that pass one more condition.

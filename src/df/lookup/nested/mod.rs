@@ -38,12 +38,14 @@ use crate::exec::watch::PlanText;
 use crate::plan::{Field, Predicate, RowView};
 use crate::value::{ColumnType, Value, ValueRef};
 
-/// Rows (count) of the first table, at the most.
+/// Rows (count) of the first table, at the most, or those among which the first rows of a result are.
 const FEW_ROWS: usize = 64;
 
-/// Rows (count) that are sorted, at the most, and pulls of scans that find them.
+/// Rows (count) that are sorted, at the most.
 const SORTED_ROWS: usize = 4096;
-const SORTED_PULLS: usize = 1024;
+
+/// Pulls of scans (count) that find rows before any is asked for.
+const READY_PULLS: usize = 1024;
 
 /// Pulls of scans (count) between two looks at whether somebody wants to stop.
 const PULLS: usize = 256;
@@ -133,8 +135,10 @@ impl Nested {
         let (Some(above), Some(asked)) = (above, asked.collect::<Option<_>>()) else { return Ok(None) };
         let Some(mut scan) = self.first.run(binding)? else { return Ok(None) };
         let plan_text = scan.plan_text();
-        let rows = scan.next_rows(FEW_ROWS + 1)?;
-        if !scan.is_over() || rows.as_ref().is_some_and(|rows| rows.len() > FEW_ROWS) {
+        let rows = scan.next_rows(FEW_ROWS)?;
+        let are_all = scan.is_over();
+        let sorts = !self.order.is_empty();
+        if !are_all && (sorts || self.limit > FEW_ROWS) {
             return Ok(self.give_up());
         }
         let mut levels = Vec::with_capacity(1 + self.joins.len());
@@ -142,14 +146,20 @@ impl Nested {
         levels.resize_with(1 + self.joins.len(), Level::default);
         let (nested, binding, left) = (Arc::clone(self), binding.clone(), self.limit);
         let mut run =
-            NestedRun { nested, binding, asked, above, plan_text, levels, at: 0, left, sorted: None };
-        if !self.order.is_empty() {
+            NestedRun { nested, binding, asked, above, plan_text, levels, at: 0, left, ready: None };
+        if sorts || !are_all {
+            let most = if sorts { SORTED_ROWS } else { self.limit };
             let mut rows = run.no_rows();
-            if run.advance(&mut rows, SORTED_ROWS, SORTED_PULLS)? {
+            let more = run.advance(&mut rows, most, READY_PULLS)?;
+            // All of them are sorted; those of the first few rows may be enough where any will do.
+            let are_enough = if sorts { !more } else { rows.len() == most };
+            if !are_enough {
                 return Ok(self.give_up());
             }
-            rows.sort(self.limit, |rows, row| self.sort_key(rows, row))?;
-            run.sorted = Some(rows);
+            if sorts {
+                rows.sort(self.limit, |rows, row| self.sort_key(rows, row))?;
+            }
+            (run.ready, run.left) = (Some(rows), 0);
         }
         self.backoff.store(0, Ordering::Relaxed);
         Ok(Some(run))
@@ -287,8 +297,8 @@ pub struct NestedRun {
     at: usize,
     /// Rows (count) that are still to come out, at the most.
     left: usize,
-    /// All rows, if they are sorted.
-    sorted: Option<JoinedRows>,
+    /// All rows, if they have been found before any is asked for.
+    ready: Option<JoinedRows>,
 }
 
 impl NestedRun {
@@ -316,8 +326,8 @@ impl NestedRun {
     }
 
     fn next_joined(&mut self, rows_max: usize) -> Result<Option<JoinedRows>> {
-        if !self.nested.order.is_empty() {
-            return Ok(self.sorted.take());
+        if let Some(rows) = self.ready.take() {
+            return Ok(Some(rows));
         }
         if self.left == 0 {
             return Ok(None);
