@@ -314,6 +314,9 @@ pub fn value_of(scalar: &ScalarValue) -> Result<Value> {
         ScalarValue::Int32(Some(number)) => return Ok(Value::Int((*number).into())),
         ScalarValue::Int64(Some(number)) => return Ok(Value::Int(*number)),
         ScalarValue::Float64(Some(double)) => return Ok(Value::Double(*double)),
+        ScalarValue::Decimal128(Some(number), _, scale @ 0..) => {
+            return Ok(Value::Decimal(*number, scale.unsigned_abs()));
+        }
         ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => {
             return Ok(Value::Text(text.clone()));
         }

@@ -115,7 +115,8 @@ impl Alone {
         match self {
             Alone::Scan(scan) => scan.next_rows(rows_max),
             Alone::Nested(nested) => nested.next_rows(rows_max),
-            Alone::Totals(_) | Alone::Lookups(_) => Ok(self.next_batch()?.map(NextRows::Batch)),
+            Alone::Totals(totals) => totals.next_rows(),
+            Alone::Lookups(lookups) => Ok(lookups.next_batch()?.map(NextRows::Batch)),
         }
     }
 
@@ -159,16 +160,14 @@ impl Plan {
         // A join that has told something cannot be turned, but one that is as new.
         let as_new = if joins { each_leaf(root, &mut |_| Ok(Leaf::Same))? } else { None };
         let looked_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?;
-        let nested = looked_up.as_ref().or((!joins).then_some(root)).cloned();
-        let below = match &looked_up {
-            Some(plan) if !plan.children().is_empty() => NestedExec::below(plan).map_err(df_error)?,
-            _ => None,
-        };
+        let nested = looked_up.as_ref().or((!joins).then_some(root));
+        let nested = nested.and_then(|root| Nested::of(root, &output_schema(&root.schema())));
+        let below = looked_up.as_ref().filter(|_| nested.is_none()).map(NestedExec::below);
+        let below = below.transpose().map_err(df_error)?.flatten();
         let looked_up = looked_up.filter(lookup::are_all_lookups);
         let fits = |root: &Arc<dyn ExecutionPlan>| open::can_be_filled(root) && subqueries::can_be_anew(root);
         let looked_up = looked_up.as_ref().map(&mut unbound).transpose()?.flatten().filter(fits);
-        let nested = nested.and_then(|root| Nested::of(&root, &output_schema(&root.schema())));
-        let below = below.as_ref().filter(|_| nested.is_none()).map(&mut unbound).transpose()?.flatten();
+        let below = below.as_ref().map(&mut unbound).transpose()?.flatten();
         let Some(root) = unbound(root)?.filter(fits) else { return Ok(None) };
         let shared = shared.map(unbound).transpose()?.flatten();
         if !shared.as_ref().is_none_or(fits) {

@@ -19,6 +19,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::above::Above;
 use super::errors::df_error;
+use super::expr::value_of;
 use super::numbers::{Columns, Known};
 use super::open;
 use super::parallel::OF_A_SET;
@@ -26,6 +27,7 @@ use super::plan::{picked, renamed};
 use super::scan::ScanExec;
 use super::table::Binding;
 use crate::error::Result;
+use crate::exec::kept::NextRows;
 use crate::exec::scan::{PARALLEL_WORK, Scan};
 use crate::exec::shared::Adding;
 use crate::exec::sums::Total;
@@ -105,23 +107,28 @@ impl Totals {
     }
 
     /// What comes out, of what the functions have come to.
-    fn finish_numbers(&self, totals: &[Total]) -> DfResult<Vec<ArrayRef>> {
+    fn finish_numbers(&self, totals: &[Total]) -> Result<NextRows> {
         let known = || self.known.iter().flatten().zip(totals);
-        if let Some(columns) = &self.columns {
-            // Each must fit its own type, whatever is made of it.
-            known().try_for_each(|(known, total)| known.result(total).map(drop))?;
-            let numbers: Vec<Option<i128>> = known().map(|(known, total)| known.number(total)).collect();
-            if let Some(values) = columns.values(&numbers) {
-                return values.iter().map(ScalarValue::to_array).collect();
+        // Each must fit its own type, whatever is made of it.
+        let results = known().map(|(known, total)| known.result(total)).collect::<DfResult<Vec<_>>>();
+        let results = results.map_err(df_error)?;
+        let values = match &self.columns {
+            Some(columns) => {
+                columns.values(&known().map(|(known, total)| known.number(total)).collect::<Vec<_>>())
             }
+            None => None,
+        };
+        if let Some(values) = values.as_ref().or(self.above.is_empty().then_some(&results)) {
+            return values.iter().map(value_of).collect::<Result<_>>().map(NextRows::Row);
         }
-        let results = known().map(|(known, total)| known.result(total)?.to_array());
-        self.finish(results.collect::<DfResult<Vec<_>>>()?)
+        let results = results.iter().map(ScalarValue::to_array);
+        self.finish(results.collect::<DfResult<Vec<_>>>().map_err(df_error)?)
     }
 
-    fn finish(&self, results: Vec<ArrayRef>) -> DfResult<Vec<ArrayRef>> {
+    fn finish(&self, results: Vec<ArrayRef>) -> Result<NextRows> {
         let row = RecordBatch::try_new(Arc::clone(&self.results), results)?;
-        Ok(self.above.of(row)?.columns().to_vec())
+        let computed = self.above.of(row).map_err(df_error)?;
+        renamed(computed.columns().to_vec(), 1, &self.schema).map(NextRows::Batch)
     }
 }
 
@@ -164,13 +171,13 @@ impl TotalsRun {
         matches!(&self.way, Way::Batches(rows, ..) if rows.work() >= PARALLEL_WORK)
     }
 
-    /// Adds some rows, which gives a batch without rows; after the last ones, the totals; then `None`.
-    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+    /// Adds some rows, which gives no rows; after the last ones, the totals; then `None`.
+    pub fn next_rows(&mut self) -> Result<Option<NextRows>> {
         let TotalsRun { totals, way, done, .. } = self;
         if *done {
             return Ok(None);
         }
-        let results = match way {
+        let row = match way {
             Way::Numbers(adding) => adding.step()?.map(|sums| totals.finish_numbers(&sums)),
             Way::Batches(rows, sums, inputs) => match rows.next_batch()? {
                 Some(batch) => {
@@ -179,14 +186,18 @@ impl TotalsRun {
                 }
                 None => {
                     let results = finalize_aggregation(sums, &AggregateMode::Single);
-                    Some(results.and_then(|results| totals.finish(results)))
+                    Some(totals.finish(results.map_err(df_error)?))
                 }
             },
         };
-        *done = results.is_some();
-        match results.transpose().map_err(df_error)? {
-            None => Ok(Some(RecordBatch::new_empty(Arc::clone(&totals.schema)))),
-            Some(columns) => renamed(columns, 1, &totals.schema).map(Some),
-        }
+        *done = row.is_some();
+        let none = || NextRows::Batch(RecordBatch::new_empty(Arc::clone(&totals.schema)));
+        row.transpose().map(|row| Some(row.unwrap_or_else(none)))
+    }
+
+    /// The same as a batch.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let rows = self.next_rows()?;
+        rows.map(|rows| rows.batch_from(0, &self.totals.schema)).transpose()
     }
 }

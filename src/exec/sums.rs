@@ -6,7 +6,7 @@ use arrow::compute;
 use super::scan::{BATCH_ROWS, ScanSpec};
 use super::sink::{Room, Sink, no_value_in};
 use super::view::{Found, View, field_type};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::plan::Field;
 use crate::row;
 use crate::value::{ColumnType, ValueRef};
@@ -209,6 +209,9 @@ pub(super) fn double(found: Found<'_>, ty: ColumnType) -> Result<f64> {
 #[cold]
 fn too_long() -> Error {
     Error::invalid(TOO_LONG)
+        .why("the result does not fit its type")
+        .hint("cast to a wider type")
+        .state(sqlstate::OUT_OF_RANGE)
 }
 
 #[cold]

@@ -176,6 +176,23 @@ fn a_sum_out_of_range_is_an_error_with_several_threads_too() {
     }
 }
 
+/// Of numbers inside, some sums fit i128 and no DECIMAL, and some do not even fit that.
+#[test]
+fn a_sum_of_decimals_out_of_range_is_the_same_error_every_time() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE big (id INT PRIMARY KEY, w DECIMAL(38, 5))").unwrap();
+    db.execute(
+        "INSERT INTO big SELECT v, 899999999999999999999999999999999.00000 FROM generate_series(1, 3) s(v)",
+    )
+    .unwrap();
+    for sql in ["SELECT sum(w) FROM big WHERE id < 3", "SELECT sum(w) FROM big", "SELECT sum(w) - 1 FROM big"]
+    {
+        let first = only(&db, sql);
+        assert!(first.starts_with("22003"), "{sql}: {first}");
+        (0..4).for_each(|_| assert_eq!(only(&db, sql), first, "{sql}"));
+    }
+}
+
 const GROUPS: [&str; 12] =
     ["g", "s", "i", "b", "d", "r", "m", "w", "t", "ts, day", "t, g, tz", "id - id % 2000, t"];
 

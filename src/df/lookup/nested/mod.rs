@@ -41,11 +41,12 @@ use crate::value::{ColumnType, Value, ValueRef};
 /// Rows (count) of the first table, at the most, or those among which the first rows of a result are.
 const FEW_ROWS: usize = 64;
 
-/// Rows (count) that are sorted, at the most.
+/// Rows (count) that are sorted, at the most, and pulls of scans that find them.
 const SORTED_ROWS: usize = 4096;
+const SORTED_PULLS: usize = 1024;
 
-/// Pulls of scans (count) that find rows before any is asked for.
-const READY_PULLS: usize = 1024;
+/// Pulls of scans (count) that look for the first rows of many.
+const FIRST_PULLS: usize = 4 * FEW_ROWS;
 
 /// Pulls of scans (count) between two looks at whether somebody wants to stop.
 const PULLS: usize = 256;
@@ -135,34 +136,43 @@ impl Nested {
         let (Some(above), Some(asked)) = (above, asked.collect::<Option<_>>()) else { return Ok(None) };
         let Some(mut scan) = self.first.run(binding)? else { return Ok(None) };
         let plan_text = scan.plan_text();
-        let rows = scan.next_rows(FEW_ROWS)?;
-        let are_all = scan.is_over();
         let sorts = !self.order.is_empty();
+        let rows = scan.next_rows(if sorts { FEW_ROWS } else { self.limit.clamp(1, FEW_ROWS) })?;
+        let are_all = scan.is_over();
         if !are_all && (sorts || self.limit > FEW_ROWS) {
             return Ok(self.give_up());
         }
         let mut levels = Vec::with_capacity(1 + self.joins.len());
-        levels.push(Level { rows: rows.map(Arc::new), ..Level::default() });
+        let reading = (!are_all).then_some(Reading::Rows(scan));
+        levels.push(Level { reading, rows: rows.map(Arc::new), ..Level::default() });
         levels.resize_with(1 + self.joins.len(), Level::default);
         let (nested, binding, left) = (Arc::clone(self), binding.clone(), self.limit);
         let mut run =
             NestedRun { nested, binding, asked, above, plan_text, levels, at: 0, left, ready: None };
-        if sorts || !are_all {
-            let most = if sorts { SORTED_ROWS } else { self.limit };
-            let mut rows = run.no_rows();
-            let more = run.advance(&mut rows, most, READY_PULLS)?;
-            // All of them are sorted; those of the first few rows may be enough where any will do.
-            let are_enough = if sorts { !more } else { rows.len() == most };
-            if !are_enough {
-                return Ok(self.give_up());
-            }
-            if sorts {
-                rows.sort(self.limit, |rows, row| self.sort_key(rows, row))?;
-            }
-            (run.ready, run.left) = (Some(rows), 0);
+        if (sorts || !are_all) && !self.found_ahead(&mut run)? {
+            return Ok(self.give_up());
         }
         self.backoff.store(0, Ordering::Relaxed);
         Ok(Some(run))
+    }
+
+    /// Finds the rows before any is asked for: all that are to be sorted, or the first ones of many. False if they are
+    /// too many, or not found soon.
+    fn found_ahead(&self, run: &mut NestedRun) -> Result<bool> {
+        let mut rows = run.no_rows();
+        if self.order.is_empty() {
+            let more = run.advance(&mut rows, self.limit, FIRST_PULLS)?;
+            if more && rows.len() < self.limit {
+                return Ok(false);
+            }
+        } else {
+            if run.advance(&mut rows, SORTED_ROWS, SORTED_PULLS)? {
+                return Ok(false);
+            }
+            rows.sort(self.limit, |rows, row| self.sort_key(rows, row))?;
+        }
+        (run.ready, run.left) = (Some(rows), 0);
+        Ok(true)
     }
 
     /// It had too many rows lately.
@@ -259,7 +269,11 @@ impl Level {
         let (rows, is_over) = match &mut self.reading {
             None => return Ok(false),
             Some(Reading::Rows(scan)) => {
-                let most = if join.is_some_and(Join::asks_for_one) { 1 } else { BATCH_ROWS };
+                let most = match join {
+                    None => FEW_ROWS,
+                    Some(join) if join.asks_for_one() => 1,
+                    Some(_) => BATCH_ROWS,
+                };
                 let rows = scan.next_rows(most)?;
                 (rows, scan.is_over())
             }
