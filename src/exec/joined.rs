@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::kept::NextRows;
+use super::scan::BATCH_BYTES;
 use crate::error::Result;
 use crate::value::Value;
 
@@ -28,7 +29,10 @@ pub struct JoinedRows {
     places: Vec<Option<Place>>,
     /// Columns of each row.
     columns: Arc<[ColumnOf]>,
-    tables: usize,
+    /// For each table, which of the parts has its last row.
+    last: Vec<Option<u32>>,
+    /// Bytes of the parts.
+    bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,31 +44,47 @@ struct Place {
 impl JoinedRows {
     /// None yet, of so many tables.
     pub fn new(tables: usize, columns: Arc<[ColumnOf]>) -> JoinedRows {
-        JoinedRows { parts: Vec::new(), places: Vec::new(), columns, tables }
+        JoinedRows { parts: Vec::new(), places: Vec::new(), columns, last: vec![None; tables], bytes: 0 }
+    }
+
+    fn tables(&self) -> usize {
+        self.last.len()
     }
 
     /// How many rows (count).
     pub fn len(&self) -> usize {
-        self.places.len() / self.tables
+        self.places.len() / self.tables()
+    }
+
+    /// Bytes that its rows are made of.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// It has as many bytes as it should.
+    pub fn is_heavy(&self) -> bool {
+        self.bytes >= BATCH_BYTES
     }
 
     /// Adds one that is made of these rows, one of each table; `None`: of NULLs.
     pub fn push<'r>(&mut self, rows: impl Iterator<Item = Option<RowOf<'r>>>) {
-        for row in rows {
-            let place = row.map(|(part, row)| Place { part: self.part(part), row: row as u32 });
+        for (table, row) in rows.enumerate() {
+            let place = row.map(|(part, row)| Place { part: self.part(table, part), row: row as u32 });
             self.places.push(place);
         }
-        debug_assert!(self.places.len().is_multiple_of(self.tables));
+        debug_assert!(self.places.len().is_multiple_of(self.tables()));
     }
 
-    /// Where a part is; most rows are made of the last ones.
-    fn part(&mut self, part: &Arc<NextRows>) -> u32 {
-        let known = self.parts.iter().rev().take(self.tables).position(|known| Arc::ptr_eq(known, part));
-        match known {
-            Some(back) => (self.parts.len() - 1 - back) as u32,
-            None => {
+    /// Where a part is: most rows are made of the last ones.
+    fn part(&mut self, table: usize, part: &Arc<NextRows>) -> u32 {
+        match self.last[table] {
+            Some(last) if Arc::ptr_eq(&self.parts[last as usize], part) => last,
+            _ => {
+                let at = self.parts.len() as u32;
+                self.bytes += part.bytes();
                 self.parts.push(Arc::clone(part));
-                (self.parts.len() - 1) as u32
+                self.last[table] = Some(at);
+                at
             }
         }
     }
@@ -81,7 +101,7 @@ impl JoinedRows {
     /// Errors: those of [`NextRows::value`].
     pub fn value_of(&self, row: usize, of: ColumnOf) -> Result<Value> {
         let ColumnOf { table, column } = of;
-        match self.places[row * self.tables + table] {
+        match self.places[row * self.tables() + table] {
             Some(place) => self.parts[place.part as usize].value(place.row as usize, column),
             None => Ok(Value::Null),
         }
@@ -95,7 +115,8 @@ impl JoinedRows {
         let mut keyed = keyed.collect::<Result<Vec<_>>>()?;
         keyed.sort();
         keyed.truncate(most);
-        let rows = keyed.iter().flat_map(|(_, row)| &self.places[row * self.tables..][..self.tables]);
+        let tables = self.tables();
+        let rows = keyed.iter().flat_map(|(_, row)| &self.places[row * tables..][..tables]);
         self.places = rows.copied().collect();
         Ok(())
     }

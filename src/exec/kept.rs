@@ -49,6 +49,16 @@ impl NextRows {
         }
     }
 
+    /// Bytes that they take in memory, about.
+    pub fn bytes(&self) -> usize {
+        match self {
+            NextRows::Kept(rows) => rows.bytes.len(),
+            NextRows::Joined(rows) => rows.bytes(),
+            NextRows::Batch(batch) => batch.get_array_memory_size(),
+            NextRows::Row(values) => size_of_val(&values[..]),
+        }
+    }
+
     /// The value of a column in one of the rows.
     ///
     /// Errors: `Corrupt` as for [`KeptRows::value`]; `Unsupported` for a type that is none of ours.

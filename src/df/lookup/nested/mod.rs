@@ -356,10 +356,11 @@ impl NestedRun {
         JoinedRows::new(self.levels.len(), Arc::clone(&self.nested.output))
     }
 
-    /// Adds the next rows, up to `rows_max` of them, found in so many pulls at the most; false at the end.
+    /// Adds the next rows, up to `rows_max` of them and no more than memory should hold, found in so many pulls at the
+    /// most; false at the end.
     fn advance(&mut self, out: &mut JoinedRows, rows_max: usize, mut pulls: usize) -> Result<bool> {
         let nested = Arc::clone(&self.nested);
-        while out.len() < rows_max {
+        while out.len() < rows_max && !out.is_heavy() {
             let join = self.at.checked_sub(1).map(|join| &nested.joins[join]);
             let kind = join.map_or(Kind::Inner, |join| join.kind);
             let level = &mut self.levels[self.at];
