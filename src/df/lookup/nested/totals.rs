@@ -2,6 +2,8 @@
 //!
 //! In a plan these are the groups of a table, joined by what it is grouped by. Of a few rows each adds up what it finds.
 
+use std::sync::Arc;
+
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_plan::ExecutionPlan;
@@ -9,7 +11,6 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use std::sync::Arc;
 
 use crate::df::errors::df_error;
 use crate::df::expr::value_of;
