@@ -114,7 +114,7 @@ impl Alone {
     pub fn next_rows(&mut self, rows_max: usize) -> Result<Option<NextRows>> {
         match self {
             Alone::Scan(scan) => scan.next_rows(rows_max),
-            Alone::Nested(nested) => nested.next_rows(rows_max),
+            Alone::Nested(nested) => nested.next_rows(),
             Alone::Totals(totals) => totals.next_rows(),
             Alone::Lookups(lookups) => Ok(lookups.next_batch()?.map(NextRows::Batch)),
         }
@@ -226,9 +226,9 @@ impl Plan {
         }
         let alone = match &self.single {
             Some(Single::Scan(scan)) => match self.paging {
-                None => scan.run(binding)?,
+                None => scan.run(binding, &Arc::default())?,
                 Some(paging) => match paging.values(&binding.params) {
-                    Some((skip, fetch)) => scan.paged(skip, fetch).run(binding)?,
+                    Some((skip, fetch)) => scan.paged(skip, fetch).run(binding, &Arc::default())?,
                     None => None,
                 },
             }
@@ -247,6 +247,7 @@ impl Plan {
     fn bind_operators(&self, binding: &Binding) -> Result<Option<Run>> {
         if let Some(nested) = &self.nested_below
             && let Some(bound) = nested.bind(binding)?
+            && lookup::are_worth_it(&bound)?
             && !(self.shared.is_some() && parallel::is_long(&bound))
         {
             return self.run(nested.ready(bound, &self.options)?).map(Some);

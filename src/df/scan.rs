@@ -363,15 +363,16 @@ impl ScanExec {
         self.scan(self.bound()?, Arc::clone(&self.counters), part)
     }
 
-    /// Reads for other parameters and another snapshot, on its own. `None`: as [`ScanExec::bind`].
-    pub fn run(&self, binding: &Binding) -> Result<Option<Scan>> {
+    /// Reads for other parameters and another snapshot, on its own, and counts what it does. `None`: as
+    /// [`ScanExec::bind`].
+    pub fn run(&self, binding: &Binding, counters: &Arc<Counters>) -> Result<Option<Scan>> {
         if let Some((spec, entries_max)) = self.request.known(binding) {
-            let mut scan = self.reading(Arc::new(spec), binding, Arc::default());
+            let mut scan = self.reading(Arc::new(spec), binding, Arc::clone(counters));
             if entries_max.map_or(Ok(true), |most| scan.walk_ahead(most))? {
                 return Ok(Some(scan));
             }
         }
-        self.rebound(binding)?.map(|bound| self.scan(&bound, Arc::default(), 0)).transpose()
+        self.rebound(binding)?.map(|bound| self.scan(&bound, Arc::clone(counters), 0)).transpose()
     }
 
     fn scan(&self, bound: &Bound, counters: Arc<Counters>, part: usize) -> Result<Scan> {

@@ -20,7 +20,7 @@ use crate::row::column_type_of;
 use crate::value::{ColumnType, Value, decimal_to_double};
 
 /// A filter in our own algebra, but for the values of its parameters.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Template {
     /// It has no parameters.
     Known(Predicate),
@@ -43,17 +43,15 @@ impl Template {
             .unwrap_or_else(|| Template::Expr(filter.clone()))
     }
 
-    /// It asks for nothing but these fields, and all that it asks is known.
-    pub fn is_of(&self, fields: &[Field], names: &FieldNames) -> bool {
+    /// It asks for nothing but such fields, and all that it asks is known.
+    pub fn is_of(&self, is_one: &dyn Fn(Field) -> bool, names: &FieldNames) -> bool {
         match self {
-            Template::Known(known) => {
-                !known.has_opaque() && known.fields().iter().all(|field| fields.contains(field))
-            }
-            Template::Compare { field, .. } => fields.contains(field),
-            Template::In { any, .. } => any.iter().all(|item| item.is_of(fields, names)),
+            Template::Known(known) => !known.has_opaque() && known.fields().into_iter().all(is_one),
+            Template::Compare { field, .. } => is_one(*field),
+            Template::In { any, .. } => any.iter().all(|item| item.is_of(is_one, names)),
             Template::Expr(filter) => filter.column_refs().into_iter().all(|column| {
                 let known = names.of(&Expr::Column(column.clone()));
-                known.is_some_and(|(field, _)| fields.contains(&field))
+                known.is_some_and(|(field, _)| is_one(field))
             }),
         }
     }

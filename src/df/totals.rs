@@ -87,7 +87,7 @@ impl Totals {
 
     /// Ready to be added up; `None`: as for [`ScanExec::bind`].
     pub fn run(self: &Arc<Self>, binding: &Binding) -> Result<Option<TotalsRun>> {
-        let Some(rows) = self.scan.run(binding)? else { return Ok(None) };
+        let Some(rows) = self.scan.run(binding, &Arc::default())? else { return Ok(None) };
         let way = match &self.known {
             Some(known) => Way::Numbers(Adding::new(rows, known.iter().map(|known| known.term))?),
             None => {

@@ -485,6 +485,17 @@ mod tests {
             let guards = Guards { gets: Some(1000), ..Guards::default() };
             assert_eq!(runs_one_by_one(sql, 7, guards), Some(false), "{sql}");
         }
+        // Each has a hundred partners: of a few rows they are counted one by one, of many all at once.
+        let partners = "SELECT x.id, (SELECT count(*) FROM a y WHERE y.k = x.k) FROM a x WHERE x.id <= $1";
+        let mut statement = db.prepare(partners).unwrap();
+        (3..6).for_each(|id| assert_eq!(statement.query(&[Value::Int(id)]).unwrap().count(), id as usize));
+        assert_eq!(runs_one_by_one(partners, 7, Guards::default()), Some(true));
+        assert_eq!(runs_one_by_one(partners, 63, Guards::default()), Some(false));
+        // No key says where the partners are.
+        let whole = "SELECT x.id, (SELECT count(*) FROM b WHERE b.n = x.k) FROM a x WHERE x.id = $1";
+        let mut statement = db.prepare(whole).unwrap();
+        (3..6).for_each(|id| assert_eq!(statement.query(&[Value::Int(id)]).unwrap().count(), 1));
+        assert_eq!(runs_one_by_one(whole, 7, Guards::default()), Some(false));
         // One row after the other would be slower where they are many; so it is tried again and again, ever more rarely.
         let many = "SELECT a.id, b.v FROM a JOIN b ON b.a = a.id AND b.n = 1 WHERE a.k = $1";
         let mut statement = db.prepare(many).unwrap();

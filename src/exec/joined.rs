@@ -3,6 +3,7 @@
 //! Of a row of a join nothing is copied: it says which rows it is made of, and a value is taken out of the one that
 //! has it when somebody asks.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::kept::NextRows;
@@ -107,13 +108,18 @@ impl JoinedRows {
         }
     }
 
-    /// The first rows in the order of `key`, `most` of them.
+    /// Leaves the first rows in an order of their keys, `most` of them.
     ///
     /// Errors: those of `key`.
-    pub fn sort<K: Ord>(&mut self, most: usize, key: impl Fn(&JoinedRows, usize) -> Result<K>) -> Result<()> {
+    pub fn sort<K>(
+        &mut self,
+        most: usize,
+        key: impl Fn(&JoinedRows, usize) -> Result<K>,
+        compared: impl Fn(&K, &K) -> Ordering,
+    ) -> Result<()> {
         let keyed = (0..self.len()).map(|row| Ok((key(self, row)?, row)));
         let mut keyed = keyed.collect::<Result<Vec<_>>>()?;
-        keyed.sort();
+        keyed.sort_by(|(a, _), (b, _)| compared(a, b));
         keyed.truncate(most);
         let tables = self.tables();
         let rows = keyed.iter().flat_map(|(_, row)| &self.places[row * tables..][..tables]);

@@ -348,6 +348,42 @@ fn partners(k: i64) -> usize {
     (0..=1300).filter(|id| of(*id) == k && id % 7 == 3).count()
 }
 
+/// However rows are joined, no more of them come than a LIMIT says.
+#[test]
+fn a_limit_counts_what_is_joined() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch(
+        "CREATE TABLE a (id INT PRIMARY KEY, k INT);
+         CREATE TABLE b (id INT PRIMARY KEY, a INT, v INT);
+         CREATE INDEX b_by_a ON b (a);
+         INSERT INTO a SELECT v, v % 4 FROM generate_series(1, 40) s(v);
+         INSERT INTO b SELECT v, v % 50, v FROM generate_series(1, 3000) s(v)",
+    )
+    .unwrap();
+    let groups = "(SELECT a, count(*) AS n FROM b GROUP BY a)";
+    for sql in [
+        format!("SELECT a.id, t.n FROM a JOIN {groups} t ON t.a = a.id WHERE a.id > $1 LIMIT 2"),
+        format!("SELECT a.id, t.n FROM a LEFT JOIN {groups} t ON t.a = a.id WHERE a.id > $1 LIMIT 2"),
+        format!(
+            "SELECT a.id, t.n + 1 FROM a JOIN {groups} t ON t.a = a.id WHERE a.id > $1 ORDER BY t.n, a.id LIMIT 2"
+        ),
+        "SELECT a.id, (SELECT count(*) FROM b WHERE b.a = a.id) FROM a WHERE a.id > $1 LIMIT 2".to_owned(),
+        "SELECT a.id, b.v FROM a JOIN b ON b.a = a.id WHERE a.id > $1 LIMIT 2".to_owned(),
+        "SELECT DISTINCT x.v FROM (SELECT b.v FROM a JOIN b ON b.a = a.id WHERE a.id > $1 LIMIT 2) x"
+            .to_owned(),
+        format!(
+            "SELECT count(*) FROM (SELECT t.n FROM a JOIN {groups} t ON t.a = a.id WHERE a.id > $1 LIMIT 2) x GROUP BY n % 2, n / 1000 HAVING count(*) < 3 ORDER BY 1 LIMIT 2"
+        ),
+    ] {
+        let mut query = db.prepare(&sql).unwrap();
+        for from in [1, 2, 3, 4, 5, 20, 38, 40] {
+            let rows = query.query(&[Value::Int(from)]).unwrap().map(Result::unwrap).count();
+            let most = (40 - from).min(2) as usize;
+            assert!(rows <= most && (rows == most || sql.contains("GROUP BY n")), "{sql} {from}: {rows}");
+        }
+    }
+}
+
 /// Half of the rows may be taken one by one, and the rest as batches.
 #[test]
 fn joined_rows_as_batches() {

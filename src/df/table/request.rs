@@ -91,7 +91,7 @@ impl Request {
     }
 
     /// The same request for rows with some values in these columns, which stand behind the first `params` parameters;
-    /// `one`: for the first of them. What else it asks of these columns, the values tell: [`Request::asked_of`].
+    /// `one`: for the first of them. What else it asks of these columns, [`Request::asked_of`], the values tell.
     pub fn of_row(&self, on: &[(Field, ColumnType)], params: usize, one: bool) -> Request {
         let equal = |(at, (field, ty)): (usize, &(Field, ColumnType))| Template::Compare {
             field: *field,
@@ -99,7 +99,7 @@ impl Request {
             ty: *ty,
             param: params + at,
         };
-        let (_, others) = self.split(on);
+        let others = self.filters.iter().filter(|filter| !self.is_of(filter, on));
         Request {
             filters: others.cloned().chain(on.iter().enumerate().map(equal)).collect(),
             path: None,
@@ -111,26 +111,13 @@ impl Request {
         }
     }
 
-    /// What it asks of these columns alone, for these parameters. `None` as for [`Request::bind`].
-    pub fn asked_of(&self, on: &[(Field, ColumnType)], params: &[Value]) -> Option<Predicate> {
-        let names = &self.relation.names;
-        let (asked, _) = self.split(on);
-        let asked =
-            Predicate::and(asked.map(|filter| filter.fill(names, params)).collect::<Option<Vec<_>>>()?);
-        let is_of_these = asked.fields().iter().all(|field| on.iter().any(|(known, _)| known == field));
-        is_of_these.then_some(asked)
+    /// What it asks of these columns alone.
+    pub fn asked_of(&self, on: &[(Field, ColumnType)]) -> Vec<Template> {
+        self.filters.iter().filter(|filter| self.is_of(filter, on)).cloned().collect()
     }
 
-    /// The filters that ask for nothing but these columns, and the others.
-    fn split(
-        &self,
-        on: &[(Field, ColumnType)],
-    ) -> (impl Iterator<Item = &Template>, impl Iterator<Item = &Template>) {
-        let fields: Vec<Field> = on.iter().map(|(field, _)| *field).collect();
-        let names = &self.relation.names;
-        let (asked, others): (Vec<_>, Vec<_>) =
-            self.filters.iter().partition(|filter| filter.is_of(&fields, names));
-        (asked.into_iter(), others.into_iter())
+    fn is_of(&self, filter: &Template, on: &[(Field, ColumnType)]) -> bool {
+        filter.is_of(&|field| on.iter().any(|(known, _)| *known == field), &self.relation.names)
     }
 
     /// The same request, to be kept, with what the path of its first run tells of all others; `None`, if that was none
@@ -189,7 +176,12 @@ impl Request {
 
     /// The filters for these parameters; `None` as for [`Request::bind`].
     pub(super) fn predicate(&self, binding: &Binding) -> Option<Predicate> {
-        let filled = self.filters.iter().map(|filter| filter.fill(&self.relation.names, &binding.params));
+        self.filled(&self.filters, binding)
+    }
+
+    /// The same of some of them.
+    pub fn filled(&self, filters: &[Template], binding: &Binding) -> Option<Predicate> {
+        let filled = filters.iter().map(|filter| filter.fill(&self.relation.names, &binding.params));
         Some(Predicate::and(filled.collect::<Option<Vec<_>>>()?))
     }
 

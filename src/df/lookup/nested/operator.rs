@@ -14,7 +14,8 @@ use datafusion::physical_plan::{
 };
 use parking_lot::Mutex;
 
-use super::{FEW_ROWS, Nested, NestedRun};
+use super::search::FEW_ROWS;
+use super::{Nested, NestedRun};
 use crate::df::errors::to_df;
 use crate::df::operator::{operator, over_changed};
 use crate::df::recursion::RecursionExec;

@@ -78,16 +78,16 @@ impl Parts {
             });
         }
         if let Some(sort) = plan.downcast_ref::<SortExec>() {
-            let below = Parts::below(sort.input()).filter(Parts::is_unsorted)?;
+            let below = Parts::below(sort.input()).filter(Parts::is_open)?;
             let by = |by: &PhysicalSortExpr| Some((*below.output.get(place(&by.expr)?)?, by.options));
             let order = sort.expr().iter().map(by).collect::<Option<_>>()?;
             return Some(Parts { order, limit: sort.fetch(), ..below });
         }
         if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
-            return Parts::below(&join.rows).filter(Parts::is_unsorted)?.looking_up(join);
+            return Parts::below(&join.rows).filter(Parts::is_open)?.looking_up(join);
         }
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-            return Parts::below(join.left()).filter(Parts::is_unsorted)?.adding_up(join);
+            return Parts::below(join.left()).filter(Parts::is_open)?.adding_up(join);
         }
         let scan = plan.downcast_ref::<ScanExec>().filter(|scan| scan.is_whole())?;
         Some(Parts {
@@ -102,8 +102,8 @@ impl Parts {
     }
 
     /// More can be joined to its rows, or they can be put in order.
-    fn is_unsorted(&self) -> bool {
-        self.order.is_empty()
+    fn is_open(&self) -> bool {
+        self.order.is_empty() && self.limit.is_none()
     }
 
     /// With the rows of a table that these look for.
@@ -123,7 +123,7 @@ impl Parts {
         let kind = Kind::of(*join.join_type()).filter(|kind| matches!(kind, Kind::Inner | Kind::Left))?;
         let (totals, table, on) = TotalsOf::of(join)?;
         let shown = join.right().schema().fields().len();
-        let joined = self.joined(kind, &table, &on, Some(totals))?;
+        let joined = Parts { limit: join.fetch(), ..self.joined(kind, &table, &on, Some(totals))? };
         let all: Vec<usize> = (0..join.left().schema().fields().len() + shown).collect();
         let output = join.projection.as_ref().map_or(&all[..], |output| output);
         joined.with_output(output, shown, join.schema())
@@ -139,8 +139,9 @@ impl Parts {
         let is_plain = table.is_whole() && table.fetch().is_none() && !table.passes_over();
         let of_row = on.iter().map(|equal| self.output.get(equal.of_row.index()).copied());
         let of_row = of_row.collect::<Option<_>>().filter(|_| is_plain)?;
-        let on = on.iter().map(|equal| (Field::Column(equal.key), equal.ty)).collect();
-        self.joins.push(Join { kind, table: table.unbound(), of_row, on, totals, found: OnceLock::new() });
+        let on: Vec<_> = on.iter().map(|equal| (Field::Column(equal.key), equal.ty)).collect();
+        let (asked, found) = (table.request.asked_of(&on), OnceLock::new());
+        self.joins.push(Join { kind, table: table.unbound(), of_row, on, asked, totals, found });
         Some(self)
     }
 

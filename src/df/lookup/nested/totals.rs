@@ -75,6 +75,8 @@ impl TotalsOf {
         let scan = scan.pick(&columns, &below);
         let all: Vec<usize> = (0..columns.len()).collect();
         let equal = equal_columns(&on, &join.left().schema(), &scan, &all)?;
+        // Who has to look at the whole table does so once.
+        equal.iter().any(|equal| scan.request.leads(equal.of_table.name())).then_some(())?;
         let asked = |group: usize| {
             let place = column(&groups.get(group)?.0)?;
             equal.iter().position(|equal| equal.of_table.index() == place)
