@@ -64,6 +64,7 @@ mod outer_types;
 mod pages;
 mod parallel;
 mod picking;
+pub mod plain;
 pub mod plan;
 pub mod query;
 mod recursion;

@@ -31,6 +31,11 @@ pub struct Known {
 }
 
 impl Known {
+    /// A function that gives a type; none that divides.
+    pub fn new(term: Term, ty: DataType) -> Known {
+        Known { term, ty, mean: None }
+    }
+
     /// The function, of rows with these columns; `None` if only DataFusion knows it.
     pub fn of(function: &Arc<AggregateFunctionExpr>, schema: &Schema) -> Option<Known> {
         let (ty, args) = (function.field().data_type().clone(), function.expressions());

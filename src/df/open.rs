@@ -130,8 +130,12 @@ impl Paging {
             Some(Expr::Placeholder(param)) => number(param),
             _ => None,
         };
-        let paging = Paging { skip: place(&limit.skip), fetch: place(&limit.fetch) };
-        (paging.skip.is_some() || paging.fetch.is_some()).then_some((paging, &*limit.input))
+        Some((Paging::new(place(&limit.skip), place(&limit.fetch))?, &*limit.input))
+    }
+
+    /// Parameters at these places; `None` if there are none.
+    pub fn new(skip: Option<usize>, fetch: Option<usize>) -> Option<Paging> {
+        (skip.is_some() || fetch.is_some()).then_some(Paging { skip, fetch })
     }
 
     /// Their places.

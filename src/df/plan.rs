@@ -27,6 +27,7 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 
 use super::errors::df_error;
 use super::lookup::{By, Lookups, Nested, NestedExec, NestedRun};
+use super::numbers::Known;
 use super::open::Paging;
 use super::scan::ScanExec;
 use super::table::Binding;
@@ -186,6 +187,35 @@ impl Plan {
             looked_up: looked_up.map(Form::new),
             options: Arc::clone(options),
         }))
+    }
+
+    /// A plan that is nothing but a scan, its columns under the names of `schema`.
+    pub fn of_scan(scan: &ScanExec, schema: &SchemaRef) -> Plan {
+        let columns: Vec<usize> = (0..schema.fields().len()).collect();
+        let scan = scan.unbound().pick(&columns, schema);
+        Plan::of_single(Arc::new(scan.clone()), Single::Scan(scan), schema)
+    }
+
+    /// A plan that is nothing but what functions make of a scan's columns.
+    pub fn of_totals(scan: &ScanExec, known: Vec<Known>, schema: &SchemaRef) -> Plan {
+        let scan = scan.unbound();
+        let totals = Totals::of_known(scan.clone(), known, schema);
+        Plan::of_single(Arc::new(scan), Single::Totals(Arc::new(totals)), schema)
+    }
+
+    fn of_single(root: Arc<dyn ExecutionPlan>, single: Single, schema: &SchemaRef) -> Plan {
+        Plan {
+            form: Form::new(root),
+            shared: None,
+            looked_up: None,
+            single: Some(single),
+            nested: None,
+            nested_below: None,
+            schema: Arc::clone(schema),
+            joins: false,
+            options: Arc::default(),
+            paging: None,
+        }
     }
 
     /// Makes it the plan for whatever rows these parameters say are wanted; false, if it is not one scan, which can count

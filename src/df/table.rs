@@ -211,10 +211,24 @@ impl TableSource {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<ScanExec> {
+        let all: Vec<usize> = (0..self.relation.fields.len()).collect();
+        let filters = filters.iter().map(|filter| Template::new(filter, self.names())).collect();
+        self.planned(projection.unwrap_or(&all), filters, limit.map(|n| n as u64))
+    }
+
+    /// The same for filters that are templates already; `None` if a parameter does not suit its filter.
+    pub fn scan_of(
+        &self,
+        columns: &[usize],
+        filters: Vec<Template>,
+        limit: Option<u64>,
+    ) -> Result<Option<ScanExec>> {
+        let suits = |filter: &Template| filter.fill(self.names(), &self.binding.params).is_some();
+        filters.iter().all(suits).then(|| self.planned(columns, filters, limit)).transpose()
+    }
+
+    fn planned(&self, projection: &[usize], filters: Vec<Template>, limit: Option<u64>) -> Result<ScanExec> {
         let relation = &self.relation;
-        let all: Vec<usize> = (0..relation.fields.len()).collect();
-        let projection = projection.unwrap_or(&all);
-        let limit = limit.map(|n| n as u64);
         let schema =
             Arc::new(relation.schema.project(projection).map_err(|e| {
                 Error::internal("a projection names columns that are not there").caused_by(e)
@@ -222,7 +236,7 @@ impl TableSource {
         let (order, rows) = self.wanted.plainly();
         let request = Request {
             relation: Arc::clone(relation),
-            filters: filters.iter().map(|filter| Template::new(filter, &relation.names)).collect(),
+            filters,
             path: None,
             again: None,
             output: projection.iter().map(|i| relation.fields[*i]).collect(),

@@ -116,7 +116,12 @@ pub(super) fn place(placeholder: &Placeholder) -> Option<(usize, ColumnType)> {
 
 /// Where a parameter's value is, from 0 on.
 pub(super) fn number(placeholder: &Placeholder) -> Option<usize> {
-    placeholder.id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+    number_of(&placeholder.id)
+}
+
+/// The place in `$1`, from 0 on.
+pub(super) fn number_of(id: &str) -> Option<usize> {
+    id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
 /// The same value as one of this type.

@@ -85,6 +85,20 @@ impl Totals {
         })
     }
 
+    /// What the functions make of the scan's columns, as it is.
+    pub fn of_known(scan: ScanExec, known: Vec<Known>, schema: &SchemaRef) -> Totals {
+        Totals {
+            scan,
+            functions: Vec::new(),
+            inputs: Vec::new(),
+            results: Arc::clone(schema),
+            above: Above::default(),
+            columns: Columns::of(&known),
+            known: Some(known),
+            schema: Arc::clone(schema),
+        }
+    }
+
     /// Ready to be added up; `None`: as for [`ScanExec::bind`].
     pub fn run(self: &Arc<Self>, binding: &Binding) -> Result<Option<TotalsRun>> {
         let Some(rows) = self.scan.run(binding, &Arc::default())? else { return Ok(None) };

@@ -12,6 +12,7 @@ use super::Database;
 use super::native::TableHandle;
 use super::outcome::{Outcome, OutputColumn, RowStream};
 use super::plans::Parsed;
+use super::runtime::with_stack;
 use super::session::{RETRIES, RETRIES_BESIDE, Session};
 use crate::error::{Error, Kind, Result};
 use crate::exec::kept::NextRows;
@@ -97,7 +98,7 @@ impl Database {
     /// # }
     /// ```
     pub fn prepare(&self, sql: &str) -> Result<Prepared> {
-        let parsed = Parsed::new(self.runtime().block_on(async { crate::sql::parse(sql) })?);
+        let parsed = Parsed::new(with_stack(|| crate::sql::parse(sql))?);
         Ok(Prepared { parsed, lifted: crate::sql::lift(sql), session: Session::brief(self.clone()) })
     }
 

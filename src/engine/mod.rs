@@ -178,7 +178,7 @@ impl Database {
             definitions: Definitions::new(catalog),
             plans: Plans::default(),
             statements: Statements::default(),
-            runtime: Runtime::start()?,
+            runtime: Runtime::default(),
             turns: Arc::default(),
             rekeying: Mutex::default(),
             building: build::Building::default(),

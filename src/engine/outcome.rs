@@ -179,6 +179,6 @@ impl Iterator for RowStream {
             return self.next_ready();
         }
         let runtime = self.runtime.clone();
-        runtime.block_on(self.next_batch())
+        runtime.block_on(async { self.next_batch().await.transpose() }).transpose()
     }
 }

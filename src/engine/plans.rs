@@ -13,7 +13,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::clock;
-use super::outcome::OutputColumn;
+use super::outcome::{OutputColumn, output_columns};
 use crate::df::plan::Plan;
 use crate::df::row_map::RowMap;
 use crate::error::{Error, Result};
@@ -48,6 +48,13 @@ pub struct KeptPlan {
     /// Of the run that it was made for.
     pub params: Arc<[Value]>,
     pub columns: Arc<[OutputColumn]>,
+}
+
+impl KeptPlan {
+    /// A plan that was made for a run with these parameters.
+    pub fn new(plan: Plan, params: &Arc<[Value]>) -> KeptPlan {
+        KeptPlan { columns: output_columns(&plan.schema()), plan, params: Arc::clone(params) }
+    }
 }
 
 /// A query by its key, and all its parameters.

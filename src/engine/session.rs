@@ -162,7 +162,11 @@ impl Session {
                 None => Start::Plan(None),
             },
             Some(Known::Seen) => Start::Plan(Some((lifted, query))),
-            Some(Known::Each | Known::ByValues(_) | Known::Map(_)) | None => Start::Plan(None),
+            Some(Known::Each | Known::ByValues(_) | Known::Map(_)) => Start::Plan(None),
+            None => match view.plain(lifted, &query, Vec::new())? {
+                Some(plan) => self.run_kept(&plan, &view, &query)?.map_or(Start::Plan(None), Start::Ran),
+                None => Start::Plan(None),
+            },
         })
     }
 
@@ -175,7 +179,7 @@ impl Session {
                 (kept.plan.schema(), Source::Alone(alone))
             }
             Some(Run::Plan(plan)) => {
-                let _threads = self.db.shared.runtime.enter();
+                let _threads = self.db.shared.runtime.enter()?;
                 let (batches, schema) = self.db.planner().run(plan, &view.limits())?;
                 (schema, Source::Batches(batches))
             }

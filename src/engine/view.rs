@@ -11,11 +11,12 @@ use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query};
 
 use super::Database;
 use super::clock;
-use super::outcome::output_columns;
 use super::plans::{KeptPlan, Keyed, Known};
 use super::rows::literal;
+use super::runtime::with_stack;
 use super::settings::Settings;
 use crate::catalog::{Catalog, Relation};
+use crate::df::plain;
 use crate::df::plan::{Plan, Run};
 use crate::df::query::{BatchStream, Limits, Moments, Scope};
 use crate::df::row_map::RowMap;
@@ -24,6 +25,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::{TableDef, ViewDef};
+use crate::sql::rewrite::ROWKEY;
 use crate::sql::{self, Lifted, Statement, name_of, name_sql, span_of_name};
 use crate::store::{Recording, Snapshot};
 use crate::value::Value;
@@ -235,11 +237,16 @@ impl View {
         query: &mut Keyed,
         rowkeys: Vec<&str>,
     ) -> Result<Option<(Run, SchemaRef)>> {
-        let known = match self.known(query) {
-            Some(Known::Seen) => Some(self.keep(lifted, query, rowkeys).await),
-            known => known,
+        let kept = match self.known(query) {
+            Some(Known::Plan(kept)) => Some(kept),
+            Some(Known::Seen) => match self.keep(lifted, query, rowkeys).await {
+                Known::Plan(kept) => Some(kept),
+                _ => None,
+            },
+            None => self.plain(lifted, query, rowkeys)?,
+            _ => None,
         };
-        let Some(Known::Plan(kept)) = known else { return Ok(None) };
+        let Some(kept) = kept else { return Ok(None) };
         let run = kept.plan.bind(&self.binding(Arc::clone(&query.params)))?;
         Ok(run.map(|run| (run, kept.plan.schema())))
     }
@@ -301,8 +308,7 @@ impl View {
             plans.put(query, version, Known::Each);
             return Known::Each;
         };
-        let columns = output_columns(&plan.schema());
-        let known = Known::Plan(Arc::new(KeptPlan { plan, columns, params: Arc::clone(&query.params) }));
+        let known = Known::Plan(Arc::new(KeptPlan::new(plan, &query.params)));
         // One for more values than these is right for these, too.
         if of.iter().all(|at| query.settled.contains(at)) {
             plans.put(query, version, known.clone());
@@ -313,12 +319,32 @@ impl View {
         known
     }
 
+    /// The plan of a query that is planned without DataFusion; every table has its rowkey as a column of these names.
+    pub fn plain(&self, lifted: &Lifted, query: &Keyed, rowkeys: Vec<&str>) -> Result<Option<Arc<KeptPlan>>> {
+        with_stack(|| {
+            let Ok(Statement::Query(ast)) = sql::parse(&lifted.text) else { return Ok(None) };
+            let plan = self.plain_plan(&ast, query, rowkeys)?;
+            Ok(plan.map(|plan| Arc::new(KeptPlan::new(plan, &query.params))))
+        })
+    }
+
+    fn plain_plan(&self, ast: &Query, query: &Keyed, mut rowkeys: Vec<&str>) -> Result<Option<Plan>> {
+        if sql::mentions_rowkey(ast) {
+            rowkeys.push(ROWKEY);
+        }
+        let binding = self.binding(Arc::clone(&query.params));
+        plain::plan(ast, &Scope { binding, ..self.scope(rowkeys, Vec::new()) })
+    }
+
     async fn plan_to_keep(
         &self,
         ast: Query,
         query: &Keyed,
         more: Vec<&str>,
     ) -> Result<Option<(Plan, Vec<usize>)>> {
+        if let Some(plan) = self.plain_plan(&ast, query, more.clone())? {
+            return Ok(Some((plan, Vec::new())));
+        }
         let (ast, mut rowkeys) = self.prepare(ast)?;
         rowkeys.extend(more);
         let binding = self.binding(Arc::clone(&query.params));
@@ -369,7 +395,7 @@ impl View {
             Some(Relation::Index(..)) => wanted,
             Some(Relation::View(_)) | None => false,
         })?;
-        Ok((query, if wanted { vec!["rowkey"] } else { Vec::new() }))
+        Ok((query, if wanted { vec![ROWKEY] } else { Vec::new() }))
     }
 
     /// Columns of the table or view that a name in a query stands for, if they can be told.
@@ -394,5 +420,59 @@ impl View {
             Some(moment) => moment.catalog.find(&name_of(name.0.last()?.as_ident()?)),
             None => self.catalog.find(&sql::table_name_of(name).ok()?),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which queries DataFusion never sees, and how they are read.
+    #[test]
+    fn plain_queries_are_planned_without_datafusion() {
+        let db = Database::in_memory().unwrap();
+        db.execute_batch(
+            "CREATE TABLE t (id INT, a INT, s TEXT, ok BOOLEAN, at TIMESTAMP, r REAL, d DECIMAL(9, 2), PRIMARY KEY (lpad(id, 6)));
+             CREATE INDEX t_by_a ON t (a, at DESC);
+             CREATE VIEW v AS SELECT id FROM t;
+             INSERT INTO t SELECT v, v % 9, 's' || v, v % 2 = 0, now(), 1, 1 FROM generate_series(1, 100) g(v)",
+        )
+        .unwrap();
+        let plain = [
+            "SELECT * FROM t WHERE id = 7",
+            "SELECT q.S AS text, \"id\", id FROM public.t q WHERE (7 = q.id) AND s > 'a' AND ok",
+            "SELECT s FROM t WHERE a = 3 ORDER BY at DESC LIMIT 10 OFFSET 2",
+            "SELECT s FROM t WHERE a BETWEEN 2 AND 3 AND at < now() AND NOT ok AND r IS NULL",
+            "SELECT s FROM t WHERE id NOT IN (1, 2, 3) AND a IS NOT NULL AND ok = TRUE",
+            "SELECT rowkey, s FROM t WHERE rowkey >= '1' ORDER BY rowkey",
+            "SELECT a FROM t_by_a WHERE a = 1",
+            "SELECT count(*), sum(a) AS total, count(s), sum(d) FROM t WHERE id < 50",
+            "SELECT id FROM t LIMIT 3",
+        ];
+        let others = [
+            "SELECT *, rowkey FROM t",
+            "SELECT id + 1 FROM t",
+            "SELECT nothing FROM t",
+            "SELECT id FROM v",
+            "SELECT id FROM t, t q",
+            "SELECT id FROM t WHERE id = 2.5",
+            "SELECT id FROM t WHERE r = 1",
+            "SELECT id FROM t ORDER BY s",
+            "SELECT a AS id FROM t ORDER BY id",
+            "SELECT DISTINCT id FROM t",
+            "SELECT max(id) FROM t",
+            "SELECT sum(r) FROM t",
+            "SELECT count(*) FROM t LIMIT 1",
+            "SELECT a, count(*) FROM t GROUP BY a",
+            "SELECT id FROM t WHERE q.id = 1",
+            "SELECT /*+ FULL(t) */ id FROM t WHERE a = 1",
+        ];
+        let session = db.session();
+        let is_plain = |sql: &str| {
+            let (lifted, query) = keyed("", sql, &[]).unwrap();
+            session.view().unwrap().plain(&lifted, &query, Vec::new()).unwrap().is_some()
+        };
+        plain.into_iter().for_each(|sql| assert!(is_plain(sql), "{sql}"));
+        others.into_iter().for_each(|sql| assert!(!is_plain(sql), "{sql}"));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rowkeydb::key::KeyRange;
 use rowkeydb::store::{Direction, FailingStore, KeyspaceId, MemoryStore, Store, WriteBatch};
-use rowkeydb::{Database, Error, Kind};
+use rowkeydb::{Database, Error, Kind, Rows};
 
 /// Keyspaces are given out in order: the table, then its indexes.
 const TABLE: KeyspaceId = KeyspaceId(1);
@@ -210,7 +210,8 @@ fn a_null_where_none_may_be_and_a_family_without_its_row_are_found() {
     for sql in
         ["SELECT v FROM t", "SELECT sum(v) FROM t GROUP BY id", "SELECT * FROM t x JOIN t y ON x.v = y.id"]
     {
-        let error = db.query(sql).and_then(|rows| rows.collect::<Result<Vec<_>, _>>()).err().unwrap();
+        let values = |rows: Rows| rows.map(|row| row?.values()).collect::<Result<Vec<_>, _>>();
+        let error = db.query(sql).and_then(values).unwrap_err();
         assert_eq!(error.kind(), Kind::Corrupt, "{sql}: {error}");
         assert_eq!(error.reason(), Some("its column \"v\" is NOT NULL and has no value"), "{sql}");
     }

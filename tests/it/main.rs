@@ -26,6 +26,7 @@ mod layers;
 mod limits;
 mod misuse;
 mod pages;
+mod plain;
 mod plans;
 mod rekey;
 mod reopen;
