@@ -12,5 +12,7 @@ fn main() {
         && is("CARGO_CFG_TARGET_ARCH", "x86_64")
     {
         println!("cargo::rustc-link-arg-bins=-no-pie");
+        // The bench starts itself in SQLite's place.
+        println!("cargo::rustc-link-arg-benches=-no-pie");
     }
 }

@@ -99,7 +99,7 @@ fn their_first_answer(db: &Connection) -> rusqlite::Result<f64> {
 }
 
 fn first_question() -> String {
-    format!("SELECT CAST(count(*) AS DOUBLE) AS amount FROM orders WHERE order_id = {}", FIRST_ORDER + 7)
+    format!("SELECT amount FROM orders WHERE order_id = {}", FIRST_ORDER + 7)
 }
 
 fn reopen(market: &Market, race: &Race) {

@@ -59,6 +59,7 @@ pub fn register(state: &mut SessionState) {
         }
     }
     let _ = state.register_expr_planner(Arc::new(IntervalProducts));
+    let _ = state.register_expr_planner(Arc::new(text::TruthOperands));
     for cast in text::casts() {
         let _ = state.register_udf(Arc::new(cast));
     }

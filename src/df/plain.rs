@@ -24,7 +24,7 @@ use super::plan::Plan;
 use super::query::Scope;
 use super::scan::ScanExec;
 use super::table::{Advice, TableSource};
-use super::template::{Template, number_of, suited_or_same};
+use super::template::{self, Template, number_of, suited_or_same};
 use super::wanted::{Wanted, What};
 use crate::access::OrderBy;
 use crate::catalog::Relation;
@@ -395,54 +395,96 @@ impl<'p> Table<'p> {
     }
 
     fn count(&self, expr: &Expr) -> Option<Count> {
-        let Expr::Value(value) = expr else { return None };
-        let (value, param) = match &value.value {
-            Literal::Placeholder(id) => {
-                let at = number_of(id)?;
-                (self.params.get(at)?.clone(), Some(at))
-            }
-            Literal::Number(digits, false) => (Value::number(digits)?, None),
-            _ => return None,
-        };
+        let (value, param) = self.value(expr)?;
         let Value::Int(rows) = value else { return None };
         Some(Count { rows: u64::try_from(rows).ok()?, param })
+    }
+
+    /// The value that an expression is, and its place among the parameters, if it is one of them.
+    fn value(&self, expr: &Expr) -> Option<(Value, Option<usize>)> {
+        let Expr::Value(value) = expr else { return None };
+        let literal = match &value.value {
+            Literal::Placeholder(id) => {
+                let at = number_of(id)?;
+                return Some((self.params.get(at)?.clone(), Some(at)));
+            }
+            Literal::Boolean(truth) => Value::Boolean(*truth),
+            Literal::Number(digits, false) => Value::number(digits)?,
+            Literal::SingleQuotedString(text) => Value::Text(text.clone()),
+            _ => return None,
+        };
+        Some((literal, None))
     }
 
     /// The terms of a condition.
     #[recursive::recursive]
     fn filters(&self, expr: &Expr, into: &mut Vec<Template>) -> Option<()> {
         match expr {
-            Expr::Nested(inner) => self.filters(inner, into)?,
+            Expr::Nested(inner) => self.filters(inner, into),
             Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
                 self.filters(left, into)?;
-                self.filters(right, into)?;
+                self.filters(right, into)
             }
             Expr::Between { expr, negated: false, low, high } => {
                 into.push(self.compare(expr, CmpOp::Ge, low)?);
                 into.push(self.compare(expr, CmpOp::Le, high)?);
+                Some(())
             }
-            other => into.push(self.term(other)?),
+            term => {
+                into.push(self.term(term)?);
+                Some(())
+            }
         }
-        Some(())
     }
 
+    #[recursive::recursive]
     fn term(&self, expr: &Expr) -> Option<Template> {
         match expr {
+            Expr::BinaryOp { op: BinaryOperator::And, .. } | Expr::Between { negated: false, .. } => {
+                let mut all = Vec::new();
+                self.filters(expr, &mut all)?;
+                Some(Template::All(all))
+            }
+            Expr::Nested(inner) => self.term(inner),
+            Expr::BinaryOp { left, op: BinaryOperator::Or, right } => {
+                Some(Template::Any(vec![self.term(left)?, self.term(right)?]))
+            }
+            Expr::UnaryOp { op: UnaryOperator::Not, expr } => self.term(expr).map(not),
+            Expr::Between { expr, negated: true, low, high } => {
+                let outside = [self.compare(expr, CmpOp::Lt, low)?, self.compare(expr, CmpOp::Gt, high)?];
+                Some(Template::Any(outside.into()))
+            }
             Expr::BinaryOp { left, op, right } => {
                 let op = comparison(op)?;
                 self.compare(left, op, right).or_else(|| self.compare(right, super::expr::flipped(op), left))
             }
             Expr::InList { expr, list, negated } => {
                 let any = list.iter().map(|item| self.compare(expr, CmpOp::Eq, item));
-                Some(Template::In { any: any.collect::<Option<_>>()?, negated: *negated })
+                let any = Template::Any(any.collect::<Option<_>>()?);
+                Some(if *negated { not(any) } else { any })
+            }
+            Expr::Like { negated, any: false, expr, pattern, escape_char: None } => {
+                self.like(expr, pattern, false, *negated)
+            }
+            Expr::ILike { negated, any: false, expr, pattern, escape_char: None } => {
+                self.like(expr, pattern, true, *negated)
             }
             Expr::IsNull(expr) => Some(Template::Known(Predicate::is_null(self.field(expr)?.0))),
             Expr::IsNotNull(expr) => Some(Template::Known(Predicate::is_null(self.field(expr)?.0).not())),
-            Expr::UnaryOp { op: UnaryOperator::Not, expr } => {
-                self.truth(expr).map(|truth| Template::Known(truth.not()))
-            }
             expr => self.truth(expr).map(Template::Known),
         }
+    }
+
+    fn like(&self, text: &Expr, pattern: &Expr, case_insensitive: bool, negated: bool) -> Option<Template> {
+        let (field, ColumnType::Varchar) = self.field(text)? else { return None };
+        let like = match self.value(pattern)? {
+            (_, Some(param)) => Template::Like { field, param, case_insensitive },
+            (Value::Text(pattern), None) => {
+                Template::Known(template::like(field, &pattern, case_insensitive)?)
+            }
+            _ => return None,
+        };
+        Some(if negated { not(like) } else { like })
     }
 
     /// A column that is true or false by itself.
@@ -454,24 +496,25 @@ impl<'p> Table<'p> {
     /// A column compared with a parameter, or a literal.
     fn compare(&self, column: &Expr, op: CmpOp, with: &Expr) -> Option<Template> {
         let (field, ty) = self.field(column)?;
-        // Their values are not compared with literals as they are.
+        let (value, param) = self.value(with)?;
         let is_binary = matches!(field, Field::Rowkey | Field::PrimaryRowkey) && !ty.is_text();
-        if is_binary || matches!(ty, ColumnType::Real | ColumnType::Json) {
+        let is_as_it_is = match ty {
+            ColumnType::Real | ColumnType::Json => false,
+            ColumnType::Boolean => matches!(value, Value::Boolean(_)),
+            _ => !is_binary,
+        };
+        if !is_as_it_is {
             return None;
         }
-        let Expr::Value(value) = with else { return None };
-        let value = match &value.value {
-            Literal::Placeholder(id) => {
-                return Some(Template::Compare { field, op, ty, param: number_of(id)? });
-            }
-            Literal::Boolean(truth) => Value::Boolean(*truth),
-            Literal::Number(digits, false) => Value::number(digits)?,
-            Literal::SingleQuotedString(text) => Value::Text(text.clone()),
-            _ => return None,
-        };
-        let value = suited_or_same(&value, ty)?.into_owned();
-        Some(Template::Known(Predicate::compare(field, op, value)))
+        Some(match param {
+            Some(param) => Template::Compare { field, op, ty, param },
+            None => Template::Known(Predicate::compare(field, op, suited_or_same(&value, ty)?.into_owned())),
+        })
     }
+}
+
+fn not(term: Template) -> Template {
+    Template::Not(Box::new(term))
 }
 
 fn comparison(op: &BinaryOperator) -> Option<CmpOp> {

@@ -15,7 +15,7 @@ use datafusion::physical_expr::create_physical_expr;
 use super::errors::to_df;
 use super::expr::{FieldNames, comparison, exact, flipped, predicate};
 use super::plan::renamed;
-use crate::plan::{CmpOp, Field, Predicate};
+use crate::plan::{CmpOp, Field, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::row::column_type_of;
 use crate::value::{ColumnType, Value, decimal_to_double};
 
@@ -26,8 +26,14 @@ pub enum Template {
     Known(Predicate),
     /// A column compared with a parameter, which is at this place among them.
     Compare { field: Field, op: CmpOp, ty: ColumnType, param: usize },
-    /// A column that equals one of these, or none of them.
-    In { any: Vec<Template>, negated: bool },
+    /// A column that looks like the pattern at this place among the parameters.
+    Like { field: Field, param: usize, case_insensitive: bool },
+    /// All of these.
+    All(Vec<Template>),
+    /// One of these at least.
+    Any(Vec<Template>),
+    /// The opposite.
+    Not(Box<Template>),
     /// Anything else.
     Expr(Expr),
 }
@@ -47,8 +53,9 @@ impl Template {
     pub fn is_of(&self, is_one: &dyn Fn(Field) -> bool, names: &FieldNames) -> bool {
         match self {
             Template::Known(known) => !known.has_opaque() && known.fields().into_iter().all(is_one),
-            Template::Compare { field, .. } => is_one(*field),
-            Template::In { any, .. } => any.iter().all(|item| item.is_of(is_one, names)),
+            Template::Compare { field, .. } | Template::Like { field, .. } => is_one(*field),
+            Template::All(terms) | Template::Any(terms) => terms.iter().all(|term| term.is_of(is_one, names)),
+            Template::Not(term) => term.is_of(is_one, names),
             Template::Expr(filter) => filter.column_refs().into_iter().all(|column| {
                 let known = names.of(&Expr::Column(column.clone()));
                 known.is_some_and(|(field, _)| is_one(field))
@@ -65,18 +72,29 @@ impl Template {
                 let value = suited(params.get(*param)?, *ty)?;
                 Some(Predicate::compare(*field, *op, value))
             }
-            Template::In { any, negated } => {
-                let any: Vec<Predicate> =
-                    any.iter().map(|item| item.fill(names, params)).collect::<Option<_>>()?;
-                let any = Predicate::or(any);
-                Some(if *negated { any.not() } else { any })
+            Template::Like { field, param, case_insensitive } => {
+                let Value::Text(pattern) = params.get(*param)? else { return None };
+                like(*field, pattern, *case_insensitive)
             }
+            Template::All(terms) => filled(terms, names, params).map(Predicate::and),
+            Template::Any(terms) => filled(terms, names, params).map(Predicate::or),
+            Template::Not(term) => term.fill(names, params).map(Predicate::not),
             Template::Expr(filter) => {
                 let filled = predicate(&computed(with_params(filter, params)?)?, names);
                 (!filled.has_opaque()).then_some(filled)
             }
         }
     }
+}
+
+fn filled(terms: &[Template], names: &FieldNames, params: &[Value]) -> Option<Vec<Predicate>> {
+    terms.iter().map(|term| term.fill(names, params)).collect()
+}
+
+/// A column that looks like a pattern without an escape character of its own; `None` if the pattern is none.
+pub(super) fn like(field: Field, pattern: &str, case_insensitive: bool) -> Option<Predicate> {
+    let pattern = LikePattern::new(pattern, Some(PLAIN_ESCAPE)).ok()?;
+    Some(Predicate::like(field, pattern, case_insensitive))
 }
 
 /// Holds a parameter.
@@ -98,7 +116,8 @@ fn compared(filter: &Expr, names: &FieldNames) -> Option<Template> {
 fn listed(filter: &Expr, names: &FieldNames) -> Option<Template> {
     let Expr::InList(list) = filter else { return None };
     let any = list.list.iter().map(|item| compare(&list.expr, CmpOp::Eq, item, names));
-    Some(Template::In { any: any.collect::<Option<_>>()?, negated: list.negated })
+    let any = Template::Any(any.collect::<Option<_>>()?);
+    Some(if list.negated { Template::Not(Box::new(any)) } else { any })
 }
 
 fn compare(column: &Expr, op: CmpOp, param: &Expr, names: &FieldNames) -> Option<Template> {

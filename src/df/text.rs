@@ -15,10 +15,12 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
+use sqlparser::ast::BinaryOperator;
 
 use super::doubles::peers;
 use super::errors::to_df;
@@ -37,6 +39,27 @@ pub fn text_operands(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<
     let changed =
         compares && settle(peers(&mut expr).into_iter().flatten().collect(), schema).map_err(to_df)?;
     Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+}
+
+/// [`text_operands`] of what is compared with a truth value: inside NOT, DataFusion would refuse it before any rule sees
+/// it.
+#[derive(Debug)]
+pub struct TruthOperands;
+
+impl ExprPlanner for TruthOperands {
+    fn plan_binary_op(
+        &self,
+        mut expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> DfResult<PlannerResult<RawBinaryExpr>> {
+        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+        let RawBinaryExpr { left, op, right } = &mut expr;
+        let is_truth = |side: &Expr| settled_type(side, schema) == Some(DataType::Boolean);
+        if matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq) && (is_truth(left) || is_truth(right)) {
+            settle(vec![left, right], schema).map_err(to_df)?;
+        }
+        Ok(PlannerResult::Original(expr))
+    }
 }
 
 /// What an operand is here.

@@ -446,6 +446,7 @@ mod tests {
             "SELECT s FROM t WHERE id NOT IN (1, 2, 3) AND a IS NOT NULL AND ok = TRUE",
             "SELECT rowkey, s FROM t WHERE rowkey >= '1' ORDER BY rowkey",
             "SELECT a FROM t_by_a WHERE a = 1",
+            "SELECT id FROM t WHERE rowkey LIKE '0000%' OR (a = 1 AND NOT (s NOT LIKE 'a%' OR s ILIKE 'B_'))",
             "SELECT count(*), sum(a) AS total, count(s), sum(d) FROM t WHERE id < 50",
             "SELECT id FROM t LIMIT 3",
         ];
