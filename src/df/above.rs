@@ -1,66 +1,148 @@
-//! What is computed of the columns that come out of something that runs without streams.
+//! What is made of the rows that come out of something that runs without streams.
 
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::compute::{filter_record_batch, lexsort_to_indices, take_record_batch};
 use arrow::datatypes::SchemaRef;
+use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result as DfResult;
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::projection::ProjectionRef;
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::open;
 use crate::value::Value;
 
-/// Projections, one above the other.
+/// Steps, the lowest first.
 #[derive(Clone, Debug, Default)]
 pub struct Above(Vec<Step>);
 
 #[derive(Clone, Debug)]
-struct Step {
-    exprs: Vec<Arc<dyn PhysicalExpr>>,
-    /// Columns that come out.
-    schema: SchemaRef,
-    /// Parameters are in it.
-    is_open: bool,
+enum Step {
+    /// These columns come out.
+    Compute(Vec<Arc<dyn PhysicalExpr>>, SchemaRef),
+    /// The rows for which this is true, and which of their columns, if not all.
+    Filter(Arc<dyn PhysicalExpr>, Option<ProjectionRef>),
+    /// All rows in an order, or the first so many.
+    Sort(Vec<PhysicalSortExpr>, Option<usize>),
+    /// The rows behind so many, so many at the most.
+    Limit(usize, usize),
 }
 
 impl Above {
-    /// Nothing is computed.
+    /// Takes off what a plan makes of the rows of all that is below; gives the rest.
+    pub fn off(mut plan: &Arc<dyn ExecutionPlan>) -> (Above, &Arc<dyn ExecutionPlan>) {
+        let mut steps = Vec::new();
+        loop {
+            if let Some(cooperative) = plan.downcast_ref::<CooperativeExec>() {
+                plan = cooperative.input();
+                continue;
+            }
+            let Some((step, input)) = Step::of(plan) else { break };
+            steps.push(step);
+            plan = input;
+        }
+        steps.reverse();
+        (Above(steps), plan)
+    }
+
+    /// Nothing is made of them.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Parameters are in it.
     pub fn is_open(&self) -> bool {
-        self.0.iter().any(|step| step.is_open)
+        self.0.iter().any(|step| match step {
+            Step::Compute(exprs, _) => exprs.iter().any(open::is_open),
+            Step::Filter(predicate, _) => open::is_open(predicate),
+            Step::Sort(by, _) => by.iter().any(|by| open::is_open(&by.expr)),
+            Step::Limit(..) => false,
+        })
     }
 
     /// Adds what is computed of what came out so far.
     pub fn push(&mut self, projection: &ProjectionExec) {
-        let exprs: Vec<_> = projection.expr().iter().map(|output| Arc::clone(&output.expr)).collect();
-        let is_open = exprs.iter().any(open::is_open);
-        self.0.push(Step { exprs, schema: projection.schema(), is_open });
+        self.0.push(computed(projection));
     }
 
     /// The same with the parameters of a run; `None` if one has no value that suits.
     pub fn filled(&self, params: &[Value]) -> Option<Above> {
         let step = |step: &Step| {
-            let exprs = step.exprs.iter().map(|expr| open::filled(expr, params)).collect::<Option<_>>()?;
-            Some(Step { exprs, schema: Arc::clone(&step.schema), is_open: false })
+            Some(match step {
+                Step::Compute(exprs, schema) => {
+                    let exprs = exprs.iter().map(|expr| open::filled(expr, params)).collect::<Option<_>>()?;
+                    Step::Compute(exprs, Arc::clone(schema))
+                }
+                Step::Filter(predicate, columns) => {
+                    Step::Filter(open::filled(predicate, params)?, columns.clone())
+                }
+                step => step.clone(),
+            })
         };
         self.0.iter().map(step).collect::<Option<_>>().map(Above)
     }
 
     /// What comes out of these rows.
-    pub fn of(&self, mut rows: RecordBatch) -> DfResult<RecordBatch> {
-        for Step { exprs, schema, .. } in &self.0 {
-            let count = rows.num_rows();
-            let values = exprs.iter().map(|expr| expr.evaluate(&rows)?.into_array(count));
-            let values = values.collect::<DfResult<Vec<_>>>()?;
-            let options = RecordBatchOptions::new().with_row_count(Some(count));
-            rows = RecordBatch::try_new_with_options(Arc::clone(schema), values, &options)?;
+    pub fn of(&self, rows: RecordBatch) -> DfResult<RecordBatch> {
+        self.0.iter().try_fold(rows, |rows, step| step.of_rows(rows))
+    }
+}
+
+fn computed(projection: &ProjectionExec) -> Step {
+    let exprs = projection.expr().iter().map(|output| Arc::clone(&output.expr)).collect();
+    Step::Compute(exprs, projection.schema())
+}
+
+impl Step {
+    /// What a plan does last, and with what; `None` if it is something else.
+    fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<(Step, &Arc<dyn ExecutionPlan>)> {
+        if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+            return Some((computed(projection), projection.input()));
         }
-        Ok(rows)
+        if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+            let step = || Step::Filter(Arc::clone(filter.predicate()), filter.projection().clone());
+            return filter.fetch().is_none().then(|| (step(), filter.input()));
+        }
+        if let Some(sort) = plan.downcast_ref::<SortExec>() {
+            return Some((Step::Sort(sort.expr().to_vec(), sort.fetch()), sort.input()));
+        }
+        let limit = plan.downcast_ref::<GlobalLimitExec>()?;
+        Some((Step::Limit(limit.skip(), limit.fetch().unwrap_or(usize::MAX)), limit.input()))
+    }
+
+    fn of_rows(&self, rows: RecordBatch) -> DfResult<RecordBatch> {
+        let count = rows.num_rows();
+        match self {
+            Step::Compute(exprs, schema) => {
+                let values = exprs.iter().map(|expr| expr.evaluate(&rows)?.into_array(count));
+                let values = values.collect::<DfResult<Vec<_>>>()?;
+                let options = RecordBatchOptions::new().with_row_count(Some(count));
+                Ok(RecordBatch::try_new_with_options(Arc::clone(schema), values, &options)?)
+            }
+            Step::Filter(predicate, columns) => {
+                let passes = predicate.evaluate(&rows)?.into_array(count)?;
+                let passed = filter_record_batch(&rows, as_boolean_array(&passes)?)?;
+                Ok(match columns {
+                    Some(columns) => passed.project(columns)?,
+                    None => passed,
+                })
+            }
+            Step::Sort(by, fetch) => {
+                let columns = by.iter().map(|by| by.evaluate_to_sort_column(&rows));
+                let order = lexsort_to_indices(&columns.collect::<DfResult<Vec<_>>>()?, *fetch)?;
+                Ok(take_record_batch(&rows, &order)?)
+            }
+            Step::Limit(skip, fetch) => {
+                let skip = (*skip).min(count);
+                Ok(rows.slice(skip, (*fetch).min(count - skip)))
+            }
+        }
     }
 }

@@ -33,7 +33,7 @@ use crate::exec::groups::Groups;
 use crate::exec::scan::Scan;
 
 /// Work, as of `Access::work`, from which on one step is better taken as two.
-const STEPS_WORK: f64 = 500.0;
+pub const STEPS_WORK: f64 = 500.0;
 
 /// The plan as it runs: scans group what they read, wherever they know how.
 pub fn in_scans(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
@@ -93,24 +93,12 @@ struct GroupedScan {
 impl GroupedScan {
     /// Does what the first step of an aggregate does; `None` if a scan does not know how.
     fn of(aggregate: &AggregateExec) -> Option<GroupedScan> {
-        let by = aggregate.group_expr();
-        let is_simple = *aggregate.mode() == AggregateMode::Partial
-            && by.is_single()
-            && !by.is_empty()
-            && *aggregate.input_order_mode() == InputOrderMode::Linear
-            && aggregate.limit_options().is_none()
-            && aggregate.filter_expr().iter().all(Option::is_none);
-        let (scan, columns) = picked(aggregate.input()).filter(|_| is_simple)?;
-        let input = aggregate.input_schema();
-        let by = by.expr().iter().map(|(expr, _)| columns.get(place(expr)?).copied());
-        let functions = aggregate.aggr_expr().iter().map(|function| {
-            let known = Known::of(function, &input).filter(|_| !function.is_distinct())?;
-            known.of_columns(&columns)
-        });
+        let is_first = *aggregate.mode() == AggregateMode::Partial;
+        let ByScan { scan, by, functions } = by_scan(aggregate).filter(|_| is_first)?;
         Some(GroupedScan {
             scan: scan.clone(),
-            by: by.collect::<Option<_>>()?,
-            functions: functions.collect::<Option<_>>()?,
+            by,
+            functions,
             schema: aggregate.schema(),
             properties: Arc::clone(aggregate.properties()),
         })
@@ -146,6 +134,34 @@ impl GroupedScan {
         }
         Ok(Some(RecordBatch::try_new(Arc::clone(&self.schema), columns)?))
     }
+}
+
+/// Groups of a scan's rows, by some of its columns.
+pub struct ByScan<'p> {
+    /// It.
+    pub scan: &'p ScanExec,
+    /// Places of the grouping columns among those of the scan.
+    pub by: Vec<usize>,
+    /// Of these columns.
+    pub functions: Vec<Known>,
+}
+
+/// What an aggregate of one step, or the first of two, groups and adds up; `None` if a scan does not know how.
+pub fn by_scan(aggregate: &AggregateExec) -> Option<ByScan<'_>> {
+    let by = aggregate.group_expr();
+    let is_simple = by.is_single()
+        && !by.is_empty()
+        && *aggregate.input_order_mode() == InputOrderMode::Linear
+        && aggregate.limit_options().is_none()
+        && aggregate.filter_expr().iter().all(Option::is_none);
+    let (scan, columns) = picked(aggregate.input()).filter(|_| is_simple)?;
+    let input = aggregate.input_schema();
+    let by = by.expr().iter().map(|(expr, _)| columns.get(place(expr)?).copied());
+    let functions = aggregate.aggr_expr().iter().map(|function| {
+        let known = Known::of(function, &input).filter(|_| !function.is_distinct())?;
+        known.of_columns(&columns)
+    });
+    Some(ByScan { scan, by: by.collect::<Option<_>>()?, functions: functions.collect::<Option<_>>()? })
 }
 
 /// The place of a plain column.

@@ -3,7 +3,8 @@
 //! [`query::Planner`] turns a query into DataFusion's logical plan, with one [`table::TableSource`] for
 //! each table it names; what indexes have computed becomes a column ([`computed`]); the optimised plan tells each
 //! source which order and limit the statement wants ([`order`]), or that any will do ([`parallel`]); the source
-//! converts the pushed-down filters ([`expr`]), chooses an access path and becomes a [`scan::ScanExec`].
+//! converts the pushed-down filters ([`expr`]), chooses an access path and becomes a [`scan::ScanExec`]. Of one table,
+//! what a scan gives by itself is planned without all that ([`plain`]).
 
 mod above;
 mod above_totals;
@@ -30,6 +31,7 @@ pub mod explain;
 mod expr;
 mod extremes;
 mod few_first;
+mod few_groups;
 mod first_left;
 mod formula;
 mod frames;

@@ -5,6 +5,7 @@
 //! up, and whether all threads share the work. A plan that is nothing but one scan, the totals of one, or a scan whose
 //! rows look others up, runs without DataFusion's streams.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -22,10 +23,12 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::errors::df_error;
+use super::few_groups::FewGroups;
 use super::lookup::{By, Lookups, Nested, NestedExec, NestedRun};
 use super::numbers::Known;
 use super::open::Paging;
@@ -34,10 +37,10 @@ use super::table::Binding;
 use super::tell::Telling;
 use super::totals::{Totals, TotalsRun};
 use super::{lookup, open, parallel, seek, subqueries};
-use crate::access::Need;
+use crate::access::{Guards, Need};
 use crate::error::Result;
 use crate::exec::kept::NextRows;
-use crate::exec::scan::{Scan, ScanSpec};
+use crate::exec::scan::{PARALLEL_WORK, Scan, ScanSpec};
 use crate::exec::watch::PlanText;
 use crate::sql;
 
@@ -78,6 +81,9 @@ struct Form {
 enum Single {
     Scan(ScanExec),
     Totals(Arc<Totals>),
+    Groups(Arc<FewGroups>),
+    /// One behind the other.
+    Several(Vec<Single>),
 }
 
 /// A plan bound for one run.
@@ -98,6 +104,10 @@ pub enum Alone {
     Lookups(Lookups),
     /// The same, one row after the other.
     Nested(NestedRun),
+    /// All rows of a few groups, and what they were read by.
+    Groups(Option<RecordBatch>, PlanText),
+    /// Several of these, one behind the other.
+    Several(VecDeque<Alone>),
 }
 
 impl Alone {
@@ -108,6 +118,8 @@ impl Alone {
             Alone::Totals(totals) => totals.next_batch(),
             Alone::Lookups(lookups) => lookups.next_batch(),
             Alone::Nested(nested) => nested.next_batch(),
+            Alone::Groups(rows, _) => Ok(rows.take()),
+            Alone::Several(all) => in_turn(all, Alone::next_batch),
         }
     }
 
@@ -118,6 +130,17 @@ impl Alone {
             Alone::Nested(nested) => nested.next_rows(),
             Alone::Totals(totals) => totals.next_rows(),
             Alone::Lookups(lookups) => Ok(lookups.next_batch()?.map(NextRows::Batch)),
+            Alone::Groups(rows, _) => Ok(rows.take().map(NextRows::Batch)),
+            Alone::Several(all) => in_turn(all, |one| one.next_rows(rows_max)),
+        }
+    }
+
+    /// Worth the work of more than one thread.
+    fn is_long(&self) -> bool {
+        match self {
+            Alone::Scan(scan) => scan.work() >= PARALLEL_WORK,
+            Alone::Totals(totals) => totals.is_long(),
+            _ => false,
         }
     }
 
@@ -128,7 +151,69 @@ impl Alone {
             Alone::Totals(totals) => totals.plan_text(),
             Alone::Lookups(lookups) => lookups.plan_text(),
             Alone::Nested(nested) => nested.plan_text(),
+            Alone::Groups(_, text) => Arc::clone(text),
+            Alone::Several(all) => {
+                let texts: Vec<PlanText> = all.iter().map(Alone::plan_text).collect();
+                Arc::new(move || {
+                    let (texts, notes): (Vec<String>, Vec<Option<String>>) =
+                        texts.iter().map(|text| text()).unzip();
+                    (texts.join("\n"), notes.into_iter().flatten().next())
+                })
+            }
         }
+    }
+}
+
+/// What the first of these gives, or of those behind it, once it has no more.
+fn in_turn<T>(
+    all: &mut VecDeque<Alone>,
+    next: impl Fn(&mut Alone) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    while let Some(first) = all.front_mut() {
+        match next(first)? {
+            None => all.pop_front(),
+            some => return Ok(some),
+        };
+    }
+    Ok(None)
+}
+
+impl Single {
+    /// The plan as one of them, with these columns, if it is no more than that.
+    fn of(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Single> {
+        if let Some((scan, columns)) = picked(root).filter(|(scan, _)| scan.is_whole()) {
+            return Some(Single::Scan(scan.pick(&columns, schema)));
+        }
+        if let Some(cooperative) = root.downcast_ref::<CooperativeExec>() {
+            return Single::of(cooperative.input(), schema);
+        }
+        if let Some(union) = root.downcast_ref::<UnionExec>() {
+            let several = union.inputs().iter().map(|input| Single::of(input, schema));
+            return several.collect::<Option<_>>().map(Single::Several);
+        }
+        let totals = Totals::of(root, schema).map(|totals| Single::Totals(Arc::new(totals)));
+        totals.or_else(|| FewGroups::of(root, schema).map(|groups| Single::Groups(Arc::new(groups))))
+    }
+
+    /// Ready to run; `None` if a parameter does not suit, or operators do better.
+    fn run(&self, binding: &Binding) -> Result<Option<Alone>> {
+        Ok(match self {
+            Single::Scan(scan) => scan.run(binding, &Arc::default())?.map(Alone::Scan),
+            Single::Totals(totals) => totals.run(binding)?.map(Alone::Totals),
+            Single::Groups(groups) => groups.run(binding)?,
+            // Who counts what is read counts it of all together.
+            Single::Several(_) if binding.guards != Guards::default() => None,
+            Single::Several(several) => {
+                let mut all = VecDeque::with_capacity(several.len());
+                for single in several {
+                    match single.run(binding)? {
+                        Some(one) if !one.is_long() => all.push_back(one),
+                        _ => return Ok(None),
+                    }
+                }
+                Some(Alone::Several(all))
+            }
+        })
     }
 }
 
@@ -178,7 +263,7 @@ impl Plan {
         Ok((scans > 0).then(|| Plan {
             nested: nested.map(Arc::new),
             nested_below: below.filter(fits).map(Form::new),
-            single: single(&root, &schema),
+            single: Single::of(&root, &schema),
             schema,
             joins,
             paging: None,
@@ -254,23 +339,22 @@ impl Plan {
         {
             return Ok(Some(Run::Alone(Box::new(Alone::Nested(run)))));
         }
-        let alone = match &self.single {
-            Some(Single::Scan(scan)) => match self.paging {
-                None => scan.run(binding, &Arc::default())?,
-                Some(paging) => match paging.values(&binding.params) {
-                    Some((skip, fetch)) => scan.paged(skip, fetch).run(binding, &Arc::default())?,
-                    None => None,
-                },
-            }
-            .map(Alone::Scan),
-            Some(Single::Totals(totals)) => totals.run(binding)?.map(Alone::Totals),
-            None => None,
+        let alone = match (&self.single, self.paging) {
+            (Some(Single::Scan(scan)), Some(paging)) => match paging.values(&binding.params) {
+                Some((skip, fetch)) => {
+                    scan.paged(skip, fetch).run(binding, &Arc::default())?.map(Alone::Scan)
+                }
+                None => None,
+            },
+            (Some(single), _) => single.run(binding)?,
+            (None, _) => None,
         };
         match (alone, &self.single) {
-            (None, Some(_)) => Ok(None),
             (Some(Alone::Totals(totals)), _) if totals.is_long() => self.bind_operators(binding),
             (Some(alone), _) => Ok(Some(Run::Alone(Box::new(alone)))),
-            (None, None) => self.bind_operators(binding),
+            // The parameters do not suit, whoever asks.
+            (None, Some(Single::Scan(_) | Single::Totals(_))) => Ok(None),
+            (None, _) => self.bind_operators(binding),
         }
     }
 
@@ -404,15 +488,6 @@ fn each_node(
     let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
     let plan = Arc::clone(plan).replace_children(changed, keep).and_then(ExecutionPlan::reset_state);
     operator(plan.map_err(df_error)?)
-}
-
-/// The plan as one scan with these columns, if it is one but for columns that are picked and renamed, or as the
-/// totals of one.
-fn single(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Single> {
-    match picked(root).filter(|(scan, _)| scan.is_whole()) {
-        Some((scan, columns)) => Some(Single::Scan(scan.pick(&columns, schema))),
-        None => Totals::of(root, schema).map(Arc::new).map(Single::Totals),
-    }
 }
 
 /// The plan is one scan but for columns that are picked and renamed.

@@ -229,6 +229,16 @@ mod tests {
     use crate::engine::Database;
     use crate::value::Value;
 
+    /// The run of a query of one number whose plan is kept.
+    fn run_again(db: &Database, sql: &str, param: i64, guards: Guards) -> Option<Run> {
+        let lifted = crate::sql::lift(sql).unwrap();
+        let mut query = Keyed::new("", &lifted, &[Value::Int(param)]).unwrap();
+        let (catalog, snapshot) = db.view().unwrap();
+        let Some(Known::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else { return None };
+        let params = Arc::clone(&query.params);
+        kept.plan.bind(&Binding { snapshot, params, guards }).unwrap()
+    }
+
     #[test]
     fn a_text_is_parsed_once() {
         let statements = Statements::default();
@@ -473,15 +483,9 @@ mod tests {
             "SELECT v FROM b WHERE a = $1 ORDER BY v DESC LIMIT 3",
             "SELECT v * 2 FROM b WHERE a = $1",
         ];
-        let (_, snapshot) = db.view().unwrap();
         let runs_one_by_one = |sql: &str, first: i64, guards: Guards| {
-            let lifted = crate::sql::lift(sql).unwrap();
-            let mut query = Keyed::new("", &lifted, &[Value::Int(first)]).unwrap();
-            let (catalog, _) = db.view().unwrap();
-            let Some(Known::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else { return None };
-            let (snapshot, params) = (Arc::clone(&snapshot), Arc::clone(&query.params));
-            let run = kept.plan.bind(&Binding { snapshot, params, guards }).unwrap();
-            run.map(|run| matches!(run, Run::Alone(alone) if matches!(*alone, Alone::Nested(_))))
+            let run = run_again(&db, sql, first, guards)?;
+            Some(matches!(run, Run::Alone(alone) if matches!(*alone, Alone::Nested(_))))
         };
         for sql in queries {
             let mut statement = db.prepare(sql).unwrap();
@@ -511,6 +515,31 @@ mod tests {
         let none = (0..70).find(|_| runs_one_by_one(many, 77, Guards::default()) == Some(true));
         assert!(none.is_some());
         assert_eq!(runs_one_by_one(many, 77, Guards::default()), Some(true));
+    }
+
+    #[test]
+    fn groups_and_unions_of_few_rows_need_no_operators() {
+        let db = Database::in_memory().unwrap();
+        db.execute_batch(
+            "CREATE TABLE t (a INT, id INT, s TEXT, v DOUBLE, PRIMARY KEY (a, id));
+             INSERT INTO t SELECT CASE WHEN v > 300 THEN 0 ELSE v % 9 + 1 END, v, 's' || v % 5, v FROM generate_series(1, 20000) t(v);
+             ANALYZE",
+        )
+        .unwrap();
+        let queries = [
+            "SELECT s, count(*), sum(v) FROM t WHERE a = $1 GROUP BY s",
+            "SELECT s, avg(v) AS mean FROM t WHERE a = $1 GROUP BY s HAVING count(*) > 1 ORDER BY mean DESC LIMIT 2",
+            "SELECT DISTINCT s FROM t WHERE a = $1",
+            "SELECT s FROM t WHERE a = $1 AND id < 40 UNION ALL SELECT DISTINCT s FROM t WHERE a = $1",
+        ];
+        for sql in queries {
+            let mut statement = db.prepare(sql).unwrap();
+            let mut rows = |a| statement.query(&[Value::Int(a)]).unwrap().map(Result::unwrap).count();
+            assert!([3, 4, 5, 0].map(&mut rows).iter().all(|rows| *rows >= 2), "{sql}");
+            assert_eq!(rows(77), 0, "{sql}");
+            let is_alone = |a: i64| matches!(run_again(&db, sql, a, Guards::default()), Some(Run::Alone(_)));
+            assert_eq!([3, 0].map(is_alone), [true, false], "{sql}");
+        }
     }
 
     #[test]

@@ -81,7 +81,7 @@ fn tables(dice: &mut Dice) -> Database {
 }
 
 /// Queries of `$1`, a customer's, an order's or a product's number; whether their order is whole.
-const QUERIES: [(&str, bool); 57] = [
+const QUERIES: [(&str, bool); 71] = [
     (
         "SELECT o.id, o.amount, c.name FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id = $1",
         false,
@@ -272,6 +272,41 @@ const QUERIES: [(&str, bool); 57] = [
     ("SELECT order_id, amount FROM lines WHERE n = 1 AND product = $1 ORDER BY order_id", true),
     (
         "SELECT l.n, p.id FROM lines l JOIN products p ON p.code = l.code WHERE l.order_id = $1 AND p.code <> 'p9'",
+        false,
+    ),
+    ("SELECT status, count(*), sum(amount) FROM orders WHERE customer = $1 GROUP BY status", false),
+    (
+        "SELECT status, count(*) AS n, sum(weight), min(at) FROM orders WHERE customer = $1 GROUP BY status ORDER BY n DESC, status LIMIT 2",
+        true,
+    ),
+    (
+        "SELECT by_whom, status, avg(amount), avg(weight), max(id) FROM orders WHERE customer = $1 GROUP BY status, by_whom",
+        false,
+    ),
+    ("SELECT DISTINCT weight FROM orders WHERE customer = $1", false),
+    ("SELECT DISTINCT status, at FROM orders WHERE customer < $1 ORDER BY at DESC, status LIMIT 7", true),
+    (
+        "SELECT city, count(*) * 2 + $1 FROM customers WHERE id <= $1 GROUP BY city HAVING count(*) > 1 AND min(name) < 'n5'",
+        false,
+    ),
+    (
+        "SELECT product, sum(amount) FROM lines WHERE order_id = $1 GROUP BY product HAVING sum(amount) > $1 % 5",
+        false,
+    ),
+    ("SELECT n, count(code) AS c FROM lines WHERE product = $1 GROUP BY n ORDER BY c, n OFFSET 1", true),
+    ("SELECT at, count(*) FROM orders WHERE customer = $1 OR by_whom = $1 GROUP BY at", false),
+    ("SELECT customer, sum(amount) FROM orders WHERE customer = $1 GROUP BY customer", false),
+    ("SELECT amount, code, count(*) FROM lines WHERE n = $1 % 3 GROUP BY code, amount", false),
+    (
+        "SELECT id, status FROM orders WHERE customer = $1 UNION ALL SELECT id, status FROM orders WHERE by_whom = $1",
+        false,
+    ),
+    (
+        "SELECT id FROM orders WHERE id = $1 UNION ALL SELECT order_id FROM lines WHERE order_id = $1 UNION ALL SELECT count(*) FROM lines WHERE product = $1",
+        false,
+    ),
+    (
+        "SELECT status, count(*) AS n FROM orders WHERE customer = $1 GROUP BY status UNION ALL SELECT name, id FROM customers WHERE id = $1 ",
         false,
     ),
 ];
