@@ -22,7 +22,8 @@ pub fn choose_again(source: Source<'_>, need: &Need, path: Path, stats: &dyn Sta
     let looked_at = need.limit.map(|limit| limit.saturating_sub(need.offset));
     match behind_few(&access, source, need, looked_at, stats) {
         Some(entries) => Some(Access { entries: entries as f64, ..access }),
-        None => if_cheap(access, source, looked_at, stats),
+        None if is_cheap(&access, looked_at) => Some(access),
+        None => if_few(access, source, stats),
     }
 }
 
@@ -67,15 +68,8 @@ pub fn along(source: Source<'_>, need: &Need, path: Path, stats: &dyn Statistics
     path_access(source, need, path, &Unprobed(stats))
 }
 
-fn if_cheap(
-    mut access: Access,
-    source: Source<'_>,
-    looked_at: Option<u64>,
-    stats: &dyn Statistics,
-) -> Option<Access> {
-    if is_cheap(&access, looked_at) {
-        return Some(access);
-    }
+/// The access, if it reads few entries.
+fn if_few(mut access: Access, source: Source<'_>, stats: &dyn Statistics) -> Option<Access> {
     let Method::Scan { ranges, skip: None, .. } = &access.method else { return None };
     let few = COST.probe_entries;
     let keyspace = access.keyspace(source);
@@ -155,7 +149,7 @@ impl Again {
         };
         let (layout, _) = keys(source, stretch.path)?;
         let access = stretch.reading(shape.ranges(layout, value)?);
-        if is_cheap(&access, looked_at) {
+        if stretch.is_cheap(&access, looked_at) {
             return Some((access, None));
         }
         if !matches!(access.path, Path::IndexFetch(_)) {
@@ -175,18 +169,20 @@ pub struct Stretch {
     ordered: bool,
     /// As they were counted for the first parameters.
     entries: f64,
+    /// A few rows of each group are enough: of many, it would jump from group to group.
+    each: bool,
 }
 
 impl Stretch {
     /// The path of an access, if it is of this kind, chosen by nothing but comparisons of columns.
     pub fn of(source: Source<'_>, need: &Need, access: &Access) -> Option<Stretch> {
         let Method::Scan { direction, merge: None, skip: None, .. } = access.method else { return None };
-        if need.each.is_some() || need.hints.full {
+        if need.hints.full {
             return None;
         }
         stretch(source, access.path, &need.predicate)?;
         let Access { path, ordered, entries, .. } = *access;
-        Some(Stretch { path, direction, ordered, entries })
+        Some(Stretch { path, direction, ordered, entries, each: need.each.is_some() })
     }
 
     /// The access for other values of the same comparisons; `None` as for [`choose_again`].
@@ -197,16 +193,24 @@ impl Stretch {
         looked_at: Option<u64>,
         stats: &dyn Statistics,
     ) -> Option<Access> {
-        if_cheap(self.along(source, predicate)?, source, looked_at, stats)
+        let access = self.reading(stretch(source, self.path, predicate)?);
+        if self.is_cheap(&access, looked_at) { Some(access) } else { if_few(access, source, stats) }
     }
 
     /// The access for other values of the same comparisons, whatever it costs; `None` if it is another one.
     pub fn along(&self, source: Source<'_>, predicate: &Predicate) -> Option<Access> {
+        if self.each {
+            return None;
+        }
         stretch(source, self.path, predicate).map(|ranges| self.reading(ranges))
     }
 
+    fn is_cheap(&self, access: &Access, looked_at: Option<u64>) -> bool {
+        !self.each && is_cheap(access, looked_at)
+    }
+
     fn reading(&self, ranges: KeyRanges) -> Access {
-        let Stretch { path, direction, ordered, entries } = *self;
+        let Stretch { path, direction, ordered, entries, .. } = *self;
         Access {
             path,
             method: Method::Scan { ranges, direction, merge: None, skip: None },
