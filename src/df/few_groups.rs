@@ -1,8 +1,8 @@
 //! Groups of one scan of few rows: `SELECT status, count(*) FROM orders WHERE buyer = $1 GROUP BY status`, run without
 //! streams.
 //!
-//! The scan groups and adds up what it finds (`exec::groups`). Of few rows that is all there is to do; DataFusion's second
-//! step, and what its operators bring along for the sake of many, would cost more.
+//! The scan groups and adds up what it finds (`exec::groups`). Of few rows that is all there is to do; DataFusion's
+//! second step, and what its operators bring along for the sake of many, would cost more.
 
 use std::sync::Arc;
 

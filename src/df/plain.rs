@@ -2,10 +2,10 @@
 //!
 //! `SELECT status, amount FROM orders WHERE buyer = $1 ORDER BY order_time DESC LIMIT 10` asks for nothing that a scan
 //! does not give. DataFusion would take hundreds of microseconds to resolve it, to optimise it and to make it
-//! executable, and milliseconds the first time in a process, since all that it brings along has to be built and its code
-//! to be read from the disk. So columns of one table, or counts and sums of them, under comparisons of columns with parameters, in an order
-//! that some key has, become a [`Plan`] right here. All else is `None` and left to DataFusion, whatever is wrong
-//! included: so its errors are the only ones. The tests run such queries both ways.
+//! executable, and milliseconds the first time in a process: all that it brings along has to be built, and its code read
+//! from the disk. So columns of one table, or counts and sums of them, under comparisons of columns with parameters or literals,
+//! in an order that some key has, become a [`Plan`] right here. All else is `None` and left to DataFusion, whatever is
+//! wrong included: so its errors are the only ones. The tests run such queries both ways.
 
 use std::sync::Arc;
 
@@ -128,6 +128,8 @@ impl Asked {
         if !order.is_empty() {
             source.wanted = Wanted { order: order.clone(), what };
         }
+        // Several threads may add them up.
+        source.any_order = matches!(output, Output::Totals(_));
         let places: Vec<usize> = match &output {
             Output::Columns(columns) => columns.iter().map(|(place, _)| *place).collect(),
             Output::Totals(totals) => totals.iter().filter_map(|total| total.column).collect(),
@@ -437,6 +439,7 @@ impl<'p> Table<'p> {
         }
     }
 
+    /// One term, whatever it is made of.
     #[recursive::recursive]
     fn term(&self, expr: &Expr) -> Option<Template> {
         match expr {
@@ -446,8 +449,10 @@ impl<'p> Table<'p> {
                 Some(Template::All(all))
             }
             Expr::Nested(inner) => self.term(inner),
-            Expr::BinaryOp { left, op: BinaryOperator::Or, right } => {
-                Some(Template::Any(vec![self.term(left)?, self.term(right)?]))
+            Expr::BinaryOp { op: BinaryOperator::Or, .. } => {
+                let mut any = Vec::new();
+                self.alternatives(expr, &mut any)?;
+                Some(Template::Any(any))
             }
             Expr::UnaryOp { op: UnaryOperator::Not, expr } => self.term(expr).map(not),
             Expr::Between { expr, negated: true, low, high } => {
@@ -472,6 +477,21 @@ impl<'p> Table<'p> {
             Expr::IsNull(expr) => Some(Template::Known(Predicate::is_null(self.field(expr)?.0))),
             Expr::IsNotNull(expr) => Some(Template::Known(Predicate::is_null(self.field(expr)?.0).not())),
             expr => self.truth(expr).map(Template::Known),
+        }
+    }
+
+    /// The terms of an OR: one list, however many they are.
+    #[recursive::recursive]
+    fn alternatives(&self, expr: &Expr, into: &mut Vec<Template>) -> Option<()> {
+        match expr {
+            Expr::BinaryOp { left, op: BinaryOperator::Or, right } => {
+                self.alternatives(left, into)?;
+                self.alternatives(right, into)
+            }
+            term => {
+                into.push(self.term(term)?);
+                Some(())
+            }
         }
     }
 

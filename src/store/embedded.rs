@@ -62,7 +62,7 @@ use tree::{Seat, Tree, View};
 const MEMTABLE_BYTES: usize = if cfg!(test) { 64 << 10 } else { 32 << 20 };
 
 /// Most of the log, in bytes, that a close leaves behind; none of it counts.
-const LEFT_BYTES: u64 = 1 << 20;
+const LEFT_BYTES: u64 = 256 << 10;
 
 /// A store in a directory, for one process at a time.
 pub struct EmbeddedStore {
