@@ -1,5 +1,6 @@
 //! What is made of the rows that come out of something that runs without streams.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
@@ -21,7 +22,11 @@ use crate::value::Value;
 
 /// Steps, the lowest first.
 #[derive(Clone, Debug, Default)]
-pub struct Above(Vec<Step>);
+pub struct Above {
+    steps: Vec<Step>,
+    /// Parameters are in it.
+    is_open: bool,
+}
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -49,49 +54,38 @@ impl Above {
             plan = input;
         }
         steps.reverse();
-        (Above(steps), plan)
+        (Above { is_open: steps.iter().any(Step::is_open), steps }, plan)
     }
 
     /// Nothing is made of them.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.steps.is_empty()
     }
 
     /// Parameters are in it.
     pub fn is_open(&self) -> bool {
-        self.0.iter().any(|step| match step {
-            Step::Compute(exprs, _) => exprs.iter().any(open::is_open),
-            Step::Filter(predicate, _) => open::is_open(predicate),
-            Step::Sort(by, _) => by.iter().any(|by| open::is_open(&by.expr)),
-            Step::Limit(..) => false,
-        })
+        self.is_open
     }
 
     /// Adds what is computed of what came out so far.
     pub fn push(&mut self, projection: &ProjectionExec) {
-        self.0.push(computed(projection));
+        let step = computed(projection);
+        self.is_open |= step.is_open();
+        self.steps.push(step);
     }
 
     /// The same with the parameters of a run; `None` if one has no value that suits.
-    pub fn filled(&self, params: &[Value]) -> Option<Above> {
-        let step = |step: &Step| {
-            Some(match step {
-                Step::Compute(exprs, schema) => {
-                    let exprs = exprs.iter().map(|expr| open::filled(expr, params)).collect::<Option<_>>()?;
-                    Step::Compute(exprs, Arc::clone(schema))
-                }
-                Step::Filter(predicate, columns) => {
-                    Step::Filter(open::filled(predicate, params)?, columns.clone())
-                }
-                step => step.clone(),
-            })
-        };
-        self.0.iter().map(step).collect::<Option<_>>().map(Above)
+    pub fn filled(&self, params: &[Value]) -> Option<Cow<'_, Above>> {
+        if !self.is_open {
+            return Some(Cow::Borrowed(self));
+        }
+        let steps = self.steps.iter().map(|step| step.filled(params)).collect::<Option<_>>()?;
+        Some(Cow::Owned(Above { steps, is_open: false }))
     }
 
     /// What comes out of these rows.
     pub fn of(&self, rows: RecordBatch) -> DfResult<RecordBatch> {
-        self.0.iter().try_fold(rows, |rows, step| step.of_rows(rows))
+        self.steps.iter().try_fold(rows, |rows, step| step.of_rows(rows))
     }
 }
 
@@ -115,6 +109,28 @@ impl Step {
         }
         let limit = plan.downcast_ref::<GlobalLimitExec>()?;
         Some((Step::Limit(limit.skip(), limit.fetch().unwrap_or(usize::MAX)), limit.input()))
+    }
+
+    fn is_open(&self) -> bool {
+        match self {
+            Step::Compute(exprs, _) => exprs.iter().any(open::is_open),
+            Step::Filter(predicate, _) => open::is_open(predicate),
+            Step::Sort(by, _) => by.iter().any(|by| open::is_open(&by.expr)),
+            Step::Limit(..) => false,
+        }
+    }
+
+    fn filled(&self, params: &[Value]) -> Option<Step> {
+        Some(match self {
+            Step::Compute(exprs, schema) => {
+                let exprs = exprs.iter().map(|expr| open::filled(expr, params)).collect::<Option<_>>()?;
+                Step::Compute(exprs, Arc::clone(schema))
+            }
+            Step::Filter(predicate, columns) => {
+                Step::Filter(open::filled(predicate, params)?, columns.clone())
+            }
+            Step::Sort(..) | Step::Limit(..) => self.clone(),
+        })
     }
 
     fn of_rows(&self, rows: RecordBatch) -> DfResult<RecordBatch> {

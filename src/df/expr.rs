@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use sqlparser::ast::BinaryOperator;
 
 use super::formula::formula;
 use super::{inverse, like};
@@ -195,6 +196,19 @@ pub(super) fn comparison(op: Operator) -> Option<CmpOp> {
         Operator::LtEq => CmpOp::Le,
         Operator::Gt => CmpOp::Gt,
         Operator::GtEq => CmpOp::Ge,
+        _ => return None,
+    })
+}
+
+/// [`comparison`] of an operator as it was parsed.
+pub(super) fn parsed_comparison(op: &BinaryOperator) -> Option<CmpOp> {
+    Some(match op {
+        BinaryOperator::Eq => CmpOp::Eq,
+        BinaryOperator::NotEq => CmpOp::Ne,
+        BinaryOperator::Lt => CmpOp::Lt,
+        BinaryOperator::LtEq => CmpOp::Le,
+        BinaryOperator::Gt => CmpOp::Gt,
+        BinaryOperator::GtEq => CmpOp::Ge,
         _ => return None,
     })
 }

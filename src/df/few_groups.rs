@@ -14,10 +14,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 
 use super::above::Above;
+use super::alone::Alone;
 use super::errors::df_error;
 use super::grouped::{ByScan, STEPS_WORK, by_scan};
 use super::numbers::Known;
-use super::plan::{Alone, renamed};
+use super::plan::renamed;
 use super::scan::ScanExec;
 use super::table::Binding;
 use crate::access::{Guards, Method};

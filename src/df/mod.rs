@@ -9,6 +9,7 @@
 mod above;
 mod above_totals;
 mod age;
+pub mod alone;
 mod anti_join;
 mod apart;
 mod beside;

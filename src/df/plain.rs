@@ -18,6 +18,7 @@ use sqlparser::ast::{
     Value as Literal, WildcardAdditionalOptions,
 };
 
+use super::expr::{flipped, parsed_comparison};
 use super::numbers::Known;
 use super::open::Paging;
 use super::plan::Plan;
@@ -341,8 +342,7 @@ impl<'p> Table<'p> {
         let Some(arg) = column else {
             return Some(Total { function, column: None, ty: DataType::Int64, name });
         };
-        let column = self.column_name(arg)?;
-        let (_, ty) = self.source.names().columns.get(&column).copied()?;
+        let (_, ty) = self.field(arg)?;
         let (function, ty) = match (function, ty) {
             (sums::Function::Count, _) => (function, DataType::Int64),
             (_, ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt) => {
@@ -355,7 +355,7 @@ impl<'p> Table<'p> {
             (_, ColumnType::Double) => (sums::Function::SumOfDoubles, DataType::Float64),
             _ => return None,
         };
-        Some(Total { function, column: Some(self.place(&column)?), ty, name })
+        Some(Total { function, column: Some(self.place(&self.column_name(arg)?)?), ty, name })
     }
 
     /// Errors in names, and what has to be sorted by something else than columns, are `None`.
@@ -460,8 +460,8 @@ impl<'p> Table<'p> {
                 Some(Template::Any(outside.into()))
             }
             Expr::BinaryOp { left, op, right } => {
-                let op = comparison(op)?;
-                self.compare(left, op, right).or_else(|| self.compare(right, super::expr::flipped(op), left))
+                let op = parsed_comparison(op)?;
+                self.compare(left, op, right).or_else(|| self.compare(right, flipped(op), left))
             }
             Expr::InList { expr, list, negated } => {
                 let any = list.iter().map(|item| self.compare(expr, CmpOp::Eq, item));
@@ -535,16 +535,4 @@ impl<'p> Table<'p> {
 
 fn not(term: Template) -> Template {
     Template::Not(Box::new(term))
-}
-
-fn comparison(op: &BinaryOperator) -> Option<CmpOp> {
-    Some(match op {
-        BinaryOperator::Eq => CmpOp::Eq,
-        BinaryOperator::NotEq => CmpOp::Ne,
-        BinaryOperator::Lt => CmpOp::Lt,
-        BinaryOperator::LtEq => CmpOp::Le,
-        BinaryOperator::Gt => CmpOp::Gt,
-        BinaryOperator::GtEq => CmpOp::Ge,
-        _ => return None,
-    })
 }

@@ -2,10 +2,8 @@
 //!
 //! What a run brings along is a [`Binding`]: a snapshot and values for the parameters. The scans choose their paths
 //! anew; the operators above them are only reset. How much these scans will read then decides whether joins look rows
-//! up, and whether all threads share the work. A plan that is nothing but one scan, the totals of one, or a scan whose
-//! rows look others up, runs without DataFusion's streams.
+//! up, and whether all threads share the work. Some plans run without DataFusion's streams ([`super::alone`]).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -23,25 +21,22 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
+use super::alone::{Alone, Single};
 use super::errors::df_error;
-use super::few_groups::FewGroups;
-use super::lookup::{By, Lookups, Nested, NestedExec, NestedRun};
+use super::lookup::{By, Lookups, Nested, NestedExec};
 use super::numbers::Known;
 use super::open::Paging;
 use super::scan::ScanExec;
 use super::table::Binding;
 use super::tell::Telling;
-use super::totals::{Totals, TotalsRun};
+use super::totals::Totals;
 use super::{lookup, open, parallel, seek, subqueries};
-use crate::access::{Guards, Need};
+use crate::access::Need;
 use crate::error::Result;
-use crate::exec::kept::NextRows;
-use crate::exec::scan::{PARALLEL_WORK, Scan, ScanSpec};
-use crate::exec::watch::PlanText;
+use crate::exec::scan::ScanSpec;
 use crate::sql;
 
 /// A plan without a snapshot, to be kept.
@@ -76,145 +71,12 @@ struct Form {
     has_subqueries: bool,
 }
 
-/// A plan without operators to be reset.
-#[derive(Debug)]
-enum Single {
-    Scan(ScanExec),
-    Totals(Arc<Totals>),
-    Groups(Arc<FewGroups>),
-    /// One behind the other.
-    Several(Vec<Single>),
-}
-
 /// A plan bound for one run.
 pub enum Run {
-    /// One scan, the totals of one, or lookups.
+    /// What needs no operators.
     Alone(Box<Alone>),
     /// Anything else.
     Plan(Arc<dyn ExecutionPlan>),
-}
-
-/// What the calling thread reads on its own.
-pub enum Alone {
-    /// Rows.
-    Scan(Scan),
-    /// What they add up to.
-    Totals(TotalsRun),
-    /// Rows and what they find.
-    Lookups(Lookups),
-    /// The same, one row after the other.
-    Nested(NestedRun),
-    /// All rows of a few groups, and what they were read by.
-    Groups(Option<RecordBatch>, PlanText),
-    /// Several of these, one behind the other.
-    Several(VecDeque<Alone>),
-}
-
-impl Alone {
-    /// The next rows, possibly none of them yet; `None` at the end.
-    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        match self {
-            Alone::Scan(scan) => scan.next_batch(),
-            Alone::Totals(totals) => totals.next_batch(),
-            Alone::Lookups(lookups) => lookups.next_batch(),
-            Alone::Nested(nested) => nested.next_batch(),
-            Alone::Groups(rows, _) => Ok(rows.take()),
-            Alone::Several(all) => in_turn(all, Alone::next_batch),
-        }
-    }
-
-    /// The next rows, `rows_max` at the most, for somebody who reads them one by one: [`Alone::next_batch`].
-    pub fn next_rows(&mut self, rows_max: usize) -> Result<Option<NextRows>> {
-        match self {
-            Alone::Scan(scan) => scan.next_rows(rows_max),
-            Alone::Nested(nested) => nested.next_rows(),
-            Alone::Totals(totals) => totals.next_rows(),
-            Alone::Lookups(lookups) => Ok(lookups.next_batch()?.map(NextRows::Batch)),
-            Alone::Groups(rows, _) => Ok(rows.take().map(NextRows::Batch)),
-            Alone::Several(all) => in_turn(all, |one| one.next_rows(rows_max)),
-        }
-    }
-
-    /// Worth the work of more than one thread.
-    fn is_long(&self) -> bool {
-        match self {
-            Alone::Scan(scan) => scan.work() >= PARALLEL_WORK,
-            Alone::Totals(totals) => totals.is_long(),
-            _ => false,
-        }
-    }
-
-    /// Its line of EXPLAIN, when it is asked for.
-    pub fn plan_text(&self) -> PlanText {
-        match self {
-            Alone::Scan(scan) => scan.plan_text(),
-            Alone::Totals(totals) => totals.plan_text(),
-            Alone::Lookups(lookups) => lookups.plan_text(),
-            Alone::Nested(nested) => nested.plan_text(),
-            Alone::Groups(_, text) => Arc::clone(text),
-            Alone::Several(all) => {
-                let texts: Vec<PlanText> = all.iter().map(Alone::plan_text).collect();
-                Arc::new(move || {
-                    let (texts, notes): (Vec<String>, Vec<Option<String>>) =
-                        texts.iter().map(|text| text()).unzip();
-                    (texts.join("\n"), notes.into_iter().flatten().next())
-                })
-            }
-        }
-    }
-}
-
-/// What the first of these gives, or of those behind it, once it has no more.
-fn in_turn<T>(
-    all: &mut VecDeque<Alone>,
-    next: impl Fn(&mut Alone) -> Result<Option<T>>,
-) -> Result<Option<T>> {
-    while let Some(first) = all.front_mut() {
-        match next(first)? {
-            None => all.pop_front(),
-            some => return Ok(some),
-        };
-    }
-    Ok(None)
-}
-
-impl Single {
-    /// The plan as one of them, with these columns, if it is no more than that.
-    fn of(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Single> {
-        if let Some((scan, columns)) = picked(root).filter(|(scan, _)| scan.is_whole()) {
-            return Some(Single::Scan(scan.pick(&columns, schema)));
-        }
-        if let Some(cooperative) = root.downcast_ref::<CooperativeExec>() {
-            return Single::of(cooperative.input(), schema);
-        }
-        if let Some(union) = root.downcast_ref::<UnionExec>() {
-            let several = union.inputs().iter().map(|input| Single::of(input, schema));
-            return several.collect::<Option<_>>().map(Single::Several);
-        }
-        let totals = Totals::of(root, schema).map(|totals| Single::Totals(Arc::new(totals)));
-        totals.or_else(|| FewGroups::of(root, schema).map(|groups| Single::Groups(Arc::new(groups))))
-    }
-
-    /// Ready to run; `None` if a parameter does not suit, or operators do better.
-    fn run(&self, binding: &Binding) -> Result<Option<Alone>> {
-        Ok(match self {
-            Single::Scan(scan) => scan.run(binding, &Arc::default())?.map(Alone::Scan),
-            Single::Totals(totals) => totals.run(binding)?.map(Alone::Totals),
-            Single::Groups(groups) => groups.run(binding)?,
-            // Who counts what is read counts it of all together.
-            Single::Several(_) if binding.guards != Guards::default() => None,
-            Single::Several(several) => {
-                let mut all = VecDeque::with_capacity(several.len());
-                for single in several {
-                    match single.run(binding)? {
-                        Some(one) if !one.is_long() => all.push_back(one),
-                        _ => return Ok(None),
-                    }
-                }
-                Some(Alone::Several(all))
-            }
-        })
-    }
 }
 
 impl Plan {
@@ -288,6 +150,7 @@ impl Plan {
         Plan::of_single(Arc::new(scan), Single::Totals(Arc::new(totals)), schema)
     }
 
+    /// A plan that never runs in another way; `root`: its scan, for who asks for its [paths](Plan::paths).
     fn of_single(root: Arc<dyn ExecutionPlan>, single: Single, schema: &SchemaRef) -> Plan {
         Plan {
             form: Form::new(root),

@@ -9,6 +9,14 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use super::doubles::peers;
+use super::errors::to_df;
+use super::expr::parsed_comparison;
+use super::query::scalar_of;
+use super::rewrite::settled_type;
+use crate::error::{Error, Result, sqlstate};
+use crate::row::{ColumnBuilder, any_value_at, column_type_of};
+use crate::value::{ColumnType, Value};
 use arrow::array::Array;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
@@ -20,15 +28,6 @@ use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
-use sqlparser::ast::BinaryOperator;
-
-use super::doubles::peers;
-use super::errors::to_df;
-use super::query::scalar_of;
-use super::rewrite::settled_type;
-use crate::error::{Error, Result, sqlstate};
-use crate::row::{ColumnBuilder, any_value_at, column_type_of};
-use crate::value::{ColumnType, Value};
 
 /// Gives the literals of comparisons the types they are compared with; it belongs before type coercion.
 pub fn text_operands(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -52,10 +51,9 @@ impl ExprPlanner for TruthOperands {
         mut expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> DfResult<PlannerResult<RawBinaryExpr>> {
-        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
         let RawBinaryExpr { left, op, right } = &mut expr;
         let is_truth = |side: &Expr| settled_type(side, schema) == Some(DataType::Boolean);
-        if matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq) && (is_truth(left) || is_truth(right)) {
+        if parsed_comparison(op).is_some() && (is_truth(left) || is_truth(right)) {
             settle(vec![left, right], schema).map_err(to_df)?;
         }
         Ok(PlannerResult::Original(expr))

@@ -224,7 +224,8 @@ mod tests {
 
     use super::{Keyed, Known, Statements};
     use crate::access::Guards;
-    use crate::df::plan::{Alone, Run};
+    use crate::df::alone::Alone;
+    use crate::df::plan::Run;
     use crate::df::table::Binding;
     use crate::engine::Database;
     use crate::value::Value;

@@ -427,7 +427,6 @@ impl View {
 mod tests {
     use super::*;
 
-    /// Which queries DataFusion never sees, and how they are read.
     #[test]
     fn plain_queries_are_planned_without_datafusion() {
         let db = Database::in_memory().unwrap();

@@ -10,6 +10,7 @@ mod parts;
 mod search;
 mod totals;
 
+use std::borrow::Cow;
 use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -104,12 +105,10 @@ impl Nested {
         if binding.guards != Guards::default() || self.waits() {
             return Ok(None);
         }
-        let filled = match self.above.is_open() {
-            false => None,
-            true => match self.above.filled(&binding.params) {
-                None => return Ok(None),
-                filled => filled,
-            },
+        let filled = match self.above.filled(&binding.params) {
+            None => return Ok(None),
+            Some(Cow::Borrowed(_)) => None,
+            Some(Cow::Owned(filled)) => Some(filled),
         };
         let Some(search) = Search::new(self, binding)? else { return Ok(None) };
         let plan_text = search.plan_text();
