@@ -44,9 +44,9 @@ impl Runtime {
 
     /// Runs `work` to its end, from any thread: inside another runtime a helper thread waits for it.
     pub fn block_on<T: Send>(&self, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
-        let runtime = self.started()?;
         // A statement's future is large, and is handed on a few times.
         let work = Box::pin(work);
+        let runtime = self.started()?;
         let run = || with_stack(|| runtime.block_on(work));
         if tokio::runtime::Handle::try_current().is_err() {
             return run();
