@@ -55,22 +55,23 @@ impl Single {
     }
 
     /// Ready to run; `None` if a parameter does not suit, or operators do better.
-    pub fn run(&self, binding: &Binding) -> Result<Option<Alone>> {
+    // Boxed where it is made: it is handed on a few times.
+    pub fn run(&self, binding: &Binding) -> Result<Option<Box<Alone>>> {
         Ok(match self {
-            Single::Scan(scan) => scan.run(binding, &Arc::default())?.map(Alone::Scan),
-            Single::Totals(totals) => totals.run(binding)?.map(Alone::Totals),
-            Single::Groups(groups) => groups.run(binding)?,
+            Single::Scan(scan) => Alone::of_scan(scan.run(binding, &Arc::default())?),
+            Single::Totals(totals) => totals.run(binding)?.map(|run| Box::new(Alone::Totals(run))),
+            Single::Groups(groups) => groups.run(binding)?.map(Box::new),
             // Who counts what is read counts it of all together.
             Single::Several(_) if binding.guards != Guards::default() => None,
             Single::Several(several) => {
                 let mut all = VecDeque::with_capacity(several.len());
                 for single in several {
                     match single.run(binding)? {
-                        Some(one) if !one.is_long() => all.push_back(one),
+                        Some(one) if !one.is_long() => all.push_back(*one),
                         _ => return Ok(None),
                     }
                 }
-                Some(Alone::Several(all))
+                Some(Box::new(Alone::Several(all)))
             }
         })
     }
@@ -93,6 +94,11 @@ pub enum Alone {
 }
 
 impl Alone {
+    /// A scan, if there is one.
+    pub fn of_scan(scan: Option<Scan>) -> Option<Box<Alone>> {
+        scan.map(|scan| Box::new(Alone::Scan(scan)))
+    }
+
     /// The next rows, possibly none of them yet; `None` at the end.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         match self {
@@ -118,7 +124,7 @@ impl Alone {
     }
 
     /// Worth the work of more than one thread.
-    fn is_long(&self) -> bool {
+    pub fn is_long(&self) -> bool {
         match self {
             Alone::Scan(scan) => scan.work() >= PARALLEL_WORK,
             Alone::Totals(totals) => totals.is_long(),

@@ -204,17 +204,16 @@ impl Plan {
         }
         let alone = match (&self.single, self.paging) {
             (Some(Single::Scan(scan)), Some(paging)) => match paging.values(&binding.params) {
-                Some((skip, fetch)) => {
-                    scan.paged(skip, fetch).run(binding, &Arc::default())?.map(Alone::Scan)
-                }
+                Some((skip, fetch)) => Alone::of_scan(scan.paged(skip, fetch).run(binding, &Arc::default())?),
                 None => None,
             },
             (Some(single), _) => single.run(binding)?,
             (None, _) => None,
         };
         match (alone, &self.single) {
-            (Some(Alone::Totals(totals)), _) if totals.is_long() => self.bind_operators(binding),
-            (Some(alone), _) => Ok(Some(Run::Alone(Box::new(alone)))),
+            // Only operators would share it.
+            (Some(alone), Some(Single::Totals(_))) if alone.is_long() => self.bind_operators(binding),
+            (Some(alone), _) => Ok(Some(Run::Alone(alone))),
             // The parameters do not suit, whoever asks.
             (None, Some(Single::Scan(_) | Single::Totals(_))) => Ok(None),
             (None, _) => self.bind_operators(binding),
