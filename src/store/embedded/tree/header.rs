@@ -33,9 +33,7 @@ pub(in crate::store::embedded) fn check(path: &Path) -> Result<Checked> {
     let meta = file.newest_meta().map_err(|why| damaged(path, why))?;
     let mut missing = file.bytes / meta.page_bytes..=meta.last_page;
     match file.free_pages(&meta) {
-        Some(free) if missing.all(|page| free.binary_search(&page).is_ok()) => {
-            return Ok(Checked { meta, free });
-        }
+        Some(free) if missing.all(|page| free.contains(page)) => return Ok(Checked { meta, free }),
         None if missing.is_empty() => return Err(damaged(path, "its list of free pages makes no sense")),
         _ => {}
     }
@@ -48,8 +46,7 @@ pub(in crate::store::embedded) fn check(path: &Path) -> Result<Checked> {
 pub(in crate::store::embedded) struct Checked {
     /// Its newest meta page.
     pub(super) meta: Meta,
-    /// Pages that LMDB will write anew, in order.
-    free: Vec<u64>,
+    free: FreePages,
 }
 
 impl Checked {
@@ -60,12 +57,11 @@ impl Checked {
         trees: impl Iterator<Item = &'r Root> + Clone,
     ) -> Result<()> {
         let roots = || trees.clone().chain([&self.meta.keyspaces, &self.meta.free]);
-        let is_free = |root: &Root| root.page.is_some_and(|page| self.free.binary_search(&page).is_ok());
+        let is_free = |root: &Root| root.page.is_some_and(|page| self.free.contains(page));
         if roots().any(is_free) {
             return Err(damaged(path, "the root of a tree is on its list of free pages"));
         }
-        let metas_and_free = 2 + self.free.len() as u64;
-        let pages = roots().fold(metas_and_free, |pages, root| pages.saturating_add(root.pages));
+        let pages = roots().fold(self.free.count, |pages, root| pages.saturating_add(root.pages));
         match pages <= self.meta.last_page.saturating_add(1) {
             true => Ok(()),
             false => Err(damaged(path, "its trees have more pages than it has")),
@@ -115,17 +111,16 @@ impl DataFile {
         Meta::parse(if second.txn > first.txn { &others } else { &bytes })
     }
 
-    /// The pages on the free list, in order; `None` when it makes no sense.
-    fn free_pages(&mut self, meta: &Meta) -> Option<Vec<u64>> {
-        let mut free = Vec::new();
+    /// The pages on the free list; `None` when it makes no sense.
+    fn free_pages(&mut self, meta: &Meta) -> Option<FreePages> {
+        // Each page that the file lacks must be on the list, which the file has.
+        let listed_at_most = self.bytes / 8;
+        let pages_at_most = (self.bytes / meta.page_bytes).checked_add(listed_at_most)?;
+        let mut free = FreePages::of(meta.last_page.checked_add(1).filter(|pages| *pages <= pages_at_most)?);
         if let Some(root) = meta.free.page {
             self.add_free(meta, root, 1, &mut 0, &mut free)?;
         }
-        // Lists in order, one behind the other, which this way of sorting makes use of.
-        free.sort();
-        let is_list =
-            free.is_sorted_by(|a, b| a < b) && free.iter().all(|page| (2..=meta.last_page).contains(page));
-        is_list.then_some(free)
+        Some(free)
     }
 
     /// Adds those in the tree under page `number`. Its keys are the transactions that gave pages back; `last` is the
@@ -136,7 +131,7 @@ impl DataFile {
         number: u64,
         depth: u16,
         last: &mut u64,
-        free: &mut Vec<u64>,
+        free: &mut FreePages,
     ) -> Option<()> {
         let bytes = self.read(number.checked_mul(meta.page_bytes)?, meta.page_bytes as usize)?;
         let page = Page::of(&bytes, number).filter(|page| page.is_leaf() == (depth == meta.free.depth))?;
@@ -150,38 +145,87 @@ impl DataFile {
             }
             let (txn, stored) = page.entry(at)?;
             let txn = u64::from_ne_bytes(txn.try_into().ok()?);
-            let list = page_list(&self.value(meta, stored)?)?;
-            // LMDB relies on both.
-            if txn <= std::mem::replace(last, txn) || txn > meta.txn || !list.is_sorted_by(|a, b| a > b) {
+            // LMDB relies on it.
+            if txn <= std::mem::replace(last, txn) || txn > meta.txn {
                 return None;
             }
-            free.extend(list);
+            match stored {
+                Stored::Here(list) => {
+                    let (count, pages) = list.split_first_chunk()?;
+                    let bytes = u64::from_ne_bytes(*count).checked_mul(8)?;
+                    free.add(pages.get(..usize::try_from(bytes).ok()?)?, u64::MAX)?;
+                }
+                Stored::Tree(_) => return None,
+                Stored::Long { page, bytes } => self.add_long(meta, page, bytes as u64, free)?,
+            }
         }
         Some(())
     }
 
-    fn value(&mut self, meta: &Meta, stored: Stored<'_>) -> Option<Vec<u8>> {
-        match stored {
-            Stored::Here(value) => Some(value.to_vec()),
-            Stored::Tree(_) => None,
-            Stored::Long { page, bytes } => {
-                let at = page.checked_mul(meta.page_bytes)?;
-                let pages = pages_of_long(&self.read(at, HEADER_BYTES)?, page)?;
-                let room = pages.checked_mul(meta.page_bytes)?.checked_sub(HEADER_BYTES as u64)?;
-                let fits = bytes as u64 <= room && pages <= meta.free.long_pages;
-                self.read(at + HEADER_BYTES as u64, bytes).filter(|_| fits)
-            }
+    /// Adds those of a list that has pages of its own.
+    fn add_long(&mut self, meta: &Meta, page: u64, bytes: u64, free: &mut FreePages) -> Option<()> {
+        let at = page.checked_mul(meta.page_bytes)?;
+        let head = self.read(at, HEADER_BYTES + 8)?;
+        let pages = pages_of_long(&head[..HEADER_BYTES], page)?;
+        let room = pages.checked_mul(meta.page_bytes)?.checked_sub(HEADER_BYTES as u64)?;
+        let listed = u64_at(&head, HEADER_BYTES)?.checked_mul(8)?;
+        if bytes > room || pages > meta.free.long_pages || listed.checked_add(8)? > bytes {
+            return None;
         }
+        let begin = at + head.len() as u64;
+        let end = begin.checked_add(listed)?;
+        let mut above = u64::MAX;
+        for at in (begin..end).step_by(PIECE_BYTES) {
+            let piece = self.read(at, PIECE_BYTES.min((end - at) as usize))?;
+            above = free.add(&piece, above)?;
+        }
+        Some(())
     }
 }
 
-/// A list of page numbers: their count, then each, 8 bytes apiece.
-fn page_list(value: &[u8]) -> Option<Vec<u64>> {
-    let count = usize::try_from(u64_at(value, 0)?).ok()?;
-    if count > value.len() / 8 {
-        return None;
+/// So much of a long list is read at once.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// Pages that LMDB will write anew, and the two meta pages: those that no tree may have.
+#[derive(Debug)]
+struct FreePages {
+    /// A bit for each page of the file.
+    bits: Vec<u64>,
+    /// Pages of the file.
+    pages: u64,
+    /// Bits that are set.
+    count: u64,
+}
+
+impl FreePages {
+    fn of(pages: u64) -> Self {
+        let mut bits = vec![0; pages as usize / 64 + 1];
+        bits[0] = 0b11;
+        FreePages { bits, pages, count: 2 }
     }
-    (1..=count).map(|i| u64_at(value, 8 * i)).collect()
+
+    /// Adds a list, or a piece of one whose last page was `above`: 8 bytes for each page, in falling order. The last
+    /// of them.
+    ///
+    /// `None`: it is in no such order, or has pages that the file has not or that were added before.
+    fn add(&mut self, list: &[u8], mut above: u64) -> Option<u64> {
+        let (list, rest) = list.as_chunks();
+        for page in list {
+            let page = u64::from_ne_bytes(*page);
+            let (word, bit) = (self.bits.get_mut(page as usize / 64)?, 1 << (page % 64));
+            if page >= self.pages || page >= above || *word & bit != 0 {
+                return None;
+            }
+            *word |= bit;
+            above = page;
+        }
+        self.count += list.len() as u64;
+        rest.is_empty().then_some(above)
+    }
+
+    fn contains(&self, page: u64) -> bool {
+        self.bits.get(page as usize / 64).is_some_and(|word| word >> (page % 64) & 1 == 1)
+    }
 }
 
 #[cfg(test)]
@@ -209,6 +253,31 @@ mod tests {
         let error = check(short.path()).unwrap_err();
         assert_eq!(error.kind(), Kind::Corrupt);
         assert_eq!(error.reason(), Some("it is truncated: 24575 bytes of 24576"));
+    }
+
+    #[test]
+    fn free_pages_are_listed_once_in_falling_order() {
+        let list = |pages: &[u64]| pages.iter().flat_map(|page| page.to_ne_bytes()).collect::<Vec<u8>>();
+        let added = |pages: &[u64]| {
+            let mut free = FreePages::of(70);
+            free.add(&list(&[68, 63, 9]), u64::MAX)?;
+            free.add(&list(pages), u64::MAX)?;
+            Some(free)
+        };
+        let free = added(&[69, 64, 2]).unwrap();
+        assert_eq!(
+            (0..200).filter(|page| free.contains(*page)).collect::<Vec<_>>(),
+            [0, 1, 2, 9, 63, 64, 68, 69]
+        );
+        assert_eq!(free.count, 8);
+        assert!(!free.contains(u64::MAX));
+        for refused in [&[70][..], &[u64::MAX], &[63], &[1], &[0], &[5, 5], &[5, 6], &[130]] {
+            assert!(added(refused).is_none(), "{refused:?}");
+        }
+        let mut free = FreePages::of(70);
+        assert_eq!(free.add(&list(&[30, 20]), u64::MAX), Some(20));
+        assert!(free.add(&list(&[21]), 20).is_none(), "a list goes on in falling order");
+        assert!(free.add(&list(&[19])[..7], 20).is_none(), "half a number");
     }
 
     #[test]
