@@ -1,6 +1,6 @@
 //! The choice of an access path: which keyspace to read, by which keys or ranges, and why.
 //!
-//! [`choose`] prices the table and every usable index for what a statement needs and takes the
+//! [`choose()`] prices the table and every usable index for what a statement needs and takes the
 //! cheapest; [`describe`] says it in EXPLAIN's words.
 
 mod advice;

@@ -17,11 +17,11 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use serde_json::{Value, json};
 
 use super::computed::shown;
-use super::kept_sorts::FixedExec;
-use super::lookup::LookupJoinExec;
+use super::operators::lookup::LookupJoinExec;
+use super::operators::scan::{Expected, ScanExec};
+use super::operators::seek::SeekJoinExec;
 use super::parallel::inputs;
-use super::scan::{Expected, ScanExec};
-use super::seek::SeekJoinExec;
+use super::rules::kept_sorts::FixedExec;
 use super::table::Bound;
 use crate::access::{Described, NO_ROW, Need};
 use crate::error::{Error, Result};

@@ -10,7 +10,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use sqlparser::ast::BinaryOperator;
 
 use super::formula::formula;
-use super::{inverse, like};
+use super::inverse;
+use crate::df::expressions::like;
 use crate::error::Result;
 use crate::plan::{CmpOp, Field, Formula, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::row::any_value_at;

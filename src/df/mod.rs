@@ -1,98 +1,40 @@
 //! Where DataFusion meets the store: the rest of SQL, over our access paths.
 //!
-//! [`query::Planner`] turns a query into DataFusion's logical plan, with one [`table::TableSource`] for
-//! each table it names; what indexes have computed becomes a column ([`computed`]); the optimised plan tells each
-//! source which order and limit the statement wants ([`order`]), or that any will do ([`parallel`]); the source
-//! converts the pushed-down filters ([`expr`]), chooses an access path and becomes a [`scan::ScanExec`]. Of one table,
-//! what a scan gives by itself is planned without all that ([`plain`]).
+//! [`query::Planner`] turns a query into DataFusion's logical plan, with one [`table::TableSource`] for each table it
+//! names; what indexes have computed becomes a column ([`computed`]); the optimised plan tells each source which order
+//! and limit the statement wants ([`order`]), or that any will do ([`parallel`]); the source converts the pushed-down
+//! filters ([`expr`]), chooses an access path and becomes a scan ([`operators::scan`]). [`ways`] makes the rest of the
+//! plan executable. Of one table, what a scan gives by itself is planned without all that ([`kept::plain`]).
+//!
+//! | folder | holds |
+//! |---|---|
+//! | [`expressions`] | what expressions mean, by PostgreSQL's rules |
+//! | [`functions`] | functions that DataFusion has not, or has otherwise |
+//! | [`subqueries`] | subqueries as joins |
+//! | [`rules`] | rules over plans |
+//! | [`operators`] | scans, lookups, and what else runs of ours |
+//! | [`kept`] | plans that are made once and run many times |
+//! | [`errors`] | DataFusion's errors as ours |
 
-mod above;
-mod above_totals;
-mod age;
-pub mod alone;
-mod anti_join;
-mod apart;
-mod beside;
-mod binary_keys;
-mod cast_error;
-mod coalesce;
 mod computed;
-mod correlated;
-mod date_trunc;
-mod dates;
-mod described;
-mod domain;
-mod doubles;
-mod early;
-mod elements;
 mod errors;
-mod exact_sum;
-mod exists;
 pub mod explain;
 mod expr;
-mod extremes;
-mod few_first;
-mod few_groups;
-mod first_left;
+mod expressions;
 mod formula;
-mod frames;
 mod functions;
-mod grouped;
 mod hints;
-mod in_turn;
-mod integers;
-mod intervals;
 mod inverse;
-mod join_condition;
-mod join_keys;
-mod kept_apart;
-mod kept_sorts;
-mod learned;
-mod like;
-mod lookup;
-mod membership;
-mod min_max;
-mod multisets;
-mod null_frames;
-mod numbers;
-mod offset;
-mod one_by_one;
-mod one_row;
-mod open;
-mod operator;
-mod or_null;
+pub mod kept;
+mod operators;
 mod order;
-mod order_subquery;
-mod outer_types;
-mod pages;
 mod parallel;
-mod picking;
-pub mod plain;
-pub mod plan;
 pub mod query;
-mod recursion;
 mod resolver;
 mod rewrite;
-pub mod row_map;
-mod satisfied;
-mod scan;
-mod seek;
-mod settled;
-mod short_circuit;
+mod rules;
 mod statistics;
-mod step_types;
 mod subqueries;
 pub mod table;
-mod tell;
-mod template;
-mod text;
-mod three_valued;
-mod time_parts;
-mod time_zone;
-mod totals;
-mod tpch;
-mod until_enough;
 mod wanted;
 mod ways;
-mod wording;
-mod yielding;

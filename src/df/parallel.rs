@@ -19,11 +19,11 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
-use super::learned::is_late;
-use super::lookup::{LookupJoinExec, NestedExec};
-use super::recursion::RecursionExec;
-use super::scan::ScanExec;
-use super::seek::SeekJoinExec;
+use super::operators::learned::is_late;
+use super::operators::lookup::{LookupJoinExec, NestedExec};
+use super::operators::recursion::RecursionExec;
+use super::operators::scan::ScanExec;
+use super::operators::seek::SeekJoinExec;
 use super::table::TableSource;
 use crate::exec::scan::PARALLEL_WORK;
 

@@ -19,11 +19,11 @@ use datafusion::sql::planner::{ParserOptions, SqlToRel};
 use sqlparser::ast::{self, Query};
 
 use super::errors::{df_error, to_df};
+use super::expressions::step_types::nothing_is_lost;
 use super::functions;
 use super::hints::Hinted;
 use super::query::{Scope, type_of_value};
 use super::rewrite::{check_calls, plain_calls};
-use super::step_types::nothing_is_lost;
 use super::table::{Advice, Binding, TableSource};
 use crate::catalog::Relation;
 use crate::error::{Error, sqlstate};

@@ -116,7 +116,7 @@ pub fn branches(expr: &Expr) -> Vec<&Expr> {
 }
 
 /// Writes out the functions that DataFusion has only as a CASE: its simplifier would do it, were it not for
-/// arguments with an AND or OR, which [`ThreeValued`](super::three_valued::ThreeValued) keeps from it.
+/// arguments with an AND or OR, which [`ThreeValued`](super::expressions::three_valued::ThreeValued) keeps from it.
 pub fn lazy_functions(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
     match expr {
         Expr::ScalarFunction(ScalarFunction { func, args })

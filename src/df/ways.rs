@@ -7,10 +7,13 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::errors::df_error;
+use super::kept::plan::is_scan;
 use super::order::Joins;
-use super::plan::is_scan;
-use super::short_circuit::short_circuits;
-use super::{early, extremes, first_left, join_keys, lookup, open, order, parallel, seek, tell};
+use super::rules::short_circuit::short_circuits;
+use super::{order, parallel};
+use crate::df::kept::open;
+use crate::df::operators::{lookup, seek, tell};
+use crate::df::rules::{early, extremes, first_left, join_keys};
 use crate::error::Result;
 
 /// A plan made executable for one thread, and for all of them.

@@ -12,7 +12,7 @@ use super::view::column_of;
 use super::{Database, OnProgress, copy};
 use crate::access::{Access, Method, Path};
 use crate::catalog::Catalog;
-use crate::df::alone::Alone;
+use crate::df::kept::alone::Alone;
 use crate::error::{Error, Kind, Result};
 use crate::exec::dml::rowkey_of;
 use crate::exec::scan::{Counters, Places, Scan, ScanSpec};

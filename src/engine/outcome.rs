@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 
 use super::runtime::Runtime;
-use crate::df::alone::Alone;
+use crate::df::kept::alone::Alone;
 use crate::df::query::BatchStream;
 use crate::error::Result;
 use crate::exec::kept::NextRows;

@@ -14,8 +14,8 @@ use parking_lot::RwLock;
 
 use super::clock;
 use super::outcome::{OutputColumn, output_columns};
-use crate::df::plan::Plan;
-use crate::df::row_map::RowMap;
+use crate::df::kept::plan::Plan;
+use crate::df::kept::row_map::RowMap;
 use crate::error::{Error, Result};
 use crate::key::FastMap;
 use crate::sql::{self, Lifted, Statement, parameter_count};
@@ -224,8 +224,8 @@ mod tests {
 
     use super::{Keyed, Known, Statements};
     use crate::access::Guards;
-    use crate::df::alone::Alone;
-    use crate::df::plan::Run;
+    use crate::df::kept::alone::Alone;
+    use crate::df::kept::plan::Run;
     use crate::df::table::Binding;
     use crate::engine::Database;
     use crate::value::Value;

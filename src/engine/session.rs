@@ -22,7 +22,7 @@ use super::write;
 use super::{Database, analyze, backup, build, copy, ddl, design, moments, show};
 use crate::catalog::Catalog;
 use crate::df::explain;
-use crate::df::plan::Run;
+use crate::df::kept::plan::Run;
 use crate::error::{Error, Result};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;

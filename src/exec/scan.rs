@@ -1,7 +1,7 @@
 //! An access path → record batches.
 //!
 //! A [`Scan`] is pulled batch by batch. Each pull takes a reader of the snapshot, continues where the
-//! last one stopped, and lends every entry to a [`View`]: filters are decided on the encoded bytes,
+//! last one stopped, and lends every entry to a [`View`](super::view::View): filters are decided on the encoded bytes,
 //! and only the wanted fields of the rows that pass are decoded, straight into Arrow builders.
 
 use std::sync::Arc;

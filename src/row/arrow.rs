@@ -1,6 +1,6 @@
 //! Typed values in Arrow columns, and back.
 //!
-//! Going in, [`field`] gives a column's Arrow field and a [`ColumnBuilder`] takes its values. Coming
+//! Going in, [`field`] gives a column's Arrow field and a [`ColumnBuilder`](super::ColumnBuilder) takes its values. Coming
 //! out, [`column_type_of`] finds the SQL type of a field, of ours or of any file's or expression's,
 //! and [`value_at`] reads a cell as a value of that type.
 //!

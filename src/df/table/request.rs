@@ -11,8 +11,8 @@ use crate::access::{
     choose_again, rows_of, share_of_equals,
 };
 use crate::df::expr::FieldNames;
+use crate::df::kept::template::{Template, suited_or_same};
 use crate::df::statistics::StoreStatistics;
-use crate::df::template::{Template, suited_or_same};
 use crate::df::wanted::{FirstFound, Rows};
 use crate::error::Result;
 use crate::exec::scan::{Places, ScanSpec, field_type};

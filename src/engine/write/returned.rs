@@ -25,7 +25,7 @@ use crate::sql::{name_of, name_sql, table_name_of};
 pub struct Returned {
     /// Of the table and the columns taken.
     pub items: Option<Vec<SelectItem>>,
-    /// Of the other tables, called by [`column`].
+    /// Of the other tables, called by [`column()`].
     taken: Vec<Expr>,
 }
 

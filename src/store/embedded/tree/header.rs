@@ -87,15 +87,20 @@ impl DataFile {
         Ok(DataFile { file, bytes })
     }
 
-    /// Up to `len` bytes from `at`; `None` when the file has fewer or refuses.
+    /// `len` bytes from `at`; `None` when the file has fewer or refuses.
     fn read(&mut self, at: u64, len: usize) -> Option<Vec<u8>> {
         if at.checked_add(len as u64)? > self.bytes {
             return None;
         }
         let mut out = vec![0; len];
-        self.file.seek(SeekFrom::Start(at)).ok()?;
-        self.file.read_exact(&mut out).ok()?;
+        self.fill(at, &mut out)?;
         Some(out)
+    }
+
+    /// What lies from `at` on into all of `out`; `None` when the file has less or refuses.
+    fn fill(&mut self, at: u64, out: &mut [u8]) -> Option<()> {
+        self.file.seek(SeekFrom::Start(at)).ok()?;
+        self.file.read_exact(out).ok()
     }
 
     fn newest_meta(&mut self) -> Result<Meta, &'static str> {
@@ -174,9 +179,10 @@ impl DataFile {
         }
         let begin = at + head.len() as u64;
         let end = begin.checked_add(listed)?;
-        let mut above = u64::MAX;
+        let (mut piece, mut above) = (vec![0; PIECE_BYTES], u64::MAX);
         for at in (begin..end).step_by(PIECE_BYTES) {
-            let piece = self.read(at, PIECE_BYTES.min((end - at) as usize))?;
+            piece.truncate((end - at) as usize);
+            self.fill(at, &mut piece)?;
             above = free.add(&piece, above)?;
         }
         Some(())

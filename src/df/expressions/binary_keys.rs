@@ -1,0 +1,94 @@
+//! Texts that are compared with a rowkey of bytes: the digits that a query prints of it, but not its bytes.
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, ScalarValue};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
+
+use crate::df::errors::to_df;
+use crate::df::table::TableSource;
+use crate::error::{Error, sqlstate};
+
+/// Refuses a text beside a rowkey of which no part is text: it would find nothing, or everything. It belongs before
+/// the rule that makes bytes of texts.
+pub fn texts_as_binary_keys(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let inputs = plan.inputs();
+    let has_bytes = |input: &&LogicalPlan| {
+        input.schema().fields().iter().any(|field| field.data_type() == &DataType::Binary)
+    };
+    if inputs.iter().any(has_bytes) {
+        plan.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                check(expr, &inputs)?;
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })?;
+    }
+    Ok(Transformed::no(plan))
+}
+
+fn check(expr: &Expr, inputs: &[&LogicalPlan]) -> DfResult<()> {
+    let peers: Vec<&Expr> = match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => vec![left, right],
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => vec![left, right],
+        Expr::Between(between) => vec![&between.expr, &between.low, &between.high],
+        Expr::InList(list) => std::iter::once(&*list.expr).chain(&list.list).collect(),
+        Expr::Like(like) => vec![&like.expr, &like.pattern],
+        _ => return Ok(()),
+    };
+    let Some(text) = peers.iter().find_map(|peer| text(peer)) else { return Ok(()) };
+    let rowkey = peers.iter().find_map(|peer| match peer {
+        Expr::Column(column) => Some(column),
+        _ => None,
+    });
+    let Some(rowkey) = rowkey else { return Ok(()) };
+    let named = inputs.iter().find_map(|input| binary_keys(rowkey, input).transpose()).transpose()?;
+    match named {
+        Some(name) => Err(to_df(refused(&name, text, matches!(expr, Expr::Like(_))))),
+        None => Ok(()),
+    }
+}
+
+fn is_comparison(op: Operator) -> bool {
+    matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
+}
+
+/// A text as written, but for `'\x80'`, which is bytes.
+fn text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) if !text.starts_with("\\x") => Some(text),
+        _ => None,
+    }
+}
+
+/// The table or index whose rowkey the column is, if no part of that is text.
+fn binary_keys(column: &Column, plan: &LogicalPlan) -> DfResult<Option<String>> {
+    if !plan.schema().has_column(column) {
+        return Ok(None);
+    }
+    if let LogicalPlan::Join(join) = plan {
+        return match binary_keys(column, &join.left)? {
+            None => binary_keys(column, &join.right),
+            found => Ok(found),
+        };
+    }
+    let source = TableSource::behind(column, plan)?;
+    Ok(source.and_then(|(source, name)| source.binary_keys(&name).map(str::to_owned)))
+}
+
+fn refused(of: &str, text: &str, is_pattern: bool) -> Error {
+    let digits = if is_pattern { text.trim_end_matches('%') } else { text };
+    let is_hex = !digits.is_empty() && digits.len() % 2 == 0 && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    let shown = if is_hex { digits } else { "8000" };
+    let hint = match is_pattern {
+        true => format!("write a range of bytes: rowkey >= x'{shown}' AND rowkey < ..."),
+        false if is_hex => format!("write x'{digits}'"),
+        false => format!("write bytes, as in x'{shown}', or compare the columns of the key"),
+    };
+    Error::invalid(format!("the keys of \"{of}\" are binary, and '{text}' is a text"))
+        .why("no part of them is text; they print as the hex digits of their bytes")
+        .hint(hint)
+        .state(sqlstate::DATATYPE_MISMATCH)
+        .about(text)
+}

@@ -1,0 +1,73 @@
+//! Dates beside timestamps and intervals.
+//!
+//! DataFusion 55.2 gives a DATE for `DATE '2020-01-01' + INTERVAL '1 hour'` and drops the hour, and compares a date and a
+//! timestamp in nanoseconds, which end in the year 2262. [`at_midnight`] makes timestamps of such dates first.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Operator};
+
+use super::doubles::peers;
+use crate::df::rewrite::settled_type;
+
+/// Rewrites the operands of an expression; it belongs before type coercion.
+pub fn at_midnight(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let changed = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus, right }) => {
+            let timed = with_time(left, right, schema) || with_time(right, left, schema);
+            let both: Vec<&mut Expr> = vec![left, right];
+            if timed { timestamps(both, None, schema) } else { beside_timestamps(both, schema) }
+        }
+        expr => {
+            let mut changed = false;
+            for peers in peers(expr) {
+                changed |= beside_timestamps(peers, schema);
+            }
+            changed
+        }
+    };
+    Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// A date, and an interval that may be other than whole days.
+fn with_time(date: &Expr, interval: &Expr, schema: &DFSchema) -> bool {
+    let may_be = match interval {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) => interval.nanoseconds != 0,
+        Expr::Literal(..) => false,
+        expr => matches!(settled_type(expr, schema), Some(DataType::Interval(_) | DataType::Duration(_))),
+    };
+    may_be && settled_type(date, schema) == Some(DataType::Date32)
+}
+
+/// Makes timestamps of dates, if both are there. Says whether they are.
+fn beside_timestamps(exprs: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types: Vec<_> = exprs.iter().map(|expr| settled_type(expr, schema)).collect();
+    let zone = types.iter().flatten().find_map(|ty| match ty {
+        DataType::Timestamp(_, zone) => Some(zone.clone()),
+        _ => None,
+    });
+    match zone {
+        Some(zone) if types.contains(&Some(DataType::Date32)) => timestamps(exprs, zone, schema),
+        _ => false,
+    }
+}
+
+/// Makes timestamps of all dates, and of what is finer than a column can hold.
+fn timestamps(exprs: Vec<&mut Expr>, zone: Option<Arc<str>>, schema: &DFSchema) -> bool {
+    for expr in exprs {
+        let ty = match settled_type(expr, schema) {
+            Some(DataType::Date32) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+            Some(DataType::Timestamp(TimeUnit::Nanosecond, zone)) => {
+                DataType::Timestamp(TimeUnit::Microsecond, zone)
+            }
+            _ => continue,
+        };
+        let inner = std::mem::take(expr);
+        *expr = Expr::Cast(Cast::new(Box::new(inner), ty));
+    }
+    true
+}

@@ -1,0 +1,219 @@
+//! Integer arithmetic that never wraps.
+//!
+//! DataFusion's `+`, `-` and `*` wrap around on overflow. Before types are settled,
+//! [`wide_integers`] makes the operands BIGINT, so that a product of two INTEGER columns fits, as it does in
+//! SQLite; afterwards, [`CheckedIntegers`] puts functions that fail in the place of the operators.
+//! Their division has an error for a zero already; `/` and `%` of doubles get the same, and no operator of
+//! doubles gives a -0, which Arrow would take for less than 0. For `sum`, see `exact_sum`.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum};
+use arrow::compute::kernels::numeric;
+use arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
+use arrow::error::ArrowError;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
+};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+use datafusion::physical_expr_common::datum::apply;
+
+use crate::df::rewrite::{rewrite_expressions, settled_type};
+use crate::value::canonical_double;
+
+/// Casts the operands of `+`, `-` and `*` to BIGINT if both are integers; it belongs before type coercion.
+pub fn wide_integers(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let is_narrow =
+        |e: &Expr| settled_type(e, schema).is_some_and(|ty| ty.is_integer() && ty != DataType::Int64);
+    let operands = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Plus | Operator::Minus | Operator::Multiply,
+            right,
+        }) if is_narrow(left) && is_narrow(right) => vec![left, right],
+        Expr::Negative(inner) if is_narrow(inner) => vec![inner],
+        _ => return Ok(Transformed::no(expr)),
+    };
+    for operand in operands {
+        **operand = cast(std::mem::take(&mut **operand), DataType::Int64);
+    }
+    Ok(Transformed::yes(expr))
+}
+
+/// Replaces `+`, `-` and `*` of integers, `*`, `/` and `%` of doubles; `-x` is `0 - x`.
+#[derive(Debug)]
+pub struct CheckedIntegers([Arc<ScalarUDF>; 5]);
+
+impl CheckedIntegers {
+    /// The rule; it belongs behind type coercion.
+    pub fn new() -> Self {
+        let function = |name, op, kernel| Arc::new(ScalarUDF::new_from_impl(Checked::new(name, op, kernel)));
+        CheckedIntegers([
+            function("add", Operator::Plus, numeric::add),
+            function("subtract", Operator::Minus, numeric::sub),
+            function("multiply", Operator::Multiply, |a, b| Ok(canonical(numeric::mul(a, b)?))),
+            function("divide", Operator::Divide, |a, b| not_by_zero(numeric::div(a, b)?, b).map(canonical)),
+            function("modulo", Operator::Modulo, |a, b| not_by_zero(numeric::rem(a, b)?, b).map(canonical)),
+        ])
+    }
+
+    fn checked(&self, expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+        let [add, subtract, multiply, divide, modulo] = &self.0;
+        let (left, op, right) = match expr {
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => (left, op, right),
+            Expr::Negative(inner) => {
+                let ty = inner.get_type(schema)?;
+                if !is_plain(&ty) {
+                    return Ok(Transformed::no(Expr::Negative(inner)));
+                }
+                let zero = Expr::Literal(ScalarValue::new_zero(&ty)?, None);
+                if ty.is_floating() {
+                    return Ok(Transformed::yes(zero - *inner));
+                }
+                (Box::new(zero), Operator::Minus, inner)
+            }
+            other => return with_one_zero(other, schema),
+        };
+        let (function, checked): (_, fn(&DataType) -> bool) = match op {
+            Operator::Plus => (add, DataType::is_integer),
+            Operator::Minus => (subtract, DataType::is_integer),
+            Operator::Multiply => (multiply, is_plain),
+            Operator::Divide => (divide, DataType::is_floating),
+            Operator::Modulo => (modulo, DataType::is_floating),
+            _ => return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),
+        };
+        Ok(match (left.get_type(schema)?, right.get_type(schema)?) {
+            (l, r) if checked(&l) && checked(&r) => {
+                let function = Arc::clone(function);
+                Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![*left, *right])))
+            }
+            _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+        })
+    }
+}
+
+/// Integers and floats, but no decimals.
+fn is_plain(ty: &DataType) -> bool {
+    ty.is_integer() || ty.is_floating()
+}
+
+/// Adds zero to what may be -0: a rounded double, or one that was a text.
+fn with_one_zero(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let may_be_negative = match &expr {
+        Expr::ScalarFunction(call) => matches!(call.name(), "ceil" | "round" | "trunc" | "signum"),
+        Expr::Cast(cast) => cast.field.data_type().is_floating() && cast.expr.get_type(schema)?.is_string(),
+        _ => false,
+    };
+    let ty = if may_be_negative { expr.get_type(schema)? } else { DataType::Null };
+    if !ty.is_floating() {
+        return Ok(Transformed::no(expr));
+    }
+    Ok(Transformed::yes(expr + Expr::Literal(ScalarValue::new_zero(&ty)?, None)))
+}
+
+impl AnalyzerRule for CheckedIntegers {
+    fn name(&self) -> &str {
+        "checked_integers"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
+        rewrite_expressions(plan, &|expr, schema| self.checked(expr, schema))
+    }
+}
+
+/// Doubles with one zero and one NaN, as [`canonical_double`] has them; anything else as it is.
+fn canonical(values: ArrayRef) -> ArrayRef {
+    match values.data_type() {
+        DataType::Float64 => {
+            Arc::new(values.as_primitive::<Float64Type>().unary::<_, Float64Type>(canonical_double))
+        }
+        DataType::Float32 => {
+            Arc::new(values.as_primitive::<Float32Type>().unary::<_, Float32Type>(|d| d + 0.0))
+        }
+        _ => values,
+    }
+}
+
+/// `quotients`, unless one of them that is not NULL was divided by zero.
+fn not_by_zero(quotients: ArrayRef, divisors: &dyn Datum) -> Result<ArrayRef, ArrowError> {
+    let (divisors, is_scalar) = divisors.get();
+    // Arrow's own comparison tells -0 from 0.
+    let zeros = match divisors.data_type() {
+        DataType::Float64 => BooleanArray::from_unary(divisors.as_primitive::<Float64Type>(), |d| d == 0.0),
+        DataType::Float32 => BooleanArray::from_unary(divisors.as_primitive::<Float32Type>(), |d| d == 0.0),
+        _ => return Ok(quotients),
+    };
+    let by_zero = |row| zeros.is_valid(row) && zeros.value(row);
+    if zeros.true_count() > 0
+        && (0..quotients.len()).any(|row| quotients.is_valid(row) && by_zero(if is_scalar { 0 } else { row }))
+    {
+        return Err(ArrowError::DivideByZero);
+    }
+    Ok(quotients)
+}
+
+type Kernel = fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>;
+
+/// An operator of two integers of one type.
+#[derive(Debug)]
+struct Checked {
+    name: &'static str,
+    op: Operator,
+    kernel: Kernel,
+    signature: Signature,
+}
+
+impl Checked {
+    fn new(name: &'static str, op: Operator, kernel: Kernel) -> Self {
+        Checked { name, op, kernel, signature: Signature::any(2, Volatility::Immutable) }
+    }
+}
+
+impl PartialEq for Checked {
+    fn eq(&self, other: &Self) -> bool {
+        self.op == other.op
+    }
+}
+
+impl Eq for Checked {}
+
+impl std::hash::Hash for Checked {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.op.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Checked {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    /// As the operator is called, so that nothing that names it has to change.
+    fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
+        let names: Vec<String> = args.iter().map(|arg| arg.schema_name().to_string()).collect();
+        Ok(names.join(&format!(" {} ", self.op)))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, args: &[DataType]) -> DfResult<DataType> {
+        Ok(args[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name, args.arg_fields[0].data_type().clone(), nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        apply(&args.args[0], &args.args[1], self.kernel)
+    }
+}

@@ -1,0 +1,158 @@
+//! Intervals compared and multiplied.
+//!
+//! DataFusion 55.2 compares months, then days, then the rest of two intervals, so that 24 hours are less than a day, and
+//! the 60 days between two timestamps, which are all in the rest, less than one; and it multiplies none.
+//! [`interval_lengths`] and [`IntervalProducts`] do as PostgreSQL does: a month is 30 days, a day 24 hours.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, IntervalMonthDayNanoArray};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType, DurationMicrosecondType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    IntervalUnit, TimeUnit,
+};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, exec_err};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+};
+use sqlparser::ast::BinaryOperator;
+
+use super::doubles::peers;
+use crate::df::errors::to_df;
+use crate::df::rewrite::settled_type;
+use crate::error::{Error, Result, sqlstate};
+
+const DAY_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
+const MONTH_DAYS: i128 = 30;
+
+/// Plans products and quotients, which DataFusion would refuse before any rule sees them.
+#[derive(Debug)]
+pub struct IntervalProducts;
+
+impl ExprPlanner for IntervalProducts {
+    fn plan_binary_op(
+        &self,
+        expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> DfResult<PlannerResult<RawBinaryExpr>> {
+        let ty = |expr: &Expr| settled_type(expr, schema).unwrap_or(DataType::Null);
+        let (left, right) = (ty(&expr.left), ty(&expr.right));
+        let divided = expr.op == BinaryOperator::Divide;
+        let is_interval = |ty: &DataType| matches!(ty, DataType::Interval(_));
+        let RawBinaryExpr { left: first, right: second, .. } = &expr;
+        let (interval, number) = match expr.op {
+            BinaryOperator::Multiply | BinaryOperator::Divide if is_interval(&left) && right.is_numeric() => {
+                (first, second)
+            }
+            BinaryOperator::Multiply if left.is_numeric() && is_interval(&right) => (second, first),
+            _ => return Ok(PlannerResult::Original(expr)),
+        };
+        let args = [interval.clone(), number.clone(), lit(divided)];
+        let output = DataType::Interval(IntervalUnit::MonthDayNano);
+        Ok(PlannerResult::Planned(call("interval_times", output, args)))
+    }
+}
+
+/// Rewrites comparisons; it belongs before type coercion.
+pub fn interval_lengths(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let operands = match &mut expr {
+        expr @ (Expr::BinaryExpr(_) | Expr::Between(_) | Expr::InList(_)) => {
+            peers(expr).into_iter().flatten().collect::<Vec<_>>()
+        }
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let types: Vec<DataType> = operands.iter().filter_map(|expr| settled_type(expr, schema)).collect();
+    let is_interval = |ty: &DataType| matches!(ty, DataType::Interval(_));
+    let is_length = |ty: &DataType| is_interval(ty) || matches!(ty, DataType::Duration(_));
+    if types.len() < operands.len() || !types.iter().any(is_interval) || !types.iter().all(is_length) {
+        return Ok(Transformed::no(expr));
+    }
+    for operand in operands {
+        *operand = call("interval_length", DataType::Decimal128(38, 0), [std::mem::take(operand)]);
+    }
+    Ok(Transformed::yes(expr))
+}
+
+fn call<const N: usize>(name: &'static str, output: DataType, args: [Expr; N]) -> Expr {
+    let signature = Signature::any(N, Volatility::Immutable);
+    ScalarUDF::new_from_impl(Computed { name, output, signature }).call(args.to_vec())
+}
+
+/// `interval_length(interval)` in nanoseconds, or `interval_times(interval, number, whether it is divided)`.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Computed {
+    name: &'static str,
+    output: DataType,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Computed {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(self.output.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let computed: ArrayRef = match &arrays[..] {
+            [interval] => Arc::new(lengths(interval)?.with_precision_and_scale(38, 0)?),
+            [interval, number, divided] => {
+                let interval = cast(interval, &DataType::Interval(IntervalUnit::MonthDayNano))?;
+                let number = cast(number, &DataType::Float64)?;
+                let parts = interval.as_primitive::<IntervalMonthDayNanoType>().iter();
+                let rows = parts.zip(number.as_primitive::<Float64Type>()).zip(divided.as_boolean());
+                let products = rows.map(|row| match row {
+                    ((Some(interval), Some(by)), Some(divided)) => times(interval, by, divided).map(Some),
+                    _ => Ok(None),
+                });
+                let products: Result<IntervalMonthDayNanoArray> = products.collect();
+                Arc::new(products.map_err(to_df)?)
+            }
+            _ => return exec_err!("{} takes an interval", self.name),
+        };
+        Ok(ColumnarValue::Array(computed))
+    }
+}
+
+fn lengths(array: &ArrayRef) -> DfResult<Decimal128Array> {
+    if let DataType::Duration(_) = array.data_type() {
+        let array = cast(array, &DataType::Duration(TimeUnit::Microsecond))?;
+        let micros = array.as_primitive::<DurationMicrosecondType>().iter();
+        return Ok(micros.map(|micros| micros.map(|micros| i128::from(micros) * 1000)).collect());
+    }
+    let array = cast(array, &DataType::Interval(IntervalUnit::MonthDayNano))?;
+    let length = |part: IntervalMonthDayNano| {
+        let days = i128::from(part.months) * MONTH_DAYS + i128::from(part.days);
+        days * DAY_NANOS + i128::from(part.nanoseconds)
+    };
+    Ok(array.as_primitive::<IntervalMonthDayNanoType>().iter().map(|part| part.map(length)).collect())
+}
+
+/// A product or quotient: what is left of a month goes to the days, what is left of a day to the rest, in microseconds.
+fn times(interval: IntervalMonthDayNano, by: f64, divided: bool) -> Result<IntervalMonthDayNano> {
+    if divided && by == 0.0 {
+        return Err(Error::division_by_zero());
+    }
+    let part = |part: f64| if divided { part / by } else { part * by };
+    let months = part(f64::from(interval.months));
+    let days = part(f64::from(interval.days)) + months.fract() * MONTH_DAYS as f64;
+    let micros = part(interval.nanoseconds as f64 / 1e3) + days.fract() * (DAY_NANOS / 1000) as f64;
+    let is_within = |part: f64, max: f64| part.abs() < max;
+    if !(is_within(months, i32::MAX as f64) && is_within(days, i32::MAX as f64) && is_within(micros, 9.2e15))
+    {
+        return Err(Error::invalid("the interval is out of range").state(sqlstate::OUT_OF_RANGE));
+    }
+    let nanoseconds = micros.round() as i64 * 1000;
+    Ok(IntervalMonthDayNano::new(months.trunc() as i32, days.trunc() as i32, nanoseconds))
+}

@@ -1,0 +1,330 @@
+//! LIKE and SIMILAR TO by one set of rules, wherever they stand.
+//!
+//! A scan matches patterns with [`LikePattern`]; DataFusion has other rules for case, knows no escape character but
+//! `\`, and takes SIMILAR TO for a search by regular expression. So [`own_patterns`] makes a call of our own of the
+//! first, which [`called`] reads back for the scan, and an anchored regular expression of the second's pattern.
+//!
+//! What asks for no more than a LIKE becomes one, because patterns are key ranges: `starts_with(name, 'x')`, `name ~ '^x'`,
+//! `name SIMILAR TO 'x%'`. DataFusion makes LIKEs of some of them as well, of its own kind and after ours are made; and
+//! takes the backslash of `name ~ 'a\\b'` for an escape.
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, BooleanArray};
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Like, Operator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility, lit,
+};
+
+use crate::df::errors::to_df;
+use crate::df::functions::{Room, row_function};
+use crate::error::{Error, Result};
+use crate::plan::{LikePattern, PLAIN_ESCAPE};
+use crate::value::{ColumnType, ValueRef};
+
+/// Alternatives (count) of a regular expression that are worth a LIKE each.
+const ALTERNATIVES_MAX: usize = 4;
+
+/// Puts our own matching in the place of DataFusion's; it belongs behind type coercion.
+pub fn own_patterns(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    Ok(match expr {
+        Expr::Like(like) => Transformed::yes(own(like)),
+        Expr::SimilarTo(like) if text_of(&like.pattern).is_some_and(is_like) => Transformed::yes(own(like)),
+        Expr::SimilarTo(mut similar) if !is_regex(&similar.pattern) => {
+            let escape = similar.escape_char.take().unwrap_or(PLAIN_ESCAPE);
+            let function = row_function(SIMILAR_PATTERN, similar_pattern, ColumnType::Varchar);
+            similar.pattern = Box::new(function.call(vec![*similar.pattern, lit(escape.to_string())]));
+            Transformed::yes(Expr::SimilarTo(similar))
+        }
+        expr => match plain_search(&expr, schema) {
+            Some(likes) => Transformed::yes(likes),
+            None => Transformed::no(expr),
+        },
+    })
+}
+
+fn own(like: Like) -> Expr {
+    let Like { negated, expr, pattern, escape_char, case_insensitive } = like;
+    let function = Matches {
+        escape: escape_char.unwrap_or(PLAIN_ESCAPE),
+        case_insensitive,
+        signature: Signature::any(2, Volatility::Immutable),
+    };
+    let matches = ScalarUDF::new_from_impl(function).call(vec![*expr, *pattern]);
+    if negated { Expr::Not(Box::new(matches)) } else { matches }
+}
+
+/// A search for a literal, as the LIKEs that say the same.
+fn plain_search(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let (text, patterns, negated) = match expr {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: op @ (Operator::RegexMatch | Operator::RegexNotMatch),
+            right,
+        }) => (&**left, plain_regex(text_of(right)?)?, *op == Operator::RegexNotMatch),
+        Expr::ScalarFunction(call) => {
+            let (text, part, pattern) = parted(call)?;
+            (text, vec![pattern(text_of(part)?)], false)
+        }
+        _ => return None,
+    };
+    let is_text =
+        matches!(text.get_type(schema), Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View));
+    // It stands there once for each pattern.
+    if !is_text || patterns.len() > 1 && text.is_volatile() {
+        return None;
+    }
+    let like =
+        |pattern: String| own(Like::new(false, Box::new(text.clone()), Box::new(lit(pattern)), None, false));
+    let any = patterns.into_iter().map(like).reduce(Expr::or)?;
+    Some(if negated { Expr::Not(Box::new(any)) } else { any })
+}
+
+/// Makes a pattern of a text.
+type ToPattern = fn(&str) -> String;
+
+/// The text that a call looks into, what it looks for at its start or its end, and the pattern that this is.
+pub fn parted(call: &ScalarFunction) -> Option<(&Expr, &Expr, ToPattern)> {
+    let [text, part] = &call.args[..] else { return None };
+    match call.name() {
+        "starts_with" => Some((text, part, |part| LikePattern::plain(part, false, true))),
+        "ends_with" => Some((text, part, |part| LikePattern::plain(part, true, false))),
+        _ => None,
+    }
+}
+
+fn text_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(scalar, _) => scalar.try_as_str().flatten(),
+        _ => None,
+    }
+}
+
+/// The parts of a call that stands for a LIKE: how it matches, the text, and the pattern.
+pub fn called(call: &ScalarFunction) -> Option<(&Matches, &Expr, &Expr)> {
+    match (call.func.inner().downcast_ref(), &call.args[..]) {
+        (Some(matches), [text, pattern]) => Some((matches, text, pattern)),
+        _ => None,
+    }
+}
+
+/// `text LIKE pattern` as a function.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Matches {
+    escape: char,
+    /// It is ILIKE.
+    pub case_insensitive: bool,
+    signature: Signature,
+}
+
+impl Matches {
+    /// A pattern as this call reads it. Errors: it ends with its escape character.
+    pub fn pattern(&self, text: &str) -> Result<LikePattern> {
+        LikePattern::new(text, Some(self.escape))
+    }
+
+    fn sql(&self, args: &[String]) -> String {
+        let escape =
+            if self.escape == PLAIN_ESCAPE { String::new() } else { format!(" ESCAPE '{}'", self.escape) };
+        args.join(&format!(" {} ", self.name().to_uppercase())) + &escape
+    }
+}
+
+impl ScalarUDFImpl for Matches {
+    fn name(&self) -> &str {
+        if self.case_insensitive { "ilike" } else { "like" }
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
+        Ok(self.sql(&args.iter().map(|arg| arg.schema_name().to_string()).collect::<Vec<_>>()))
+    }
+
+    fn display_name(&self, args: &[Expr]) -> DfResult<String> {
+        Ok(self.sql(&args.iter().map(Expr::to_string).collect::<Vec<_>>()))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let texts = |arg: &ColumnarValue| arg.cast_to(&DataType::Utf8, None)?.to_array(args.number_rows);
+        let (of, by) = (&args.args[0], &args.args[1]);
+        let of = texts(of)?;
+        let of = of.as_string::<i32>().iter();
+        let matches: BooleanArray = match by.cast_to(&DataType::Utf8, None)? {
+            ColumnarValue::Scalar(ScalarValue::Utf8(Some(pattern))) => {
+                let pattern = self.pattern(&pattern).map_err(to_df)?;
+                of.map(|text| text.map(|text| pattern.matches(text, self.case_insensitive))).collect()
+            }
+            by => {
+                let by = texts(&by)?;
+                let pairs = of.zip(by.as_string::<i32>());
+                let each = pairs.map(|pair| match pair {
+                    (Some(text), Some(pattern)) => {
+                        Ok(Some(self.pattern(pattern)?.matches(text, self.case_insensitive)))
+                    }
+                    _ => Ok(None),
+                });
+                each.collect::<Result<_>>().map_err(to_df)?
+            }
+        };
+        Ok(ColumnarValue::Array(Arc::new(matches)))
+    }
+}
+
+const SIMILAR_PATTERN: &str = "similar_pattern";
+
+/// The pattern of a SIMILAR TO is translated already.
+fn is_regex(pattern: &Expr) -> bool {
+    matches!(pattern, Expr::ScalarFunction(call) if call.name() == SIMILAR_PATTERN)
+}
+
+/// The pattern of a SIMILAR TO has nothing that a LIKE's has not.
+fn is_like(similar: &str) -> bool {
+    !similar.contains(['|', '*', '+', '?', '{', '}', '(', ')', '[', ']'])
+}
+
+/// The patterns of which one matches where a regular expression finds something; `None` if that has more in it than
+/// literals, and `^` and `$` around them.
+fn plain_regex(regex: &str) -> Option<Vec<String>> {
+    // All that regular expressions have a meaning for, or might have.
+    const META: [char; 18] =
+        ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$', '#', '&', '-', '~'];
+    let mut patterns = Vec::new();
+    let mut chars = regex.chars().peekable();
+    loop {
+        let open_start = chars.next_if_eq(&'^').is_none();
+        let (mut text, mut open_end) = (String::new(), true);
+        while let Some(c) = chars.next_if(|c| *c != '|') {
+            match c {
+                '$' if matches!(chars.peek(), None | Some('|')) => open_end = false,
+                '\\' => text.push(chars.next_if(|c| META.contains(c))?),
+                '#' | '&' | '-' | '~' => text.push(c),
+                c if META.contains(&c) => return None,
+                c => text.push(c),
+            }
+        }
+        patterns.push(LikePattern::plain(&text, open_start, open_end));
+        if chars.next().is_none() {
+            return (patterns.len() <= ALTERNATIVES_MAX).then_some(patterns);
+        }
+    }
+}
+
+/// `similar_pattern(pattern, escape)`: the regular expression that finds what is SIMILAR TO the pattern.
+fn similar_pattern<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+    match args {
+        [ValueRef::Null, _] => Ok(ValueRef::Null),
+        [ValueRef::Text(pattern), ValueRef::Text(escape)] => {
+            room.text = regex_of(pattern, escape)?;
+            Ok(ValueRef::Text(&room.text))
+        }
+        _ => Err(Error::invalid("SIMILAR TO takes a text")),
+    }
+}
+
+/// `%` and `_` as in LIKE; `|`, `*`, `+`, `?`, `{n}`, `()` and `[]` as in regular expressions; the rest is itself.
+fn regex_of(pattern: &str, escape: &str) -> Result<String> {
+    let mut regex = String::from("^(?s:");
+    let mut in_brackets = false;
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        if escape.starts_with(c) {
+            let plain = chars.next().ok_or_else(|| crate::plan::dangling_escape(pattern))?;
+            push_plain(&mut regex, plain);
+            continue;
+        }
+        match c {
+            '[' | ']' => {
+                in_brackets = c == '[';
+                regex.push(c);
+            }
+            '^' | '-' if in_brackets => regex.push(c),
+            c if in_brackets => push_plain(&mut regex, c),
+            '%' => regex.push_str(".*"),
+            '_' => regex.push('.'),
+            '(' => regex.push_str("(?:"),
+            '|' | '*' | '+' | '?' | '{' | '}' | ')' => regex.push(c),
+            c => push_plain(&mut regex, c),
+        }
+    }
+    regex.push_str(")$");
+    Ok(regex)
+}
+
+/// A backslash before a letter or digit would mean something.
+fn push_plain(regex: &mut String, c: char) {
+    if c.is_ascii_punctuation() {
+        regex.push('\\');
+    }
+    regex.push(c);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regular_expressions_of_literals_are_patterns() {
+        let cases: [(&str, &[&str]); 12] = [
+            ("^x", &["x%"]),
+            ("x$", &["%x"]),
+            ("^x$", &["x"]),
+            ("x y-#", &["%x y-#%"]),
+            ("", &["%"]),
+            ("^$", &[""]),
+            ("$", &["%"]),
+            (r"^5\.0%_", &[r"5.0\%\_%"]),
+            (r"a\\b", &[r"%a\\b%"]),
+            ("^a|b$|", &["a%", "%b", "%"]),
+            (r"a\|b", &["%a|b%"]),
+            ("^é", &["é%"]),
+        ];
+        for (regex, patterns) in cases {
+            assert_eq!(plain_regex(regex).unwrap(), patterns, "{regex}");
+        }
+        for regex in [
+            "^a.",
+            "a^",
+            "a$b",
+            "(?i)a",
+            "[ab]",
+            r"\d",
+            r"\<a",
+            "a{2}",
+            "a|b|c|d|e",
+            "a*",
+            r"a\",
+            "^^a",
+            "a$$",
+        ] {
+            assert_eq!(plain_regex(regex), None, "{regex}");
+        }
+    }
+
+    #[test]
+    fn similar_patterns_as_regular_expressions() {
+        let cases = [
+            ("a%b_", "^(?s:a.*b.)$"),
+            ("(x|y)+", "^(?s:(?:x|y)+)$"),
+            ("1.5", r"^(?s:1\.5)$"),
+            (r"50\%", r"^(?s:50\%)$"),
+            ("[^a-c.%]{2}", r"^(?s:[^a-c\.\%]{2})$"),
+        ];
+        for (pattern, regex) in cases {
+            assert_eq!(regex_of(pattern, "\\").unwrap(), regex);
+        }
+        assert_eq!(regex_of("a!_", "!").unwrap(), r"^(?s:a\_)$");
+        assert!(regex_of("a!", "!").is_err());
+    }
+}

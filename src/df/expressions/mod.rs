@@ -1,0 +1,18 @@
+//! What expressions mean, by PostgreSQL's rules, where DataFusion has others: types beside each other, truth that is
+//! unknown, and LIKE.
+
+pub(super) mod beside;
+pub(super) mod binary_keys;
+pub(super) mod dates;
+pub(super) mod doubles;
+pub(super) mod elements;
+pub(super) mod integers;
+pub(super) mod intervals;
+pub(super) mod like;
+pub(super) mod one_by_one;
+pub(super) mod settled;
+pub(super) mod step_types;
+pub(super) mod text;
+pub(super) mod three_valued;
+pub(super) mod time_parts;
+pub(super) mod time_zone;

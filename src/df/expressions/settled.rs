@@ -1,0 +1,129 @@
+//! Types that a query gets from several of its parts, before our own rules go by them.
+//!
+//! DataFusion gives a UNION the types of its first input, and a CASE that of its first branch, until it coerces types:
+//! `x` of `SELECT v AS x .. UNION ALL SELECT m ..` is an INTEGER until then, and becomes a DECIMAL. What is said of a
+//! comparison with an integer, or done with one, would be said of the decimal.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
+use datafusion::common::{DFSchema, Result as DfResult};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, RecursiveQuery, Union};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
+
+use super::beside::in_union;
+use super::doubles::doubles_win;
+use super::step_types::as_planned;
+use super::time_parts::is_part;
+use crate::df::rewrite::{branches, rename_kept};
+
+/// The rule. It belongs before all that look at types.
+#[derive(Debug)]
+pub struct Settled;
+
+impl AnalyzerRule for Settled {
+    fn name(&self) -> &str {
+        "settled"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
+        let mut mixes = false;
+        plan.apply_with_subqueries(|node| {
+            mixes |= match node {
+                LogicalPlan::Union(union) => differs(union),
+                node => has_mixed(node)?,
+            };
+            Ok(if mixes { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if mixes { Ok(settled(plan)?.data) } else { Ok(plan) }
+    }
+}
+
+fn settled(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    if let LogicalPlan::RecursiveQuery(RecursiveQuery {
+        name,
+        static_term,
+        recursive_term,
+        is_distinct,
+        ..
+    }) = plan
+    {
+        let planned = Arc::clone(static_term.schema());
+        let first = as_planned(settled(Arc::unwrap_or_clone(static_term))?.data, &planned)?;
+        let step = settled(Arc::unwrap_or_clone(recursive_term))?.data;
+        let query = RecursiveQuery::try_new(name, Arc::new(first), Arc::new(step), is_distinct)?;
+        return Ok(Transformed::yes(LogicalPlan::RecursiveQuery(query)));
+    }
+    let plan = plan.map_subqueries(settled)?.data.map_children(settled)?.data;
+    let plan = match plan {
+        LogicalPlan::Union(union) if differs(&union) => TypeCoercionRewriter::coerce_union(in_union(union)?)?,
+        // Its parameters are numbers.
+        LogicalPlan::Limit(limit) => LogicalPlan::Limit(limit),
+        plan => {
+            let (schema, names) = (merge_schema(&plan.inputs()), NamePreserver::new(&plan));
+            let settle = |expr| {
+                rename_kept(expr, &names, &mut |expr: Expr| {
+                    let branches = expr.transform_up(|expr| of_branches(expr, &schema))?.data;
+                    let (expr, _) = branches.transform_up(untyped)?.data.infer_placeholder_types(&schema)?;
+                    Ok(Transformed::yes(expr))
+                })
+            };
+            plan.map_expressions(settle)?.data
+        }
+    };
+    plan.recompute_schema().map(Transformed::yes)
+}
+
+/// A parameter, of whatever type it will be compared with.
+fn untyped(expr: Expr) -> DfResult<Transformed<Expr>> {
+    Ok(match expr {
+        Expr::Placeholder(Placeholder { id, .. }) => {
+            Transformed::yes(Expr::Placeholder(Placeholder::new_with_field(id, None)))
+        }
+        expr => Transformed::no(expr),
+    })
+}
+
+/// The inputs have other types than the whole.
+fn differs(union: &Union) -> bool {
+    fn types(schema: &DFSchema) -> impl Iterator<Item = &DataType> {
+        schema.fields().iter().map(|field| field.data_type())
+    }
+    union.inputs.iter().any(|input| !types(input.schema()).eq(types(&union.schema)))
+}
+
+fn has_mixed(node: &LogicalPlan) -> DfResult<bool> {
+    let (mut found, mut schema) = (false, None);
+    node.apply_expressions(|expr| {
+        found |= expr.exists(|expr| {
+            // Few nodes choose, and a schema is copied.
+            let chooses = !branches(expr).is_empty();
+            Ok(is_part(expr)
+                || chooses && is_mixed(expr, schema.get_or_insert_with(|| merge_schema(&node.inputs()))))
+        })?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// It gives numbers of several types.
+fn is_mixed(expr: &Expr, schema: &DFSchema) -> bool {
+    let types = branches(expr).into_iter().map(|branch| branch.get_type(schema));
+    let Ok(mut types) = types.collect::<DfResult<Vec<DataType>>>() else { return false };
+    types.retain(|ty| !ty.is_null());
+    types.iter().all(DataType::is_numeric) && types.windows(2).any(|pair| pair[0] != pair[1])
+}
+
+/// The value, of the type that all of them take.
+fn of_branches(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    if !is_mixed(&expr, schema) {
+        return Ok(Transformed::no(expr));
+    }
+    TypeCoercionRewriter::new(schema).f_up(doubles_win(expr, schema)?.data)
+}

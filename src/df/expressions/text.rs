@@ -1,0 +1,343 @@
+//! Text beside values of other types, read as our own columns read it.
+//!
+//! DataFusion casts a text by Arrow's rules, which take `'2023-11-14 22:14'` for no timestamp, and it casts a
+//! text column to a number for `name = 5`, which fails or not as the data has it. [`text_operands`] settles
+//! comparisons before their types are: a text literal becomes a value of the type it is compared with, a number
+//! literal beside a text becomes a text. [`text_casts`] puts our casts in the place of what is left, and
+//! [`byte_casts`] in that of the casts between text and bytes that a query has written itself.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use super::doubles::peers;
+use crate::df::errors::to_df;
+use crate::df::expr::parsed_comparison;
+use crate::df::query::scalar_of;
+use crate::df::rewrite::settled_type;
+use crate::error::{Error, Result, sqlstate};
+use crate::row::{ColumnBuilder, any_value_at, column_type_of};
+use crate::value::{ColumnType, Value};
+use arrow::array::Array;
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+
+/// Gives the literals of comparisons the types they are compared with; it belongs before type coercion.
+pub fn text_operands(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let compares = match &expr {
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => op.supports_propagation(),
+        expr => matches!(expr, Expr::Between(_) | Expr::InList(_)),
+    };
+    let changed =
+        compares && settle(peers(&mut expr).into_iter().flatten().collect(), schema).map_err(to_df)?;
+    Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+}
+
+/// [`text_operands`] of what is compared with a truth value: inside NOT, DataFusion would refuse it before any rule sees
+/// it.
+#[derive(Debug)]
+pub struct TruthOperands;
+
+impl ExprPlanner for TruthOperands {
+    fn plan_binary_op(
+        &self,
+        mut expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> DfResult<PlannerResult<RawBinaryExpr>> {
+        let RawBinaryExpr { left, op, right } = &mut expr;
+        let is_truth = |side: &Expr| settled_type(side, schema) == Some(DataType::Boolean);
+        if parsed_comparison(op).is_some() && (is_truth(left) || is_truth(right)) {
+            settle(vec![left, right], schema).map_err(to_df)?;
+        }
+        Ok(PlannerResult::Original(expr))
+    }
+}
+
+/// What an operand is here.
+#[derive(Clone, Copy, PartialEq)]
+enum Operand {
+    /// A text or number as written.
+    Text,
+    Number,
+    /// Anything else of a type that SQL has.
+    Typed(ColumnType),
+    /// NULL, a parameter without a type yet, a type of DataFusion's own.
+    Other,
+}
+
+fn operand(expr: &Expr, schema: &DFSchema) -> Operand {
+    match expr {
+        Expr::Literal(scalar, _) if scalar.is_null() => Operand::Other,
+        Expr::Literal(ScalarValue::Utf8(_), _) => Operand::Text,
+        Expr::Literal(ScalarValue::Int64(_) | ScalarValue::UInt64(_) | ScalarValue::Decimal128(..), _) => {
+            Operand::Number
+        }
+        Expr::Placeholder(_) => Operand::Other,
+        expr if settled_type(expr, schema).is_none() => Operand::Other,
+        expr => match expr.to_field(schema) {
+            Ok((_, field)) if field.data_type() != &DataType::Null => {
+                column_type_of(&field).map_or(Operand::Other, Operand::Typed)
+            }
+            _ => Operand::Other,
+        },
+    }
+}
+
+/// Casts the literals among `peers` to the type of the others; true if one changed.
+///
+/// Errors: a text that is no value of that type; types that cannot be compared.
+fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
+    let operands: Vec<Operand> = peers.iter().map(|peer| operand(peer, schema)).collect();
+    let typed = operands.iter().filter_map(|o| match o {
+        Operand::Typed(ty) => Some(*ty),
+        _ => None,
+    });
+    let types: Vec<ColumnType> = typed.collect();
+    let Some(&to) = types.first() else { return Ok(false) };
+    if let Some(other) = types.iter().find(|ty| !comparable(to, **ty)) {
+        return Err(incomparable(&to.to_string(), &other.to_string())
+            .hint(format!("CAST one of them, as in CAST(x AS {})", if to.is_text() { other } else { &to })));
+    }
+    let mut changed = false;
+    for (peer, operand) in peers.into_iter().zip(operands) {
+        let value = match (operand, &*peer) {
+            (Operand::Text, Expr::Literal(ScalarValue::Utf8(Some(text)), _)) if !to.is_text() => {
+                read(text, to)?
+            }
+            (Operand::Number, Expr::Literal(number, _)) if to == ColumnType::Varchar => {
+                Value::Text(crate::df::expr::value_of(number)?.to_string())
+            }
+            (Operand::Number, Expr::Literal(ScalarValue::Decimal128(Some(d), _, scale), _))
+                if to.is_integer() && *scale > 1 =>
+            {
+                between_integers(*d, scale.unsigned_abs())
+            }
+            (Operand::Number, Expr::Literal(number, _)) if !is_number(to) => {
+                match crate::df::expr::value_of(number)? {
+                    Value::Int(i @ (0 | 1)) if to == ColumnType::Boolean => Value::Boolean(i == 1),
+                    number => return Err(incomparable(&to.to_string(), &format!("the number {number}"))),
+                }
+            }
+            _ => continue,
+        };
+        *peer = Expr::Literal(scalar_of(&value)?, None);
+        changed = true;
+    }
+    Ok(changed)
+}
+
+/// A number that compares with every integer as `d * 10^-scale` does, with one digit behind the point at the most:
+/// with more, DataFusion would have to cast the integers to decimals that do not fit.
+fn between_integers(d: i128, scale: u8) -> Value {
+    let power = 10i128.pow(scale.min(38).into());
+    let floor = d.div_euclid(power);
+    match (d.rem_euclid(power), floor.checked_mul(10)) {
+        (0, _) => i64::try_from(floor).map_or(Value::Decimal(floor, 0), Value::Int),
+        (_, Some(tenths)) => Value::Decimal(tenths + 5, 1),
+        (_, None) => Value::Decimal(d, scale),
+    }
+}
+
+fn is_number(ty: ColumnType) -> bool {
+    ty.is_integer() || matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Decimal { .. })
+}
+
+/// Values of both types have one order. A UUID and bytes are compared with text as it is.
+fn comparable(a: ColumnType, b: ColumnType) -> bool {
+    let kind = |ty: ColumnType| match ty {
+        ColumnType::Boolean => 0,
+        ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz => 1,
+        ty if is_number(ty) => 2,
+        _ => 3,
+    };
+    kind(a) == kind(b)
+}
+
+fn incomparable(a: &str, b: &str) -> Error {
+    Error::invalid(format!("{a} is compared with {b}"))
+        .why("they have no common order")
+        .state(sqlstate::DATATYPE_MISMATCH)
+}
+
+/// A text as the value of `ty` it is compared as: nothing of it is rounded away.
+pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
+    Ok(match ty {
+        ColumnType::Decimal { .. } => {
+            let fraction = text.trim().split_once('.').map_or(0, |(_, fraction)| fraction.len());
+            let scale = u8::try_from(fraction.min(38)).unwrap_or(38);
+            Value::parse(text, ColumnType::Decimal { precision: 38, scale })?
+        }
+        // A key made of bytes is compared with the bytes of a text, unless that says it is hex.
+        ColumnType::Varbinary => match Value::parse(text, ty) {
+            Ok(bytes) => bytes,
+            Err(_) => Value::Bytes(text.as_bytes().to_vec()),
+        },
+        ty => Value::parse(text, ty)?,
+    })
+}
+
+/// Replaces casts of text, and those of times to text; it belongs behind type coercion.
+pub fn text_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::Cast(cast) = &expr else { return Ok(Transformed::no(expr)) };
+    let to = &cast.field;
+    let from = cast.expr.get_type(schema)?;
+    match column_type_of(to) {
+        Some(ty) if ty.is_text() && matches!(from, DataType::Timestamp(..)) => {
+            Ok(Transformed::yes(our_cast(&cast.expr, ty, to.data_type())))
+        }
+        Some(ty) if !ty.is_text() && ty != ColumnType::Varbinary && from == DataType::Utf8 => {
+            if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = &*cast.expr {
+                let value = Value::parse(text, ty).map_err(|e| to_df(e.into()))?;
+                let scalar = scalar_of(&value).map_err(to_df)?.cast_to(to.data_type())?;
+                return Ok(Transformed::yes(Expr::Literal(scalar, None)));
+            }
+            Ok(Transformed::yes(our_cast(&cast.expr, ty, to.data_type())))
+        }
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
+/// Replaces casts between text and bytes; it belongs before type coercion, which has its own for comparisons: those
+/// compare the bytes of a text.
+pub fn byte_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::Cast(cast) = &expr else { return Ok(Transformed::no(expr)) };
+    match (column_type_of(&cast.field), cast.expr.get_type(schema)) {
+        (Some(ty @ ColumnType::Varbinary), Ok(DataType::Utf8))
+        | (Some(ty @ ColumnType::Varchar), Ok(DataType::Binary)) => {
+            Ok(Transformed::yes(our_cast(&cast.expr, ty, cast.field.data_type())))
+        }
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
+/// Casts to types that are a text in Arrow, by the names that `df::rewrite` gives them.
+pub fn casts() -> impl Iterator<Item = ScalarUDF> {
+    let all = [
+        ("as_uuid", ColumnType::Uuid, false),
+        ("try_as_uuid", ColumnType::Uuid, true),
+        ("as_json", ColumnType::Json, false),
+        ("try_as_json", ColumnType::Json, true),
+    ];
+    all.into_iter().map(|(name, ty, tries)| {
+        ScalarUDF::new_from_impl(OurCast { tries, ..OurCast::new(name, ty, &DataType::Utf8) })
+    })
+}
+
+fn our_cast(expr: &Expr, ty: ColumnType, to: &DataType) -> Expr {
+    let function = ScalarUDF::new_from_impl(OurCast::new("cast", ty, to));
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![expr.clone()]))
+}
+
+/// A cast as an INSERT does it.
+#[derive(Debug)]
+struct OurCast {
+    name: &'static str,
+    ty: ColumnType,
+    to: DataType,
+    /// What cannot be cast becomes NULL.
+    tries: bool,
+    signature: Signature,
+}
+
+impl OurCast {
+    fn new(name: &'static str, ty: ColumnType, to: &DataType) -> OurCast {
+        let signature = Signature::any(1, Volatility::Immutable);
+        OurCast { name, ty, to: to.clone(), tries: false, signature }
+    }
+
+    fn cast(&self, value: Value) -> Result<Value> {
+        match (value, self.ty) {
+            (Value::Text(text), ColumnType::Varbinary) => read(&text, self.ty),
+            (Value::Text(text), ty) => Ok(Value::parse(&text, ty)?),
+            (value, ty) => Ok(value.cast(ty)?),
+        }
+    }
+}
+
+impl PartialEq for OurCast {
+    fn eq(&self, other: &Self) -> bool {
+        (self.ty, &self.to, self.tries) == (other.ty, &other.to, other.tries)
+    }
+}
+
+impl Eq for OurCast {}
+
+impl Hash for OurCast {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for OurCast {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
+        let names: Vec<String> = args.iter().map(|arg| arg.schema_name().to_string()).collect();
+        Ok(format!("CAST({} AS {})", names.join(", "), self.ty))
+    }
+
+    fn display_name(&self, args: &[Expr]) -> DfResult<String> {
+        self.schema_name(args)
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(self.to.clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        Ok(Arc::new(Field::new(self.name(), self.to.clone(), self.tries || args.arg_fields[0].is_nullable())))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let values = &arrays[0];
+        let mut out = ColumnBuilder::new(self.ty, values.len());
+        for at in 0..values.len() {
+            let value = match values.is_null(at) {
+                true => Value::Null,
+                false => match self.cast(any_value_at(values, at).map_err(to_df)?) {
+                    Err(_) if self.tries => Value::Null,
+                    value => value.map_err(to_df)?,
+                },
+            };
+            out.append(value.as_ref()).map_err(to_df)?;
+        }
+        let array = out.finish().map_err(to_df)?;
+        Ok(ColumnarValue::Array(arrow::compute::cast(&array, &self.to)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fraction_lies_between_two_integers() {
+        assert_eq!(between_integers(999, 3), Value::Decimal(5, 1));
+        assert_eq!(between_integers(-2_001, 3), Value::Decimal(-25, 1));
+        assert_eq!(between_integers(2_000, 3), Value::Int(2));
+        assert_eq!(between_integers(i128::MAX, 38), Value::Decimal(15, 1));
+    }
+
+    #[test]
+    fn a_text_is_compared_as_exactly_as_it_is_written() {
+        let price = ColumnType::Decimal { precision: 8, scale: 2 };
+        assert_eq!(read("1.005", price).unwrap(), Value::Decimal(1005, 3));
+        assert_eq!(read("0xff", ColumnType::Varbinary).unwrap(), Value::Bytes(vec![255]));
+        assert_eq!(read("ff", ColumnType::Varbinary).unwrap(), Value::Bytes(b"ff".to_vec()));
+        assert!(read("x", ColumnType::BigInt).is_err());
+    }
+}

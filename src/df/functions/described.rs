@@ -1,0 +1,103 @@
+//! The functions there are, in words: DataFusion's from its own documentation, ours from here.
+
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::Documentation;
+
+use crate::df::functions::ROWKEY_EXPLAIN;
+
+/// One function.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DescribedFunction {
+    /// As it is called.
+    pub name: String,
+    /// Scalar, aggregate, window or table.
+    pub kind: &'static str,
+    /// How it is called.
+    pub call: String,
+    /// What it gives.
+    pub gives: String,
+}
+
+/// Ours, and those whose words would be wrong here: how they are called, and what they give.
+const OWN: [(&str, &str, &str); 21] = [
+    ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
+    ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
+    ("date_format", "date_format(timestamp, '%Y-%m-%d')", "a time as text in a pattern of strftime"),
+    (
+        "date_trunc",
+        "date_trunc('month', timestamp)",
+        "the beginning of the month, day, hour, .. that a time is in",
+    ),
+    ("generate_series", "generate_series(start, stop [, step])", "a row for each value from start to stop"),
+    ("length", "length(text)", "characters of a text, or bytes of a VARBINARY"),
+    ("lpad", "lpad(value, n [, pad])", "a value as text of n characters, padded in front"),
+    ("max", "max(value)", "the greatest value of a group"),
+    ("md5", "md5(value)", "the MD5 digest of a value, as 32 hex digits"),
+    (
+        "md5_bucket",
+        "md5_bucket(value, .., n)",
+        "a bucket number below n, of the values' MD5, as in key layouts",
+    ),
+    ("min", "min(value)", "the smallest value of a group"),
+    ("octet_length", "octet_length(text)", "bytes of a text or a VARBINARY"),
+    ("range", "range(start, stop [, step])", "a row for each value from start to stop, without stop"),
+    ("repeat", "repeat(text, n)", "a text so many times"),
+    (ROWKEY_EXPLAIN, "rowkey_explain('table', rowkey)", "a key of a table or an index, part by part"),
+    ("rpad", "rpad(value, n [, pad])", "a value as text of n characters, padded behind"),
+    ("sum", "sum(number)", "the sum of a group"),
+    ("to_char", "to_char(timestamp, 'YYYYMMDD')", "a time as text in a pattern, as in key layouts"),
+    ("tpch", "tpch('orders', scale)", "the rows of a table of TPC-H, of so many gigabytes all in all"),
+    ("typeof", "typeof(value)", "the name of a value's type"),
+    ("version", "version()", "the version of RowkeyDB"),
+];
+
+/// Of values that no column of a table has, or of files that are read in another way.
+const USELESS: [&str; 10] = [
+    "cast_to_type",
+    "file_row_index",
+    "get_field",
+    "input_file_name",
+    "row",
+    "struct",
+    "try_cast_to_type",
+    "union_extract",
+    "union_tag",
+    "with_metadata",
+];
+
+/// All functions, by their names.
+pub fn functions(state: &SessionState) -> Vec<DescribedFunction> {
+    let scalar = state.scalar_functions().iter();
+    let scalar = scalar.map(|(name, f)| described(name, "scalar", (f.name(), f.documentation())));
+    let aggregate = state.aggregate_functions().iter();
+    let aggregate = aggregate.map(|(name, f)| described(name, "aggregate", (f.name(), f.documentation())));
+    let window = state.window_functions().iter();
+    let window = window.map(|(name, f)| described(name, "window", (f.name(), f.documentation())));
+    let table = state.table_functions().keys().map(|name| described(name, "table", (name, None)));
+    // It belongs to a catalog, so each statement brings its own.
+    let of_catalog = described(ROWKEY_EXPLAIN, "scalar", (ROWKEY_EXPLAIN, None));
+    let mut all: Vec<_> = scalar.chain(aggregate).chain(window).chain(table).chain([of_catalog]).collect();
+    all.retain(|f| !f.name.starts_with("arrow_") && !USELESS.contains(&&f.name[..]));
+    all.sort();
+    all
+}
+
+/// `of`: the name of the function that it is, perhaps another, and DataFusion's words for it.
+fn described(name: &str, kind: &'static str, of: (&str, Option<&Documentation>)) -> DescribedFunction {
+    let own = OWN.iter().find(|(own, ..)| *own == name);
+    let (call, gives) = match (own, of) {
+        (Some((_, call, gives)), _) => ((*call).to_owned(), (*gives).to_owned()),
+        (None, (other, _)) if other != name => (format!("{name}(..)"), format!("as {other}")),
+        (None, (_, Some(words))) => (words.syntax_example.clone(), first_sentence(&words.description)),
+        (None, (_, None)) => (format!("{name}(..)"), String::new()),
+    };
+    DescribedFunction { name: name.to_owned(), kind, call, gives }
+}
+
+/// The first sentence of a description: what a function returns, in one line and without its full stop.
+fn first_sentence(text: &str) -> String {
+    let words: Vec<&str> = text.split("\n\n").next().unwrap_or_default().split_whitespace().collect();
+    let line = words.join(" ");
+    let end = line.find(". ").unwrap_or(line.trim_end_matches(['.', ':']).len());
+    line[..end].trim_start_matches("Returns ").to_owned()
+}

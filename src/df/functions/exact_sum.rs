@@ -1,0 +1,242 @@
+//! Sums that never wrap.
+//!
+//! DataFusion's `sum` wraps around on overflow, of integers and of decimals. [`ExactSum`] adds up in a wider type, so
+//! that only a result which does not fit is an error.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Decimal256Array};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type,
+    DecimalType, Field, FieldRef, Int64Type, i256,
+};
+use arrow::error::ArrowError;
+use datafusion::common::ScalarValue;
+use datafusion::error::Result as DfResult;
+use datafusion::functions_aggregate::sum::Sum;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
+};
+
+use crate::exec::sums::TOO_LONG;
+
+/// `sum`, of integers by way of decimals, of long decimals by way of longer ones, of everything else as it was.
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
+pub struct ExactSum(Sum);
+
+/// The same arguments, the result being of another type.
+fn widened<'a>(args: &AccumulatorArgs<'a>, wide: DataType) -> AccumulatorArgs<'a> {
+    let return_field = Arc::new(Field::new(args.name, wide, true));
+    AccumulatorArgs {
+        return_field,
+        schema: args.schema,
+        ignore_nulls: args.ignore_nulls,
+        order_bys: args.order_bys,
+        is_reversed: args.is_reversed,
+        name: args.name,
+        is_distinct: args.is_distinct,
+        exprs: args.exprs,
+        expr_fields: args.expr_fields,
+    }
+}
+
+/// What sums of this type are added up in: wide enough for 2^63 rows of the largest values. `None`: as they are, for
+/// a decimal of fewer digits has ten more than its values.
+fn wide_type(ty: &DataType) -> Option<DataType> {
+    match ty {
+        DataType::Int64 => Some(DataType::Decimal128(38, 0)),
+        DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale) => {
+            Some(DataType::Decimal256(DECIMAL256_MAX_PRECISION, *scale))
+        }
+        _ => None,
+    }
+}
+
+impl AggregateUDFImpl for ExactSum {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.0.signature()
+    }
+
+    fn return_type(&self, args: &[DataType]) -> DfResult<DataType> {
+        self.0.return_type(args)
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
+        match wide_type(args.return_type()) {
+            Some(wide) => Ok(Narrowed::of(&args, self.0.accumulator(widened(&args, wide))?)),
+            None => self.0.accumulator(args),
+        }
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
+        // Distinct values that come and go are known to DataFusion as integers only.
+        match wide_type(args.return_type()).filter(|_| !args.is_distinct) {
+            Some(wide) => Ok(Narrowed::of(&args, self.0.create_sliding_accumulator(widened(&args, wide))?)),
+            None => self.0.create_sliding_accumulator(args),
+        }
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        self.0.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn GroupsAccumulator>> {
+        match wide_type(args.return_type()) {
+            Some(wide) => Ok(Narrowed::of(&args, self.0.create_groups_accumulator(widened(&args, wide))?)),
+            None => self.0.create_groups_accumulator(args),
+        }
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
+        let Some(wide) = wide_type(args.return_type()) else { return self.0.state_fields(args) };
+        let return_field = Arc::new(Field::new(args.name, wide, true));
+        self.0.state_fields(StateFieldsArgs { return_field, ..args })
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+}
+
+/// A sum in a wider type than it is fed with and read as.
+#[derive(Debug)]
+struct Narrowed<A> {
+    sums: A,
+    /// What it is read as.
+    ty: DataType,
+}
+
+impl<A> Narrowed<A> {
+    fn of(args: &AccumulatorArgs<'_>, sums: A) -> Box<Narrowed<A>> {
+        Box::new(Narrowed { sums, ty: args.return_type().clone() })
+    }
+
+    /// Values in the wider type.
+    fn wide(&self, values: &[ArrayRef]) -> Vec<ArrayRef> {
+        let wide = |array: &ArrayRef| -> ArrayRef {
+            match wide_type(&self.ty) {
+                Some(ty @ DataType::Decimal256(..)) => {
+                    let decimals = array.as_primitive::<Decimal128Type>();
+                    let wide: Decimal256Array = decimals.unary::<_, Decimal256Type>(i256::from_i128);
+                    Arc::new(wide.with_data_type(ty))
+                }
+                Some(ty) => {
+                    let integers = array.as_primitive::<Int64Type>();
+                    let wide: Decimal128Array = integers.unary::<_, Decimal128Type>(i128::from);
+                    Arc::new(wide.with_data_type(ty))
+                }
+                None => Arc::clone(array),
+            }
+        };
+        values.iter().map(wide).collect()
+    }
+
+    /// Sums as what they are read as. Errors: one is out of range.
+    fn narrowed(&self, sums: &ArrayRef) -> DfResult<ArrayRef> {
+        Ok(match sums.data_type() {
+            DataType::Decimal256(..) => {
+                let sums = sums.as_primitive::<Decimal256Type>();
+                let narrowed = sums.try_unary::<_, Decimal128Type, _>(narrow_decimal)?;
+                Arc::new(narrowed.with_data_type(self.ty.clone()))
+            }
+            _ => Arc::new(sums.as_primitive::<Decimal128Type>().try_unary::<_, Int64Type, _>(narrow)?),
+        })
+    }
+}
+
+/// A sum as BIGINT.
+pub(in crate::df) fn narrow(sum: i128) -> Result<i64, ArrowError> {
+    i64::try_from(sum)
+        .map_err(|_| ArrowError::ArithmeticOverflow(format!("the sum {sum} is out of range for BIGINT")))
+}
+
+/// A sum as DECIMAL of 38 digits.
+fn narrow_decimal(sum: i256) -> Result<i128, ArrowError> {
+    sum.to_i128().ok_or_else(too_long).and_then(of_38_digits)
+}
+
+/// The same sum, if it is a DECIMAL.
+pub(in crate::df) fn of_38_digits(sum: i128) -> Result<i128, ArrowError> {
+    let fits = Decimal128Type::is_valid_decimal_precision(sum, DECIMAL128_MAX_PRECISION);
+    fits.then_some(sum).ok_or_else(too_long)
+}
+
+fn too_long() -> ArrowError {
+    ArrowError::ArithmeticOverflow(TOO_LONG.into())
+}
+
+impl Accumulator for Narrowed<Box<dyn Accumulator>> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
+        let values = self.wide(values);
+        self.sums.update_batch(&values)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
+        let values = self.wide(values);
+        self.sums.retract_batch(&values)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        self.sums.supports_retract_batch()
+    }
+
+    fn evaluate(&mut self) -> DfResult<ScalarValue> {
+        let sum = self.sums.evaluate()?.to_array()?;
+        ScalarValue::try_from_array(&self.narrowed(&sum)?, 0)
+    }
+
+    fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
+        self.sums.state()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> DfResult<()> {
+        self.sums.merge_batch(states)
+    }
+
+    fn size(&self) -> usize {
+        self.sums.size()
+    }
+}
+
+impl GroupsAccumulator for Narrowed<Box<dyn GroupsAccumulator>> {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total_groups: usize,
+    ) -> DfResult<()> {
+        let values = self.wide(values);
+        self.sums.update_batch(&values, groups, filter, total_groups)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> DfResult<ArrayRef> {
+        let sums = self.sums.evaluate(emit_to)?;
+        self.narrowed(&sums)
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> DfResult<Vec<ArrayRef>> {
+        self.sums.state(emit_to)
+    }
+
+    fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], total_groups: usize) -> DfResult<()> {
+        self.sums.merge_batch(values, groups, total_groups)
+    }
+
+    fn convert_to_state(
+        &self,
+        values: &[ArrayRef],
+        filter: Option<&BooleanArray>,
+    ) -> DfResult<Vec<ArrayRef>> {
+        self.sums.convert_to_state(&self.wide(values), filter)
+    }
+
+    fn size(&self) -> usize {
+        self.sums.size()
+    }
+}

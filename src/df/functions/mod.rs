@@ -1,0 +1,452 @@
+//! SQL functions beyond DataFusion's: the key transforms, usable in any expression, and keys explained.
+
+mod age;
+mod coalesce;
+mod date_trunc;
+pub(super) mod described;
+pub(super) mod exact_sum;
+mod min_max;
+pub(super) mod tpch;
+
+use std::fmt::{self, Write as _};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::error::Result as DfResult;
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::context::SessionState;
+use datafusion::functions_aggregate::min_max::{Max, Min};
+use datafusion::logical_expr::{
+    AggregateUDF, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use self::age::Age;
+use self::coalesce::Coalesce;
+use self::date_trunc::DateTrunc;
+use self::exact_sum::ExactSum;
+use self::min_max::OfGroups;
+use crate::catalog::{Catalog, Relation};
+use crate::design::keys::Keyspace;
+use crate::df::errors::to_df;
+use crate::df::expressions::intervals::IntervalProducts;
+use crate::df::expressions::text;
+use crate::error::{Error, Result, sqlstate};
+use crate::key::{TimeFormat, md5_bucket, put_md5_digits};
+use crate::row::{ColumnBuilder, arrow_type, as_values, ref_at};
+use crate::value::{ColumnType, ValueRef};
+
+/// Widest text that `lpad` and `rpad` make.
+const PADDED_CHARS_MAX: usize = 1 << 20;
+
+/// Longest text that `repeat` makes, in bytes. DataFusion's goes up to 2 GiB, copies that several times, and nobody can
+/// stop it meanwhile.
+const REPEATED_BYTES_MAX: usize = 64 << 20;
+
+/// Adds the functions to a session.
+pub fn register(state: &mut SessionState) {
+    for aggregate in [
+        AggregateUDF::new_from_impl(ExactSum::default()),
+        AggregateUDF::new_from_impl(OfGroups(Min::new())),
+        AggregateUDF::new_from_impl(OfGroups(Max::new())),
+    ] {
+        let _ = state.register_udaf(Arc::new(aggregate));
+    }
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateTrunc::default())));
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Age::default())));
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Coalesce::default())));
+    for (alias, name) in [("sign", "signum"), ("gen_random_uuid", "uuid")] {
+        if let Ok(function) = state.udf(name) {
+            let _ = state.register_udf(Arc::new((*function).clone().with_aliases([alias])));
+        }
+    }
+    for (alias, name) in [("every", "bool_and"), ("variance", "var"), ("group_concat", "string_agg")] {
+        if let Ok(function) = state.udaf(name) {
+            let _ = state.register_udaf(Arc::new((*function).clone().with_aliases([alias])));
+        }
+    }
+    let _ = state.register_expr_planner(Arc::new(IntervalProducts));
+    let _ = state.register_expr_planner(Arc::new(text::TruthOperands));
+    for cast in text::casts() {
+        let _ = state.register_udf(Arc::new(cast));
+    }
+    let functions: [(&'static str, Plain, ColumnType); 10] = [
+        ("to_char", to_char, ColumnType::Varchar),
+        ("md5_bucket", bucket, ColumnType::Varchar),
+        ("code", code, ColumnType::Varchar),
+        ("octet_length", octet_length, ColumnType::BigInt),
+        ("length", length, ColumnType::BigInt),
+        ("md5", md5, ColumnType::Varchar),
+        ("lpad", lpad, ColumnType::Varchar),
+        ("rpad", rpad, ColumnType::Varchar),
+        ("repeat", repeat, ColumnType::Varchar),
+        ("typeof", type_of, ColumnType::Varchar),
+    ];
+    for (name, body, output) in functions {
+        // The registry refuses nothing: a function of that name is replaced.
+        let _ = state.register_udf(Arc::new(row_function(name, body, output)));
+    }
+    let signature = Signature::nullary(Volatility::Immutable);
+    let version = RowFunction { signature, ..RowFunction::new("version", version, ColumnType::Varchar) };
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(version)));
+}
+
+/// `version()`.
+fn version<'a>(_: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
+    Ok(ValueRef::Text(concat!("RowkeyDB ", env!("CARGO_PKG_VERSION"))))
+}
+
+/// `typeof(x)`, in SQLite's words as far as it has the type.
+fn type_of<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
+    let [value] = args else { return Err(Error::invalid("typeof takes one value")) };
+    Ok(ValueRef::Text(match value {
+        ValueRef::Null => "null",
+        ValueRef::Boolean(_) => "boolean",
+        ValueRef::Int(_) => "integer",
+        ValueRef::Double(_) => "real",
+        ValueRef::Decimal(..) => "decimal",
+        ValueRef::Text(_) => "text",
+        ValueRef::Bytes(_) => "blob",
+        ValueRef::Date(_) => "date",
+        ValueRef::Timestamp(_) => "timestamp",
+        ValueRef::TimestampTz(_) => "timestamptz",
+        ValueRef::Uuid(_) => "uuid",
+    }))
+}
+
+/// A function of the values of one row.
+pub fn row_function(name: &'static str, body: Plain, output: ColumnType) -> ScalarUDF {
+    ScalarUDF::new_from_impl(RowFunction::new(name, body, output))
+}
+
+/// `rowkey_explain('orders', rowkey)`: a key of a table or an index of this catalog, part by part.
+pub fn rowkey_explain(catalog: &Catalog) -> Arc<ScalarUDF> {
+    let catalog = catalog.clone();
+    Arc::new(ScalarUDF::new_from_impl(RowFunction {
+        name: ROWKEY_EXPLAIN,
+        body: Body(Arc::new(Explained(catalog))),
+        output: ColumnType::Varchar,
+        // What it says changes with the definitions, so no plan with it is kept.
+        signature: Signature::variadic_any(Volatility::Stable),
+    }))
+}
+
+/// Its name.
+pub const ROWKEY_EXPLAIN: &str = "rowkey_explain";
+
+struct Explained(Catalog);
+
+impl OfRow for Explained {
+    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+        let Explained(catalog) = self;
+        let (name, key) = match args {
+            [_, ValueRef::Null] | [ValueRef::Null, _] => return Ok(ValueRef::Null),
+            [ValueRef::Text(name), key] => (*name, key.to_value()),
+            _ => {
+                return Err(Error::invalid(
+                    "rowkey_explain takes the name of a table or an index, and a key",
+                )
+                .hint("rowkey_explain('orders', rowkey)"));
+            }
+        };
+        let relation = catalog.find(name).ok_or_else(|| catalog.unknown(name))?;
+        let mut words = |table, keyspace: Keyspace<'_>| {
+            room.text = keyspace.in_words(table, &keyspace.key(&key)?);
+            Ok::<(), Error>(())
+        };
+        match &relation {
+            Relation::Table(table) => words(table, Keyspace::of_table(table))?,
+            Relation::Index(table, id) => match table.index_by_id(*id) {
+                Some(index) => words(table, Keyspace::of_index(table, index))?,
+                None => return Err(Error::internal("an index without its definition")),
+            },
+            Relation::View(_) => {
+                return Err(Error::invalid(format!("\"{name}\" is a view, whose rows have no keys"))
+                    .state(sqlstate::WRONG_OBJECT));
+            }
+        }
+        Ok(ValueRef::Text(&room.text))
+    }
+}
+
+/// A function of the values of one row; what it gives may lie in the room.
+pub type Plain = for<'a> fn(&[ValueRef<'a>], &'a mut Room) -> Result<ValueRef<'a>>;
+
+/// Where a function puts what is none of its arguments; empty at each row, but for what it keeps from one to the next.
+#[derive(Default)]
+pub struct Room {
+    /// Text of the result.
+    pub text: String,
+    /// Text of an argument.
+    inner: String,
+    /// The format that was last asked for: nearly always the one of all rows.
+    format: Option<(String, TimeFormat)>,
+}
+
+/// What a function does with the values of one row.
+trait OfRow: Send + Sync {
+    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>>;
+}
+
+impl OfRow for Plain {
+    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+        self(args, room)
+    }
+}
+
+struct Body(Arc<dyn OfRow>);
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Body")
+    }
+}
+
+/// A function of the values of one row: nothing is allocated for one of them.
+#[derive(Debug)]
+struct RowFunction {
+    name: &'static str,
+    body: Body,
+    output: ColumnType,
+    signature: Signature,
+}
+
+impl RowFunction {
+    fn new(name: &'static str, body: Plain, output: ColumnType) -> RowFunction {
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        RowFunction { name, body: Body(Arc::new(body)), output, signature }
+    }
+}
+
+impl PartialEq for RowFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for RowFunction {}
+
+impl Hash for RowFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for RowFunction {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(arrow_type(self.output))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        // Arguments that are the same for all rows are looked at once.
+        let varies = |arg: &ColumnarValue| matches!(arg, ColumnarValue::Array(_));
+        let is_column = args.args.iter().any(varies);
+        let rows = if is_column { args.number_rows } else { 1 };
+        let mut arrays = Vec::with_capacity(args.args.len());
+        for arg in &args.args {
+            arrays.push((as_values(&arg.to_array(1)?).map_err(to_df)?, varies(arg)));
+        }
+        let mut out = ColumnBuilder::new(self.output, rows);
+        let mut room = Room::default();
+        let mut row = vec![ValueRef::Null; arrays.len()];
+        for i in 0..rows {
+            for (value, (array, varies)) in row.iter_mut().zip(&arrays) {
+                if *varies || i == 0 {
+                    *value = ref_at(array, i).map_err(to_df)?;
+                }
+            }
+            room.text.clear();
+            room.inner.clear();
+            self.body.0.of(&row, &mut room).and_then(|value| out.append(value)).map_err(to_df)?;
+        }
+        let values = out.finish().map_err(to_df)?;
+        Ok(match is_column {
+            true => ColumnarValue::Array(values),
+            false => ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?),
+        })
+    }
+}
+
+/// `to_char(time, 'YYYY-MM-DD')`, with the formats of key layouts.
+fn to_char<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+    match args {
+        [ValueRef::Null, _] | [_, ValueRef::Null] => Ok(ValueRef::Null),
+        [
+            time @ (ValueRef::Date(_) | ValueRef::Timestamp(_) | ValueRef::TimestampTz(_)),
+            ValueRef::Text(pattern),
+        ] => {
+            let Room { text, format, .. } = room;
+            let format = match format.take() {
+                Some((known, parsed)) if known == *pattern => format.insert((known, parsed)),
+                _ => {
+                    let parsed = TimeFormat::parse(pattern)
+                        .map_err(|why| Error::invalid("to_char does not know this format").why(why))?;
+                    format.insert(((*pattern).to_owned(), parsed))
+                }
+            };
+            let shown = format.1.show(*time, text);
+            shown.ok_or_else(|| Error::invalid(format!("{time} is out of range")))?;
+            Ok(ValueRef::Text(text))
+        }
+        _ => Err(Error::invalid("to_char takes a date or timestamp and a format")
+            .hint("to_char(ts, 'YYYY-MM-DD HH24:MI:SS')")),
+    }
+}
+
+/// `md5_bucket(value, ..., n)`: the bucket of the values, as in key layouts.
+fn bucket<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+    let usage = || {
+        Error::invalid("md5_bucket takes one value or more and a number of buckets")
+            .hint("md5_bucket(user_id, 16)")
+    };
+    let Some((ValueRef::Int(n), values)) = args.split_last() else { return Err(usage()) };
+    let n = u32::try_from(*n).ok().filter(|n| *n > 0 && !values.is_empty()).ok_or_else(usage)?;
+    if values.iter().any(|value| value.is_null()) {
+        return Ok(ValueRef::Null);
+    }
+    room.text = md5_bucket(values.iter().copied(), n);
+    Ok(ValueRef::Text(&room.text))
+}
+
+/// `octet_length(text or bytes)`: bytes it takes. DataFusion's own does not take bytes.
+fn octet_length<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
+    match args {
+        [ValueRef::Null] => Ok(ValueRef::Null),
+        [ValueRef::Text(text)] => Ok(ValueRef::Int(text.len() as i64)),
+        [ValueRef::Bytes(bytes)] => Ok(ValueRef::Int(bytes.len() as i64)),
+        _ => Err(Error::invalid("octet_length takes a text or bytes").hint("octet_length(rowkey)")),
+    }
+}
+
+/// `length(text or bytes)`: characters of a text, bytes of bytes, as in PostgreSQL and SQLite.
+fn length<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+    match args {
+        [ValueRef::Null] => Ok(ValueRef::Null),
+        [ValueRef::Bytes(bytes)] => Ok(ValueRef::Int(bytes.len() as i64)),
+        [value] => Ok(ValueRef::Int(text_of(*value, &mut room.inner).chars().count() as i64)),
+        _ => Err(Error::invalid("length takes one value").hint("length(name)")),
+    }
+}
+
+/// `md5(value)`: of the value's text form, as in key layouts.
+fn md5<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+    match args {
+        [ValueRef::Null] => Ok(ValueRef::Null),
+        [value] => {
+            put_md5_digits(*value, &mut room.text);
+            Ok(ValueRef::Text(&room.text))
+        }
+        _ => Err(Error::invalid("md5 takes one value").hint("md5(user_id)")),
+    }
+}
+
+/// The text of a value, written to `room` unless it is one.
+fn text_of<'a>(value: ValueRef<'a>, room: &'a mut String) -> &'a str {
+    if let ValueRef::Text(text) = value {
+        return text;
+    }
+    // Writing to a string cannot fail.
+    let _ = write!(room, "{value}");
+    room
+}
+
+fn lpad<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+    padded("lpad", args, room)
+}
+
+fn rpad<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+    padded("rpad", args, room)
+}
+
+/// `lpad(value, width [, fill])`: in key layouts a number is filled up with zeros, so it is here. A longer
+/// text is cut; a longer number is not.
+fn padded<'a>(name: &str, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+    let usage = || {
+        Error::invalid(format!("{name} takes a value, a width and what to fill up with"))
+            .hint(format!("{name}(id, 6), {name}(name, 20, ' ')"))
+    };
+    let (value, width, fill) = match args {
+        [value, ValueRef::Int(width)] => (*value, *width, None),
+        [value, ValueRef::Int(width), ValueRef::Text(fill)] => (*value, *width, Some(*fill)),
+        args if (2..=3).contains(&args.len()) && args.iter().any(|arg| arg.is_null()) => {
+            return Ok(ValueRef::Null);
+        }
+        _ => return Err(usage()),
+    };
+    let is_left = name == "lpad";
+    let is_number = matches!(value, ValueRef::Int(_) | ValueRef::Decimal(..) | ValueRef::Double(_));
+    let fill = fill.unwrap_or(if is_number && is_left { "0" } else { " " });
+    if value.is_null() {
+        return Ok(ValueRef::Null);
+    }
+    let width = usize::try_from(width.max(0)).unwrap_or(usize::MAX);
+    if width > PADDED_CHARS_MAX {
+        return Err(Error::invalid(format!("{name} to {width} characters is too much"))
+            .why(format!("the most is {PADDED_CHARS_MAX}"))
+            .state(sqlstate::LIMIT));
+    }
+    let Room { text: out, inner, .. } = room;
+    let text = text_of(value, inner);
+    let len = text.chars().count();
+    if len >= width {
+        let end = text.char_indices().nth(width).filter(|_| !is_number);
+        return Ok(ValueRef::Text(end.map_or(text, |(end, _)| &text[..end])));
+    }
+    let pad = fill.chars().cycle().take(width - len);
+    // The sign of a number stays in front of its zeros.
+    let signed = is_left && is_number && fill == "0" && text.starts_with('-');
+    let (sign, text) = text.split_at(usize::from(signed));
+    if is_left {
+        out.push_str(sign);
+        out.extend(pad);
+        out.push_str(text);
+    } else {
+        out.push_str(text);
+        out.extend(pad);
+    }
+    Ok(ValueRef::Text(out))
+}
+
+/// `repeat(text, times)`: no times at all if that is negative.
+fn repeat<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+    let (text, times) = match args {
+        [a, b] if a.is_null() || b.is_null() => return Ok(ValueRef::Null),
+        [text, ValueRef::Int(times)] => (text.to_string(), usize::try_from(*times).unwrap_or(0)),
+        _ => {
+            return Err(Error::invalid("repeat takes a text and a number of times").hint("repeat('ab', 3)"));
+        }
+    };
+    if text.len().saturating_mul(times) > REPEATED_BYTES_MAX {
+        return Err(Error::invalid(format!("{} bytes repeated {times} times is too much", text.len()))
+            .why(format!("the most is {REPEATED_BYTES_MAX} bytes"))
+            .state(sqlstate::LIMIT));
+    }
+    room.text = text.repeat(times);
+    Ok(ValueRef::Text(&room.text))
+}
+
+/// `code(name, 'Taobao=tb, Tmall=tm')`.
+fn code<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+    match args {
+        [ValueRef::Null, _] => Ok(ValueRef::Null),
+        [ValueRef::Text(name), ValueRef::Text(codes)] => {
+            let pairs = crate::sql::parse_codes(codes)?;
+            let found = pairs.into_iter().find(|(n, _)| n == name);
+            let (_, code) = found.ok_or_else(|| {
+                Error::invalid(format!("\"{name}\" has no code")).hint(format!("the codes are {codes}"))
+            })?;
+            room.text = code;
+            Ok(ValueRef::Text(&room.text))
+        }
+        _ => Err(Error::invalid("code takes a name and its codes").hint("code(shop, 'Taobao=tb, Tmall=tm')")),
+    }
+}

@@ -1,0 +1,94 @@
+//! Groups of one scan of few rows: `SELECT status, count(*) FROM orders WHERE buyer = $1 GROUP BY status`, run without
+//! streams.
+//!
+//! The scan groups and adds up what it finds (`exec::groups`). Of few rows that is all there is to do; DataFusion's
+//! second step, and what its operators bring along for the sake of many, would cost more.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::ScalarValue;
+use datafusion::error::Result as DfResult;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+
+use super::above::Above;
+use super::alone::Alone;
+use super::numbers::Known;
+use super::plan::renamed;
+use crate::access::{Guards, Method};
+use crate::df::errors::df_error;
+use crate::df::operators::grouped::{ByScan, STEPS_WORK, by_scan};
+use crate::df::operators::scan::ScanExec;
+use crate::df::table::Binding;
+use crate::error::Result;
+use crate::exec::groups::Groups;
+use crate::exec::sums::Total;
+
+/// An aggregate with groups over one scan, and what is made of its rows.
+#[derive(Debug)]
+pub struct FewGroups {
+    scan: ScanExec,
+    /// Places of the grouping columns among those of the scan.
+    by: Vec<usize>,
+    functions: Vec<Known>,
+    /// Columns of the groups.
+    results: SchemaRef,
+    above: Above,
+    /// Columns that come out.
+    schema: SchemaRef,
+}
+
+impl FewGroups {
+    /// The plan as groups that come out with the columns of `schema`, if it is no more than that.
+    pub fn of(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<FewGroups> {
+        let (above, plan) = Above::off(root);
+        let aggregate = plan.downcast_ref::<AggregateExec>()?;
+        let is_one_step = *aggregate.mode() == AggregateMode::Single;
+        let ByScan { scan, by, functions } = by_scan(aggregate).filter(|_| is_one_step)?;
+        scan.is_whole().then(|| FewGroups {
+            scan: scan.clone(),
+            by,
+            functions,
+            results: aggregate.schema(),
+            above,
+            schema: Arc::clone(schema),
+        })
+    }
+
+    /// All that comes out; `None` if the rows are many or somebody counts what is read, or as for [`ScanExec::bind`].
+    pub fn run(&self, binding: &Binding) -> Result<Option<Alone>> {
+        if binding.guards != Guards::default() {
+            return Ok(None);
+        }
+        let Some(above) = self.above.filled(&binding.params) else { return Ok(None) };
+        let Some(mut scan) = self.scan.run(binding, &Arc::default())? else { return Ok(None) };
+        let spec = scan.spec();
+        // Of several paths the same value may come as other bytes, and then as another group.
+        if scan.work() >= STEPS_WORK || matches!(spec.access.method, Method::Gather { .. }) {
+            return Ok(None);
+        }
+        let mut groups = Groups::new(&self.by, self.functions.iter().map(|known| known.term), spec);
+        if scan.group(&mut groups)? && !scan.is_over() {
+            return Ok(None);
+        }
+        let rows = self.rows(&mut groups)?;
+        let rows = above.of(rows).map_err(df_error)?;
+        let rows = renamed(rows.columns().to_vec(), rows.num_rows(), &self.schema)?;
+        Ok(Some(Alone::Groups(Some(rows), scan.plan_text())))
+    }
+
+    fn rows(&self, groups: &mut Groups) -> Result<RecordBatch> {
+        if groups.is_empty() {
+            return Ok(RecordBatch::new_empty(Arc::clone(&self.results)));
+        }
+        let (mut columns, totals) = groups.take()?;
+        for (known, totals) in self.functions.iter().zip(&totals) {
+            let results = totals.iter().map(|total: &Total| known.result(total));
+            let results = results.collect::<DfResult<Vec<_>>>().and_then(ScalarValue::iter_to_array);
+            columns.push(results.map_err(df_error)?);
+        }
+        Ok(RecordBatch::try_new(Arc::clone(&self.results), columns)?)
+    }
+}

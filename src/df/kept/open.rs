@@ -1,0 +1,357 @@
+//! Parameters above the scans of a plan that is kept: `HAVING count(*) > $1`.
+//!
+//! A scan keeps its filters as templates. In operators a parameter stands as a call of [`Open`] from planning to
+//! running; [`fill`] puts the value of a run in its place. It can do so in filters and projections, and in what common
+//! aggregates take of a row: a plan with a parameter anywhere else is not kept.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field};
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, Placeholder};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use datafusion::physical_expr::expressions::Literal;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+
+use super::template::{number, place, value_of};
+use crate::df::errors::{df_error, to_df};
+use crate::df::parallel::OF_A_SET;
+use crate::error::{Error, Result};
+use crate::value::{ColumnType, Value};
+
+/// Which expressions.
+pub type Test<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> bool;
+
+/// Makes another expression of one.
+pub type Change<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> DfResult<Arc<dyn PhysicalExpr>>;
+
+/// A parameter by its place, as a value of this type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Open {
+    at: usize,
+    ty: ColumnType,
+    to: DataType,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Open {
+    fn name(&self) -> &str {
+        "parameter"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(self.to.clone())
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        Err(to_df(Error::internal("a parameter was left open")))
+    }
+}
+
+/// Makes the parameters that [`fill`] finds physical; what was not optimised yet would not know them again.
+pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let opened = plan.transform_up(|node| {
+        let is_aggregate = matches!(node, LogicalPlan::Aggregate(_));
+        if !is_aggregate && !matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Projection(_)) {
+            return Ok(Transformed::no(node));
+        }
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            if is_aggregate && !is_plain_aggregate(&expr) {
+                return Ok(Transformed::no(expr));
+            }
+            let name = names.save(&expr);
+            Ok(expr.transform_up(|e| Ok(opened(e)))?.update_data(|expr| name.restore(expr)))
+        })
+    });
+    opened.map(|opened| opened.data)
+}
+
+/// An aggregate of what it computes from a row, and nothing else: others take constants that shape them.
+fn is_plain_aggregate(expr: &Expr) -> bool {
+    let expr = if let Expr::Alias(alias) = expr { &alias.expr } else { expr };
+    let Expr::AggregateFunction(AggregateFunction { func, params }) = expr else { return false };
+    let AggregateFunctionParams { args, filter, order_by, .. } = params;
+    OF_A_SET.contains(&func.name())
+        && matches!(&args[..], [arg] if arg.any_column_refs())
+        && filter.is_none()
+        && order_by.is_empty()
+}
+
+/// The plan with the values of some parameters, by their places, in it.
+pub fn settled(plan: LogicalPlan, params: &[Value], which: &[usize]) -> DfResult<LogicalPlan> {
+    if which.is_empty() {
+        return Ok(plan);
+    }
+    let value = |expr: Expr| {
+        let Expr::Placeholder(param) = &expr else { return Transformed::no(expr) };
+        let value = number(param).filter(|at| which.contains(at)).and_then(|at| params.get(at));
+        match value.and_then(|value| crate::df::query::scalar_of(value).ok()) {
+            Some(scalar) => Transformed::yes(Expr::Literal(scalar, None)),
+            None => Transformed::no(expr),
+        }
+    };
+    each_expr(plan, &value)
+}
+
+/// The parameters, by their places, that say which rows of a whole result are wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Paging {
+    skip: Option<usize>,
+    fetch: Option<usize>,
+}
+
+impl Paging {
+    /// Those of a query that ends with LIMIT or OFFSET, and the query without; `None` if they are no parameters, or if
+    /// it is not the whole result that is limited first.
+    pub fn of(plan: &LogicalPlan) -> Option<(Paging, &LogicalPlan)> {
+        let LogicalPlan::Limit(limit) = plan else { return None };
+        let is_limit = |node: &LogicalPlan| Ok(matches!(node, LogicalPlan::Limit(_)));
+        if limit.input.exists(is_limit).unwrap_or(true) {
+            return None;
+        }
+        let place = |expr: &Option<Box<Expr>>| match expr.as_deref() {
+            Some(Expr::Placeholder(param)) => number(param),
+            _ => None,
+        };
+        Some((Paging::new(place(&limit.skip), place(&limit.fetch))?, &*limit.input))
+    }
+
+    /// Parameters at these places; `None` if there are none.
+    pub fn new(skip: Option<usize>, fetch: Option<usize>) -> Option<Paging> {
+        (skip.is_some() || fetch.is_some()).then_some(Paging { skip, fetch })
+    }
+
+    /// Their places.
+    pub fn places(self) -> impl Iterator<Item = usize> {
+        self.skip.into_iter().chain(self.fetch)
+    }
+
+    /// Rows (count) to pass over and to give, for these parameters: each `None` if it is no parameter. `None` if one of
+    /// them has no such value.
+    pub fn values(self, params: &[Value]) -> Option<(Option<u64>, Option<u64>)> {
+        let count = |at: usize| match params.get(at)? {
+            Value::Int(n) => u64::try_from(*n).ok(),
+            _ => None,
+        };
+        let value = |at: Option<usize>| at.map_or(Some(None), |at| count(at).map(Some));
+        Some((value(self.skip)?, value(self.fetch)?))
+    }
+}
+
+/// The parameters, by their places, that stand elsewhere than in filters and projections; or in joins, which may make
+/// filters of them.
+pub fn shaping(plan: &LogicalPlan, of_joins: bool) -> DfResult<Vec<usize>> {
+    params_of(plan, &|node| match node {
+        LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::TableScan(_) => false,
+        LogicalPlan::Join(_) => of_joins,
+        _ => true,
+    })
+}
+
+/// The parameters, by their places, in some nodes of a plan.
+pub fn params_of(plan: &LogicalPlan, counts: &dyn Fn(&LogicalPlan) -> bool) -> DfResult<Vec<usize>> {
+    let mut found = BTreeSet::new();
+    plan.apply_with_subqueries(|node| {
+        if counts(node) {
+            node.apply_expressions(|expr| {
+                expr.apply(|e| {
+                    if let Expr::Placeholder(param) = e {
+                        found.extend(number(param));
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found.into_iter().collect())
+}
+
+/// Parameters whose type nothing around them tells are of the type of their value, as are numbers that are computed with.
+pub fn typed(plan: LogicalPlan, params: &[Value]) -> DfResult<LogicalPlan> {
+    each_expr(plan, &|expr| typed_by(expr, params))
+}
+
+/// The plan with each expression rewritten, its outputs called as before.
+fn each_expr(plan: LogicalPlan, rewrite: &dyn Fn(Expr) -> Transformed<Expr>) -> DfResult<LogicalPlan> {
+    let rewritten = plan.transform_up_with_subqueries(|node| {
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            Ok(expr.transform_up(|e| Ok(rewrite(e)))?.update_data(|expr| name.restore(expr)))
+        })
+    });
+    rewritten?.data.recompute_schema()
+}
+
+fn typed_by(mut expr: Expr, params: &[Value]) -> Transformed<Expr> {
+    let changed = match &mut expr {
+        Expr::Placeholder(param) if param.field.as_ref().is_none_or(|field| field.data_type().is_null()) => {
+            type_by_value(param, params, &|_| true)
+        }
+        // DataFusion takes it for another of what stands beside it: the `$1` of `$1 * 1.5` would have two digits.
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.is_numerical_operators() => {
+            [left, right].into_iter().fold(false, |changed, side| match &mut **side {
+                Expr::Placeholder(param)
+                    if param.field.as_ref().is_some_and(|field| field.data_type().is_numeric()) =>
+                {
+                    type_by_value(param, params, &DataType::is_numeric) || changed
+                }
+                _ => changed,
+            })
+        }
+        _ => false,
+    };
+    Transformed::new_transformed(expr, changed)
+}
+
+/// Gives a parameter the type of its value, if that suits; true if it did.
+fn type_by_value(param: &mut Placeholder, params: &[Value], suits: &dyn Fn(&DataType) -> bool) -> bool {
+    let value = number(param).and_then(|at| params.get(at)).filter(|value| !value.is_null());
+    let ty = value.and_then(|value| crate::df::query::scalar_of(value).ok()).map(|scalar| scalar.data_type());
+    let Some(ty) = ty.filter(suits) else { return false };
+    param.field = Some(Arc::new(Field::new(param.id.clone(), ty, true)));
+    true
+}
+
+fn opened(expr: Expr) -> Transformed<Expr> {
+    let Expr::Placeholder(placeholder) = &expr else { return Transformed::no(expr) };
+    let Some(((at, ty), field)) = place(placeholder).zip(placeholder.field.as_ref()) else {
+        return Transformed::no(expr);
+    };
+    // Called volatile, so that nobody asks for its value before there is one.
+    let signature = Signature::exact(Vec::new(), Volatility::Volatile);
+    let open = Open { at, ty, to: field.data_type().clone(), signature };
+    Transformed::yes(ScalarUDF::new_from_impl(open).call(Vec::new()))
+}
+
+/// Holds an open parameter.
+pub fn is_open(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    expr.exists(|e| Ok(as_open(e).is_some())).unwrap_or(true)
+}
+
+fn as_open(expr: &Arc<dyn PhysicalExpr>) -> Option<&Open> {
+    expr.downcast_ref::<ScalarFunctionExpr>()?.fun().inner().downcast_ref()
+}
+
+/// Every open parameter of a plan stands where [`fill`] finds it.
+pub fn can_be_filled(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    stand_in(plan, &is_open, &|plan| plan.downcast_ref().is_some_and(only_in_arguments))
+}
+
+/// Parameters of an aggregate are in what its functions take of a row.
+fn only_in_arguments(aggregate: &AggregateExec) -> bool {
+    let groups = aggregate.group_expr().input_exprs();
+    let filters = aggregate.filter_expr().iter().flatten();
+    let orders = aggregate.aggr_expr().iter().flat_map(|function| function.all_expressions().order_by_exprs);
+    !groups.iter().chain(filters).any(is_open) && !orders.into_iter().any(|order| is_open(&order))
+}
+
+/// Every expression of a plan for which this is true stands where [`with_exprs`] finds it.
+pub fn stands_in_operators(plan: &Arc<dyn ExecutionPlan>, is_it: Test<'_>) -> bool {
+    stand_in(plan, is_it, &|_| false)
+}
+
+/// The same, but that it may stand in `others` as well.
+fn stand_in(
+    plan: &Arc<dyn ExecutionPlan>,
+    is_it: Test<'_>,
+    others: &dyn Fn(&dyn ExecutionPlan) -> bool,
+) -> bool {
+    let can =
+        plan.is::<FilterExec>() || plan.is::<ProjectionExec>() || others(&**plan) || !has(&**plan, is_it);
+    can && plan.children().into_iter().all(|child| stand_in(child, is_it, others))
+}
+
+fn has(node: &dyn ExecutionPlan, is_it: Test<'_>) -> bool {
+    let mut found = false;
+    let looked = node.apply_expressions(&mut |expr| {
+        found |= is_it(expr);
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found || looked.is_err()
+}
+
+/// The operator, which may have open parameters, with these values. `None` if one has no value that suits: then the
+/// query is to be planned with the value in it.
+pub fn fill(node: Arc<dyn ExecutionPlan>, params: &[Value]) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let suits = Cell::new(true);
+    let change = |expr: &Arc<dyn PhysicalExpr>| {
+        let filled = filled(expr, params);
+        suits.set(suits.get() && filled.is_some());
+        Ok(filled.unwrap_or_else(|| Arc::clone(expr)))
+    };
+    let node = with_exprs(node, &is_open, &change).map_err(df_error)?;
+    Ok(suits.get().then_some(node))
+}
+
+/// The operator with other expressions in the place of those for which this is true, if it is a filter or a projection,
+/// or an aggregate whose functions take them.
+pub fn with_exprs(
+    node: Arc<dyn ExecutionPlan>,
+    is_it: Test<'_>,
+    change: Change<'_>,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
+    if let Some(filter) = node.downcast_ref::<FilterExec>().filter(|filter| is_it(filter.predicate())) {
+        let predicate = change(filter.predicate())?;
+        return Ok(Arc::new(FilterExecBuilder::from(filter).with_predicate(predicate).build()?));
+    }
+    if let Some(projection) = node.downcast_ref::<ProjectionExec>()
+        && projection.expr().iter().any(|output| is_it(&output.expr))
+    {
+        let outputs = projection
+            .expr()
+            .iter()
+            .map(|output| Ok(ProjectionExpr { expr: change(&output.expr)?, alias: output.alias.clone() }));
+        let outputs = outputs.collect::<DfResult<Vec<_>>>()?;
+        return Ok(Arc::new(ProjectionExec::try_new(outputs, Arc::clone(projection.input()))?));
+    }
+    if let Some(aggregate) = node.downcast_ref::<AggregateExec>()
+        && aggregate.aggr_expr().iter().any(|function| function.expressions().iter().any(is_it))
+    {
+        let functions = aggregate.aggr_expr().iter().map(|function| {
+            let args = function.expressions().iter().map(change).collect::<DfResult<Vec<_>>>()?;
+            let orders = function.all_expressions().order_by_exprs;
+            let changed = function.with_new_expressions(args, orders).map(Arc::new);
+            changed.ok_or_else(|| to_df(Error::internal("an aggregate does not take other arguments")))
+        });
+        let functions = functions.collect::<DfResult<Vec<_>>>()?;
+        return Ok(Arc::new(aggregate.with_new_aggr_exprs(functions)));
+    }
+    Ok(node)
+}
+
+/// The expression with these values in the place of its open parameters; `None` if one has no value that suits.
+pub fn filled(expr: &Arc<dyn PhysicalExpr>, params: &[Value]) -> Option<Arc<dyn PhysicalExpr>> {
+    if params.is_empty() || !is_open(expr) {
+        return Some(Arc::clone(expr));
+    }
+    let mut suits = true;
+    let replaced = Arc::clone(expr).transform_up(|e| {
+        let Some(open) = as_open(&e) else { return Ok(Transformed::no(e)) };
+        let value: Option<ScalarValue> = value_of(open.at, open.ty, &open.to, params);
+        suits &= value.is_some();
+        Ok(match value {
+            Some(value) => Transformed::yes(Arc::new(Literal::new(value)) as Arc<dyn PhysicalExpr>),
+            None => Transformed::no(e),
+        })
+    });
+    replaced.ok().filter(|_| suits).map(|e| e.data)
+}

@@ -1,0 +1,413 @@
+//! A plan that is made once and run many times.
+//!
+//! What a run brings along is a [`Binding`]: a snapshot and values for the parameters. The scans choose their paths
+//! anew; the operators above them are only reset. How much these scans will read then decides whether joins look rows
+//! up, and whether all threads share the work. Some plans run without DataFusion's streams ([`super::alone`]).
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::work_table::WorkTableExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+use super::alone::{Alone, Single};
+use super::numbers::Known;
+use super::open::Paging;
+use super::totals::Totals;
+use super::{open, places};
+use crate::access::Need;
+use crate::df::errors::df_error;
+use crate::df::operators::lookup::{By, Lookups, Nested, NestedExec};
+use crate::df::operators::scan::ScanExec;
+use crate::df::operators::tell::Telling;
+use crate::df::operators::{lookup, seek};
+use crate::df::parallel;
+use crate::df::table::Binding;
+use crate::error::Result;
+use crate::exec::scan::ScanSpec;
+use crate::sql;
+
+/// A plan without a snapshot, to be kept.
+#[derive(Debug)]
+pub struct Plan {
+    form: Form,
+    /// The same for all threads, if there can be anything to share.
+    shared: Option<Form>,
+    /// The same with lookups in the place of all joins, if there are joins, and that can be.
+    looked_up: Option<Form>,
+    /// The plan, if it is nothing but that.
+    single: Option<Single>,
+    /// The same with one row after the other looking for others, if it is nothing but that.
+    nested: Option<Arc<Nested>>,
+    /// The same below other operators.
+    nested_below: Option<Form>,
+    schema: SchemaRef,
+    /// Joins are in it, which may be made otherwise.
+    joins: bool,
+    options: Arc<ConfigOptions>,
+    /// Which of its rows are wanted, if parameters say so.
+    paging: Option<Paging>,
+}
+
+/// A plan as it may run.
+#[derive(Debug)]
+struct Form {
+    root: Arc<dyn ExecutionPlan>,
+    /// Joins, sorts or subqueries tell the scans below them what they learn: anew for each run.
+    tells: bool,
+    /// Subqueries of one value are in it.
+    has_subqueries: bool,
+}
+
+/// A plan bound for one run.
+pub enum Run {
+    /// What needs no operators.
+    Alone(Box<Alone>),
+    /// Anything else.
+    Plan(Arc<dyn ExecutionPlan>),
+}
+
+impl Plan {
+    /// Keeps a plan, made for one thread and perhaps for all of them; `None` for one that reads no table of ours, or
+    /// something that cannot be read twice.
+    pub fn new(
+        root: &Arc<dyn ExecutionPlan>,
+        shared: Option<&Arc<dyn ExecutionPlan>>,
+        options: &Arc<ConfigOptions>,
+    ) -> Result<Option<Plan>> {
+        let mut scans = 0;
+        let mut unbound = |root| {
+            each_leaf(root, &mut |leaf| {
+                if let Some(scan) = leaf.downcast_ref::<ScanExec>() {
+                    scans += 1;
+                    return Ok(Leaf::New(Arc::new(scan.unbound())));
+                }
+                // A recursive query makes a work table anew, and tells those who read it, with its children.
+                let repeats = leaf.is::<EmptyExec>()
+                    || leaf.is::<PlaceholderRowExec>()
+                    || leaf.is::<DataSourceExec>()
+                    || leaf.is::<WorkTableExec>()
+                    || leaf.is::<NestedExec>();
+                Ok(if repeats { Leaf::Same } else { Leaf::Unfit })
+            })
+        };
+        let joins = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
+        let joins = holds(root, &joins);
+        // A join that has told something cannot be turned, but one that is as new.
+        let as_new = if joins { each_leaf(root, &mut |_| Ok(Leaf::Same))? } else { None };
+        let looked_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?;
+        let nested = looked_up.as_ref().or((!joins).then_some(root));
+        let nested = nested.and_then(|root| Nested::of(root, &output_schema(&root.schema())));
+        let below = looked_up.as_ref().filter(|_| nested.is_none()).map(NestedExec::below);
+        let below = below.transpose().map_err(df_error)?.flatten();
+        let looked_up = looked_up.filter(lookup::are_all_lookups);
+        let fits = |root: &Arc<dyn ExecutionPlan>| open::can_be_filled(root) && places::can_be_anew(root);
+        let looked_up = looked_up.as_ref().map(&mut unbound).transpose()?.flatten().filter(fits);
+        let below = below.as_ref().map(&mut unbound).transpose()?.flatten();
+        let Some(root) = unbound(root)?.filter(fits) else { return Ok(None) };
+        let shared = shared.map(unbound).transpose()?.flatten();
+        if !shared.as_ref().is_none_or(fits) {
+            return Ok(None);
+        }
+        let schema = output_schema(&root.schema());
+        Ok((scans > 0).then(|| Plan {
+            nested: nested.map(Arc::new),
+            nested_below: below.filter(fits).map(Form::new),
+            single: Single::of(&root, &schema),
+            schema,
+            joins,
+            paging: None,
+            form: Form::new(root),
+            shared: shared.map(Form::new),
+            looked_up: looked_up.map(Form::new),
+            options: Arc::clone(options),
+        }))
+    }
+
+    /// A plan that is nothing but a scan, its columns under the names of `schema`.
+    pub fn of_scan(scan: &ScanExec, schema: &SchemaRef) -> Plan {
+        let columns: Vec<usize> = (0..schema.fields().len()).collect();
+        let scan = scan.unbound().pick(&columns, schema);
+        Plan::of_single(Arc::new(scan.clone()), Single::Scan(scan), schema)
+    }
+
+    /// A plan that is nothing but what functions make of a scan's columns.
+    pub fn of_totals(scan: &ScanExec, known: Vec<Known>, schema: &SchemaRef) -> Plan {
+        let scan = scan.unbound();
+        let totals = Totals::of_known(scan.clone(), known, schema);
+        Plan::of_single(Arc::new(scan), Single::Totals(Arc::new(totals)), schema)
+    }
+
+    /// A plan that never runs in another way; `root`: its scan, for who asks for its [paths](Plan::paths).
+    fn of_single(root: Arc<dyn ExecutionPlan>, single: Single, schema: &SchemaRef) -> Plan {
+        Plan {
+            form: Form::new(root),
+            shared: None,
+            looked_up: None,
+            single: Some(single),
+            nested: None,
+            nested_below: None,
+            schema: Arc::clone(schema),
+            joins: false,
+            options: Arc::default(),
+            paging: None,
+        }
+    }
+
+    /// Makes it the plan for whatever rows these parameters say are wanted; false, if it is not one scan, which can count
+    /// them.
+    pub fn page(&mut self, paging: Paging) -> bool {
+        let can = matches!(&self.single, Some(Single::Scan(scan)) if scan.can_be_paged());
+        self.paging = Some(paging).filter(|_| can);
+        can
+    }
+
+    /// Columns of its batches.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// What its scans want with this binding, and the paths they take; nothing of a scan whose parameters do
+    /// not suit.
+    pub fn paths(&self, binding: &Binding) -> Result<Vec<(Need, Arc<ScanSpec>)>> {
+        let mut paths = Vec::new();
+        each_leaf(&self.form.root, &mut |leaf| {
+            if let Some(scan) = leaf.downcast_ref::<ScanExec>()
+                && let Some(scan) = scan.bind(binding)?
+            {
+                let bound = scan.bound()?;
+                paths.push((bound.need.clone(), Arc::clone(&bound.spec)));
+            }
+            Ok(Leaf::Same)
+        })?;
+        Ok(paths)
+    }
+
+    /// Ready to run; `None` if the plan does not hold for these parameters.
+    pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
+        if let Some(nested) = &self.nested
+            && let Some(run) = nested.run(binding)?
+        {
+            return Ok(Some(Run::Alone(Box::new(Alone::Nested(run)))));
+        }
+        let alone = match (&self.single, self.paging) {
+            (Some(Single::Scan(scan)), Some(paging)) => match paging.values(&binding.params) {
+                Some((skip, fetch)) => Alone::of_scan(scan.paged(skip, fetch).run(binding, &Arc::default())?),
+                None => None,
+            },
+            (Some(single), _) => single.run(binding)?,
+            (None, _) => None,
+        };
+        match (alone, &self.single) {
+            // Only operators would share it.
+            (Some(alone), Some(Single::Totals(_))) if alone.is_long() => self.bind_operators(binding),
+            (Some(alone), _) => Ok(Some(Run::Alone(alone))),
+            // The parameters do not suit, whoever asks.
+            (None, Some(Single::Scan(_) | Single::Totals(_))) => Ok(None),
+            (None, _) => self.bind_operators(binding),
+        }
+    }
+
+    fn bind_operators(&self, binding: &Binding) -> Result<Option<Run>> {
+        if let Some(nested) = &self.nested_below
+            && let Some(bound) = nested.bind(binding)?
+            && lookup::are_worth_it(&bound)?
+            && !(self.shared.is_some() && parallel::is_long(&bound))
+        {
+            return self.run(nested.ready(bound, &self.options)?).map(Some);
+        }
+        if let Some(looked_up) = &self.looked_up
+            && let Some(bound) = looked_up.bind(binding)?
+            && lookup::are_worth_it(&bound)?
+            && !(self.shared.is_some() && parallel::is_long(&bound))
+        {
+            return self.run(looked_up.ready(bound, &self.options)?).map(Some);
+        }
+        let Some(mut bound) = self.form.bind(binding)? else { return Ok(None) };
+        let mut seeks = false;
+        if self.joins {
+            let seeking = seek::instead_of_pairs(bound).map_err(df_error)?;
+            seeks = seeking.transformed;
+            bound = lookup::instead_of_hashes_either_way(seeking.data, By::Rowkeys).map_err(df_error)?;
+        }
+        let mut bound = self.form.ready(bound, &self.options)?;
+        if let Some(shared) = self.shared.as_ref().filter(|_| !seeks)
+            && parallel::is_long(&bound)
+        {
+            let Some(of_threads) = shared.bind(binding)? else { return Ok(None) };
+            bound = shared.ready(of_threads, &self.options)?;
+        }
+        self.run(bound).map(Some)
+    }
+
+    fn run(&self, bound: Arc<dyn ExecutionPlan>) -> Result<Run> {
+        Ok(match Lookups::of(&bound, &self.schema)? {
+            Some(lookups) => Run::Alone(Box::new(Alone::Lookups(lookups))),
+            None => Run::Plan(bound),
+        })
+    }
+}
+
+impl Form {
+    fn new(root: Arc<dyn ExecutionPlan>) -> Form {
+        let tells = |node: &dyn ExecutionPlan| {
+            node.is::<HashJoinExec>()
+                || node.is::<ScalarSubqueryExec>()
+                || node.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
+        };
+        Form {
+            tells: holds(&root, &tells),
+            has_subqueries: holds(&root, &|node| node.is::<ScalarSubqueryExec>()),
+            root,
+        }
+    }
+
+    /// The plan with what a run brings along; `None`, if it does not hold for that.
+    fn bind(&self, binding: &Binding) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let mut bind = |leaf: &dyn ExecutionPlan| {
+            Ok(if let Some(scan) = leaf.downcast_ref::<ScanExec>() {
+                scan.bind(binding)?.map_or(Leaf::Unfit, |scan| Leaf::New(Arc::new(scan)))
+            } else if let Some(nested) = leaf.downcast_ref::<NestedExec>() {
+                nested.bind(binding)?.map_or(Leaf::Unfit, |nested| Leaf::New(Arc::new(nested)))
+            } else {
+                Leaf::Same
+            })
+        };
+        each_node(&self.root, &mut bind, &|node| open::fill(node, &binding.params))
+    }
+
+    /// The bound plan with what a run has for itself.
+    fn ready(
+        &self,
+        mut bound: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if self.has_subqueries {
+            bound = places::anew(bound).map_err(df_error)?;
+        }
+        if self.tells {
+            bound = Telling.optimize(bound, options).map_err(df_error)?;
+        }
+        Ok(bound)
+    }
+}
+
+/// The plan has such an operator.
+pub(in crate::df) fn holds(
+    plan: &Arc<dyn ExecutionPlan>,
+    is_it: &dyn Fn(&dyn ExecutionPlan) -> bool,
+) -> bool {
+    is_it(&**plan) || plan.children().into_iter().any(|child| holds(child, is_it))
+}
+
+enum Leaf {
+    Same,
+    New(Arc<dyn ExecutionPlan>),
+    Unfit,
+}
+
+/// The plan with other leaves, its operators as new; `None` if a leaf is unfit.
+fn each_leaf(
+    plan: &Arc<dyn ExecutionPlan>,
+    change: &mut dyn FnMut(&dyn ExecutionPlan) -> Result<Leaf>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    each_node(plan, change, &|node| Ok(Some(node)))
+}
+
+/// Makes another operator of one; `None`: the plan does not hold.
+type Change<'a> = &'a dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>;
+
+/// [`each_leaf`], with each of its operators changed, too.
+fn each_node(
+    plan: &Arc<dyn ExecutionPlan>,
+    change: &mut dyn FnMut(&dyn ExecutionPlan) -> Result<Leaf>,
+    operator: Change<'_>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let children = plan.children();
+    if children.is_empty() {
+        return Ok(match change(&**plan)? {
+            Leaf::Same => Some(Arc::clone(plan)),
+            Leaf::New(leaf) => Some(leaf),
+            Leaf::Unfit => None,
+        });
+    }
+    let mut changed = Vec::with_capacity(children.len());
+    for child in children {
+        match each_node(child, change, operator)? {
+            Some(child) => changed.push(child),
+            None => return Ok(None),
+        }
+    }
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    let plan = Arc::clone(plan).replace_children(changed, keep).and_then(ExecutionPlan::reset_state);
+    operator(plan.map_err(df_error)?)
+}
+
+/// The plan is one scan but for columns that are picked and renamed.
+pub(in crate::df) fn is_scan(root: &Arc<dyn ExecutionPlan>) -> bool {
+    picked(root).is_some_and(|(scan, _)| scan.is_whole())
+}
+
+/// A scan, and the columns of it that come out of the plan.
+pub(in crate::df) fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
+    if let Some(scan) = root.downcast_ref::<ScanExec>() {
+        return Some((scan, (0..scan.request.schema.fields().len()).collect()));
+    }
+    if let Some(cooperative) = root.downcast_ref::<CooperativeExec>() {
+        return picked(cooperative.input());
+    }
+    let projection = root.downcast_ref::<ProjectionExec>()?;
+    let (scan, columns) = picked(projection.input())?;
+    let below = projection.expr().iter().map(|output| {
+        output.expr.downcast_ref::<Column>().and_then(|column| columns.get(column.index()).copied())
+    });
+    let columns = below.collect::<Option<_>>()?;
+    Some((scan, columns))
+}
+
+/// Columns under the names of a schema.
+pub fn renamed(columns: Vec<arrow::array::ArrayRef>, rows: usize, schema: &SchemaRef) -> Result<RecordBatch> {
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// A plan's columns under the names that the statement gave them.
+pub fn output_schema(schema: &SchemaRef) -> SchemaRef {
+    let marked = |field: &Arc<Field>| sql::output_name(field.name()) != field.name();
+    if !schema.fields().iter().any(marked) {
+        return Arc::clone(schema);
+    }
+    let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_name(sql::output_name(f.name())));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// The plan is good for this moment only: it asks for the time.
+pub fn depends_on_time(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    let is_stable = |expr: &Expr| match expr {
+        Expr::ScalarFunction(call) => Ok(call.func.signature().volatility == Volatility::Stable),
+        _ => Ok(false),
+    };
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found |= expr.exists(is_stable)?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })
+    .map_err(df_error)?;
+    Ok(found)
+}

@@ -1,0 +1,217 @@
+//! Totals of one scan: `SELECT count(*), sum(amount) FROM orders WHERE buyer = $1`, run without streams.
+//!
+//! The common functions are added up where the rows are found (`exec::sums`), by several threads if there are many
+//! (`exec::shared`). All others stay DataFusion's, as do the expressions over them; what is left out there is what its
+//! plans bring along for the sake of long ones, and costs more than a short range of keys takes to read.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use datafusion::common::ScalarValue;
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::Accumulator;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, finalize_aggregation};
+use datafusion::physical_plan::projection::ProjectionExec;
+
+use super::above::Above;
+use super::numbers::{Columns, Known};
+use super::open;
+use super::plan::{picked, renamed};
+use crate::df::errors::df_error;
+use crate::df::expr::value_of;
+use crate::df::operators::scan::ScanExec;
+use crate::df::parallel::OF_A_SET;
+use crate::df::table::Binding;
+use crate::error::Result;
+use crate::exec::kept::NextRows;
+use crate::exec::scan::{PARALLEL_WORK, Scan};
+use crate::exec::shared::Adding;
+use crate::exec::sums::Total;
+use crate::exec::watch::PlanText;
+
+/// An aggregate without groups over one scan, and what is made of its results.
+#[derive(Debug)]
+pub struct Totals {
+    scan: ScanExec,
+    functions: Vec<Arc<AggregateFunctionExpr>>,
+    /// What each function takes of a row.
+    inputs: Inputs,
+    /// Columns of the results.
+    results: SchemaRef,
+    /// What is computed of them.
+    above: Above,
+    /// The functions, if a scan knows them all.
+    known: Option<Vec<Known>>,
+    /// All that comes out, if it is made of numbers.
+    columns: Option<Columns>,
+    /// Columns that come out.
+    schema: SchemaRef,
+}
+
+impl Totals {
+    /// The plan as totals that come out with the columns of `schema`, if it is no more than that.
+    pub fn of(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Totals> {
+        if let Some(projection) = root.downcast_ref::<ProjectionExec>() {
+            let mut totals = Totals::of(projection.input(), schema)?;
+            let exprs: Vec<_> = projection.expr().iter().map(|output| Arc::clone(&output.expr)).collect();
+            totals.columns = totals.columns.and_then(|columns| columns.above(&exprs));
+            totals.above.push(projection);
+            return (!totals.above.is_open()).then_some(totals);
+        }
+        let aggregate = root.downcast_ref::<AggregateExec>()?;
+        let functions = aggregate.aggr_expr();
+        let is_small =
+            |f: &Arc<AggregateFunctionExpr>| OF_A_SET.contains(&f.fun().name()) && !f.is_distinct();
+        let is_simple = *aggregate.mode() == AggregateMode::Single
+            && aggregate.group_expr().is_true_no_grouping()
+            && aggregate.filter_expr().iter().all(Option::is_none)
+            && functions.iter().all(is_small);
+        let (scan, columns) = picked(aggregate.input()).filter(|(scan, _)| is_simple && scan.is_whole())?;
+        let schema_below = aggregate.input_schema();
+        let known: Option<Vec<Known>> = functions.iter().map(|f| Known::of(f, &schema_below)).collect();
+        Some(Totals {
+            columns: known.as_deref().and_then(Columns::of),
+            known,
+            scan: scan.pick(&columns, &schema_below),
+            functions: functions.to_vec(),
+            inputs: functions.iter().map(|f| f.expressions()).collect(),
+            results: aggregate.schema(),
+            above: Above::default(),
+            schema: Arc::clone(schema),
+        })
+    }
+
+    /// What the functions make of the scan's columns, as it is.
+    pub fn of_known(scan: ScanExec, known: Vec<Known>, schema: &SchemaRef) -> Totals {
+        Totals {
+            scan,
+            functions: Vec::new(),
+            inputs: Vec::new(),
+            results: Arc::clone(schema),
+            above: Above::default(),
+            columns: Columns::of(&known),
+            known: Some(known),
+            schema: Arc::clone(schema),
+        }
+    }
+
+    /// Ready to be added up; `None`: as for [`ScanExec::bind`].
+    pub fn run(self: &Arc<Self>, binding: &Binding) -> Result<Option<TotalsRun>> {
+        let Some(rows) = self.scan.run(binding, &Arc::default())? else { return Ok(None) };
+        let way = match &self.known {
+            Some(known) => Way::Numbers(Adding::new(rows, known.iter().map(|known| known.term))?),
+            None => {
+                let functions = self.functions.iter().map(|f| f.create_accumulator());
+                let Some(inputs) = self.filled(binding) else { return Ok(None) };
+                Way::Batches(rows, functions.collect::<DfResult<Vec<_>>>().map_err(df_error)?, inputs)
+            }
+        };
+        Ok(Some(TotalsRun { totals: Arc::clone(self), way, done: false }))
+    }
+
+    /// What each function takes of a row, with the parameters of a run; `None` if one has no value that suits.
+    fn filled(&self, binding: &Binding) -> Option<Inputs> {
+        let of_function =
+            |inputs: &Vec<_>| inputs.iter().map(|input| open::filled(input, &binding.params)).collect();
+        self.inputs.iter().map(of_function).collect()
+    }
+
+    /// What comes out, of what the functions have come to.
+    fn finish_numbers(&self, totals: &[Total]) -> Result<NextRows> {
+        let known = || self.known.iter().flatten().zip(totals);
+        // Each must fit its own type, whatever is made of it.
+        let results = known().map(|(known, total)| known.result(total)).collect::<DfResult<Vec<_>>>();
+        let results = results.map_err(df_error)?;
+        let values = match &self.columns {
+            Some(columns) => {
+                columns.values(&known().map(|(known, total)| known.number(total)).collect::<Vec<_>>())
+            }
+            None => None,
+        };
+        if let Some(values) = values.as_ref().or(self.above.is_empty().then_some(&results)) {
+            return values.iter().map(value_of).collect::<Result<_>>().map(NextRows::Row);
+        }
+        let results = results.iter().map(ScalarValue::to_array);
+        self.finish(results.collect::<DfResult<Vec<_>>>().map_err(df_error)?)
+    }
+
+    fn finish(&self, results: Vec<ArrayRef>) -> Result<NextRows> {
+        let row = RecordBatch::try_new(Arc::clone(&self.results), results)?;
+        let computed = self.above.of(row).map_err(df_error)?;
+        renamed(computed.columns().to_vec(), 1, &self.schema).map(NextRows::Batch)
+    }
+}
+
+fn add(batch: &RecordBatch, inputs: &Inputs, sums: &mut [Box<dyn Accumulator>]) -> DfResult<()> {
+    for (inputs, sum) in inputs.iter().zip(sums) {
+        let values = inputs.iter().map(|input| input.evaluate(batch)?.into_array(batch.num_rows()));
+        sum.update_batch(&values.collect::<DfResult<Vec<_>>>()?)?;
+    }
+    Ok(())
+}
+
+/// How totals are come by.
+enum Way {
+    Numbers(Adding),
+    /// With what each function takes of a row.
+    Batches(Scan, Vec<Box<dyn Accumulator>>, Inputs),
+}
+
+type Inputs = Vec<Vec<Arc<dyn PhysicalExpr>>>;
+
+/// Totals under way.
+pub struct TotalsRun {
+    totals: Arc<Totals>,
+    way: Way,
+    /// The totals are out.
+    done: bool,
+}
+
+impl TotalsRun {
+    /// Its line of EXPLAIN, when it is asked for.
+    pub fn plan_text(&self) -> PlanText {
+        match &self.way {
+            Way::Numbers(adding) => adding.plan_text(),
+            Way::Batches(rows, ..) => rows.plan_text(),
+        }
+    }
+
+    /// Worth the work of more than one thread, which only operators would share.
+    pub fn is_long(&self) -> bool {
+        matches!(&self.way, Way::Batches(rows, ..) if rows.work() >= PARALLEL_WORK)
+    }
+
+    /// Adds some rows, which gives no rows; after the last ones, the totals; then `None`.
+    pub fn next_rows(&mut self) -> Result<Option<NextRows>> {
+        let TotalsRun { totals, way, done, .. } = self;
+        if *done {
+            return Ok(None);
+        }
+        let row = match way {
+            Way::Numbers(adding) => adding.step()?.map(|sums| totals.finish_numbers(&sums)),
+            Way::Batches(rows, sums, inputs) => match rows.next_batch()? {
+                Some(batch) => {
+                    add(&batch, inputs, sums).map_err(df_error)?;
+                    None
+                }
+                None => {
+                    let results = finalize_aggregation(sums, &AggregateMode::Single);
+                    Some(totals.finish(results.map_err(df_error)?))
+                }
+            },
+        };
+        *done = row.is_some();
+        let none = || NextRows::Batch(RecordBatch::new_empty(Arc::clone(&totals.schema)));
+        row.transpose().map(|row| Some(row.unwrap_or_else(none)))
+    }
+
+    /// The same as a batch.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let rows = self.next_rows()?;
+        rows.map(|rows| rows.batch_from(0, &self.totals.schema)).transpose()
+    }
+}

@@ -1,0 +1,214 @@
+//! The first half of GROUP BY, done where rows are found.
+//!
+//! DataFusion groups in two steps when several threads share the work: each groups what it reads, and what they have
+//! is put together by the values. Over a scan of ours the first step needs neither Arrow columns nor a look at each
+//! value ([`crate::exec::groups`]). It gives what DataFusion's own would: the groups so far, any of them several
+//! times. The second step stays DataFusion's, with all that it does for many groups.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result as DfResult;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, InputOrderMode, PlanProperties,
+};
+
+use super::scan::ScanExec;
+use crate::df::errors::to_df;
+use crate::df::kept::numbers::Known;
+use crate::df::kept::plan::{holds, picked};
+use crate::df::operators::{inputs, over_changed};
+use crate::df::parallel;
+use crate::error::Result;
+use crate::exec::groups::Groups;
+use crate::exec::scan::Scan;
+
+/// Work, as of `Access::work`, from which on one step is better taken as two.
+pub const STEPS_WORK: f64 = 500.0;
+
+/// The plan as it runs: scans group what they read, wherever they know how.
+pub fn in_scans(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    if !holds(&plan, &|node| node.is::<AggregateExec>()) {
+        return Ok(plan);
+    }
+    below(&plan, None).map(|grouped| grouped.unwrap_or(plan))
+}
+
+/// The part of a plan whose scans will be told by about so many rows, if they are; `None` if it stays as it is.
+fn below(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        let grouped = match aggregate.mode() {
+            AggregateMode::Single => in_two_steps(aggregate, told_by)?,
+            _ => GroupedScan::of(aggregate).map(|grouped| Arc::new(grouped) as _),
+        };
+        if grouped.is_some() {
+            return Ok(grouped);
+        }
+    }
+    let inputs = parallel::inputs(plan, told_by).into_iter().map(|(input, told_by)| below(input, told_by));
+    over_changed(plan, inputs.collect::<DfResult<_>>()?)
+}
+
+/// An aggregate of one step as one of two, the first of which a scan does; `None` if it does not know how, or reads
+/// little.
+fn in_two_steps(aggregate: &AggregateExec, told_by: Option<f64>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    let is_long = picked(aggregate.input())
+        .and_then(|(scan, _)| scan.work(told_by))
+        .is_some_and(|work| work >= STEPS_WORK);
+    if !is_long || aggregate.group_expr().is_empty() || aggregate.limit_options().is_some() {
+        return Ok(None);
+    }
+    let step = |mode, by, input| {
+        let (functions, filters) = (aggregate.aggr_expr().to_vec(), aggregate.filter_expr().to_vec());
+        AggregateExec::try_new(mode, by, functions, filters, input, aggregate.input_schema())
+    };
+    let by = aggregate.group_expr();
+    let first = step(AggregateMode::Partial, by.clone(), Arc::clone(aggregate.input()))?;
+    let Some(grouped) = GroupedScan::of(&first) else { return Ok(None) };
+    let last = step(AggregateMode::Final, by.as_final(), Arc::new(grouped))?;
+    Ok((last.schema() == aggregate.schema()).then(|| Arc::new(last) as _))
+}
+
+/// A scan that gives out groups, and of each what DataFusion's functions go on with.
+#[derive(Clone, Debug)]
+struct GroupedScan {
+    scan: ScanExec,
+    /// Places of the grouping columns among those of the scan.
+    by: Vec<usize>,
+    functions: Vec<Known>,
+    /// Those of the aggregate in whose place it is.
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+}
+
+impl GroupedScan {
+    /// Does what the first step of an aggregate does; `None` if a scan does not know how.
+    fn of(aggregate: &AggregateExec) -> Option<GroupedScan> {
+        let is_first = *aggregate.mode() == AggregateMode::Partial;
+        let ByScan { scan, by, functions } = by_scan(aggregate).filter(|_| is_first)?;
+        Some(GroupedScan {
+            scan: scan.clone(),
+            by,
+            functions,
+            schema: aggregate.schema(),
+            properties: Arc::clone(aggregate.properties()),
+        })
+    }
+
+    fn start(&self, partition: usize, context: &TaskContext) -> Result<Grouping> {
+        let scan = self.scan.start(partition)?;
+        let groups = Groups::new(&self.by, self.functions.iter().map(|known| known.term), scan.spec());
+        // Whoever can let go of it takes a share only, and leaves the rest to others.
+        let memory = MemoryConsumer::new("groups of a scan").with_can_spill(true);
+        let memory = memory.register(context.memory_pool());
+        Ok(Grouping { scan, groups, memory, more: true })
+    }
+
+    /// Takes in rows until there are groups to give out; `None` at the end.
+    async fn next_batch(&self, grouping: &mut Grouping) -> DfResult<Option<RecordBatch>> {
+        let Grouping { scan, groups, memory, more } = grouping;
+        while *more {
+            // Gives a waiting cancellation its turn.
+            tokio::task::consume_budget().await;
+            *more = scan.group(groups).map_err(to_df)?;
+            if groups.is_large() || memory.try_resize(groups.size()).is_err() {
+                break;
+            }
+        }
+        if groups.is_empty() && !*more {
+            return Ok(None);
+        }
+        memory.free();
+        let (mut columns, totals) = groups.take().map_err(to_df)?;
+        for (known, totals) in self.functions.iter().zip(&totals) {
+            known.states(totals, &self.schema, &mut columns)?;
+        }
+        Ok(Some(RecordBatch::try_new(Arc::clone(&self.schema), columns)?))
+    }
+}
+
+/// Groups of a scan's rows, by some of its columns.
+pub struct ByScan<'p> {
+    /// It.
+    pub scan: &'p ScanExec,
+    /// Places of the grouping columns among those of the scan.
+    pub by: Vec<usize>,
+    /// Of these columns.
+    pub functions: Vec<Known>,
+}
+
+/// What an aggregate of one step, or the first of two, groups and adds up; `None` if a scan does not know how.
+pub fn by_scan(aggregate: &AggregateExec) -> Option<ByScan<'_>> {
+    let by = aggregate.group_expr();
+    let is_simple = by.is_single()
+        && !by.is_empty()
+        && *aggregate.input_order_mode() == InputOrderMode::Linear
+        && aggregate.limit_options().is_none()
+        && aggregate.filter_expr().iter().all(Option::is_none);
+    let (scan, columns) = picked(aggregate.input()).filter(|_| is_simple)?;
+    let input = aggregate.input_schema();
+    let by = by.expr().iter().map(|(expr, _)| columns.get(place(expr)?).copied());
+    let functions = aggregate.aggr_expr().iter().map(|function| {
+        let known = Known::of(function, &input).filter(|_| !function.is_distinct())?;
+        known.of_columns(&columns)
+    });
+    Some(ByScan { scan, by: by.collect::<Option<_>>()?, functions: functions.collect::<Option<_>>()? })
+}
+
+/// The place of a plain column.
+fn place(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    expr.downcast_ref::<Column>().map(Column::index)
+}
+
+/// Groups under way.
+struct Grouping {
+    scan: Scan,
+    groups: Groups,
+    memory: MemoryReservation,
+    more: bool,
+}
+
+impl DisplayAs for GroupedScan {
+    fn fmt_as(&self, how: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.scan.fmt_as(how, f)
+    }
+}
+
+impl ExecutionPlan for GroupedScan {
+    inputs!(GroupedScan(), this => this);
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn apply_expressions(
+        &self,
+        see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+    ) -> DfResult<TreeNodeRecursion> {
+        self.scan.apply_expressions(see)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        let (this, schema) = (Arc::new(self.clone()), Arc::clone(&self.schema));
+        let batches = futures::stream::try_unfold(None, move |grouping| {
+            let (this, context) = (Arc::clone(&this), Arc::clone(&context));
+            async move {
+                let mut grouping = match grouping {
+                    Some(grouping) => grouping,
+                    None => this.start(partition, &context).map_err(to_df)?,
+                };
+                Ok(this.next_batch(&mut grouping).await?.map(|batch| (batch, Some(grouping))))
+            }
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+}

@@ -1,0 +1,194 @@
+//! What is known only when a plan runs, as a condition on a scan.
+//!
+//! DataFusion's hash join reads one side first and then knows which keys the other can match: a list of values, if
+//! they are few, and their bounds. A subquery that gives one value is run before the rows that are compared with it.
+//! A scan that starts after that reads only what can match, by GETs or key ranges. A sort that keeps the first rows knows
+//! more with every batch: the scan drops what cannot become one of them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::logical_expr::{Cast, ColumnarValue, Expr, Operator, binary_expr, lit};
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, CaseExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr, IsNullExpr,
+    Literal,
+};
+use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+
+use crate::df::expr::{FieldNames, predicate};
+use crate::plan::Predicate;
+
+/// Most values (count) of several keys that are looked up as they are; of more, each key's are by themselves.
+pub const PAIRS_MAX: usize = 200;
+
+/// The condition that a filter sets now: true for every row that passes the filter, perhaps for others.
+/// `schema`: the columns that the filter is about; `values_max`: values (count) that are worth looking up.
+pub fn learned(
+    filter: &Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+    names: &FieldNames,
+    values_max: usize,
+) -> Predicate {
+    let Some(expr) = (Reader { schema, values_max }).condition(filter) else { return Predicate::True };
+    let said = predicate(&expr, names).conjuncts();
+    Predicate::and(said.into_iter().filter(|term| !term.has_opaque()))
+}
+
+/// The filter says more when the plan runs than when it is made.
+pub fn is_late(filter: &Arc<dyn PhysicalExpr>) -> bool {
+    is_joins(filter) || holds(filter, &|expr| expr.is::<ScalarSubqueryExpr>())
+}
+
+/// The filter is what a join has learned.
+pub fn is_joins(filter: &Arc<dyn PhysicalExpr>) -> bool {
+    holds(filter, &|expr| expr.is::<DynamicFilterPhysicalExpr>())
+}
+
+fn holds(filter: &Arc<dyn PhysicalExpr>, is_it: &dyn Fn(&dyn PhysicalExpr) -> bool) -> bool {
+    filter.exists(|expr| Ok(is_it(&**expr))).unwrap_or(false)
+}
+
+/// Names of the columns that a filter is about.
+pub fn columns(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Vec<String> {
+    let columns = collect_columns(filter).into_iter();
+    let mut names: Vec<String> =
+        columns.filter_map(|c| Some(schema.fields().get(c.index())?.name().clone())).collect();
+    names.sort();
+    names
+}
+
+/// Names of the columns of which a filter will tell all values that pass.
+pub fn equal_columns(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Vec<String> {
+    let is_equal = |binary: &BinaryExpr| {
+        let side = |expr: &Arc<dyn PhysicalExpr>| expr.is::<Column>() || is_late(expr);
+        *binary.op() == Operator::Eq && side(binary.left()) && side(binary.right())
+    };
+    let is_told = is_joins(filter) || filter.downcast_ref::<BinaryExpr>().is_some_and(is_equal);
+    if is_told { columns(filter, schema) } else { Vec::new() }
+}
+
+/// Reads filters.
+struct Reader<'a> {
+    schema: &'a Schema,
+    values_max: usize,
+}
+
+impl Reader<'_> {
+    /// What must hold for the filter to be true; `None` if nothing is known of that.
+    fn condition(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<Expr> {
+        if let Some(dynamic) = filter.downcast_ref::<DynamicFilterPhysicalExpr>() {
+            return self.condition(&dynamic.current().ok()?);
+        }
+        if let Some(case) = filter.downcast_ref::<CaseExpr>() {
+            // Which keys are in which partition of the join: all of them together are what it can match.
+            let branches = case.when_then_expr().iter().map(|(_, then)| then).chain(case.else_expr());
+            return any_of(branches.map(|then| self.condition(then)).collect::<Option<_>>()?);
+        }
+        if let Some(binary) = filter.downcast_ref::<BinaryExpr>() {
+            let both = || (self.condition(binary.left()), self.condition(binary.right()));
+            match binary.op() {
+                Operator::And => {
+                    return match both() {
+                        (Some(left), Some(right)) => Some(left.and(right)),
+                        (left, right) => left.or(right),
+                    };
+                }
+                Operator::Or => {
+                    let (left, right) = both();
+                    return Some(left?.or(right?));
+                }
+                _ => {}
+            }
+        }
+        self.exact(filter)
+    }
+
+    /// The same expression over the columns' names.
+    fn exact(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<Expr> {
+        if let Some(column) = filter.downcast_ref::<Column>() {
+            let name = self.schema.fields().get(column.index())?.name();
+            return Some(Expr::Column(datafusion::common::Column::new_unqualified(name)));
+        }
+        if let Some(literal) = filter.downcast_ref::<Literal>() {
+            return Some(lit(literal.value().clone()));
+        }
+        if let Some(cast) = filter.downcast_ref::<CastExpr>() {
+            let inner = self.exact(cast.expr())?;
+            return Some(Expr::Cast(Cast::new(Box::new(inner), cast.cast_type().clone())));
+        }
+        if let Some(list) = filter.downcast_ref::<InListExpr>() {
+            let serves = !list.negated() && list.len() <= self.values_max;
+            return if serves { self.listed(list) } else { None };
+        }
+        if let Some(null) = filter.downcast_ref::<IsNullExpr>() {
+            return Some(self.exact(null.arg())?.is_null());
+        }
+        if let Some(value) = filter.downcast_ref::<IsNotNullExpr>() {
+            return Some(self.exact(value.arg())?.is_not_null());
+        }
+        if filter.is::<ScalarSubqueryExpr>() {
+            // It is an error as long as the subquery has not run.
+            let value = filter.evaluate(&RecordBatch::new_empty(Arc::new(self.schema.clone()))).ok()?;
+            let ColumnarValue::Scalar(value) = value else { return None };
+            return Some(lit(value));
+        }
+        let binary = filter.downcast_ref::<BinaryExpr>()?;
+        Some(binary_expr(self.exact(binary.left())?, *binary.op(), self.exact(binary.right())?))
+    }
+
+    /// `key IN (values)`; of several keys the values come as structs.
+    fn listed(&self, list: &InListExpr) -> Option<Expr> {
+        let values = list.list().iter().map(|value| Some(value.downcast_ref::<Literal>()?.value()));
+        let Some(tuple) = list.expr().downcast_ref::<ScalarFunctionExpr>() else {
+            let values = values.map(|value| value.cloned().map(lit)).collect::<Option<_>>()?;
+            return Some(self.exact(list.expr())?.in_list(values, false));
+        };
+        // Of some nothing may be known here: they are totals of rows to come.
+        let keys: Vec<Option<Expr>> = tuple.args().iter().map(|key| self.exact(key)).collect();
+        let row = |value: Option<&ScalarValue>| -> Option<Vec<ScalarValue>> {
+            let ScalarValue::Struct(row) = value? else { return None };
+            row.columns().iter().map(|column| ScalarValue::try_from_array(column, 0).ok()).collect()
+        };
+        let rows = values.map(row).collect::<Option<Vec<_>>>()?;
+        let of_key = |at: usize| rows.iter().filter_map(|row| row.get(at)).cloned().collect::<HashSet<_>>();
+        let each: Vec<HashSet<ScalarValue>> = (0..keys.len()).map(of_key).collect();
+        let varying = each.iter().filter(|values| values.len() > 1).count();
+        if let Some(keys) = keys.iter().cloned().collect::<Option<Vec<Expr>>>()
+            && varying > 1
+            && rows.len() <= PAIRS_MAX
+        {
+            let equal = |row: Vec<ScalarValue>| {
+                keys.iter().zip(row).map(|(key, value)| key.clone().eq(lit(value))).reduce(Expr::and)
+            };
+            return any_of(rows.into_iter().map(equal).collect::<Option<_>>()?);
+        }
+        // That is all they say, if one key varies.
+        let listed = keys
+            .into_iter()
+            .zip(each)
+            .filter_map(|(key, values)| Some(key?.in_list(values.into_iter().map(lit).collect(), false)));
+        listed.reduce(Expr::and)
+    }
+}
+
+/// Any of the conditions, as a tree that is not deeper than it must be.
+fn any_of(mut conditions: Vec<Expr>) -> Option<Expr> {
+    while conditions.len() > 1 {
+        let mut rest = conditions.into_iter();
+        let mut pairs = Vec::new();
+        while let Some(first) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(second) => first.or(second),
+                None => first,
+            });
+        }
+        conditions = pairs;
+    }
+    conditions.pop()
+}

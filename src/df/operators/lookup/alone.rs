@@ -1,0 +1,110 @@
+//! Lookups that the calling thread makes on its own.
+//!
+//! Of a short join most time goes into what streams and their futures bring along for the sake of long ones. A plan that
+//! is one scan, and tables in which its rows look others up, needs none of that: it takes a batch from the scan and
+//! hands it up.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+
+use super::{LookupJoinExec, ROWS_MAX, Seen};
+use crate::df::kept::plan::renamed;
+use crate::df::operators::scan::ScanExec;
+use crate::error::Result;
+use crate::exec::scan::Scan;
+use crate::exec::watch::PlanText;
+
+/// A scan, and what becomes of its batches.
+pub struct Lookups {
+    scan: Scan,
+    /// Rows (count) of the next batch.
+    rows: usize,
+    steps: Vec<Step>,
+    /// Rows (count) that are still to come out, at the most.
+    left: usize,
+    /// Columns that come out.
+    schema: SchemaRef,
+}
+
+enum Step {
+    /// These columns come out.
+    Pick(Vec<usize>),
+    /// What the rows find comes out.
+    Join(Box<LookupJoinExec>, Seen),
+}
+
+impl Lookups {
+    /// A plan that is bound, ready to run, with the columns of `schema`; `None` if it is something else, too. Errors:
+    /// LIMIT, if it would read more than is allowed.
+    pub fn of(plan: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Option<Lookups>> {
+        let (mut plan, mut left) = (plan, usize::MAX);
+        if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() == 0) {
+            (plan, left) = (limit.input(), limit.fetch().unwrap_or(usize::MAX));
+        }
+        let mut steps = Vec::new();
+        loop {
+            if let Some(scan) = plan.downcast_ref::<ScanExec>() {
+                if !scan.is_whole() || steps.is_empty() {
+                    return Ok(None);
+                }
+                let rows = scan.rows_at_first().min(ROWS_MAX);
+                steps.reverse();
+                return Ok(Some(Lookups {
+                    scan: scan.start(0)?,
+                    rows,
+                    steps,
+                    left,
+                    schema: Arc::clone(schema),
+                }));
+            }
+            plan = if let Some(cooperative) = plan.downcast_ref::<CooperativeExec>() {
+                cooperative.input()
+            } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+                let column =
+                    |output: &ProjectionExpr| output.expr.downcast_ref::<Column>().map(Column::index);
+                let Some(columns) = projection.expr().iter().map(column).collect() else { return Ok(None) };
+                steps.push(Step::Pick(columns));
+                projection.input()
+            } else if let Some(join) = plan
+                .downcast_ref::<LookupJoinExec>()
+                .filter(|join| join.together == ROWS_MAX && !join.in_order)
+            {
+                steps.push(Step::Join(Box::new(join.clone()), Seen::default()));
+                &join.rows
+            } else {
+                return Ok(None);
+            };
+        }
+    }
+
+    /// The line of EXPLAIN of its scan, when it is asked for.
+    pub fn plan_text(&self) -> PlanText {
+        self.scan.plan_text()
+    }
+
+    /// The next rows, possibly none of them yet; `None` at the end.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let Some(mut batch) = self.scan.next_batch_of(self.rows)? else { return Ok(None) };
+        // The more were not enough, the more are likely to be asked for.
+        self.rows = (4 * self.rows).min(ROWS_MAX);
+        for step in &mut self.steps {
+            batch = match step {
+                Step::Pick(columns) => batch.project(columns)?,
+                Step::Join(join, seen) => join.joined_anew(batch, seen)?,
+            };
+        }
+        let rows = batch.num_rows().min(self.left);
+        self.left -= rows;
+        renamed(batch.slice(0, rows).columns().to_vec(), rows, &self.schema).map(Some)
+    }
+}

@@ -1,0 +1,120 @@
+//! What rows of a join find: which of them go together.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow::row::{RowConverter, SortField};
+use datafusion::error::Result as DfResult;
+
+use super::{Kind, LookupJoinExec};
+use crate::df::errors::to_df;
+use crate::df::operators::until_enough::UntilEnough;
+use crate::error::Result;
+use crate::key::{FastMap, FastSet};
+
+/// Which rows go together.
+pub struct Pairs {
+    /// Places among the rows; `None`: each is there once, in its place.
+    pub rows: Option<UInt32Array>,
+    /// Places among what was found.
+    pub found: UInt32Array,
+}
+
+impl Pairs {
+    /// Rows by themselves.
+    pub fn alone(rows: impl Iterator<Item = u32>) -> Pairs {
+        let rows: UInt32Array = rows.collect::<Vec<_>>().into();
+        Pairs { found: UInt32Array::new_null(rows.len()), rows: Some(rows) }
+    }
+}
+
+/// Values of the columns that a join equates, as bytes.
+pub struct Keys(RowConverter);
+
+impl Keys {
+    /// Those of a join.
+    pub fn new(join: &LookupJoinExec) -> Result<Keys> {
+        let schema = join.table.schema();
+        let sorts = join
+            .on
+            .iter()
+            .map(|equal| SortField::new(schema.field(equal.of_table.index()).data_type().clone()));
+        Ok(Keys(RowConverter::new(sorts.collect())?))
+    }
+
+    /// Each row's place and values; none if one of them is NULL, which equals nothing.
+    pub fn each(&self, columns: &[ArrayRef], see: &mut dyn FnMut(u32, Option<&[u8]>)) -> Result<()> {
+        for (row, key) in self.0.convert_columns(columns)?.iter().enumerate() {
+            let is_known = columns.iter().all(|column| column.is_valid(row));
+            see(row as u32, is_known.then_some(key.as_ref()));
+        }
+        Ok(())
+    }
+
+    /// Where each of the values stands.
+    pub fn places(&self, columns: &[ArrayRef]) -> Result<Places> {
+        let mut places = Places::default();
+        self.each(columns, &mut |row, key| {
+            if let Some(key) = key {
+                places.entry(key.into()).or_default().push(row);
+            }
+        })?;
+        Ok(places)
+    }
+}
+
+/// What has been looked for before.
+pub type Seen = FastSet<Box<[u8]>>;
+
+/// Rows by their keys.
+pub type Places = FastMap<Box<[u8]>, Vec<u32>>;
+
+/// What some rows find, batch by batch.
+pub struct FoundBy {
+    join: Arc<LookupJoinExec>,
+    rows: RecordBatch,
+    keys: Keys,
+    places: Places,
+    found: UntilEnough,
+    is_over: bool,
+}
+
+impl FoundBy {
+    /// What these rows find, in an order that somebody above the join wants, if these are `all` of them.
+    pub fn new(join: Arc<LookupJoinExec>, rows: RecordBatch, all: bool) -> Result<FoundBy> {
+        let (condition, scan) = (join.condition(&rows)?, join.scan()?);
+        let found = match all {
+            true => scan.of_condition_until_enough(condition)?,
+            false => UntilEnough::all(scan.of_condition(condition)?),
+        };
+        let keys = Keys::new(&join)?;
+        let places = keys.places(&join.of_rows(&rows))?;
+        Ok(FoundBy { join, rows, keys, places, found, is_over: false })
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(found) = self.found.next_batch()? else { return Ok(None) };
+        let (mut of_rows, mut of_found) = (Vec::new(), Vec::new());
+        self.keys.each(&self.join.of_table(&found), &mut |at, key| {
+            let rows = key.and_then(|key| self.places.get(key)).map_or(&[][..], |rows| rows);
+            let rows = if self.join.kind == Kind::Found { &rows[..rows.len().min(1)] } else { rows };
+            of_rows.extend_from_slice(rows);
+            of_found.extend(rows.iter().map(|_| Some(at)));
+        })?;
+        let pairs = Pairs { rows: Some(of_rows.into()), found: of_found.into() };
+        self.join.paired(&self.rows, &found, &pairs).map(Some)
+    }
+}
+
+impl Iterator for FoundBy {
+    type Item = DfResult<RecordBatch>;
+
+    fn next(&mut self) -> Option<DfResult<RecordBatch>> {
+        if self.is_over {
+            return None;
+        }
+        let batch = self.next_batch().map_err(to_df).transpose();
+        self.is_over = !matches!(batch, Some(Ok(_)));
+        batch
+    }
+}

@@ -1,0 +1,320 @@
+//! Which joins look rows up.
+
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, NullEquality};
+use datafusion::error::Result as DfResult;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::work_table::WorkTableExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+    ReplaceChildrenOptions,
+};
+
+use super::{By, Equal, Kind, LookupJoinExec, ROWS_FIRST, ROWS_MAX, scan_of};
+use crate::access::COST;
+use crate::df::kept::plan::{holds, picked};
+use crate::df::operators::few_first::few_first;
+use crate::df::operators::scan::{ByRows, ScanExec};
+use crate::df::parallel::rows_of;
+use crate::df::rules::join_keys::shown;
+use crate::error::Result;
+use crate::exec::scan::PARALLEL_WORK;
+use crate::key::ColumnId;
+use crate::plan::Field;
+use crate::row::column_type_of;
+use crate::value::ColumnType;
+
+/// Rows (count) that are expected, at the most, of those that look together for others in an order.
+const TOGETHER_EXPECTED: f64 = ROWS_MAX as f64 / 2.0;
+
+/// How rows may be looked up.
+#[derive(Clone, Copy)]
+struct How {
+    by: By,
+    /// For about so many rows; `None`: as many as are estimated.
+    expected: Option<f64>,
+    /// Nobody has been promised the order of the rows.
+    any_order: bool,
+}
+
+/// Puts lookups in the place of hash joins, where they read less.
+pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let how = How { by: By::Rowkeys, expected: None, any_order: true };
+    let lookup = |join: &HashJoinExec| LookupJoinExec::of(join, how);
+    plan.transform_up(|node| replaced(node, &|join| Ok(lookup(join)?.map(executable)))).data()
+}
+
+/// The same in a plan that was made for other parameters, by which either side may have been the smaller one. Nothing
+/// is known yet that a join would tell a scan.
+pub fn instead_of_hashes_either_way(
+    plan: Arc<dyn ExecutionPlan>,
+    by: By,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
+    either_way(plan, How { by, expected: None, any_order: true })
+}
+
+fn either_way(plan: Arc<dyn ExecutionPlan>, how: How) -> DfResult<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(|node| {
+        replaced(node, &|join| match LookupJoinExec::of(join, how)? {
+            None if Kind::of(join.join_type().swap()).is_some() => turned(join, how),
+            lookup => Ok(lookup.map(executable)),
+        })
+    })
+    .data()
+}
+
+/// A lookup in the place of each hash join that can be made so, as if few rows asked. Whether a run is better off with
+/// them, [`are_worth_it`] tells.
+pub fn instead_of_all_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    either_way(plan, How { by: By::Ranges, expected: Some(0.0), any_order: true })
+}
+
+/// No join of the plan is made but by lookups.
+pub fn are_all_lookups(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let is_left = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
+    !holds(plan, &is_left)
+}
+
+/// Every lookup of this plan, which is bound, takes less than to read its table otherwise.
+pub fn are_worth_it(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    if let Some(join) = plan.downcast_ref::<LookupJoinExec>()
+        && !join.is_worth_it()?
+    {
+        return Ok(false);
+    }
+    for child in plan.children() {
+        if !are_worth_it(child)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The same in the part of a recursive query that runs once for each step: there the rows of the last step are looked
+/// up, however many the planner takes them for. What is joined otherwise is read anew with each step.
+pub fn in_recursions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    let how = How { by: By::Ranges, expected: Some(1.0), any_order: true };
+    let of_step = |join: &HashJoinExec| match (reads_step(join.left()), reads_step(join.right())) {
+        (true, false) => Ok(LookupJoinExec::of(join, how)?.map(executable)),
+        (false, true) if *join.join_type() == JoinType::Inner => turned(join, how),
+        _ => Ok(None),
+    };
+    plan.transform_up(|node| {
+        if !node.is::<RecursiveQueryExec>() {
+            return Ok(Transformed::no(node));
+        }
+        let [first, again] = node.children()[..] else { return Ok(Transformed::no(node)) };
+        let again = Arc::clone(again).transform_up(|node| replaced(node, &of_step))?;
+        if !again.transformed {
+            return Ok(Transformed::no(node));
+        }
+        let children = vec![Arc::clone(first), again.data];
+        let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        node.replace_children(children, recompute).map(Transformed::yes)
+    })
+}
+
+/// Reads what the last step of a recursive query gave.
+fn reads_step(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<WorkTableExec>() || plan.children().into_iter().any(reads_step)
+}
+
+fn executable(lookup: LookupJoinExec) -> Arc<dyn ExecutionPlan> {
+    Arc::new(lookup)
+}
+
+/// What stands for a hash join, if anything does.
+type Instead<'i> = dyn Fn(&HashJoinExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> + 'i;
+
+fn replaced(
+    node: Arc<dyn ExecutionPlan>,
+    instead: &Instead<'_>,
+) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
+    let lookup = match unsorted(join)? {
+        Some((join, order)) => {
+            instead(&join)?.map(|lookup| Arc::new(SortExec::new(order, lookup)) as Arc<dyn ExecutionPlan>)
+        }
+        None => instead(join)?,
+    };
+    Ok(match (lookup, join.fetch()) {
+        (None, _) => Transformed::no(node),
+        (Some(lookup), None) => Transformed::yes(lookup),
+        (Some(lookup), fetch) => {
+            Transformed::yes(Arc::new(GlobalLimitExec::new(few_first(lookup, fetch)?, 0, fetch)))
+        }
+    })
+}
+
+/// The join of a side that is not sorted before, and the order in which its rows came out, if that is why.
+fn unsorted(join: &HashJoinExec) -> DfResult<Option<(HashJoinExec, LexOrdering)>> {
+    let sort = join.right().downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none());
+    let (Some(sort), Some(order)) = (sort, join.properties().output_ordering()) else { return Ok(None) };
+    let sides = vec![Arc::clone(join.left()), Arc::clone(sort.input())];
+    Ok(Some((join.builder().with_new_children(sides)?.build()?, order.clone())))
+}
+
+/// A lookup for the rows of the right side in the left one.
+fn turned(join: &HashJoinExec, how: How) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if worth_asking(join.right(), join.left(), how).is_none() {
+        return Ok(None);
+    }
+    // An order that it has is that of its right side, whose rows come in theirs then.
+    let how = How { any_order: join.properties().output_ordering().is_none(), ..how };
+    let turned = join.swap_inputs(*join.partition_mode())?;
+    if let Some(join) = turned.downcast_ref::<HashJoinExec>() {
+        return Ok(LookupJoinExec::of(join, how)?.map(executable));
+    }
+    // Its columns are put in order above it.
+    let [below] = turned.children()[..] else { return Ok(None) };
+    let join = below.downcast_ref::<HashJoinExec>();
+    let lookup = join.map(|join| LookupJoinExec::of(join, how)).transpose()?.flatten();
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    lookup.map(|lookup| turned.clone().replace_children(vec![executable(lookup)], keep)).transpose()
+}
+
+/// Rows (count) that are expected to ask in a table, if it has so many entries that it may be worth it.
+fn worth_asking(rows: &Arc<dyn ExecutionPlan>, table: &Arc<dyn ExecutionPlan>, how: How) -> Option<f64> {
+    let (scan, _) = picked(table)?;
+    let entries = scan.bound().ok()?.spec.access.entries;
+    let expected = how.expected.or_else(|| rows_of(rows))?;
+    (expected * COST.fetch <= entries).then_some(expected)
+}
+
+impl LookupJoinExec {
+    /// It takes less than to read the table otherwise; if by ranges, for so few rows that they may look together.
+    fn is_worth_it(&self) -> Result<bool> {
+        let work = match self.by {
+            By::Rowkeys => rows_of(&self.rows).map(|rows| rows * COST.fetch),
+            By::Ranges => self.work().filter(|work| *work <= PARALLEL_WORK),
+        };
+        let (Some(work), Some(scan)) = (work, scan_of(&self.table)) else { return Ok(false) };
+        Ok(work <= scan.entries_otherwise()?)
+    }
+
+    /// The same join by lookups; `None` if it has to read the table otherwise, or that is quicker.
+    fn of(join: &HashJoinExec, how: How) -> DfResult<Option<LookupJoinExec>> {
+        let (rows, picked) = (join.left(), picked(join.right()));
+        // A step of a recursion is read to its end.
+        let is_stopped = how.expected.is_none();
+        let Some(kind) = Kind::of(*join.join_type()) else { return Ok(None) };
+        let is_plain = is_plain(join) && join.properties().output_ordering().is_none();
+        let Some((scan, columns)) = picked.filter(|(scan, _)| is_plain && !scan.passes_over()) else {
+            return Ok(None);
+        };
+        let Some(expected) = worth_asking(rows, join.right(), how) else { return Ok(None) };
+        let Some(on) = equal_columns(join.on(), &rows.schema(), scan, &columns) else { return Ok(None) };
+        let behind: Vec<ColumnId> = on.iter().map(|equal| equal.key).collect();
+        let in_order = how.by == By::Rowkeys
+            && how.any_order
+            && matches!(kind, Kind::Inner | Kind::Found)
+            && expected <= TOGETHER_EXPECTED
+            && scan.request.first_found.as_ref().is_some_and(|first| scan.request.orders(&behind, first));
+        let finds_in_order = kind == Kind::Found && in_order;
+        let (table, by) = if !finds_in_order && is_whole_key(&on, scan) {
+            let words =
+                on.iter().map(|equal| format!("{}={}", equal.of_table.name(), shown(equal.of_row.name())));
+            (scan.by_rows(ByRows { columns: words.collect(), rows: expected }), By::Rowkeys)
+        } else if (in_order || how.by == By::Ranges && kind != Kind::Found)
+            && on.iter().any(|equal| scan.request.leads(equal.of_table.name()))
+        {
+            (Some(scan.by_values(on.iter().map(|equal| equal.of_table.name()))), By::Ranges)
+        } else {
+            return Ok(None);
+        };
+        let Some(table) = table else { return Ok(None) };
+        let of_rows = if kind.shows_row() { rows.schema().fields().len() } else { 0 };
+        let of_table = if kind.shows_found() { columns.len() } else { 0 };
+        let output: Vec<usize> = match &join.projection {
+            Some(output) => output.to_vec(),
+            None => (0..of_rows + of_table).collect(),
+        };
+        // What is above may live by them: that two columns are equal, for one, so that either sorts both.
+        let mut equivalence = join.properties().equivalence_properties().clone();
+        let in_order = in_order && by == By::Ranges;
+        // Only who asks for it hears of it, or lives by it: what else is above was planned without.
+        let asks = how.by == By::Ranges && is_stopped;
+        let hears = kind.shows_row() && (asks || !how.any_order);
+        if let Some(order) = rows.output_ordering().filter(|_| hears) {
+            equivalence.add_ordering(order.iter().map_while(|by| above(by, &output, &join.schema())));
+        }
+        let properties = PlanProperties::new(
+            equivalence,
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        let of_scan = |column: usize| column.checked_sub(of_rows).map_or(column, |at| of_rows + columns[at]);
+        Ok(Some(LookupJoinExec {
+            rows: Arc::clone(rows),
+            table: Arc::new(table),
+            on: on.into(),
+            by,
+            together: if by == By::Ranges && is_stopped { ROWS_FIRST } else { ROWS_MAX },
+            kind,
+            in_order,
+            output: output.into_iter().map(of_scan).collect(),
+            properties: Arc::new(properties),
+        }))
+    }
+}
+
+/// Rows go together if some columns are equal, and that is all; those of the left side are read by one thread.
+pub(super) fn is_plain(join: &HashJoinExec) -> bool {
+    join.filter().is_none()
+        && !join.null_aware
+        && join.null_equality() == NullEquality::NullEqualsNothing
+        && join.left().output_partitioning().partition_count() == 1
+}
+
+/// The order by a column of the rows as one by a column that comes out.
+fn above(by: &PhysicalSortExpr, output: &[usize], schema: &Schema) -> Option<PhysicalSortExpr> {
+    let column = by.expr.downcast_ref::<Column>()?;
+    let at = output.iter().position(|below| *below == column.index())?;
+    Some(PhysicalSortExpr::new(Arc::new(Column::new(schema.field(at).name(), at)), by.options))
+}
+
+/// What a join equates: of the rows, of the table.
+type Pair = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
+
+/// What a join equates, if these are columns whose values are equal where their bytes are; `columns`: those of the scan
+/// that the join sees.
+pub(super) fn equal_columns(
+    on: &[Pair],
+    rows: &Schema,
+    scan: &ScanExec,
+    columns: &[usize],
+) -> Option<Vec<Equal>> {
+    let table = scan.request.keyed()?;
+    let column = |expr: &Arc<dyn PhysicalExpr>| expr.downcast_ref::<Column>().cloned();
+    let equal = |(of_row, of_table): &Pair| {
+        let (of_row, at) = (column(of_row)?, *columns.get(column(of_table)?.index())?);
+        let Field::Column(key) = scan.request.output_field(at)? else { return None };
+        let ty = table.column(key).ty;
+        // Zeros and NaNs are equal by other rules than bytes are.
+        let is_exact = !matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Json);
+        let (row, found) = (rows.field(of_row.index()), scan.request.schema.field(at));
+        let is_same = column_type_of(row) == Some(ty) && row.data_type() == found.data_type();
+        let of_table = Column::new(found.name(), at);
+        (is_exact && is_same).then_some(Equal { of_row, of_table, key, ty })
+    };
+    on.iter().map(equal).collect()
+}
+
+/// They are the columns of the table's rowkey, each of them.
+fn is_whole_key(on: &[Equal], scan: &ScanExec) -> bool {
+    let key = &scan.request.table().key;
+    let (mut asked, mut columns) = (on.iter().map(|equal| equal.key).collect::<Vec<_>>(), key.columns());
+    asked.sort_unstable();
+    columns.sort_unstable();
+    asked == columns && !key.parts().iter().any(|part| part.is_random())
+}

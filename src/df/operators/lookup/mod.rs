@@ -1,0 +1,525 @@
+//! A join in which one side's rows tell where the other's are.
+//!
+//! DataFusion's hash join reads both sides. Where the rows of one side are few, and what they are joined by is the
+//! whole rowkey of a table, [`LookupJoinExec`] gets those rows of the table by their keys instead, for a batch of rows
+//! at a time: each key once, in key order. Where no more than a few are likely to be asked for at all, the same goes for
+//! rows that are found by ranges: of a key's beginning, or of an index. A join that only asks whether there is one, or
+//! none, looks it up in the same way. Where a sort above keeps the first few of what is found, the table is read for all
+//! rows at once, in that order.
+
+mod alone;
+mod found;
+mod instead;
+mod nested;
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::compute::{concat_batches, kernels::cmp, take, take_record_batch};
+use arrow::datatypes::DataType;
+use datafusion::common::stats::Precision;
+use datafusion::common::{JoinType, Statistics};
+use datafusion::error::Result as DfResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::{Stream, StreamExt, TryStreamExt};
+
+pub use self::alone::Lookups;
+use self::found::{FoundBy, Keys, Pairs, Seen};
+pub use self::instead::{
+    are_all_lookups, are_worth_it, in_recursions, instead_of_all_hashes, instead_of_hashes,
+    instead_of_hashes_either_way,
+};
+pub use self::nested::{Nested, NestedExec, NestedRun};
+use super::scan::{Expected, ScanExec};
+use crate::access::{COST, Method};
+use crate::df::errors::to_df;
+use crate::df::kept::plan::picked;
+use crate::df::operators::operator;
+use crate::df::parallel::rows_of;
+use crate::df::table::Bound;
+use crate::error::{Error, Result};
+use crate::exec::scan::Scan;
+use crate::key::{ColumnId, KeyHead, Rowkey};
+use crate::plan::{CmpOp, Field, Predicate};
+use crate::row::value_at;
+use crate::value::{ColumnType, Value};
+
+/// How the rows of a table are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// By their rowkeys, so that each row finds one at the most.
+    Rowkeys,
+    /// By those, or else by the values of some columns that a rowkey or an index begins with.
+    Ranges,
+}
+
+/// How much longer than a hash join the lookups of a semi or anti join may take, if they find nothing that ends them;
+/// and the same where each row of the table may be found.
+const LONGER: f64 = 3.0;
+const LONGER_MOST: f64 = 8.0;
+
+/// Of so many rows that are looked up, one passes what else a join asks of them, if its first rows are worth a search.
+const RARELY: f64 = 20.0;
+
+/// What becomes of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It comes out with each row that it finds.
+    Inner,
+    /// So it does, or alone if it finds none.
+    Left,
+    /// It comes out if it finds one.
+    Semi,
+    /// It comes out if it finds none.
+    Anti,
+    /// What it finds comes out, unless another row has found that.
+    Found,
+}
+
+impl Kind {
+    /// For the rows of a join's left side; `None` for joins that cannot be made so.
+    pub fn of(join: JoinType) -> Option<Kind> {
+        Some(match join {
+            JoinType::Inner => Kind::Inner,
+            JoinType::Left => Kind::Left,
+            JoinType::LeftSemi => Kind::Semi,
+            JoinType::LeftAnti => Kind::Anti,
+            JoinType::RightSemi => Kind::Found,
+            _ => return None,
+        })
+    }
+
+    /// What is found comes out.
+    fn shows_found(self) -> bool {
+        matches!(self, Kind::Inner | Kind::Left | Kind::Found)
+    }
+
+    /// The row comes out.
+    fn shows_row(self) -> bool {
+        self != Kind::Found
+    }
+}
+
+/// Rows (count) that look for others together, at the most.
+const ROWS_MAX: usize = 1024;
+
+/// The same at first, where each may find many and somebody stops when there are enough.
+const ROWS_FIRST: usize = 4;
+
+/// Rows, each with those of a table that it finds.
+#[derive(Clone, Debug)]
+pub struct LookupJoinExec {
+    rows: Arc<dyn ExecutionPlan>,
+    /// A [`ScanExec`] of the table.
+    table: Arc<dyn ExecutionPlan>,
+    on: Arc<[Equal]>,
+    by: By,
+    /// Rows (count) that look together at first.
+    together: usize,
+    kind: Kind,
+    /// What is found comes in the order that somebody above keeps the first rows of, if that is cheap.
+    in_order: bool,
+    /// Columns of both sides that come out.
+    output: Arc<[usize]>,
+    properties: Arc<PlanProperties>,
+}
+
+/// A column of the rows that equals one of the table.
+#[derive(Clone, Debug)]
+struct Equal {
+    of_row: Column,
+    of_table: Column,
+    key: ColumnId,
+    ty: ColumnType,
+}
+
+impl LookupJoinExec {
+    /// The rows for which others are looked up.
+    pub fn rows(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.rows
+    }
+
+    /// The table, and what it is expected to do for each value that the rows tell.
+    pub fn table(&self) -> Option<(&ScanExec, Option<Expected>)> {
+        let scan = scan_of(&self.table)?;
+        let terms: Vec<_> = self.on.iter().map(|equal| (Field::Column(equal.key), CmpOp::Eq)).collect();
+        let by_ranges = self.by == By::Ranges;
+        Some((scan, by_ranges.then(|| scan.expected_for_values(&terms)).flatten()))
+    }
+
+    /// Of a few rows one is likely to come out, and if none does, looking for all of them does not take much longer than
+    /// reading the table.
+    pub fn is_promising(&self) -> bool {
+        let Some(scan) = scan_of(&self.table) else { return false };
+        let Ok(bound) = scan.bound() else { return false };
+        let finds_most = bound.need.predicate.is_true();
+        let most = match self.kind {
+            Kind::Left => return true,
+            Kind::Inner if finds_most => return true,
+            // One in so many is found soon.
+            Kind::Inner if bound.rows * RARELY >= scan.request.entries(&bound.binding) => LONGER_MOST,
+            Kind::Inner => return false,
+            // All rows are looked for together.
+            Kind::Found => return false,
+            Kind::Semi if finds_most => LONGER_MOST,
+            Kind::Anti if self.leaves_most(bound) => LONGER_MOST,
+            Kind::Semi | Kind::Anti => LONGER,
+        };
+        let of_one = match self.by {
+            By::Rowkeys => Some(COST.fetch),
+            By::Ranges => self.work_of_one(),
+        };
+        let (Some(rows), Some(of_one)) = (all_rows(&self.rows), of_one) else { return false };
+        rows * of_one <= most * (rows + scan.request.entries(&bound.binding))
+    }
+
+    /// The table has so few values that most of those that the rows have are none of them.
+    fn leaves_most(&self, bound: &Bound) -> bool {
+        let Some(scan) = scan_of(&self.table) else { return false };
+        let of_rows = |equal: &Equal| {
+            let (rows, columns) = picked(&self.rows)?;
+            let field = rows.request.output_field(*columns.get(equal.of_row.index())?)?;
+            rows.request.distinct(&rows.bound().ok()?.binding, field)
+        };
+        let are_few = |equal: &Equal| {
+            let known = scan.request.distinct(&bound.binding, Field::Column(equal.key));
+            let of_table = known.map_or(bound.rows, |known| known.min(bound.rows));
+            of_rows(equal).is_some_and(|of_rows| 2.0 * of_table <= of_rows)
+        };
+        self.on.iter().any(are_few)
+    }
+
+    /// What one row takes that looks for others by ranges, in entries walked.
+    fn work_of_one(&self) -> Option<f64> {
+        let scan = scan_of(&self.table)?;
+        let Bound { binding, spec, .. } = scan.bound().ok()?;
+        let of_value =
+            |equal: &Equal| scan.request.work_of_value(binding, equal.of_table.name(), spec.access.path);
+        self.on.iter().filter_map(of_value).reduce(f64::min)
+    }
+
+    /// What is found may come in the order of which somebody above keeps the first rows, if that one tells which.
+    pub fn takes_order(&self) -> bool {
+        self.in_order
+    }
+
+    /// The side, and its column, that a column of the join is: 0 for the rows, 1 for the table.
+    pub fn output_of(&self, at: usize) -> Option<(usize, usize)> {
+        let of_rows = if self.kind.shows_row() { self.rows.schema().fields().len() } else { 0 };
+        let at = *self.output.get(at)?;
+        Some(at.checked_sub(of_rows).map_or((0, at), |of_table| (1, of_table)))
+    }
+
+    /// What it takes beside reading the rows, in entries walked; `None` if that is not known.
+    pub fn work(&self) -> Option<f64> {
+        let scan = scan_of(&self.table)?;
+        match self.by {
+            By::Rowkeys => scan.work(None),
+            // The first few are enough.
+            By::Ranges if self.in_order => Some(0.0),
+            By::Ranges => Some(rows_of(&self.rows)? * self.work_of_one()?),
+        }
+    }
+
+    /// The rows of a batch, each with what it finds, unless that is to come out once only and has been `seen`.
+    fn joined_anew(&self, rows: RecordBatch, seen: &mut Seen) -> Result<RecordBatch> {
+        self.joined(&self.not_seen(rows, seen)?)
+    }
+
+    /// The rows of a batch, each with what it finds.
+    fn joined(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        let (found, pairs) = match self.by {
+            By::Rowkeys => self.by_rowkeys(rows)?,
+            By::Ranges => self.by_values(rows)?,
+        };
+        self.paired(rows, &found, &pairs)
+    }
+
+    fn paired(&self, rows: &RecordBatch, found: &RecordBatch, pairs: &Pairs) -> Result<RecordBatch> {
+        let of_rows = if self.kind.shows_row() { rows.num_columns() } else { 0 };
+        let column = |column: &usize| match (column.checked_sub(of_rows), &pairs.rows) {
+            (None, None) => Ok(Arc::clone(rows.column(*column))),
+            (None, Some(at)) => take(rows.column(*column), at, None),
+            (Some(column), _) => take(found.column(column), &pairs.found, None),
+        };
+        let columns = self.output.iter().map(column).collect::<std::result::Result<_, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(pairs.found.len()));
+        Ok(RecordBatch::try_new_with_options(self.schema(), columns, &options)?)
+    }
+
+    /// What rows of a batch find by the rowkeys that they tell.
+    fn by_rowkeys(&self, rows: &RecordBatch) -> Result<(RecordBatch, Pairs)> {
+        let (keys, of_rows) = self.keys(rows)?;
+        let (found, of_keys) = self.found(keys)?;
+        let at = of_rows.iter().map(|key| of_keys[(*key)?]).collect();
+        let at = self.equal(rows, &found, at)?;
+        let rows = 0..at.len() as u32;
+        let finds = |row: &u32| at.is_valid(*row as usize);
+        let pairs = match self.kind {
+            Kind::Left => Pairs { rows: None, found: at },
+            Kind::Inner if at.null_count() == 0 => Pairs { rows: None, found: at },
+            Kind::Inner => Pairs {
+                rows: Some(rows.filter(finds).collect()),
+                found: at.iter().filter(Option::is_some).collect(),
+            },
+            Kind::Semi => Pairs::alone(rows.filter(finds)),
+            Kind::Anti => Pairs::alone(rows.filter(|row| !finds(row))),
+            Kind::Found => {
+                let mut found: Vec<u32> = at.iter().flatten().collect();
+                found.sort_unstable();
+                found.dedup();
+                Pairs { rows: None, found: found.into() }
+            }
+        };
+        Ok((found, pairs))
+    }
+
+    /// What rows of a batch find by the values of columns.
+    fn by_values(&self, rows: &RecordBatch) -> Result<(RecordBatch, Pairs)> {
+        let found = all_of(self.scan()?.of_condition(self.condition(rows)?)?)?;
+        let keys = Keys::new(self)?;
+        let places = keys.places(&self.of_table(&found))?;
+        let (mut of_rows, mut of_found) = (Vec::new(), Vec::new());
+        keys.each(&self.of_rows(rows), &mut |row, key| {
+            let found = key.and_then(|key| places.get(key)).map_or(&[][..], |places| places);
+            let comes_alone = match self.kind {
+                Kind::Inner | Kind::Found => false,
+                Kind::Left | Kind::Anti => found.is_empty(),
+                Kind::Semi => !found.is_empty(),
+            };
+            if self.kind.shows_found() {
+                of_rows.extend(found.iter().map(|_| row));
+                of_found.extend(found.iter().copied().map(Some));
+            }
+            if comes_alone {
+                of_rows.push(row);
+                of_found.push(None);
+            }
+        })?;
+        Ok((found, Pairs { rows: Some(of_rows.into()), found: of_found.into() }))
+    }
+
+    /// What the rows of a batch are looked up by.
+    fn condition(&self, rows: &RecordBatch) -> Result<Predicate> {
+        let mut condition = Vec::with_capacity(self.on.len());
+        for equal in &*self.on {
+            let column = rows.column(equal.of_row.index());
+            let known = (0..rows.num_rows()).filter(|row| column.is_valid(*row));
+            let values = known.map(|row| value_at(column, row, equal.ty)).collect::<Result<_>>()?;
+            condition.push(Predicate::is_in(Field::Column(equal.key), values));
+        }
+        Ok(Predicate::and(condition))
+    }
+
+    fn of_rows(&self, rows: &RecordBatch) -> Vec<ArrayRef> {
+        self.on.iter().map(|equal| Arc::clone(rows.column(equal.of_row.index()))).collect()
+    }
+
+    fn of_table(&self, found: &RecordBatch) -> Vec<ArrayRef> {
+        self.on.iter().map(|equal| Arc::clone(found.column(equal.of_table.index()))).collect()
+    }
+
+    /// The rowkeys that rows of a batch tell, ascending, each once, and for each row which of them is its own. A value that
+    /// no rowkey can be made of finds nothing.
+    fn keys(&self, rows: &RecordBatch) -> Result<(Vec<Rowkey>, Vec<Option<usize>>)> {
+        let table = self.scan()?.request.table();
+        let mut values = vec![Value::Null; table.columns.len()];
+        let mut told = Vec::with_capacity(rows.num_rows());
+        for row in 0..rows.num_rows() {
+            for equal in &*self.on {
+                let value = value_at(rows.column(equal.of_row.index()), row, equal.ty)?;
+                values[usize::from(equal.key.0)] = value;
+            }
+            if self.on.iter().any(|equal| values[usize::from(equal.key.0)].is_null()) {
+                continue;
+            }
+            let mut key = Vec::with_capacity(32);
+            let value = |id: ColumnId| &values[usize::from(id.0)];
+            if table.key.parts().iter().all(|part| part.bytes_of(&value, &mut key).is_ok()) {
+                told.push((KeyHead::of(&key), Rowkey::new(key), row));
+            }
+        }
+        told.sort_unstable_by(|(head, key, _), (other, than, _)| head.cmp(other).then_with(|| key.cmp(than)));
+        let mut keys: Vec<Rowkey> = Vec::with_capacity(told.len());
+        let mut of_rows = vec![None; rows.num_rows()];
+        for (_, key, row) in told {
+            if keys.last() != Some(&key) {
+                keys.push(key);
+            }
+            of_rows[row] = Some(keys.len() - 1);
+        }
+        Ok((keys, of_rows))
+    }
+
+    /// The rows of the table with these rowkeys, which ascend, and which of them each finds.
+    fn found(&self, keys: Vec<Rowkey>) -> Result<(RecordBatch, Vec<Option<u32>>)> {
+        let scan = self.scan()?.of_keys(keys)?;
+        let spec = Arc::clone(scan.spec());
+        let mut found = all_of(scan)?;
+        let Method::Get(keys) = &spec.access.method else {
+            return Err(Error::internal("rows are looked up without keys"));
+        };
+        let rowkeys = found.remove_column(found.num_columns() - 1);
+        let rowkey = |at: usize| match rowkeys.data_type() {
+            DataType::Utf8 => rowkeys.as_string::<i32>().value(at).as_bytes(),
+            _ => rowkeys.as_binary::<i32>().value(at),
+        };
+        let mut at = 0;
+        let places = keys.iter().map(|key| {
+            while at < rowkeys.len() && rowkey(at) < &key[..] {
+                at += 1;
+            }
+            (at < rowkeys.len() && rowkey(at) == &key[..]).then_some(at as u32)
+        });
+        Ok((found, places.collect()))
+    }
+
+    /// `at`, but for the rows that differ from what they found: a part of the key may take something off a value.
+    fn equal(&self, rows: &RecordBatch, found: &RecordBatch, at: Vec<Option<u32>>) -> Result<UInt32Array> {
+        let mut at = UInt32Array::from(at);
+        for equal in &*self.on {
+            let values = take(found.column(equal.of_table.index()), &at, None)?;
+            let equal = cmp::eq(rows.column(equal.of_row.index()), &values)?;
+            at = at.iter().zip(&equal).map(|(at, equal)| at.filter(|_| equal == Some(true))).collect();
+        }
+        Ok(at)
+    }
+
+    /// What all rows find. In order, if they can look for it together.
+    async fn in_order(
+        self: Arc<Self>,
+        mut pieces: impl Stream<Item = DfResult<RecordBatch>> + Send + Unpin + 'static,
+    ) -> DfResult<impl Stream<Item = DfResult<RecordBatch>>> {
+        let mut first = Vec::new();
+        while first.iter().map(RecordBatch::num_rows).sum::<usize>() <= ROWS_MAX {
+            match pieces.try_next().await? {
+                Some(piece) => first.push(piece),
+                None => break,
+            }
+        }
+        let rows = first.iter().map(RecordBatch::num_rows).sum::<usize>();
+        let all = concat_batches(&self.rows.schema(), &first)?;
+        let first = if rows <= ROWS_MAX { vec![all] } else { first };
+        let mut seen = Seen::default();
+        let found = futures::stream::iter(first.into_iter().map(Ok)).chain(pieces).map_ok(move |piece| {
+            let found = self
+                .not_seen(piece, &mut seen)
+                .and_then(|piece| FoundBy::new(Arc::clone(&self), piece, rows <= ROWS_MAX));
+            futures::stream::once(std::future::ready(found.map_err(to_df)))
+                .map_ok(futures::stream::iter)
+                .try_flatten()
+        });
+        Ok(found.try_flatten())
+    }
+
+    /// The rows that look for something that no other row has looked for, if it is to come out once only.
+    fn not_seen(&self, rows: RecordBatch, seen: &mut Seen) -> Result<RecordBatch> {
+        if self.kind != Kind::Found {
+            return Ok(rows);
+        }
+        let mut new = Vec::new();
+        Keys::new(self)?.each(&self.of_rows(&rows), &mut |row, key| {
+            if key.is_some_and(|key| seen.insert(key.into())) {
+                new.push(row);
+            }
+        })?;
+        Ok(take_record_batch(&rows, &UInt32Array::from(new))?)
+    }
+
+    fn scan(&self) -> Result<&ScanExec> {
+        scan_of(&self.table).ok_or_else(|| Error::internal("a lookup in something that is no table"))
+    }
+}
+
+/// The rows of a stream, so many at first and then more and more of them together: the more were not enough, the more
+/// are likely to be asked for.
+pub(in crate::df) fn pieces(
+    rows: SendableRecordBatchStream,
+    mut together: usize,
+) -> impl Stream<Item = DfResult<RecordBatch>> + Send + Unpin {
+    let pieces = rows.map_ok(move |batch| {
+        let (mut pieces, mut at) = (Vec::new(), 0);
+        while at < batch.num_rows() {
+            let piece = batch.slice(at, together.min(batch.num_rows() - at));
+            at += piece.num_rows();
+            pieces.push(Ok(piece));
+            together = (4 * together).min(ROWS_MAX);
+        }
+        futures::stream::iter(pieces)
+    });
+    pieces.try_flatten()
+}
+
+/// Rows (count) that come out of a plan which nobody stops, at the most, as far as the first of its scans tells.
+fn all_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<f64> {
+    match scan_of(plan) {
+        Some(scan) => scan.request.rows_of_all(scan.bound().ok()?).ok(),
+        None => all_rows(plan.children().first()?),
+    }
+}
+
+/// All rows of a scan.
+fn all_of(mut scan: Scan) -> Result<RecordBatch> {
+    let mut batches = Vec::new();
+    while let Some(batch) = scan.next_batch()? {
+        batches.push(batch);
+    }
+    Ok(concat_batches(scan.schema(), &batches)?)
+}
+
+/// The scan that a plan is.
+pub(in crate::df) fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&ScanExec> {
+    match plan.downcast_ref::<CooperativeExec>() {
+        Some(cooperative) => scan_of(cooperative.input()),
+        None => plan.downcast_ref(),
+    }
+}
+
+impl DisplayAs for LookupJoinExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let on = self.on.iter().map(|equal| format!("({}, {})", equal.of_row, equal.of_table));
+        write!(f, "LookupJoinExec: join_type={:?}, on=[{}]", self.kind, on.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl ExecutionPlan for LookupJoinExec {
+    operator!(LookupJoinExec(rows, table), this => Arc::new(LookupJoinExec { rows, table, ..(*this).clone() }));
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition), ChildStats::Skip]
+    }
+
+    /// A row finds one at the most, or mostly few.
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> DfResult<Arc<Statistics>> {
+        let num_rows = inputs.first().map_or(Precision::Absent, |rows| rows.num_rows.to_inexact());
+        Ok(Arc::new(Statistics { num_rows, ..Statistics::new_unknown(&self.schema()) }))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        let rows = self.rows.execute(partition, context)?;
+        let this = Arc::new(self.clone());
+        let pieces = pieces(rows, self.together);
+        if self.in_order {
+            let batches = futures::stream::once(this.in_order(pieces)).try_flatten();
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)));
+        }
+        let mut seen = Seen::default();
+        let batches =
+            pieces.map(move |rows| rows.and_then(|rows| this.joined_anew(rows, &mut seen).map_err(to_df)));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+    }
+}

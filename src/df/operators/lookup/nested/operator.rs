@@ -1,0 +1,96 @@
+//! Joins of a few rows below DataFusion's operators.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::Statistics;
+use datafusion::common::stats::Precision;
+use datafusion::error::Result as DfResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+use parking_lot::Mutex;
+
+use super::search::FEW_ROWS;
+use super::{Nested, NestedRun};
+use crate::df::errors::to_df;
+use crate::df::operators::recursion::RecursionExec;
+use crate::df::operators::{operator, over_changed};
+use crate::df::table::Binding;
+use crate::error::{Error, Result};
+
+/// What stands for a part of a plan that is joins and nothing else.
+pub struct NestedExec {
+    nested: Arc<Nested>,
+    /// Ready to run, once; nothing in a plan that is kept.
+    run: Mutex<Option<NestedRun>>,
+    properties: Arc<PlanProperties>,
+}
+
+impl NestedExec {
+    /// A plan with such operators in the place of all its joins that can be made so; `None` if there are none.
+    pub fn below(plan: &Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+        // Its parts run many times.
+        if plan.is::<RecursiveQueryExec>() || plan.is::<RecursionExec>() {
+            return Ok(None);
+        }
+        if plan.output_partitioning().partition_count() == 1
+            && let Some(nested) = Nested::of(plan, &plan.schema()).filter(|nested| !nested.joins.is_empty())
+        {
+            let (nested, run) = (Arc::new(nested), Mutex::default());
+            let properties = Arc::clone(plan.properties());
+            return Ok(Some(Arc::new(NestedExec { nested, run, properties })));
+        }
+        over_changed(plan, plan.children().into_iter().map(NestedExec::below).collect::<DfResult<_>>()?)
+    }
+
+    /// Ready to run; `None`: as for [`Nested::run`].
+    pub fn bind(&self, binding: &Binding) -> Result<Option<NestedExec>> {
+        let bound = |run| NestedExec {
+            nested: Arc::clone(&self.nested),
+            run: Mutex::new(Some(run)),
+            properties: Arc::clone(&self.properties),
+        };
+        Ok(self.nested.run(binding)?.map(bound))
+    }
+}
+
+impl fmt::Debug for NestedExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NestedExec").field(&self.nested).finish()
+    }
+}
+
+impl DisplayAs for NestedExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NestedExec")
+    }
+}
+
+impl ExecutionPlan for NestedExec {
+    operator!(NestedExec(), this => this);
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn partition_statistics(&self, _: Option<usize>) -> DfResult<Arc<Statistics>> {
+        let num_rows = Precision::Inexact(FEW_ROWS);
+        Ok(Arc::new(Statistics { num_rows, ..Statistics::new_unknown(&self.schema()) }))
+    }
+
+    fn execute(&self, _: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        let run = self.run.lock().take();
+        let run = run.ok_or_else(|| to_df(Error::internal("a plan that is kept runs, or one runs twice")))?;
+        let batches = futures::stream::try_unfold(run, |mut run| async move {
+            // Gives a waiting cancellation its turn between two batches.
+            tokio::task::consume_budget().await;
+            let batch = run.next_batch().map_err(to_df)?;
+            Ok(batch.map(|batch| (batch, run)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+    }
+}

@@ -1,0 +1,256 @@
+//! Rows that look for others, table by table.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Join, Nested, TotalsOf};
+use crate::access::COST;
+use crate::df::operators::lookup::Kind;
+use crate::df::table::Binding;
+use crate::error::{Error, Result};
+use crate::exec::joined::{ColumnOf, JoinedRows, RowOf};
+use crate::exec::kept::NextRows;
+use crate::exec::scan::{BATCH_ROWS, Counters, Scan};
+use crate::exec::sums::Sums;
+use crate::exec::watch::PlanText;
+use crate::plan::{Field, Predicate, RowView};
+use crate::value::{ColumnType, Value, ValueRef};
+
+/// Rows (count) of the first table, at the most, if all of them are asked for.
+pub(super) const FEW_ROWS: usize = 64;
+
+/// Rows (count) that come out, at the most.
+const ROWS_MAX: usize = 4096;
+
+/// What it may take to find them, as of [`Access::work`](crate::access::Access::work): some 0.4 ms.
+const WORK_MAX: f64 = 5_000.0;
+
+/// Values of the columns that a join equates.
+struct Equal<'v> {
+    on: &'v [(Field, ColumnType)],
+    values: &'v [Value],
+}
+
+impl RowView for Equal<'_> {
+    fn field(&self, field: Field) -> Result<ValueRef<'_>> {
+        let at = self.on.iter().position(|(known, _)| *known == field);
+        at.map(|at| self.values[at].as_ref()).ok_or_else(|| Error::internal("a column that no row tells"))
+    }
+}
+
+/// Where the rows of a level come from.
+enum Reading<'n> {
+    Rows(Scan),
+    /// What they have come to so far, and the values that they are looked for by.
+    Totals(Scan, &'n TotalsOf, Sums, Box<[Value]>),
+}
+
+/// Rows of one table: of the first one, or those that the row at hand of the tables before it has found.
+#[derive(Default)]
+struct Level<'n> {
+    /// Where more of them come from.
+    reading: Option<Reading<'n>>,
+    rows: Option<Arc<NextRows>>,
+    /// How many of these have been looked at; the last one of them is at hand.
+    looked_at: usize,
+    /// One has been found.
+    has_found: bool,
+}
+
+impl Level<'_> {
+    /// The row at hand; `None`: a row of NULLs.
+    fn row(&self) -> Option<RowOf<'_>> {
+        let rows = self.rows.as_ref()?;
+        Some((rows, self.looked_at.checked_sub(1)?))
+    }
+
+    /// Takes the next of its rows at hand.
+    fn next(&mut self) -> bool {
+        let is_there = self.rows.as_ref().is_some_and(|rows| self.looked_at < rows.len());
+        self.looked_at += usize::from(is_there);
+        is_there
+    }
+
+    fn value(&self, column: usize) -> Result<Value> {
+        self.row().map_or(Ok(Value::Null), |(rows, row)| rows.value(row, column))
+    }
+
+    /// Reads more of its rows, `most` of them and possibly none yet.
+    fn read(&mut self, most: usize) -> Result<()> {
+        let (rows, is_over) = match &mut self.reading {
+            None => return Ok(()),
+            Some(Reading::Rows(scan)) => {
+                let rows = scan.next_rows(most)?;
+                (rows, scan.is_over())
+            }
+            Some(Reading::Totals(scan, totals, sums, equal)) => {
+                let is_over = !scan.add_up(sums)?;
+                let row = if is_over { totals.row(sums, equal)? } else { None };
+                (row.map(NextRows::Row), is_over)
+            }
+        };
+        if is_over {
+            self.reading = None;
+        }
+        (self.rows, self.looked_at) = (rows.map(Arc::new), 0);
+        Ok(())
+    }
+
+    /// Nothing more of it is wanted.
+    fn close(&mut self) {
+        (self.reading, self.rows, self.looked_at) = (None, None, 0);
+    }
+}
+
+/// A look for all rows of a run.
+pub(super) struct Search<'n> {
+    nested: &'n Nested,
+    binding: &'n Binding,
+    /// What each table asks of the columns that its join equates.
+    asked: Vec<Predicate>,
+    plan_text: PlanText,
+    counters: Arc<Counters>,
+    levels: Vec<Level<'n>>,
+    /// The level whose rows are looked at.
+    at: usize,
+    out: JoinedRows,
+}
+
+impl<'n> Search<'n> {
+    /// `None`: the plan does not hold for this run.
+    pub fn new(nested: &'n Nested, binding: &'n Binding) -> Result<Option<Search<'n>>> {
+        let asked = nested.joins.iter().map(|join| {
+            let asked = join.table.request.filled(&join.asked, binding)?;
+            let is_told = |field: &Field| join.on.iter().any(|(known, _)| known == field);
+            Some(asked).filter(|asked| asked.fields().iter().all(is_told))
+        });
+        let Some(asked) = asked.collect::<Option<_>>() else { return Ok(None) };
+        let counters = Arc::<Counters>::default();
+        let Some(scan) = nested.first.run(binding, &counters)? else { return Ok(None) };
+        let plan_text = scan.plan_text();
+        let mut levels = Vec::with_capacity(1 + nested.joins.len());
+        levels.push(Level { reading: Some(Reading::Rows(scan)), ..Level::default() });
+        levels.resize_with(1 + nested.joins.len(), Level::default);
+        let out = JoinedRows::new(levels.len(), Arc::clone(&nested.output));
+        Ok(Some(Search { nested, binding, asked, plan_text, counters, levels, at: 0, out }))
+    }
+
+    /// The line of EXPLAIN of its first scan, when it is asked for.
+    pub fn plan_text(&self) -> PlanText {
+        Arc::clone(&self.plan_text)
+    }
+
+    /// All of them, or as many as are wanted; `None` if they are too many, or too much is read for them.
+    pub fn rows(mut self) -> Result<Option<JoinedRows>> {
+        let nested = self.nested;
+        // Those that are sorted are all wanted first.
+        let wanted = if nested.order.is_empty() { nested.limit } else { usize::MAX };
+        self.levels[0].read(wanted.clamp(1, FEW_ROWS))?;
+        if self.levels[0].reading.is_some() && wanted > FEW_ROWS {
+            return Ok(None);
+        }
+        while self.out.len() < wanted {
+            if self.out.len() >= ROWS_MAX || self.out.is_heavy() {
+                return Ok(None);
+            }
+            let join = self.at.checked_sub(1).map(|join| &nested.joins[join]);
+            let kind = join.map_or(Kind::Inner, |join| join.kind);
+            let asks_for_one = join.is_some_and(Join::asks_for_one);
+            let level = &mut self.levels[self.at];
+            if level.next() {
+                level.has_found = true;
+                if asks_for_one {
+                    level.close();
+                }
+                if kind != Kind::Anti {
+                    self.go_on()?;
+                }
+            } else if level.reading.is_some() {
+                let most = if join.is_none() { FEW_ROWS } else { BATCH_ROWS };
+                level.read(if asks_for_one { 1 } else { most })?;
+                if self.work() > WORK_MAX {
+                    return Ok(None);
+                }
+            } else if !level.has_found && matches!(kind, Kind::Left | Kind::Anti) {
+                level.has_found = true;
+                level.close();
+                self.go_on()?;
+            } else {
+                level.close();
+                match self.at.checked_sub(1) {
+                    Some(above) => self.at = above,
+                    None => break,
+                }
+            }
+        }
+        Ok(Some(self.out))
+    }
+
+    /// What it has taken so far.
+    fn work(&self) -> f64 {
+        let Counters { gets, seeks, entries, fetched, .. } = &*self.counters;
+        let of = |(counter, cost): (&AtomicU64, f64)| cost * counter.load(Ordering::Relaxed) as f64;
+        [(gets, COST.get), (seeks, COST.seek), (entries, COST.entry), (fetched, COST.fetch)]
+            .map(of)
+            .iter()
+            .sum()
+    }
+
+    /// The rows at hand come out, or look for others in the next table.
+    fn go_on(&mut self) -> Result<()> {
+        let Some(join) = self.nested.joins.get(self.at) else {
+            self.out.push(self.levels.iter().map(Level::row));
+            return Ok(());
+        };
+        let params = &self.binding.params;
+        let mut values = Vec::with_capacity(params.len() + join.on.len());
+        values.extend_from_slice(params);
+        for ColumnOf { table, column } in &join.of_row {
+            values.push(self.levels[*table].value(*column)?);
+        }
+        let equal = Equal { on: &join.on, values: &values[params.len()..] };
+        // NULL equals nothing.
+        let finds = equal.values.iter().all(|value| !value.is_null())
+            && self.asked[self.at].eval(&equal)? == Some(true);
+        let reading = match finds {
+            true => {
+                let binding = Binding { params: values.into(), ..self.binding.clone() };
+                Some(join.open(params.len(), &binding, &self.counters)?)
+            }
+            false => None,
+        };
+        self.at += 1;
+        self.levels[self.at] = Level { reading, ..Level::default() };
+        Ok(())
+    }
+}
+
+impl Join {
+    /// Reads what a row with these values looks for; `binding`: they stand behind `params` parameters.
+    fn open(&self, params: usize, binding: &Binding, counters: &Arc<Counters>) -> Result<Reading<'_>> {
+        let scan = match self.found.get() {
+            Some(scan) => scan.run(binding, counters)?,
+            None => {
+                let scan = self.table.of_row(&self.on, params, self.asks_for_one());
+                match scan.settled(binding)? {
+                    Some(settled) => self.found.get_or_init(|| settled).run(binding, counters)?,
+                    None => scan.run(binding, counters)?,
+                }
+            }
+        };
+        let no_path = || Error::internal("a row has a value that its partner's column cannot have");
+        let scan = scan.ok_or_else(no_path)?;
+        Ok(match &self.totals {
+            None => Reading::Rows(scan),
+            Some(totals) => {
+                let sums = totals.begin(scan.spec());
+                Reading::Totals(scan, totals, sums, binding.params[params..].into())
+            }
+        })
+    }
+
+    /// Whether there is one is all that is asked.
+    fn asks_for_one(&self) -> bool {
+        matches!(self.kind, Kind::Semi | Kind::Anti)
+    }
+}

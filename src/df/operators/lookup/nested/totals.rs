@@ -1,0 +1,137 @@
+//! Totals of what a row finds: `(SELECT count(*) FROM orders o WHERE o.buyer = b.buyer)`.
+//!
+//! In a plan these are the groups of a table, joined by what it is grouped by. Of a few rows each adds up what it finds.
+
+use std::sync::Arc;
+
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+
+use crate::df::errors::df_error;
+use crate::df::expr::value_of;
+use crate::df::kept::numbers::Known;
+use crate::df::kept::plan::picked;
+use crate::df::operators::lookup::Equal;
+use crate::df::operators::lookup::instead::{equal_columns, is_plain};
+use crate::df::operators::scan::ScanExec;
+use crate::error::Result;
+use crate::exec::scan::ScanSpec;
+use crate::exec::sums::{Function, Sums, Term, Total};
+use crate::value::Value;
+
+/// How many rows there are.
+const ROWS: Term = Term { function: Function::Count, column: None };
+
+/// What comes out of the groups of a table for a row that finds one.
+#[derive(Debug)]
+pub struct TotalsOf {
+    functions: Vec<Known>,
+    output: Vec<Output>,
+}
+
+/// A column that comes out.
+#[derive(Clone, Debug)]
+enum Output {
+    /// What the group is looked for by: this one of the equal columns.
+    Equal(usize),
+    Total(usize),
+    Constant(Value),
+}
+
+impl TotalsOf {
+    /// The totals that are the right side of a join, the table that they are made of, and what the rows of the left side
+    /// equal there; `None` if it is something else, or a row may find several groups.
+    pub fn of(join: &HashJoinExec) -> Option<(TotalsOf, ScanExec, Vec<Equal>)> {
+        let (aggregate, output) = outputs(join.right())?;
+        let functions = aggregate.aggr_expr();
+        // An order that the join has is that of the groups.
+        let is_simple = is_plain(join)
+            && join.properties().output_ordering().is_none()
+            && *aggregate.mode() == AggregateMode::Single
+            && aggregate.group_expr().is_single()
+            && !aggregate.group_expr().is_empty()
+            && aggregate.limit_options().is_none()
+            && aggregate.filter_expr().iter().all(Option::is_none)
+            && !functions.iter().any(|function| function.is_distinct());
+        let (scan, columns) = picked(aggregate.input()).filter(|_| is_simple)?;
+        let below = aggregate.input_schema();
+        let functions: Vec<Known> = functions.iter().map(|f| Known::of(f, &below)).collect::<Option<_>>()?;
+        let groups = aggregate.group_expr().expr();
+        // Which column of the aggregate's input each equal column is.
+        let group = |at: usize| match output.get(at)? {
+            Output::Equal(group) => Some(Arc::clone(&groups.get(*group)?.0)),
+            _ => None,
+        };
+        let on: Vec<_> = join
+            .on()
+            .iter()
+            .map(|(of_row, of_table)| Some((Arc::clone(of_row), group(column(of_table)?)?)))
+            .collect::<Option<_>>()?;
+        let scan = scan.pick(&columns, &below);
+        let all: Vec<usize> = (0..columns.len()).collect();
+        let equal = equal_columns(&on, &join.left().schema(), &scan, &all)?;
+        // Who has to look at the whole table does so once.
+        equal.iter().any(|equal| scan.request.leads(equal.of_table.name())).then_some(())?;
+        let asked = |group: usize| {
+            let place = column(&groups.get(group)?.0)?;
+            equal.iter().position(|equal| equal.of_table.index() == place)
+        };
+        // Each column of the groups is asked for, so that a row finds one at the most.
+        (0..groups.len()).map(asked).collect::<Option<Vec<_>>>()?;
+        let output = output.into_iter().map(|output| match output {
+            Output::Equal(group) => asked(group).map(Output::Equal),
+            output => Some(output),
+        });
+        let output = output.collect::<Option<_>>()?;
+        Some((TotalsOf { functions, output }, scan, equal))
+    }
+
+    /// Nothing yet of the rows of `spec`.
+    pub fn begin(&self, spec: &ScanSpec) -> Sums {
+        let terms = std::iter::once(ROWS).chain(self.functions.iter().map(|known| known.term));
+        Sums::of_group(terms, spec)
+    }
+
+    /// What comes out for a row with these values in the equal columns, if it has found anything. Errors: a sum that
+    /// does not fit.
+    pub fn row(&self, sums: &Sums, equal: &[Value]) -> Result<Option<Vec<Value>>> {
+        let totals: Vec<Total> = sums.totals().collect();
+        let Some((Total { values: 1.., .. }, totals)) = totals.split_first() else { return Ok(None) };
+        let value = |output: &Output| match output {
+            Output::Equal(at) => Ok(equal[*at].clone()),
+            Output::Constant(value) => Ok(value.clone()),
+            Output::Total(at) => value_of(&self.functions[*at].result(&totals[*at]).map_err(df_error)?),
+        };
+        self.output.iter().map(value).collect::<Result<_>>().map(Some)
+    }
+}
+
+/// The groups that a plan is, and which of their columns come out of it, [`Output::Equal`] being one that they are
+/// grouped by.
+fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>)> {
+    if let Some(cooperative) = plan.downcast_ref::<CooperativeExec>() {
+        return outputs(cooperative.input());
+    }
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let (aggregate, below) = outputs(projection.input())?;
+        let output = |expr: &Arc<dyn PhysicalExpr>| match expr.downcast_ref::<Literal>() {
+            Some(literal) => value_of(literal.value()).ok().map(Output::Constant),
+            None => below.get(column(expr)?).cloned(),
+        };
+        let output = projection.expr().iter().map(|of| output(&of.expr)).collect::<Option<_>>()?;
+        return Some((aggregate, output));
+    }
+    let aggregate = plan.downcast_ref::<AggregateExec>()?;
+    let groups = (0..aggregate.group_expr().expr().len()).map(Output::Equal);
+    let totals = (0..aggregate.aggr_expr().len()).map(Output::Total);
+    Some((aggregate, groups.chain(totals).collect()))
+}
+
+fn column(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    expr.downcast_ref::<Column>().map(Column::index)
+}

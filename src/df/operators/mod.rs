@@ -1,0 +1,90 @@
+//! Our operators among DataFusion's, and what they are told while a plan runs ([`tell`], [`learned`]).
+//!
+//! Here is what its trait asks of each of them, and each answers alike.
+
+pub(super) mod apart;
+pub(super) mod few_first;
+pub(super) mod grouped;
+pub(super) mod in_turn;
+pub(super) mod learned;
+pub(super) mod lookup;
+pub(super) mod pages;
+pub(super) mod recursion;
+pub(super) mod scan;
+pub(super) mod seek;
+pub(super) mod tell;
+mod until_enough;
+pub(super) mod yielding;
+
+use std::sync::Arc;
+
+use datafusion::error::Result as DfResult;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+/// The operator over other inputs that give the same rows, so that it keeps what it knows; `None` if none changed.
+pub(in crate::df) fn over_changed(
+    plan: &Arc<dyn ExecutionPlan>,
+    inputs: Vec<Option<Arc<dyn ExecutionPlan>>>,
+) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if inputs.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let or_as_it_was =
+        |(old, new): (&Arc<dyn ExecutionPlan>, Option<_>)| new.unwrap_or_else(|| Arc::clone(old));
+    let inputs = plan.children().into_iter().zip(inputs).map(or_as_it_was).collect();
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    Arc::clone(plan).replace_children(inputs, keep).map(Some)
+}
+
+/// Methods of `ExecutionPlan` for an operator with these inputs: its name, its inputs, and the same operator made from
+/// others of them.
+macro_rules! inputs {
+    ($own:ident($($input:ident),*), $this:ident => $made:expr) => {
+        fn name(&self) -> &str {
+            stringify!($own)
+        }
+
+        fn children(&self) -> Vec<&::std::sync::Arc<dyn ExecutionPlan>> {
+            vec![$(&self.$input),*]
+        }
+
+        fn replace_children(
+            self: ::std::sync::Arc<Self>,
+            children: Vec<::std::sync::Arc<dyn ExecutionPlan>>,
+            _: ::datafusion::physical_plan::ReplaceChildrenOptions,
+        ) -> DfResult<::std::sync::Arc<dyn ExecutionPlan>> {
+            let $this = self;
+            let Ok([$($input),*]) = <[_; <[&str]>::len(&[$(stringify!($input)),*])]>::try_from(children) else {
+                let error = concat!(stringify!($own), " is made from other inputs");
+                return Err($crate::df::errors::to_df($crate::error::Error::internal(error)));
+            };
+            Ok($made)
+        }
+
+        fn with_new_children(
+            self: ::std::sync::Arc<Self>,
+            children: Vec<::std::sync::Arc<dyn ExecutionPlan>>,
+        ) -> DfResult<::std::sync::Arc<dyn ExecutionPlan>> {
+            let kept = ::datafusion::physical_plan::ChildrenPropertiesMode::Keep;
+            self.replace_children(children, ::datafusion::physical_plan::ReplaceChildrenOptions::new(kept))
+        }
+    };
+}
+
+/// The same for one whose expressions are nobody's business: `EXPLAIN`'s, at the most.
+macro_rules! operator {
+    ($own:ident($($input:ident),*), $this:ident => $made:expr) => {
+        $crate::df::operators::inputs!($own($($input),*), $this => $made);
+
+        fn apply_expressions(
+            &self,
+            _: &mut dyn FnMut(
+                &::std::sync::Arc<dyn ::datafusion::physical_expr::PhysicalExpr>,
+            ) -> DfResult<::datafusion::common::tree_node::TreeNodeRecursion>,
+        ) -> DfResult<::datafusion::common::tree_node::TreeNodeRecursion> {
+            Ok(::datafusion::common::tree_node::TreeNodeRecursion::Continue)
+        }
+    };
+}
+
+pub(in crate::df) use {inputs, operator};

@@ -1,0 +1,298 @@
+//! Recursive queries whose steps look at one row at a time: `SELECT n + 1 FROM t WHERE n < 1000`.
+//!
+//! DataFusion sets the plan of a step up anew for each step, and hands on what comes of it: for a counter, a plan and a
+//! batch for each number. Where a step only picks rows and computes columns, what comes of a row does not depend on
+//! others. [`RecursionExec`] takes batches from a queue, puts what comes of them at its end, and hands on many together.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::datatypes::SchemaRef;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result as DfResult};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
+use datafusion::physical_plan::aggregates::order::GroupOrdering;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::{FilterExec, batch_filter};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::work_table::WorkTableExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions,
+};
+use futures::{StreamExt, stream};
+
+use crate::df::errors::to_df;
+use crate::df::rules::kept_sorts::FixedExec;
+use crate::error::Error;
+
+/// Has [`RecursionExec`] run the recursive queries it can.
+#[derive(Debug)]
+pub struct RowByRow;
+
+impl PhysicalOptimizerRule for RowByRow {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            let steps = node.downcast_ref::<RecursiveQueryExec>().and_then(Steps::of);
+            Ok(match steps {
+                Some(_) => Transformed::yes(Arc::new(RecursionExec { query: node })),
+                None => Transformed::no(node),
+            })
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "row_by_row"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// A [`RecursiveQueryExec`] whose steps look at one row at a time.
+#[derive(Debug)]
+pub struct RecursionExec {
+    query: Arc<dyn ExecutionPlan>,
+}
+
+impl RecursionExec {
+    fn query(&self) -> DfResult<&RecursiveQueryExec> {
+        self.query.downcast_ref().ok_or_else(|| to_df(Error::internal("a recursion is no recursive query")))
+    }
+}
+
+/// What is done with a row, or a batch of them.
+enum Step {
+    Keep(Arc<dyn PhysicalExpr>),
+    Pick(Arc<[usize]>),
+    Compute(Arc<[Arc<dyn PhysicalExpr>]>, SchemaRef),
+}
+
+/// What a recursive query makes of its rows.
+struct Steps(Vec<Step>);
+
+impl Steps {
+    /// Those of a query; `None` if a step looks at more than the rows of the last one, or at several at a time.
+    fn of(query: &RecursiveQueryExec) -> Option<Steps> {
+        let mut steps = Vec::new();
+        let mut plan = query.recursive_term();
+        loop {
+            if let Some(last) = plan.downcast_ref::<WorkTableExec>() {
+                // It may read some columns only, and does not tell which.
+                let all = query.schema().fields().len();
+                let is_whole = last.name() == query.name() && last.schema().fields().len() == all;
+                steps.reverse();
+                return is_whole.then_some(Steps(steps));
+            }
+            if let Some(filter) = plan.downcast_ref::<FilterExec>().filter(|filter| filter.fetch().is_none())
+            {
+                if let Some(picked) = filter.projection() {
+                    steps.push(Step::Pick(picked.iter().copied().collect()));
+                }
+                steps.push(Step::Keep(Arc::clone(filter.predicate())));
+            } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+                let outputs = projection.expr().iter().map(|output| Arc::clone(&output.expr));
+                steps.push(Step::Compute(outputs.collect(), projection.schema()));
+            } else if !(plan.is::<CooperativeExec>()
+                || plan.is::<FixedExec>()
+                || plan.is::<RepartitionExec>()
+                || plan.is::<CoalescePartitionsExec>() && plan.fetch().is_none())
+            {
+                return None;
+            }
+            let [input] = plan.children()[..] else { return None };
+            plan = input;
+        }
+    }
+
+    fn apply(&self, mut rows: RecordBatch) -> DfResult<RecordBatch> {
+        for step in &self.0 {
+            if rows.num_rows() == 0 {
+                break;
+            }
+            rows = match step {
+                Step::Keep(condition) => batch_filter(&rows, condition)?,
+                Step::Pick(columns) => rows.project(columns)?,
+                Step::Compute(outputs, schema) => {
+                    let count = rows.num_rows();
+                    let columns = outputs.iter().map(|output| output.evaluate(&rows)?.into_array(count));
+                    let options = RecordBatchOptions::new().with_row_count(Some(count));
+                    let columns = columns.collect::<DfResult<_>>()?;
+                    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?
+                }
+            };
+        }
+        Ok(rows)
+    }
+}
+
+/// A recursive query that runs.
+struct Running {
+    steps: Steps,
+    /// The rows to begin with, until all of them have come.
+    first: Option<SendableRecordBatchStream>,
+    /// Rows that no step was done with yet.
+    queue: VecDeque<RecordBatch>,
+    /// For the queue.
+    memory: MemoryReservation,
+    /// If rows that were there before do not count.
+    seen: Option<Seen>,
+    /// Rows (count) that are handed on together, at least, if there are as many.
+    together: usize,
+    together_max: usize,
+    /// Why there are no more.
+    failed: Option<DataFusionError>,
+}
+
+impl Running {
+    /// The next rows.
+    async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
+        if let Some(first) = &mut self.first {
+            if let Some(rows) = first.next().await {
+                return self.push(rows?).map(Some);
+            }
+            self.first = None;
+        }
+        let mut out = Vec::new();
+        let mut count = 0;
+        while count < self.together && self.failed.is_none() {
+            let Some(rows) = self.queue.pop_front() else { break };
+            self.memory.shrink(rows.get_array_memory_size());
+            match self.steps.apply(rows).and_then(|rows| self.push(rows)) {
+                Ok(rows) if rows.num_rows() == 0 => {}
+                Ok(rows) => {
+                    count += rows.num_rows();
+                    out.push(rows);
+                }
+                // What came before comes before: who has enough then, never hears of it.
+                Err(error) => self.failed = Some(error),
+            }
+        }
+        // Who wants a few rows does not wait for thousands.
+        self.together = (self.together * 2).min(self.together_max);
+        match &out[..] {
+            [] => self.failed.take().map_or(Ok(None), Err),
+            [one] => Ok(Some(one.clone())),
+            [one, ..] => Ok(Some(concat_batches(one.schema_ref(), &out)?)),
+        }
+    }
+
+    /// Those of the rows that count, of which others come.
+    fn push(&mut self, rows: RecordBatch) -> DfResult<RecordBatch> {
+        let rows = match &mut self.seen {
+            Some(seen) if rows.num_rows() > 0 => seen.only_new(rows)?,
+            _ => rows,
+        };
+        if rows.num_rows() > 0 {
+            self.memory.try_grow(rows.get_array_memory_size())?;
+            self.queue.push_back(rows.clone());
+        }
+        Ok(rows)
+    }
+}
+
+/// The rows of a `UNION` that were there.
+struct Seen {
+    rows: Box<dyn GroupValues>,
+    memory: MemoryReservation,
+    /// Places of the rows at hand among them.
+    places: Vec<usize>,
+}
+
+impl Seen {
+    fn only_new(&mut self, rows: RecordBatch) -> DfResult<RecordBatch> {
+        let mut new = self.rows.len();
+        self.rows.intern(rows.columns(), &mut self.places)?;
+        self.memory.try_resize(self.rows.size())?;
+        let is_new = self.places.drain(..).map(|place| {
+            let is_new = place == new;
+            new += usize::from(is_new);
+            is_new
+        });
+        let is_new: BooleanArray = is_new.map(Some).collect();
+        Ok(if is_new.true_count() == rows.num_rows() { rows } else { filter_record_batch(&rows, &is_new)? })
+    }
+}
+
+impl DisplayAs for RecursionExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let query = self.query().map_err(|_| fmt::Error)?;
+        write!(f, "RecursionExec: name={}, is_distinct={}", query.name(), query.is_distinct())
+    }
+}
+
+impl ExecutionPlan for RecursionExec {
+    fn name(&self) -> &str {
+        "RecursionExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.query.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.query.children()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+    ) -> DfResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        how: ReplaceChildrenOptions,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let query = Arc::clone(&self.query).replace_children(children, how)?;
+        Ok(Arc::new(RecursionExec { query }))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        let query = self.query()?;
+        // What stands in its place since it was planned may be anything.
+        let Some(steps) = Steps::of(query) else { return self.query.execute(partition, context) };
+        let memory = |name: &str| MemoryConsumer::new(name).register(context.memory_pool());
+        let seen = || -> DfResult<Seen> {
+            let rows = new_group_values(self.schema(), &GroupOrdering::None)?;
+            Ok(Seen { rows, memory: memory("rows of a recursive query"), places: Vec::new() })
+        };
+        let running = Running {
+            steps,
+            seen: query.is_distinct().then(seen).transpose()?,
+            memory: memory("steps of a recursive query"),
+            first: Some(query.static_term().execute(partition, Arc::clone(&context))?),
+            queue: VecDeque::new(),
+            together: 1,
+            together_max: context.session_config().batch_size(),
+            failed: None,
+        };
+        let rows = stream::try_unfold(running, |mut running| async move {
+            Ok(running.next().await?.map(|rows| (rows, running)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
+    }
+}

@@ -1,0 +1,565 @@
+//! Our scan as a DataFusion execution plan.
+
+mod expected;
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use arrow::compute::SortOptions;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::Statistics;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result as DfResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr_common::physical_expr::snapshot_generation;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+
+pub use self::expected::Expected;
+use super::learned::{self, learned};
+use super::until_enough::UntilEnough;
+use crate::access::{COST, Described, OrderBy, Path, Told, describe};
+use crate::df::computed::shown;
+use crate::df::errors::to_df;
+use crate::df::operators::inputs;
+use crate::df::table::{Binding, Bound, Request, Way};
+use crate::df::wanted::{FirstFound, Rows};
+use crate::error::{Error, Result};
+use crate::exec::scan::{BATCH_ROWS, Counters, PARALLEL_WORK, PIECES, Scan, ScanSpec};
+use crate::key::Rowkey;
+use crate::plan::{Field, Predicate};
+use crate::value::{ColumnType, Value};
+
+/// Rows of the first batch of a scan that then hears which rows it need not give.
+const FOLLOWING_ROWS: usize = 1024;
+
+/// Rows of the first batch of a scan that somebody is likely to stop, at the least.
+const FEW_ROWS: usize = 64;
+
+/// One access of one statement.
+#[derive(Clone)]
+pub struct ScanExec {
+    /// What is wanted.
+    pub request: Arc<Request>,
+    /// How it is reached; nothing in a plan that is kept.
+    bound: Option<Arc<Bound>>,
+    /// Rows that are passed over before the first one.
+    offset: u64,
+    /// Rows at the most, behind those.
+    limit: Option<u64>,
+    /// What it did so far.
+    pub counters: Arc<Counters>,
+    /// Conditions that say more when the plan runs.
+    learned: Vec<Arc<dyn PhysicalExpr>>,
+    /// Conditions that say more and more while it runs.
+    followed: Vec<Arc<dyn PhysicalExpr>>,
+    /// How it is reached after all, when they were learned.
+    narrowed: Arc<OnceLock<Option<Bound>>>,
+    /// Rows of the first batch, if few are likely to be enough.
+    few: Option<usize>,
+    /// Rows come in the order wanted.
+    ordered: bool,
+    /// Scans that share the work.
+    parts: usize,
+    /// Set where a join looks rows up.
+    by_rows: Option<Arc<ByRows>>,
+    /// What the rows of a join tell it, in words.
+    told: Arc<[String]>,
+    properties: Arc<PlanProperties>,
+}
+
+/// How a join looks rows up.
+pub struct ByRows {
+    /// Columns in which they equal those of the other side: `id=buyer`.
+    pub columns: Vec<String>,
+    /// About how many are asked for.
+    pub rows: f64,
+}
+
+impl ScanExec {
+    /// A scan along a path, giving out `limit` rows at the most.
+    pub fn new(request: Arc<Request>, bound: Arc<Bound>, limit: Option<u64>) -> ScanExec {
+        let ordered = bound.spec.access.ordered;
+        let equivalence = if ordered {
+            let order = sort_exprs(&bound.spec, &request);
+            EquivalenceProperties::new_with_orderings(Arc::clone(&request.schema), order)
+        } else {
+            EquivalenceProperties::new(Arc::clone(&request.schema))
+        };
+        let properties = Arc::new(PlanProperties::new(
+            equivalence,
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        ));
+        ScanExec {
+            request,
+            bound: Some(bound),
+            offset: 0,
+            limit,
+            counters: Arc::default(),
+            learned: Vec::new(),
+            followed: Vec::new(),
+            narrowed: Arc::default(),
+            few: None,
+            ordered,
+            parts: 1,
+            by_rows: None,
+            told: Arc::from([]),
+            properties,
+        }
+    }
+
+    /// The same scan for several threads, if it is long and its rows may come in any order.
+    pub fn shared(self) -> ScanExec {
+        let is_long = self.bound().is_ok_and(|bound| bound.spec.access.work() >= PARALLEL_WORK);
+        if !(is_long && self.request.any_order && self.limit.is_none()) {
+            return self;
+        }
+        let parts = threads();
+        let properties =
+            (*self.properties).clone().with_partitioning(Partitioning::UnknownPartitioning(parts));
+        ScanExec { parts, properties: Arc::new(properties), ..self }
+    }
+
+    /// The same rows but for the first `skip` of them, `fetch` at the most. `None`, if several scans share the work,
+    /// or if it is not known yet which rows are wanted.
+    pub fn without_first(&self, skip: usize, fetch: Option<usize>) -> Option<ScanExec> {
+        let skip = skip as u64;
+        let left = self.limit.map(|limit| limit.saturating_sub(skip));
+        let limit = fetch.map(|fetch| fetch as u64).into_iter().chain(left).min();
+        let is_known = self.is_whole() && self.learned.is_empty() && self.followed.is_empty();
+        is_known.then(|| ScanExec { offset: self.offset + skip, limit, ..self.clone() })
+    }
+
+    /// Whatever rows are wanted, it is the scan that counts them.
+    pub fn can_be_paged(&self) -> bool {
+        matches!(self.request.rows, Rows::All | Rows::First(_)) && self.learned.is_empty()
+    }
+
+    /// The same scan, but for the rows (count) that are passed over, and given at the most, where that is another number.
+    pub fn paged(&self, skip: Option<u64>, fetch: Option<u64>) -> ScanExec {
+        let (offset, limit) = (skip.unwrap_or(self.offset), fetch.or(self.limit));
+        ScanExec { request: Arc::new(self.request.paged(offset, limit)), offset, limit, ..self.clone() }
+    }
+
+    /// It gives out other rows if one of them is left out, for it passes over the first ones.
+    pub fn passes_over(&self) -> bool {
+        self.offset > 0
+    }
+
+    /// The same rows, each got by its key for a row of a join. `None`, if a parameter does not suit its filter.
+    pub fn by_rows(&self, by_rows: ByRows) -> Option<ScanExec> {
+        let bound = self.request.bind_keys(&self.bound.as_ref()?.binding, by_rows.rows)?;
+        Some(ScanExec { by_rows: Some(Arc::new(by_rows)), ..self.anew(Some(Arc::new(bound))) })
+    }
+
+    /// The same rows, of which a join asks for those with some values in these columns.
+    pub fn by_values<'c>(&self, columns: impl Iterator<Item = &'c str>) -> ScanExec {
+        let columns = columns.filter(|column| self.request.leads(column));
+        let told = columns.map(|column| format!("{column} IN (what the rows tell)")).collect();
+        ScanExec { told, followed: self.followed.clone(), ..self.anew(self.bound.clone()) }
+    }
+
+    /// The same rows, of which a join asks for some for each row of its other side, in words.
+    pub fn for_each_row(&self, words: String) -> ScanExec {
+        ScanExec { told: [words].into(), ..self.anew(self.bound.clone()) }
+    }
+
+    /// Reads the rows that pass one more condition, along the path that is best for them.
+    pub fn of_condition(&self, condition: Predicate) -> Result<Scan> {
+        let bound = self.request.narrow(self.planned()?, condition)?;
+        let scan = self.scan(&bound, Arc::clone(&self.counters), 0)?;
+        // EXPLAIN ANALYZE shows the first one.
+        let _ = self.narrowed.set(Some(bound));
+        Ok(scan)
+    }
+
+    /// The same for a join that finds them for all of its rows: in the order in which somebody above keeps the first
+    /// few, until that one has enough, unless it is cheaper to sort.
+    pub fn of_condition_until_enough(&self, condition: Predicate) -> Result<UntilEnough> {
+        let request = &self.request;
+        let wanted = request.first_found.as_ref().filter(|_| !self.followed.is_empty());
+        let in_order =
+            wanted.map(|wanted| request.narrow_in_order(self.planned()?, condition.clone(), wanted));
+        let Some(bound) = in_order.transpose()?.flatten() else {
+            return self.of_condition(condition).map(UntilEnough::all);
+        };
+        let scan = self.scan(&bound, Arc::clone(&self.counters), 0)?;
+        let order: Option<_> = bound.need.order.iter().map(|by| request.column_of(by.field)).collect();
+        let _ = self.narrowed.set(Some(bound));
+        Ok(match order {
+            Some(order) => UntilEnough::new(scan, order, self.followed.clone()),
+            None => UntilEnough::all(scan),
+        })
+    }
+
+    /// Reads the rows that pass one more condition, or the first of them in some order, as far as they come in it, on a
+    /// `way` that the first of many such conditions chooses among these paths. `None`: it finds nothing.
+    pub fn on_way(
+        &self,
+        condition: Predicate,
+        first: Option<&FirstFound>,
+        paths: &[Path],
+        way: &mut Option<Way>,
+    ) -> Result<Option<Scan>> {
+        let planned = self.planned()?;
+        if way.as_ref().is_none_or(Way::is_of_one) {
+            *way = self.request.way(planned, condition.clone(), first, paths)?;
+        }
+        let Some(way) = way else { return Ok(None) };
+        let spec = Arc::new(self.request.on_way(planned, way, condition)?);
+        let limit = first.filter(|_| spec.access.ordered).map(|first| first.rows);
+        let snapshot = Arc::clone(&planned.binding.snapshot);
+        let scan = Scan::new(spec, snapshot, limit, Arc::clone(&self.counters));
+        Ok(Some(scan.with_gets_max(planned.binding.guards.gets)))
+    }
+
+    /// It gives rows in an order of which more is wanted, to whoever stops it, and hears nothing more of what is wanted.
+    pub fn is_led(&self) -> bool {
+        let is_ordered = self.planned().is_ok_and(|bound| bound.spec.access.ordered);
+        let hears = !self.learned.is_empty() || !self.followed.is_empty();
+        let is_plain = self.is_whole() && self.offset == 0 && self.limit.is_none() && self.by_rows.is_none();
+        is_ordered && is_plain && !hears && self.leading_type().is_some()
+    }
+
+    /// Type of the first column of that order; `None` for one whose values are in another order than its bytes.
+    pub fn leading_type(&self) -> Option<ColumnType> {
+        self.request.leading().map(|(_, ty)| ty)
+    }
+
+    /// Scans that column alone, without the first `skip` rows, `limit` rows at the most. `None`: that takes whole rows.
+    pub fn leading(&self, skip: u64, limit: u64) -> Result<Option<Scan>> {
+        let bound = self.planned()?;
+        let Some(spec) = self.request.leading_only(bound) else { return Ok(None) };
+        let snapshot = Arc::clone(&bound.binding.snapshot);
+        let scan = Scan::new(Arc::new(spec), snapshot, Some(limit), Arc::clone(&self.counters));
+        Ok(Some(scan.without_first(skip)))
+    }
+
+    /// The same scan, from this value of that column on, for somebody who stops it after about so many rows. `None`: it
+    /// is none in that order.
+    pub fn begun_at(&self, value: Value, rows: u64) -> Result<Option<ScanExec>> {
+        let bound = self.request.begun_at(self.planned()?, value);
+        let request = Arc::new(self.request.of_about(rows));
+        Ok(bound.map(|bound| ScanExec { request, bound: Some(Arc::new(bound)), ..self.clone() }))
+    }
+
+    /// The same rows, of which each row of a join asks for those with its values in these columns: [`Request::of_row`].
+    pub fn of_row(&self, on: &[(Field, ColumnType)], params: usize, one: bool) -> ScanExec {
+        let request = Arc::new(self.request.of_row(on, params, one));
+        ScanExec { request, limit: one.then_some(1), by_rows: None, ..self.unbound() }
+    }
+
+    /// The same scan, to be kept, with what there is to know of the path that it takes with these parameters; `None`, if
+    /// that is none to be taken with others.
+    pub fn settled(&self, binding: &Binding) -> Result<Option<ScanExec>> {
+        let Some(bound) = self.request.bind(binding)? else { return Ok(None) };
+        let request = self.request.settled(&bound);
+        Ok(request.map(|request| ScanExec { request: Arc::new(request), ..self.unbound() }))
+    }
+
+    /// It has read for many conditions; EXPLAIN ANALYZE shows the first one.
+    pub fn went(&self, way: Way) {
+        let _ = self.narrowed.set(Some(way.bound));
+    }
+
+    /// Reads the rows with these rowkeys, which ascend; the last column are their rowkeys.
+    pub fn of_keys(&self, keys: Vec<Rowkey>) -> Result<Scan> {
+        let bound = self.bound()?;
+        let (spec, snapshot) = (self.request.of_keys(bound, keys), Arc::clone(&bound.binding.snapshot));
+        let scan = Scan::new(Arc::new(spec), snapshot, None, Arc::clone(&self.counters));
+        Ok(scan.with_gets_max(bound.binding.guards.gets))
+    }
+
+    /// The same scan along a path of its own run, or without one, to be kept.
+    fn anew(&self, bound: Option<Arc<Bound>>) -> ScanExec {
+        let (counters, narrowed) = Default::default();
+        let (learned, followed) = Default::default();
+        ScanExec { bound, counters, learned, followed, narrowed, ..self.clone() }
+    }
+
+    /// The same scan without a path, to be kept.
+    pub fn unbound(&self) -> ScanExec {
+        self.anew(None)
+    }
+
+    /// The same scan with these of its columns, under the names of `schema`.
+    pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> ScanExec {
+        ScanExec { request: Arc::new(self.request.pick(columns, schema)), ..self.clone() }
+    }
+
+    /// The same scan for other parameters and another snapshot. `None` if the plan around it does not hold
+    /// for them: a parameter does not suit, or the order does not come for free any more.
+    pub fn bind(&self, binding: &Binding) -> Result<Option<ScanExec>> {
+        Ok(self.rebound(binding)?.map(|bound| self.anew(Some(Arc::new(bound)))))
+    }
+
+    fn rebound(&self, binding: &Binding) -> Result<Option<Bound>> {
+        if let Some(by_rows) = &self.by_rows {
+            return Ok(self.request.bind_keys(binding, by_rows.rows));
+        }
+        Ok(self.request.bind(binding)?.filter(|bound| bound.spec.access.ordered || !self.ordered))
+    }
+
+    /// The path; when the scan has started, the one it took.
+    pub fn bound(&self) -> Result<&Bound> {
+        self.narrowed.get().and_then(Option::as_ref).map_or_else(|| self.planned(), Ok)
+    }
+
+    fn planned(&self) -> Result<&Bound> {
+        self.bound.as_deref().ok_or_else(|| Error::internal("a plan that is kept runs"))
+    }
+
+    /// What it takes, in entries walked, if it is told what about `told_by` rows can match; `None` if that is not
+    /// known. Nobody shall read ahead of a limit.
+    pub fn work(&self, told_by: Option<f64>) -> Option<f64> {
+        let bound = self.bound().ok()?;
+        if let Some(few) = self.few {
+            return Some(bound.spec.access.work().min(few as f64));
+        }
+        let told = told_by.and_then(|rows| {
+            let columns =
+                self.learned.iter().flat_map(|filter| learned::columns(filter, &self.request.schema));
+            let path = bound.spec.access.path;
+            let each = columns.filter_map(|column| self.request.work_of_value(&bound.binding, &column, path));
+            each.reduce(f64::min).map(|each| rows * each)
+        });
+        Some(told.into_iter().fold(bound.spec.access.work(), f64::min))
+    }
+
+    /// Rows (count) of its first batch.
+    pub fn rows_at_first(&self) -> usize {
+        match self.request.rows {
+            Rows::About { least, .. } => usize::try_from(least).unwrap_or(BATCH_ROWS).min(BATCH_ROWS),
+            _ if let Some(few) = self.few => few,
+            // The sooner it hears something, the better.
+            _ if !self.followed.is_empty() => FOLLOWING_ROWS,
+            Rows::All | Rows::First(_) => BATCH_ROWS,
+        }
+    }
+
+    /// Entries (count) that it would walk if its rows were not looked up by their keys.
+    pub fn entries_otherwise(&self) -> Result<f64> {
+        self.request.entries_otherwise(&self.planned()?.binding)
+    }
+
+    /// Is one scan, not several that share the work.
+    pub fn is_whole(&self) -> bool {
+        self.parts == 1
+    }
+
+    /// Starts reading one of its parts, by what the joins above have learned. Errors: LIMIT, if it would read more
+    /// than is allowed.
+    pub fn start(&self, part: usize) -> Result<Scan> {
+        if !self.learned.is_empty() && self.narrowed.get().is_none() {
+            // The first part decides, and whoever was as fast takes its decision: they cut the same ranges.
+            let _ = self.narrowed.set(self.narrow()?);
+        }
+        self.scan(self.bound()?, Arc::clone(&self.counters), part)
+    }
+
+    /// Reads for other parameters and another snapshot, on its own, and counts what it does. `None`: as
+    /// [`ScanExec::bind`].
+    pub fn run(&self, binding: &Binding, counters: &Arc<Counters>) -> Result<Option<Scan>> {
+        if let Some((spec, entries_max)) = self.request.known(binding) {
+            let mut scan = self.reading(Arc::new(spec), binding, Arc::clone(counters));
+            if entries_max.map_or(Ok(true), |most| scan.walk_ahead(most))? {
+                return Ok(Some(scan));
+            }
+        }
+        self.rebound(binding)?.map(|bound| self.scan(&bound, Arc::clone(counters), 0)).transpose()
+    }
+
+    fn scan(&self, bound: &Bound, counters: Arc<Counters>, part: usize) -> Result<Scan> {
+        self.request.check(bound)?;
+        Ok(self.reading(Arc::clone(&bound.spec), &bound.binding, counters).of_parts(part, self.parts))
+    }
+
+    fn reading(&self, spec: Arc<ScanSpec>, binding: &Binding, counters: Arc<Counters>) -> Scan {
+        let scan = Scan::new(spec, Arc::clone(&binding.snapshot), self.limit, counters);
+        scan.without_first(self.offset).with_gets_max(binding.guards.gets)
+    }
+
+    /// The same scan, of which so many rows are likely to be enough.
+    pub fn few_first(&self, rows: usize) -> ScanExec {
+        ScanExec { few: Some(rows.clamp(FEW_ROWS, BATCH_ROWS)), ..self.clone() }
+    }
+
+    /// The same scan, which reads what passes the filter only, by what the filter says when it starts.
+    pub fn knowing(&self, filter: &Arc<dyn PhysicalExpr>) -> ScanExec {
+        ScanExec { learned: [&self.learned[..], &[Arc::clone(filter)]].concat(), ..self.clone() }
+    }
+
+    /// The same scan, which drops what does not pass the filter by what the filter says meanwhile.
+    pub fn following(&self, filter: &Arc<dyn PhysicalExpr>) -> ScanExec {
+        if self.ordered && !self.request.order.is_empty() {
+            // Whoever reads rows in order stops at the first one that does not pass: it has to come.
+            return self.clone();
+        }
+        ScanExec { followed: [&self.followed[..], &[Arc::clone(filter)]].concat(), ..self.clone() }
+    }
+
+    /// What is read from now on, if the conditions that it follows say something else than the last time, which
+    /// `seen` tells.
+    fn follow(&self, seen: &mut u64) -> Result<Option<ScanSpec>> {
+        let now = self.followed.iter().map(snapshot_generation).fold(0, u64::wrapping_add);
+        if std::mem::replace(seen, now) == now {
+            return Ok(None);
+        }
+        let Request { schema, .. } = &*self.request;
+        let said = self.followed.iter().map(|filter| learned(filter, schema, self.request.names(), 0));
+        let said = Predicate::and(said);
+        Ok(if said.is_true() { None } else { Some(self.request.dropping(self.bound()?, said)) })
+    }
+
+    /// The path for what was learned, if there is one that does not read everything.
+    fn narrow(&self) -> Result<Option<Bound>> {
+        let (schema, names) = (&self.request.schema, self.request.names());
+        // More keys than that cost more than what they save.
+        let values_max = (self.bound()?.spec.access.entries / COST.get) as usize;
+        let learned = self.learned.iter().map(|filter| learned(filter, schema, names, values_max));
+        let learned = Predicate::and(learned);
+        if learned.is_true() {
+            return Ok(None);
+        }
+        let narrowed = self.request.narrow(self.bound()?, learned)?;
+        let access = &narrowed.spec.access;
+        let serves = (access.ordered || !self.ordered) && !access.method.is_whole();
+        Ok(serves.then_some(narrowed))
+    }
+
+    /// What narrows it when the plan runs, in words, as far as it can lead to a better path.
+    pub fn narrowed_by(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for filter in &self.learned {
+            let mut columns = learned::columns(filter, &self.request.schema);
+            columns.retain(|column| self.request.leads(column));
+            let by = match learned::is_joins(filter) {
+                true => "IN (what the join finds)",
+                false => "compared with what the subquery gives",
+            };
+            all.extend(columns.into_iter().map(|column| shown(&format!("{column} {by}"))));
+        }
+        all.extend(self.told.iter().map(|words| shown(words)));
+        all
+    }
+
+    /// The access in EXPLAIN's words.
+    pub fn describe(&self, verbose: bool) -> String {
+        let described = self.described(verbose);
+        described.map_or_else(|| "a scan whose path is not chosen yet".into(), |d| d.to_string())
+    }
+
+    /// The access in its parts; `None` if the path is not chosen yet.
+    pub fn described(&self, verbose: bool) -> Option<Described> {
+        let spec = &self.bound().ok()?.spec;
+        let mut described = describe(spec.source(), &spec.access, self.limit, verbose);
+        described.offset = (self.offset > 0).then_some(self.offset);
+        if let Some(by_rows) = &self.by_rows {
+            described.told(Told::ByRow(by_rows.columns.clone()));
+        }
+        Some(described)
+    }
+}
+
+/// Scans that share one long walk.
+pub(in crate::df) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).clamp(2, PIECES)
+}
+
+/// The wanted order over the output columns, as far as they are all there.
+fn sort_exprs(spec: &ScanSpec, request: &Request) -> Option<Vec<PhysicalSortExpr>> {
+    let sort_expr = |by: &OrderBy| {
+        let at = spec.output.iter().position(|f| *f == by.field)?;
+        let column = Column::new(spec.schema.field(at).name(), at);
+        let options = SortOptions { descending: by.descending, nulls_first: !by.descending };
+        Some(PhysicalSortExpr::new(Arc::new(column), options))
+    };
+    let exprs: Option<Vec<_>> = request.order.iter().map(sort_expr).collect();
+    exprs.filter(|e| !e.is_empty())
+}
+
+impl fmt::Debug for ScanExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe(false))
+    }
+}
+
+impl DisplayAs for ScanExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe(false))
+    }
+}
+
+impl ExecutionPlan for ScanExec {
+    inputs!(ScanExec(), this => this);
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn apply_expressions(
+        &self,
+        see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+    ) -> DfResult<TreeNodeRecursion> {
+        // A join looks here for whether anybody wants to know what it learns.
+        for filter in self.learned.iter().chain(&self.followed) {
+            if see(filter)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        // Started by the first batch that is asked for: a join asks when it has learned what it can match.
+        let this = self.clone();
+        let batches =
+            futures::stream::try_unfold((None, self.rows_at_first(), 0), move |(scan, rows, mut seen)| {
+                let this = this.clone();
+                async move {
+                    let mut scan = match scan {
+                        Some(scan) => scan,
+                        None => this.start(partition).map_err(to_df)?,
+                    };
+                    // Gives a waiting cancellation its turn between two batches.
+                    tokio::task::consume_budget().await;
+                    if let Some(spec) = this.follow(&mut seen).map_err(to_df)? {
+                        scan.go_on_as(spec);
+                    }
+                    let batch = scan.next_batch_of(rows).map_err(to_df)?;
+                    // The more were not enough, the more are likely to be asked for.
+                    Ok(batch.map(|batch| (batch, (Some(scan), (4 * rows).min(BATCH_ROWS), seen))))
+                }
+            });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.request.schema), batches)))
+    }
+
+    fn partition_statistics(&self, _: Option<usize>) -> DfResult<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.request.schema);
+        if let Some(bound) = &self.bound {
+            statistics.num_rows = Precision::Inexact(bound.rows.ceil() as usize);
+        }
+        Ok(Arc::new(statistics))
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        let limit = limit.map(|n| n as u64);
+        // Rows are given out in order, so a smaller limit only stops sooner.
+        let limit = match (self.limit, limit) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => b.or(a),
+        };
+        let (learned, followed) = Default::default();
+        Some(Arc::new(ScanExec { limit, learned, followed, ..self.clone() }))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit.and_then(|n| usize::try_from(n).ok())
+    }
+}

@@ -1,0 +1,87 @@
+//! The path that a scan is expected to take where another part of the plan tells it what to look for.
+//!
+//! EXPLAIN shows it. Nobody has told anything by then, so values that are there stand in for those that will be.
+
+use super::ScanExec;
+use crate::access::{Described, Method, Path, Told, describe};
+use crate::df::operators::learned;
+use crate::df::table::Bound;
+use crate::df::wanted::FirstFound;
+use crate::plan::{CmpOp, Field, Filter, Predicate};
+
+/// What a scan is expected to do for each value, or row, that tells it what to look for.
+pub struct Expected {
+    /// How it is reached for one of them.
+    pub bound: Bound,
+    told: Told,
+}
+
+impl ScanExec {
+    /// What it is expected to do if about `told_by` rows tell it what to look for. `None`: nobody does, it is reading by
+    /// now, or it would read everything all the same.
+    pub fn expected(&self, told_by: Option<f64>) -> Option<Expected> {
+        let (request, rows) = (&self.request, told_by?.max(1.0));
+        let names = self.learned.iter().flat_map(|filter| learned::equal_columns(filter, &request.schema));
+        let names: Vec<String> = names.collect();
+        let terms = names.iter().map(|name| Some((request.field_of(name)?, CmpOp::Eq)));
+        let terms: Vec<_> = terms.collect::<Option<_>>()?;
+        // Of many rows it is told what each column may be, and not in which pairs.
+        let told =
+            if rows > learned::PAIRS_MAX as f64 { terms.chunks(1) } else { terms.chunks(terms.len().max(1)) };
+        let cost = |bound: &Bound| bound.spec.access.cost;
+        let expected = told.filter_map(|terms| self.expected_for_values(terms));
+        let expected = expected.min_by(|a, b| cost(&a.bound).total_cmp(&cost(&b.bound)))?;
+        let is_less = rows * cost(&expected.bound) < cost(self.planned().ok()?);
+        (is_less && (expected.bound.spec.access.ordered || !self.ordered)).then_some(expected)
+    }
+
+    /// The same where a join tells it values of these columns, whatever that takes.
+    pub fn expected_for_values(&self, terms: &[(Field, CmpOp)]) -> Option<Expected> {
+        let (planned, condition) = self.stand_in(terms)?;
+        let bound = self.request.narrow(planned, condition).ok()?;
+        if !bound.spec.access.method.is_one_walk() {
+            return None;
+        }
+        let chosen = match bound.spec.access.method {
+            Method::Get(_) => "each value tells every part of the rowkey".to_owned(),
+            _ => format!("{} for each value", bound.chosen),
+        };
+        Some(Expected { bound: Bound { chosen, ..bound }, told: Told::ByValue(self.narrowed_by()) })
+    }
+
+    /// The same where each row of a join asks along one of these paths, for the first ones or for all.
+    pub fn expected_on_way(
+        &self,
+        terms: &[(Field, CmpOp)],
+        first: Option<&FirstFound>,
+        paths: &[Path],
+    ) -> Option<Expected> {
+        let (planned, condition) = self.stand_in(terms)?;
+        let way = self.request.way(planned, condition, first, paths).ok()??;
+        Some(Expected { bound: way.bound, told: Told::ByRow(self.narrowed_by()) })
+    }
+
+    /// The path that it has without being told, and a condition like those that it will be told.
+    fn stand_in(&self, terms: &[(Field, CmpOp)]) -> Option<(&Bound, Predicate)> {
+        if terms.is_empty() || self.narrowed.get().is_some() {
+            return None;
+        }
+        let planned = self.planned().ok()?;
+        Some((planned, self.request.stand_in(planned, terms).ok()??))
+    }
+
+    /// What it is expected to do, in EXPLAIN's words: without the values that stand in for others.
+    pub fn described_as(&self, expected: &Expected, verbose: bool) -> Described {
+        let Bound { spec, need, .. } = &expected.bound;
+        let own = self.planned().map(|bound| bound.need.predicate.clone().conjuncts()).unwrap_or_default();
+        let left = |filter: &Filter| {
+            let terms = Predicate::from(filter.clone()).conjuncts();
+            Filter::from(Predicate::and(terms.into_iter().filter(|term| own.contains(term))))
+        };
+        let mut access = spec.access.clone();
+        (access.entry_filter, access.filter) = (left(&access.entry_filter), left(&access.filter));
+        let mut described = describe(spec.source(), &access, self.limit.or(need.limit), verbose);
+        described.told(expected.told.clone());
+        described
+    }
+}

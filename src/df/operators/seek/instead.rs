@@ -1,0 +1,383 @@
+//! Which joins seek.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{JoinSide, JoinType, NullEquality};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column};
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, conjunction, split_conjunction};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter, build_join_schema};
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
+
+use super::{SeekJoinExec, Term, words};
+use crate::access::{COST, Path};
+use crate::df::kept::plan::picked;
+use crate::df::operators::few_first::few_first;
+use crate::df::operators::lookup::Kind;
+use crate::df::operators::scan::ScanExec;
+use crate::df::parallel::rows_of;
+use crate::df::wanted::FirstFound;
+use crate::key::ColumnId;
+use crate::plan::{CmpOp, Field, Predicate};
+use crate::row::column_type_of;
+use crate::value::ColumnType;
+
+/// What a row takes that seeks, in entries walked, beside those that it finds; and these, for one thread does it all.
+const ROW: f64 = 80.0;
+const FOUND: f64 = 2.0;
+
+/// What a nested loop takes for each pair, in entries walked.
+const PAIR: f64 = 0.05;
+
+/// The same of a hash join, for each pair that is equal.
+const EQUAL_PAIR: f64 = 0.5;
+
+/// The same to plan for a value that it has learned.
+const LEARNED: f64 = 150.0;
+
+/// Rows (count) that seek, if nothing is known of how many there are.
+const ROWS_UNKNOWN: f64 = 1000.0;
+
+/// Puts joins that seek in the place of those that look at pairs, where that takes less.
+pub fn instead_of_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    plan.transform_up(|node| {
+        let (join, fetch) = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+            (Pairs::of_loop(join), None)
+        } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+            (Pairs::of_hash(join), join.fetch())
+        } else {
+            (None, None)
+        };
+        let Some(seek) = join.map(|join| join.seek()).transpose()?.flatten() else {
+            return Ok(Transformed::no(node));
+        };
+        let seek: Arc<dyn ExecutionPlan> = Arc::new(seek);
+        Ok(Transformed::yes(match fetch {
+            None => seek,
+            fetch => Arc::new(GlobalLimitExec::new(few_first(seek, fetch)?, 0, fetch)),
+        }))
+    })
+}
+
+/// A join of DataFusion's that looks at pairs.
+struct Pairs<'j> {
+    sides: [&'j Arc<dyn ExecutionPlan>; 2],
+    join_type: JoinType,
+    /// Pairs that are equal in these are looked at; none: all pairs.
+    on: &'j [Equal],
+    filter: Option<&'j JoinFilter>,
+    projection: Option<&'j [usize]>,
+    properties: &'j Arc<PlanProperties>,
+}
+
+/// What a join equates: of its left side, of its right one.
+type Equal = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
+
+impl<'j> Pairs<'j> {
+    fn of_loop(join: &'j NestedLoopJoinExec) -> Option<Pairs<'j>> {
+        Some(Pairs {
+            sides: [join.left(), join.right()],
+            join_type: *join.join_type(),
+            on: &[],
+            filter: Some(join.filter()?),
+            projection: join.projection().as_deref(),
+            properties: join.properties(),
+        })
+    }
+
+    fn of_hash(join: &'j HashJoinExec) -> Option<Pairs<'j>> {
+        let is_plain = !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing;
+        is_plain.then(|| Pairs {
+            sides: [join.left(), join.right()],
+            join_type: *join.join_type(),
+            on: join.on(),
+            filter: join.filter(),
+            projection: join.projection.as_deref(),
+            properties: join.properties(),
+        })
+    }
+
+    /// The same join, if one of its sides can seek in the other, and that is less work.
+    fn seek(&self) -> DfResult<Option<SeekJoinExec>> {
+        let work = |side| self.seek_for(side);
+        let sides = [JoinSide::Left, JoinSide::Right].into_iter().filter_map(|side| work(side).transpose());
+        let mut best: Option<(SeekJoinExec, f64)> = None;
+        for found in sides {
+            let (seek, work) = found?;
+            if best.as_ref().is_none_or(|(_, least)| work < *least) {
+                best = Some((seek, work));
+            }
+        }
+        Ok(best.map(|(seek, _)| seek))
+    }
+
+    /// The same with the rows of one side seeking in the other, and what it takes; `None`: that cannot be, or it takes more.
+    fn seek_for(&self, rows_are: JoinSide) -> DfResult<Option<(SeekJoinExec, f64)>> {
+        let (rows, table, join_type) = match rows_are {
+            JoinSide::Left => (self.sides[0], self.sides[1], self.join_type),
+            _ => (self.sides[1], self.sides[0], self.join_type.swap()),
+        };
+        let kind = Kind::of(join_type).filter(|kind| *kind != Kind::Found);
+        let (Some(kind), Some((scan, columns))) = (kind, picked(table)) else { return Ok(None) };
+        // The order of the other side is not kept, not even behind that of the rows.
+        let keeps_order = match rows_are {
+            JoinSide::Right => table.output_ordering().is_none(),
+            _ => self.properties.output_ordering().is_none(),
+        };
+        let is_plain = scan.is_whole() && !scan.passes_over() && scan.fetch().is_none();
+        let takes_all = scan.request.takes_all() && scan.request.keyed().is_some();
+        let is_one = rows.output_partitioning().partition_count() == 1;
+        if !(keeps_order && is_plain && takes_all && is_one) {
+            return Ok(None);
+        }
+        let sides = Sides { rows_are, rows, scan, columns: &columns };
+        let Some(mut terms) = sides.equal(self.on) else { return Ok(None) };
+        let (ranged, rest) = self.filter.map_or_else(Default::default, |filter| sides.ranged(filter));
+        terms.extend(ranged);
+        let is_exact = rest.is_empty();
+        let first = match kind {
+            Kind::Semi | Kind::Anti => Some(FirstFound { order: Vec::new(), rows: 1 }),
+            Kind::Inner => scan.request.first_of_row.clone(),
+            _ => None,
+        };
+        let Some(key) = sides.key(&terms, first.as_ref()) else { return Ok(None) };
+        // Of those that pass the rest of the condition, the first one may be any.
+        let first = first.filter(|_| is_exact);
+        let rows_expected = rows_of(rows).unwrap_or(ROWS_UNKNOWN);
+        let found = first.as_ref().map_or(key.entries, |first| key.entries.min(first.rows as f64));
+        let looked_at = if key.all_pass { found } else { key.entries };
+        let work = rows_expected * (ROW + FOUND * looked_at * key.entry);
+        if work >= self.work(rows_expected, scan)? {
+            return Ok(None);
+        }
+        let (schema, indices) =
+            build_join_schema(&self.sides[0].schema(), &self.sides[1].schema(), &self.join_type);
+        let of_scan = |index: &ColumnIndex| match index.side == rows_are {
+            true => index.clone(),
+            false => ColumnIndex { index: columns[index.index], side: index.side },
+        };
+        let all = 0..indices.len();
+        let output = self.projection.map_or_else(|| all.collect(), <[usize]>::to_vec);
+        debug_assert_eq!(schema.fields().len(), indices.len());
+        let filter = self.filter.zip(conjunction_of(rest)).map(|(filter, rest)| {
+            let indices = filter.column_indices().iter().map(of_scan).collect();
+            JoinFilter::new(rest, indices, Arc::clone(filter.schema()))
+        });
+        let equivalence: EquivalenceProperties = self.properties.equivalence_properties().clone();
+        let properties = PlanProperties::new(
+            equivalence,
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        let each = match kind {
+            Kind::Semi | Kind::Anti => 1.0,
+            Kind::Left => found.max(1.0),
+            _ => found,
+        };
+        let seek = SeekJoinExec {
+            rows: Arc::clone(rows),
+            table: Arc::new(scan.for_each_row(words(&terms))),
+            terms: terms.into(),
+            filter,
+            rows_are,
+            kind,
+            first,
+            paths: key.paths.into(),
+            each,
+            output: output.into_iter().map(|at| of_scan(&indices[at])).collect(),
+            properties: Arc::new(properties),
+        };
+        Ok(Some((seek, work)))
+    }
+
+    /// What the join takes as it is, in entries walked.
+    fn work(&self, rows: f64, scan: &ScanExec) -> DfResult<f64> {
+        let Ok(bound) = scan.bound() else { return Ok(0.0) };
+        let whole = bound.spec.access.work();
+        if self.on.is_empty() {
+            return Ok(whole + rows * bound.rows * PAIR);
+        }
+        // It is told what the rows can match.
+        let names = self
+            .on
+            .iter()
+            .flat_map(|(left, right)| [left, right])
+            .filter_map(|expr| expr.downcast_ref::<Column>().map(Column::name));
+        let of_name = |name: &str| {
+            let work = scan.request.work_of_value(&bound.binding, name, bound.spec.access.path)?;
+            Some((work, scan.request.rows_of_value(&bound.binding, name)?))
+        };
+        let each = names.filter_map(of_name).min_by(|a, b| a.0.total_cmp(&b.0));
+        let read = each.map_or(whole, |(work, _)| whole.min(rows * (LEARNED + work)));
+        Ok(read + each.map_or(0.0, |(_, equal)| rows * equal * EQUAL_PAIR))
+    }
+}
+
+fn conjunction_of(terms: Vec<Arc<dyn PhysicalExpr>>) -> Option<Arc<dyn PhysicalExpr>> {
+    (!terms.is_empty()).then(|| conjunction(terms))
+}
+
+/// The rows, and the table that they seek in.
+struct Sides<'j> {
+    rows_are: JoinSide,
+    rows: &'j Arc<dyn ExecutionPlan>,
+    scan: &'j ScanExec,
+    /// Columns of the scan that the join sees.
+    columns: &'j [usize],
+}
+
+/// Where in a table a row seeks.
+struct Key {
+    paths: Vec<Path>,
+    /// The rest of the condition on the table lets all of them through.
+    all_pass: bool,
+    /// Entries (count) that it finds there, about, and what each takes.
+    entries: f64,
+    entry: f64,
+}
+
+impl Sides<'_> {
+    /// What the join equates, if these are columns of the table; `None` if one is not.
+    fn equal(&self, on: &[Equal]) -> Option<Vec<Term>> {
+        let term = |(left, right): &Equal| {
+            let (of_row, of_table) = match self.rows_are {
+                JoinSide::Left => (left, right),
+                _ => (right, left),
+            };
+            let column = of_table.downcast_ref::<Column>()?.index();
+            self.term(column, CmpOp::Eq, Arc::clone(of_row))
+        };
+        on.iter().map(term).collect()
+    }
+
+    /// Terms of a filter that compare a column of the table with what a row says, and what is left of it.
+    fn ranged(&self, filter: &JoinFilter) -> (Vec<Term>, Vec<Arc<dyn PhysicalExpr>>) {
+        let (mut terms, mut rest) = (Vec::new(), Vec::new());
+        for term in split_conjunction(filter.expression()) {
+            match self.compared(term, filter) {
+                Some(term) => terms.push(term),
+                None => rest.push(Arc::clone(term)),
+            }
+        }
+        (terms, rest)
+    }
+
+    fn compared(&self, term: &Arc<dyn PhysicalExpr>, filter: &JoinFilter) -> Option<Term> {
+        let compared = term.downcast_ref::<BinaryExpr>()?;
+        let index = |expr: &Arc<dyn PhysicalExpr>| {
+            filter.column_indices().get(expr.downcast_ref::<Column>()?.index())
+        };
+        let of_table = |expr| index(expr).filter(|index| index.side != self.rows_are);
+        let (column, op, value) = match (of_table(compared.left()), of_table(compared.right())) {
+            (Some(column), None) => (column, *compared.op(), compared.right()),
+            (None, Some(column)) => (column, compared.op().swap()?, compared.left()),
+            _ => return None,
+        };
+        let op = match op {
+            Operator::Eq => CmpOp::Eq,
+            Operator::Lt => CmpOp::Lt,
+            Operator::LtEq => CmpOp::Le,
+            Operator::Gt => CmpOp::Gt,
+            Operator::GtEq => CmpOp::Ge,
+            _ => return None,
+        };
+        self.term(column.index, op, self.of_row(value, filter)?)
+    }
+
+    /// What a filter says of a row alone, over the row's columns.
+    fn of_row(&self, value: &Arc<dyn PhysicalExpr>, filter: &JoinFilter) -> Option<Arc<dyn PhysicalExpr>> {
+        let schema = self.rows.schema();
+        let columns = collect_columns(value);
+        let is_of_row = |column: &Column| {
+            filter.column_indices().get(column.index()).is_some_and(|index| index.side == self.rows_are)
+        };
+        if columns.is_empty() || !columns.iter().all(is_of_row) || is_volatile(value) {
+            return None;
+        }
+        let moved = Arc::clone(value).transform_up(|expr| {
+            let Some(column) = expr.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
+            let at = filter.column_indices()[column.index()].index;
+            Ok(Transformed::yes(Arc::new(Column::new(schema.field(at).name(), at)) as _))
+        });
+        moved.ok().map(|moved| moved.data)
+    }
+
+    /// A column of the table, by its place among those the join sees, compared with what a row says, if their values are
+    /// in order where their bytes are.
+    fn term(&self, column: usize, op: CmpOp, value: Arc<dyn PhysicalExpr>) -> Option<Term> {
+        let request = &self.scan.request;
+        let at = *self.columns.get(column)?;
+        let field = request.output_field(at)?;
+        let Field::Column(id) = field else { return None };
+        let ty = request.table().column(id).ty;
+        // Zeros and NaNs compare by other rules than bytes do.
+        let is_exact = !matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Json);
+        let found = request.schema.field(at);
+        let is_same = column_type_of(found) == Some(ty)
+            && value.data_type(&self.rows.schema()).ok()? == *found.data_type();
+        (is_exact && is_same).then(|| Term { column: found.name().clone(), field, ty, op, value })
+    }
+
+    /// Where a row seeks: behind the columns that are equal, in the order of one of which it tells an end, or of which
+    /// the first ones are enough.
+    fn key(&self, terms: &[Term], first: Option<&FirstFound>) -> Option<Key> {
+        let request = &self.scan.request;
+        let bound = self.scan.bound().ok()?;
+        let column = |field: Field| match field {
+            Field::Column(id) => Some(id),
+            _ => None,
+        };
+        let of_terms = terms.iter().filter(|term| term.op == CmpOp::Eq).filter_map(|term| column(term.field));
+        let fixed = bound.need.predicate.clone().conjuncts().into_iter().filter_map(|term| match term {
+            Predicate::Compare { field, op: CmpOp::Eq, .. } => column(field),
+            _ => None,
+        });
+        let equal: Vec<ColumnId> = of_terms.chain(fixed).collect();
+        let ranged = terms.iter().filter(|term| term.op != CmpOp::Eq).filter_map(|term| column(term.field));
+        let mut ranged: Vec<ColumnId> = ranged.collect();
+        if ranged.is_empty() {
+            ranged.extend(first.and_then(|first| column(first.order.first()?.field)));
+        }
+        let keys = ranged.into_iter().filter_map(|ranged| {
+            let behind = request.ranges_behind(&equal, ranged, bound);
+            let before = &behind.first()?.before;
+            let has = |ops: [CmpOp; 2]| {
+                terms.iter().any(|term| term.field == Field::Column(ranged) && ops.contains(&term.op))
+            };
+            let share = match (has([CmpOp::Gt, CmpOp::Ge]), has([CmpOp::Lt, CmpOp::Le])) {
+                (true, true) => COST.between_share,
+                (false, false) => 1.0,
+                _ => COST.range_share,
+            };
+            let of_some = behind.iter().any(|behind| behind.of_some);
+            let all = if of_some { bound.rows } else { request.entries(&bound.binding) };
+            let is_in_key = |term: &Predicate| match term {
+                Predicate::Compare { field, op: CmpOp::Eq, .. } if before.contains(field) => true,
+                Predicate::Compare { field, op, .. } => {
+                    *field == Field::Column(ranged) && !matches!(op, CmpOp::Eq | CmpOp::Ne)
+                }
+                _ => false,
+            };
+            let is_of_key = |term: &Term| {
+                term.field == Field::Column(ranged) || term.op == CmpOp::Eq && before.contains(&term.field)
+            };
+            let is_covered = matches!(bound.spec.access.path, Path::IndexOnly(_) | Path::Primary);
+            Some(Key {
+                entries: all.max(COST.entries_min as f64) * request.share_of_equals(before) * share,
+                entry: if is_covered { COST.entry } else { COST.entry + COST.fetch },
+                all_pass: terms.iter().all(is_of_key)
+                    && (of_some || bound.need.predicate.clone().conjuncts().iter().all(is_in_key)),
+                paths: behind.iter().map(|behind| behind.path).collect(),
+            })
+        });
+        keys.min_by(|a, b| a.entries.total_cmp(&b.entries))
+    }
+}

@@ -1,0 +1,365 @@
+//! A join in which each row tells a range of keys.
+//!
+//! `g.tail = f.tail AND g.at < f.at`: what a row finds lies together in an index on `(tail, at)`. DataFusion's hash join
+//! looks at all rows with the same tail for it, and without `=` its nested loop looks at all pairs. [`SeekJoinExec`]
+//! places a cursor for each row instead. Who asks for one of them, or for the first few in the order of the index, as in
+//! `(SELECT max(at) FROM g WHERE g.tail = f.tail AND g.at < f.at)`, reads no more than these.
+
+mod instead;
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::compute::take;
+use datafusion::common::stats::Precision;
+use datafusion::common::{JoinSide, Statistics};
+use datafusion::error::Result as DfResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::TryStreamExt;
+
+pub use self::instead::instead_of_pairs;
+use super::lookup::{Kind, pieces, scan_of};
+use super::scan::{Expected, ScanExec};
+use crate::access::Path;
+use crate::df::errors::{df_error, to_df};
+use crate::df::operators::operator;
+use crate::df::table::Way;
+use crate::df::wanted::FirstFound;
+use crate::error::{Error, Result};
+use crate::exec::scan::{Scan, Together};
+use crate::plan::{CmpOp, Field, Predicate};
+use crate::row::value_at;
+use crate::value::ColumnType;
+
+/// Rows (count) that look for others together at first.
+const ROWS_FIRST: usize = 16;
+
+/// Rows, each with those of a table that it finds.
+#[derive(Clone, Debug)]
+pub struct SeekJoinExec {
+    rows: Arc<dyn ExecutionPlan>,
+    /// A [`ScanExec`] of the table.
+    table: Arc<dyn ExecutionPlan>,
+    /// What a row of the table must be to be found.
+    terms: Arc<[Term]>,
+    /// What else a pair must pass.
+    filter: Option<JoinFilter>,
+    /// Which side of the filter and of the output the rows are.
+    rows_are: JoinSide,
+    kind: Kind,
+    /// If the first of what each row finds are enough.
+    first: Option<FirstFound>,
+    /// Where in a key it may lie.
+    paths: Arc<[Path]>,
+    /// Rows (count) that come out for each row, about.
+    each: f64,
+    output: Arc<[ColumnIndex]>,
+    properties: Arc<PlanProperties>,
+}
+
+/// A column of the table, compared with what a row says.
+#[derive(Clone, Debug)]
+struct Term {
+    column: String,
+    field: Field,
+    ty: ColumnType,
+    op: CmpOp,
+    /// Of the row's columns.
+    value: Arc<dyn PhysicalExpr>,
+}
+
+impl Term {
+    /// What these rows say.
+    fn of(&self, rows: &RecordBatch) -> DfResult<ArrayRef> {
+        self.value.evaluate(rows)?.into_array(rows.num_rows())
+    }
+}
+
+impl SeekJoinExec {
+    /// The side, and its column, that a column of the join is: 0 for the rows, 1 for the table.
+    pub fn output_of(&self, at: usize) -> Option<(usize, usize)> {
+        let column = self.output.get(at)?;
+        Some((usize::from(column.side != self.rows_are), column.index))
+    }
+
+    /// The rows that look for others.
+    pub fn rows(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.rows
+    }
+
+    /// The table, and what it is expected to do for each row.
+    pub fn table(&self) -> Option<(&ScanExec, Option<Expected>)> {
+        let scan = scan_of(&self.table)?;
+        let terms: Vec<_> = self.terms.iter().map(|term| (term.field, term.op)).collect();
+        Some((scan, scan.expected_on_way(&terms, self.first.as_ref(), &self.paths)))
+    }
+
+    fn scan(&self) -> Result<&ScanExec> {
+        scan_of(&self.table).ok_or_else(|| Error::internal("a join seeks in something that is no table"))
+    }
+
+    /// Some row of the table passes.
+    fn finds(&self, condition: Predicate) -> Result<bool> {
+        let one = FirstFound { order: Vec::new(), rows: 1 };
+        let scan = self.scan()?.on_way(condition, Some(&one), &self.paths, &mut None)?;
+        let Some(mut scan) = scan else { return Ok(false) };
+        let mut found = Together::new(scan.spec());
+        while found.rows() == 0 {
+            if !scan.next_into(&mut found)? {
+                break;
+            }
+        }
+        Ok(found.rows() > 0)
+    }
+
+    /// A batch of columns of both sides, of rows and what they found.
+    fn columns<'c>(
+        &self,
+        of: impl Iterator<Item = &'c ColumnIndex>,
+        rows: (&RecordBatch, &UInt32Array),
+        found: impl Fn(usize) -> Result<ArrayRef>,
+    ) -> Result<Vec<ArrayRef>> {
+        let column = |column: &ColumnIndex| match column.side == self.rows_are {
+            true => Ok(take(rows.0.column(column.index), rows.1, None)?),
+            false => found(column.index),
+        };
+        of.map(column).collect()
+    }
+}
+
+/// What the rows of one batch find, batch by batch.
+struct Seeking {
+    join: Arc<SeekJoinExec>,
+    rows: RecordBatch,
+    /// What they say in each term; `None` if one of them cannot say.
+    values: Vec<Option<ArrayRef>>,
+    /// The next row that looks for others, or the one that does.
+    at: usize,
+    /// What it has not looked at yet.
+    scan: Option<Scan>,
+    /// It has found one.
+    has_found: bool,
+    way: Option<Way>,
+}
+
+impl Seeking {
+    fn new(join: Arc<SeekJoinExec>, rows: RecordBatch) -> Seeking {
+        let values = join.terms.iter().map(|term| term.of(&rows).ok()).collect();
+        Seeking { join, rows, values, at: 0, scan: None, has_found: false, way: None }
+    }
+
+    /// What the row at hand looks at; `None` if it finds nothing. Errors: it cannot say what, and there is something.
+    fn begin(&mut self) -> Result<Option<Scan>> {
+        let mut condition = Vec::with_capacity(self.values.len());
+        let mut failed = None;
+        for (term, values) in self.join.terms.iter().zip(&self.values) {
+            let (values, at) = match values {
+                Some(values) => (Arc::clone(values), self.at),
+                None => match term.of(&self.rows.slice(self.at, 1)) {
+                    Ok(value) => (value, 0),
+                    Err(error) => {
+                        failed = failed.or(Some(error));
+                        continue;
+                    }
+                },
+            };
+            if values.is_null(at) {
+                return Ok(None);
+            }
+            condition.push(Predicate::compare(term.field, term.op, value_at(&values, at, term.ty)?));
+        }
+        let join = &self.join;
+        let condition = Predicate::and(condition);
+        if let Some(error) = failed {
+            // Nobody asks it of a row that has no partner otherwise.
+            return if join.finds(condition)? { Err(df_error(error)) } else { Ok(None) };
+        }
+        join.scan()?.on_way(condition, join.first.as_ref(), &join.paths, &mut self.way)
+    }
+
+    /// The next rows that come out, possibly none of them yet; `None` at the end.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let first = self.at;
+        let had_found = self.has_found;
+        let (mut together, mut found_by) = (None, Vec::new());
+        while self.at < self.rows.num_rows() {
+            if self.scan.is_none() {
+                self.scan = self.begin()?;
+                self.has_found = false;
+            }
+            let Some(scan) = &mut self.scan else {
+                self.at += 1;
+                continue;
+            };
+            let (_, found) =
+                together.get_or_insert_with(|| (Arc::clone(scan.schema()), Together::new(scan.spec())));
+            let more = scan.next_into(found)?;
+            found_by.resize(found.rows(), self.at as u32);
+            if more {
+                // There is no room, or it has looked at so much that somebody else may want a turn.
+                break;
+            }
+            self.scan = None;
+            self.at += 1;
+            if found.is_full() {
+                break;
+            }
+        }
+        if first == self.rows.num_rows() {
+            return Ok(None);
+        }
+        let found = together.map(|(schema, found)| found.finish(&schema)).transpose()?;
+        self.come_out(first..self.at, had_found, &found_by.into(), found.as_ref()).map(Some)
+    }
+
+    /// What comes out for the rows that have looked at everything, and for those of them and of the next one that
+    /// found something.
+    fn come_out(
+        &mut self,
+        done: std::ops::Range<usize>,
+        had_found: bool,
+        found_by: &UInt32Array,
+        found: Option<&RecordBatch>,
+    ) -> Result<RecordBatch> {
+        let join = Arc::clone(&self.join);
+        let passes = self.passes(found_by, found)?;
+        let (mut rows, mut places): (Vec<u32>, Vec<Option<u32>>) = Default::default();
+        let mut at = 0;
+        for row in done.start..=done.end {
+            let mut has_found = had_found && row == done.start;
+            while at < found_by.len() && found_by.value(at) as usize == row {
+                if passes(at) {
+                    let comes = match join.kind {
+                        Kind::Semi => !has_found,
+                        Kind::Anti => false,
+                        _ => true,
+                    };
+                    if comes {
+                        rows.push(row as u32);
+                        places.push(Some(at as u32));
+                    }
+                    has_found = true;
+                }
+                at += 1;
+            }
+            if row == done.end {
+                self.has_found = has_found;
+            } else if !has_found && matches!(join.kind, Kind::Left | Kind::Anti) {
+                rows.push(row as u32);
+                places.push(None);
+            }
+        }
+        let (rows, places) = (UInt32Array::from(rows), UInt32Array::from(places));
+        let table = join.table.schema();
+        let of_found = |column: usize| match found {
+            Some(found) => Ok(take(found.column(column), &places, None)?),
+            None => Ok(arrow::array::new_null_array(table.field(column).data_type(), places.len())),
+        };
+        let columns = join.columns(join.output.iter(), (&self.rows, &rows), of_found)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(RecordBatch::try_new_with_options(join.schema(), columns, &options)?)
+    }
+
+    /// Which pairs pass the rest of the condition.
+    fn passes(
+        &self,
+        found_by: &UInt32Array,
+        found: Option<&RecordBatch>,
+    ) -> Result<impl Fn(usize) -> bool + use<>> {
+        let mask = match (&self.join.filter, found) {
+            (Some(filter), Some(found)) => {
+                let of_found = |column: usize| Ok(Arc::clone(found.column(column)));
+                let indices = filter.column_indices().iter();
+                let columns = self.join.columns(indices, (&self.rows, found_by), of_found)?;
+                let options = RecordBatchOptions::new().with_row_count(Some(found_by.len()));
+                let pairs =
+                    RecordBatch::try_new_with_options(Arc::clone(filter.schema()), columns, &options)?;
+                let value = filter.expression().evaluate(&pairs).map_err(df_error)?;
+                Some(value.into_array(found_by.len()).map_err(df_error)?)
+            }
+            _ => None,
+        };
+        let mask = match &mask {
+            Some(mask) => {
+                let mask = mask.as_boolean_opt();
+                Some(mask.ok_or_else(|| Error::internal("a join's condition is no boolean"))?.clone())
+            }
+            None => None,
+        };
+        Ok(move |at: usize| mask.as_ref().is_none_or(|mask| mask.is_valid(at) && mask.value(at)))
+    }
+}
+
+impl Drop for Seeking {
+    fn drop(&mut self) {
+        if let (Some(way), Ok(scan)) = (self.way.take(), self.join.scan()) {
+            scan.went(way);
+        }
+    }
+}
+
+impl DisplayAs for SeekJoinExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SeekJoinExec: join_type={:?}, on={}", self.kind, words(&self.terms))?;
+        if let Some(filter) = &self.filter {
+            write!(f, ", filter={}", filter.expression())?;
+        }
+        match &self.first {
+            Some(first) if self.kind == Kind::Inner => write!(f, ", first={}", first.rows),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a row of the table must be, in words.
+fn words(terms: &[Term]) -> String {
+    let word = |term: &Term| {
+        let value = crate::df::rules::join_keys::shown(&term.value.to_string()).to_owned();
+        format!("{} {} {value}", term.column, term.op.sql())
+    };
+    terms.iter().map(word).collect::<Vec<_>>().join(" AND ")
+}
+
+impl ExecutionPlan for SeekJoinExec {
+    operator!(SeekJoinExec(rows, table), this => Arc::new(SeekJoinExec { rows, table, ..(*this).clone() }));
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition), ChildStats::Skip]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> DfResult<Arc<Statistics>> {
+        let rows = inputs.first().map_or(Precision::Absent, |rows| rows.num_rows);
+        let come_out = |rows: &usize| Precision::Inexact((*rows as f64 * self.each).ceil() as usize);
+        let num_rows = rows.get_value().map_or(Precision::Absent, come_out);
+        Ok(Arc::new(Statistics { num_rows, ..Statistics::new_unknown(&self.schema()) }))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        let this = Arc::new(self.clone());
+        let pieces = pieces(self.rows.execute(partition, context)?, ROWS_FIRST);
+        let batches = pieces.map_ok(move |rows| {
+            let seeking = Seeking::new(Arc::clone(&this), rows);
+            futures::stream::try_unfold(seeking, |mut seeking| async move {
+                // Gives a waiting cancellation its turn between two batches.
+                tokio::task::consume_budget().await;
+                let batch = seeking.next_batch().map_err(to_df)?;
+                Ok(batch.map(|batch| (batch, seeking)))
+            })
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches.try_flatten())))
+    }
+}

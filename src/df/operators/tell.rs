@@ -1,0 +1,261 @@
+//! Scans told what is known only when a plan runs: what a hash join learns of its one side, what a subquery gives, and
+//! what a row must be to get into the first ones of a sort.
+//!
+//! DataFusion's own rule (`FilterPushdown`) follows a column down by its name and takes the first that has it, which
+//! above a join of tables with a name in common may be the other one's. This follows its place.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DataFusionError, JoinType};
+use datafusion::error::Result as DfResult;
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, UnKnownColumn};
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+use super::learned::is_late;
+use super::lookup::LookupJoinExec;
+use super::scan::ScanExec;
+use super::seek::SeekJoinExec;
+use crate::df::rules::kept_sorts::FixedExec;
+
+type Plan = Arc<dyn ExecutionPlan>;
+type Filter = Arc<dyn PhysicalExpr>;
+/// How a scan takes in what it is told.
+type Hear<'a> = &'a dyn Fn(&ScanExec, &Filter) -> ScanExec;
+
+/// Tells the scans of a plan.
+#[derive(Debug)]
+pub struct Telling;
+
+impl PhysicalOptimizerRule for Telling {
+    fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
+        each(plan, &|node| match of_join(node, options)? {
+            None => Ok(of_filter(node)?.or(of_sort(node)?)),
+            told => Ok(told),
+        })
+    }
+
+    fn name(&self) -> &str {
+        "telling"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Tells the scans below joins only, in a plan that was made without.
+pub fn of_joins(plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
+    each(plan, &|node| of_join(node, options))
+}
+
+/// Each operator that can tell has told.
+fn each(plan: Plan, tell: &dyn Fn(&Plan) -> DfResult<Option<Plan>>) -> DfResult<Plan> {
+    let told = plan.transform_up(|node| {
+        let told = tell(&node)?;
+        Ok(told.map_or_else(|| Transformed::no(node), Transformed::yes))
+    });
+    told.data()
+}
+
+/// A join whose right side hears what it learns of the left one.
+fn of_join(node: &Plan, options: &ConfigOptions) -> DfResult<Option<Plan>> {
+    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(None) };
+    let learns = join.gather_filters_for_pushdown(FilterPushdownPhase::Post, Vec::new(), options)?;
+    let Some(filter) = learns.self_filters().pop().and_then(|mut of_right| of_right.pop()) else {
+        return Ok(None);
+    };
+    let Some(right) = told(join.right(), &filter, &ScanExec::knowing)? else { return Ok(None) };
+    let Ok(filter) = Arc::downcast::<DynamicFilterPhysicalExpr>(filter) else { return Ok(None) };
+    let join = join.builder().with_new_children(vec![Arc::clone(join.left()), right])?.build()?;
+    Ok(Some(Arc::new(join.with_dynamic_filter_expr(filter)?)))
+}
+
+/// A filter whose input hears what comes of its subqueries; it goes on filtering.
+fn of_filter(node: &Plan) -> DfResult<Option<Plan>> {
+    let Some(filter) = node.downcast_ref::<FilterExec>() else { return Ok(None) };
+    let mut input = None;
+    for term in split_conjunction(filter.predicate()).into_iter().filter(|term| is_late(term)) {
+        if let Some(heard) = told(input.as_ref().unwrap_or(filter.input()), term, &ScanExec::knowing)? {
+            input = Some(heard);
+        }
+    }
+    input.map(|input| over(node, vec![input])).transpose()
+}
+
+/// The first rows of a sort: its input hears what a row must be to become one of them.
+fn of_sort(node: &Plan) -> DfResult<Option<Plan>> {
+    let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(None) };
+    let Some(filter) = sort.dynamic_expressions_produced().pop().filter(|_| sort.fetch().is_some()) else {
+        return Ok(None);
+    };
+    let input = told(sort.input(), &filter, &ScanExec::following)?;
+    input.map(|input| over(node, vec![input])).transpose()
+}
+
+fn over(node: &Plan, children: Vec<Plan>) -> DfResult<Plan> {
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    Arc::clone(node).replace_children(children, keep)
+}
+
+/// The plan with scans in it that know of the filter, which is about its columns; `None` if it is news to none.
+/// Rows that do not pass may still come.
+fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> {
+    // Of fewer rows a limit would let others through.
+    if node.fetch().is_some() {
+        return Ok(None);
+    }
+    if let Some(scan) = node.downcast_ref::<ScanExec>() {
+        if scan.passes_over() {
+            // Others would be passed over.
+            return Ok(None);
+        }
+        return Ok(Some(Arc::new(hear(scan, filter))));
+    }
+    let of_child = |child: usize, filter: Option<Filter>| -> DfResult<Option<Plan>> {
+        let (Some(filter), mut children) = (filter, node.children().into_iter().cloned().collect::<Vec<_>>())
+        else {
+            return Ok(None);
+        };
+        let Some(heard) = told(&children[child], &filter, hear)? else { return Ok(None) };
+        children[child] = heard;
+        over(node, children).map(Some)
+    };
+    if passes_all(&**node) {
+        return of_child(0, Some(Arc::clone(filter)));
+    }
+    if let Some(filtering) = node.downcast_ref::<FilterExec>() {
+        let below = match filtering.projection() {
+            None => Some(Arc::clone(filter)),
+            Some(kept) => moved(filter, &|at| column(filtering.input(), *kept.get(at)?))?,
+        };
+        return of_child(0, below);
+    }
+    if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+        return of_child(0, moved(filter, &|at| Some(Arc::clone(&projection.expr().get(at)?.expr)))?);
+    }
+    if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
+        let groups = aggregate.group_expr();
+        if !groups.is_single() || groups.is_true_no_grouping() {
+            return Ok(None);
+        }
+        // All rows of a group pass, or none, whatever is said of its totals.
+        let column = |at: usize| -> Filter {
+            match groups.expr().get(at) {
+                Some((group, _)) => Arc::clone(group),
+                None => Arc::new(UnKnownColumn::new("total")),
+            }
+        };
+        let below = moved(filter, &|at| Some(column(at)))?;
+        return of_child(0, below.filter(|below| !collect_columns(below).is_empty()));
+    }
+    if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        for (child, keeps) in [(0, keeps_left(join)), (1, keeps_right(join))] {
+            let place = |at| output_of(join, at).filter(|(from, _)| *from == child && keeps);
+            let below = moved(filter, &|at| column(node.children()[child], place(at)?.1))?;
+            if below.is_some() {
+                return of_child(child, below);
+            }
+        }
+        return Ok(None);
+    }
+    if let Some(join) = node.downcast_ref::<LookupJoinExec>() {
+        for child in 0..=usize::from(join.takes_order()) {
+            let place = |at| join.output_of(at).filter(|(from, _)| *from == child);
+            let below = moved(filter, &|at| column(node.children()[child], place(at)?.1))?;
+            if below.is_some() {
+                return of_child(child, below);
+            }
+        }
+        return Ok(None);
+    }
+    if let Some(join) = node.downcast_ref::<SeekJoinExec>() {
+        let place = |at| join.output_of(at).filter(|(from, _)| *from == 0);
+        return of_child(0, moved(filter, &|at| column(node.children()[0], place(at)?.1))?);
+    }
+    if node.is::<UnionExec>() {
+        let heard: Vec<Option<Plan>> =
+            node.children().into_iter().map(|child| told(child, filter, hear)).collect::<DfResult<_>>()?;
+        if heard.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let children = heard.into_iter().zip(node.children());
+        let children = children.map(|(heard, child)| heard.unwrap_or_else(|| Arc::clone(child)));
+        return over(node, children.collect()).map(Some);
+    }
+    Ok(None)
+}
+
+/// What comes out is what goes in, in the same columns, and each row by itself.
+fn passes_all(node: &dyn ExecutionPlan) -> bool {
+    node.is::<CooperativeExec>()
+        || node.is::<CoalescePartitionsExec>()
+        || node.is::<RepartitionExec>()
+        || node.is::<SortExec>()
+        || node.is::<SortPreservingMergeExec>()
+        || node.is::<FixedExec>()
+}
+
+fn column(plan: &Plan, at: usize) -> Option<Filter> {
+    let schema = plan.schema();
+    Some(Arc::new(Column::new(schema.fields().get(at)?.name(), at)))
+}
+
+/// The filter with something else in the place of each column; `None` if one of them is nothing below.
+fn moved(filter: &Filter, below: &dyn Fn(usize) -> Option<Filter>) -> DfResult<Option<Filter>> {
+    let mut is_below = true;
+    let moved = Arc::clone(filter).transform_up(|expr| {
+        let Some(column) = expr.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
+        Ok::<_, DataFusionError>(match below(column.index()) {
+            Some(other) => Transformed::yes(other),
+            None => {
+                is_below = false;
+                Transformed::no(expr)
+            }
+        })
+    });
+    Ok(Some(moved.data()?).filter(|_| is_below))
+}
+
+/// A row of the left side comes out as it is, or not at all.
+fn keeps_left(join: &HashJoinExec) -> bool {
+    use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi};
+    matches!(join.join_type(), Inner | Left | LeftSemi | LeftAnti | LeftMark)
+}
+
+fn keeps_right(join: &HashJoinExec) -> bool {
+    use JoinType::{Inner, Right, RightAnti, RightMark, RightSemi};
+    matches!(join.join_type(), Inner | Right | RightSemi | RightAnti | RightMark)
+}
+
+/// The side and its column that a column of a join is.
+fn output_of(join: &HashJoinExec, at: usize) -> Option<(usize, usize)> {
+    use JoinType::{LeftAnti, LeftMark, LeftSemi, RightAnti, RightMark, RightSemi};
+    let at = match &join.projection {
+        Some(output) => *output.get(at)?,
+        None => at,
+    };
+    let left = join.left().schema().fields().len();
+    let right = join.right().schema().fields().len();
+    match join.join_type() {
+        LeftSemi | LeftAnti | LeftMark => (at < left).then_some((0, at)),
+        RightSemi | RightAnti | RightMark => (at < right).then_some((1, at)),
+        _ if at < left => Some((0, at)),
+        _ => (at - left < right).then_some((1, at - left)),
+    }
+}

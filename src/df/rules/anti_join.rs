@@ -1,0 +1,93 @@
+//! `a LEFT JOIN b ON ... WHERE b.id IS NULL`: the rows of `a` that find none.
+//!
+//! A column of the right side that is never NULL in there is so in rows without a partner only. DataFusion keeps such a
+//! join and filters its rows; as an anti join, no row of `b` has to come out, and reading ends at the first that is found.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{JoinType, NullEquality, ScalarValue};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use crate::df::table::TableSource;
+
+/// Makes anti joins of them.
+#[derive(Debug)]
+pub struct AntiJoin;
+
+impl OptimizerRule for AntiJoin {
+    fn name(&self) -> &str {
+        "anti_join"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
+        let LogicalPlan::Filter(filter) = &plan else { return Ok(Transformed::no(plan)) };
+        Ok(match rewritten(filter)? {
+            Some(anti) => Transformed::yes(anti),
+            None => Transformed::no(plan),
+        })
+    }
+}
+
+fn rewritten(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
+    let LogicalPlan::Join(join) = &*filter.input else { return Ok(None) };
+    if join.join_type != JoinType::Left || join.on.is_empty() {
+        return Ok(None);
+    }
+    let (mut asks, mut others) = (false, Vec::new());
+    for term in split_conjunction(&filter.predicate) {
+        if is_missing(term, join)? {
+            asks = true;
+        } else {
+            others.push(term.clone());
+        }
+    }
+    if !asks {
+        return Ok(None);
+    }
+    let anti = Join::try_new(
+        Arc::clone(&join.left),
+        Arc::clone(&join.right),
+        join.on.clone(),
+        join.filter.clone(),
+        JoinType::LeftAnti,
+        join.join_constraint,
+        join.null_equality,
+        false,
+    )?;
+    let left = join.left.schema().columns().into_iter().map(Expr::Column);
+    let right = join.right.schema().iter().map(|(relation, field)| {
+        let null = Expr::Literal(ScalarValue::try_from(field.data_type())?, None);
+        Ok(null.alias_qualified(relation.cloned(), field.name()))
+    });
+    let columns = left.map(Ok).chain(right).collect::<DfResult<Vec<_>>>()?;
+    let alone = LogicalPlanBuilder::from(LogicalPlan::Join(anti)).project(columns)?.build()?;
+    Ok(Some(match conjunction(others) {
+        Some(others) => LogicalPlan::Filter(Filter::try_new(others, Arc::new(alone))?),
+        None => alone,
+    }))
+}
+
+/// True of the rows that find no partner, and of no others.
+fn is_missing(term: &Expr, join: &Join) -> DfResult<bool> {
+    let Expr::IsNull(inner) = term else { return Ok(false) };
+    let Expr::Column(column) = &**inner else { return Ok(false) };
+    if !join.right.schema().has_column(column) {
+        return Ok(false);
+    }
+    let is_equal = |(_, right): &(Expr, Expr)| matches!(right, Expr::Column(equal) if equal == column);
+    if join.null_equality == NullEquality::NullEqualsNothing && join.on.iter().any(is_equal) {
+        return Ok(true);
+    }
+    // What is computed is not always as DataFusion says.
+    let stored = TableSource::behind(column, &join.right)?;
+    Ok(stored.and_then(|(source, name)| source.field(&name)).is_some_and(|(_, nullable)| !nullable))
+}

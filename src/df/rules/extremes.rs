@@ -1,0 +1,336 @@
+//! What needs few of a table's rows: MIN and MAX from one end of a key, one row for each group, for each value that a
+//! semi join asks for.
+//!
+//! Under `min(x)` without groups, only the row with the smallest x matters. So a sort by x that keeps one row
+//! goes below the aggregate, and a source that gives the order drops the sort and stops at that row. Several
+//! of them in one SELECT become aggregates of their own, joined row by row, if each is served so.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, JoinType, ScalarValue};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::{AggregateFunction, Sort};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
+    SubqueryAlias, TableScan, Window,
+};
+
+use crate::access::{Each, OrderBy};
+use crate::df::rewrite::below;
+use crate::df::table::TableSource;
+use crate::df::wanted::FirstFound;
+
+/// Extremes of one aggregate, at the most.
+const EXTREMES_MAX: usize = 4;
+
+/// `min(column)` or `max(column)`.
+struct Extreme<'p> {
+    call: &'p Expr,
+    column: &'p Column,
+    is_max: bool,
+}
+
+/// The same plan, its extremes read from one end.
+pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let changed = plan.transform_up_with_subqueries(|node| {
+        let changed = match &node {
+            LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => rewritten(aggregate)?,
+            LogicalPlan::Aggregate(aggregate) => one_of_each(aggregate)?,
+            LogicalPlan::Filter(filter) => first_of_each(filter)?,
+            LogicalPlan::Join(join) => any_of_each(join)?,
+            _ => None,
+        };
+        Ok(changed.map_or(Transformed::no(node), Transformed::yes))
+    })?;
+    Ok(changed.data)
+}
+
+/// An expression without the names it is given.
+fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => bare(&alias.expr),
+        expr => expr,
+    }
+}
+
+/// A column, perhaps under another name.
+fn column_of(expr: &Expr) -> Option<&Column> {
+    match bare(expr) {
+        Expr::Column(column) => Some(column),
+        _ => None,
+    }
+}
+
+/// Groups of which nothing else is asked, or one extreme: tells the source that one row of each is enough.
+fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
+    let columns: Option<Vec<&Column>> = aggregate.group_expr.iter().map(column_of).collect();
+    let extremes: Option<Vec<Extreme<'_>>> = aggregate.aggr_expr.iter().map(extreme).collect();
+    let (Some(columns), Some(extremes)) = (columns, extremes) else { return Ok(None) };
+    let all_alike = extremes.iter().all(|e| (e.column, e.is_max) == (extremes[0].column, extremes[0].is_max));
+    let groups = columns.len();
+    let order = |source: &TableSource, columns: &[Column]| {
+        let (Some(extreme), [column]) = (extremes.first(), columns) else { return Some(Vec::new()) };
+        let (field, nullable) = source.field(&column.name)?;
+        // NULLs come first, and are no minimum.
+        (!nullable || extreme.is_max).then(|| vec![OrderBy { field, descending: extreme.is_max }])
+    };
+    let columns: Vec<Column> =
+        columns.into_iter().chain(extremes.first().map(|extreme| extreme.column)).cloned().collect();
+    let enough = Enough { groups, order: &order, rows: 1 };
+    match enough.of(&aggregate.input, &columns)?.filter(|_| all_alike) {
+        Some(input) => {
+            let (groups, calls) = (aggregate.group_expr.clone(), aggregate.aggr_expr.clone());
+            Ok(Some(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), groups, calls)?)))
+        }
+        None => Ok(None),
+    }
+}
+
+/// A join that only asks whether there is a row: tells the source that one with each value is enough.
+fn any_of_each(join: &Join) -> DfResult<Option<LogicalPlan>> {
+    let asks = matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti) && join.filter.is_none();
+    let columns: Option<Vec<Column>> = join.on.iter().map(|(_, right)| column_of(right).cloned()).collect();
+    let Some(columns) = columns.filter(|columns| asks && !columns.is_empty()) else { return Ok(None) };
+    let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
+        told_each(scan, source, columns, Vec::new(), 1)
+    };
+    let right = change_scan(&join.right, &columns, &told)?;
+    Ok(right.map(|right| LogicalPlan::Join(Join { right: Arc::new(right), ..join.clone() })))
+}
+
+/// `row_number() OVER (PARTITION BY p ORDER BY o) <= n`: tells the source that n rows of each p are enough. They are
+/// numbered above as before.
+fn first_of_each(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
+    let window = match &*filter.input {
+        // Columns that nobody wants were left out, perhaps.
+        LogicalPlan::Projection(projection) => &*projection.input,
+        input => input,
+    };
+    let LogicalPlan::Window(window) = window else { return Ok(None) };
+    let ([call], Some(number)) = (&window.window_expr[..], window.schema.columns().last().cloned()) else {
+        return Ok(None);
+    };
+    let Expr::WindowFunction(call) = bare(call) else { return Ok(None) };
+    if let LogicalPlan::Projection(projection) = &*filter.input
+        && !projection.expr.contains(&Expr::Column(number.clone()))
+    {
+        return Ok(None);
+    }
+    let terms = split_conjunction(&filter.predicate);
+    let rows = terms.into_iter().filter_map(|term| at_most(term, &number)).min();
+    let (Some(rows), "row_number") = (rows, call.fun.name()) else { return Ok(None) };
+    let columns: Option<Vec<&Column>> = call.params.partition_by.iter().map(column_of).collect();
+    let Some(columns) = columns.filter(|columns| !columns.is_empty()) else { return Ok(None) };
+    let sorts = &call.params.order_by;
+    let sorted: Option<Vec<&Column>> = sorts.iter().map(|sort| column_of(&sort.expr)).collect();
+    let Some(sorted) = sorted else { return Ok(None) };
+    let groups = columns.len();
+    let order = |source: &TableSource, columns: &[Column]| {
+        let by = |(sort, column): (&Sort, &Column)| {
+            let (field, nullable) = source.field(&column.name)?;
+            let natural = sort.nulls_first == sort.asc;
+            (natural || !nullable).then_some(OrderBy { field, descending: !sort.asc })
+        };
+        sorts.iter().zip(columns).map(by).collect()
+    };
+    let columns: Vec<Column> = columns.into_iter().chain(sorted).cloned().collect();
+    let enough = Enough { groups, order: &order, rows };
+    let Some(input) = enough.of(&window.input, &columns)? else { return Ok(None) };
+    let mut window = LogicalPlan::Window(Window::try_new(window.window_expr.clone(), Arc::new(input))?);
+    if let LogicalPlan::Projection(_) = &*filter.input {
+        window = filter.input.with_new_exprs(filter.input.expressions(), vec![window])?;
+    }
+    Ok(Some(LogicalPlan::Filter(Filter::try_new(filter.predicate.clone(), Arc::new(window))?)))
+}
+
+/// The greatest value (at least 1) that a condition allows a column of row numbers.
+fn at_most(term: &Expr, number: &Column) -> Option<u64> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = term else { return None };
+    let is_number = |expr: &Expr| match expr {
+        Expr::Cast(cast) => column_of(&cast.expr) == Some(number),
+        expr => column_of(expr) == Some(number),
+    };
+    let limit = |expr: &Expr| match expr {
+        Expr::Literal(ScalarValue::UInt64(Some(n)), _) => Some(*n),
+        Expr::Literal(ScalarValue::Int64(Some(n)), _) => u64::try_from(*n).ok(),
+        _ => None,
+    };
+    let (op, n) = match (limit(left), limit(right)) {
+        (None, Some(n)) if is_number(left) => (*op, n),
+        (Some(n), None) if is_number(right) => (op.swap()?, n),
+        _ => return None,
+    };
+    match op {
+        Operator::Lt => n.checked_sub(1),
+        Operator::LtEq | Operator::Eq => Some(n),
+        _ => None,
+    }
+    .filter(|n| *n > 0)
+}
+
+/// An order by some columns as a source has it; `None` if it has not.
+type OrderOf<'f> = dyn Fn(&TableSource, &[Column]) -> Option<Vec<OrderBy>> + 'f;
+
+/// Of rows in groups, the first few in an order.
+struct Enough<'f> {
+    /// Columns in front by which they are grouped (count); the rest are those of the order.
+    groups: usize,
+    /// The order by those.
+    order: &'f OrderOf<'f>,
+    /// How many (count).
+    rows: u64,
+}
+
+impl Enough<'_> {
+    /// The plan, its sources told, if it is one table; or a join in which one side has the groups, so that of what each of
+    /// its rows finds in a table the first few are enough.
+    fn of(&self, plan: &LogicalPlan, columns: &[Column]) -> DfResult<Option<LogicalPlan>> {
+        let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
+            let (groups, order) = columns.split_at(self.groups);
+            told_each(scan, source, groups, (self.order)(source, order)?, self.rows)
+        };
+        match change_scan(plan, columns, &told)? {
+            None if self.groups < columns.len() => self.of_each_row(plan, columns),
+            told => Ok(told),
+        }
+    }
+
+    fn of_each_row(&self, plan: &LogicalPlan, columns: &[Column]) -> DfResult<Option<LogicalPlan>> {
+        let below: Option<Vec<Column>> = match plan {
+            LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => columns_below(plan, columns),
+            LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
+                return self.of_rows_found(join, columns);
+            }
+            _ => None,
+        };
+        let (Some(columns), [input]) = (below, &plan.inputs()[..]) else { return Ok(None) };
+        let told = self.of_each_row(input, &columns)?;
+        told.map(|input| plan.with_new_exprs(plan.expressions(), vec![input])).transpose()
+    }
+
+    fn of_rows_found(&self, join: &Join, columns: &[Column]) -> DfResult<Option<LogicalPlan>> {
+        let (groups, order) = columns.split_at(self.groups);
+        let has = |side: &LogicalPlan, columns: &[Column]| {
+            columns.iter().all(|column| side.schema().has_column(column))
+        };
+        let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
+            let order = (self.order)(source, columns)?;
+            let mut source = source.clone();
+            source.first_of_row = Some(FirstFound { order, rows: self.rows });
+            Some(TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() })
+        };
+        let mut join = join.clone();
+        let table = match (has(&join.left, groups), has(&join.right, groups)) {
+            (true, false) if has(&join.right, order) => &mut join.right,
+            (false, true) if has(&join.left, order) => &mut join.left,
+            _ => return Ok(None),
+        };
+        let Some(of_table) = change_scan(table, order, &told)? else { return Ok(None) };
+        *table = Arc::new(of_table);
+        Ok(Some(LogicalPlan::Join(join)))
+    }
+}
+
+/// The scan, its source knowing that so many rows of each group are enough, the first in an order.
+fn told_each(
+    scan: &TableScan,
+    source: &TableSource,
+    groups: &[Column],
+    order: Vec<OrderBy>,
+    rows: u64,
+) -> Option<TableScan> {
+    let of = groups.iter().map(|c| source.field(&c.name).map(|(field, _)| field)).collect::<Option<_>>()?;
+    let mut source = source.clone();
+    source.each = Some(Each { of, order, rows });
+    Some(TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() })
+}
+
+fn rewritten(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
+    let extremes: Option<Vec<Extreme<'_>>> = aggregate.aggr_expr.iter().map(extreme).collect();
+    let Some(extremes) = extremes else { return Ok(None) };
+    if extremes.is_empty() || extremes.len() > EXTREMES_MAX {
+        return Ok(None);
+    }
+    let mut each = Vec::with_capacity(extremes.len());
+    for extreme in &extremes {
+        let Some(input) = first_row(&aggregate.input, extreme, extremes.len() == 1)? else { return Ok(None) };
+        let one =
+            LogicalPlanBuilder::from(input).aggregate(Vec::<Expr>::new(), vec![extreme.call.clone()])?;
+        each.push(one.build()?);
+    }
+    let columns: Vec<Expr> = aggregate.schema.columns().into_iter().map(Expr::Column).collect();
+    let mut each = each.into_iter();
+    let Some(first) = each.next() else { return Ok(None) };
+    if each.len() == 0 {
+        return Ok(Some(first));
+    }
+    // One row each, so that their product is one row, too.
+    let joined = each.try_fold(LogicalPlanBuilder::from(first), |all, one| {
+        all.join_on(one, JoinType::Inner, Vec::<Expr>::new())
+    });
+    Ok(Some(joined?.project(columns)?.build()?))
+}
+
+fn extreme(call: &Expr) -> Option<Extreme<'_>> {
+    let Expr::AggregateFunction(AggregateFunction { func, params }) = bare(call) else { return None };
+    let is_max = match func.name() {
+        "min" => false,
+        "max" => true,
+        _ => return None,
+    };
+    let [Expr::Column(column)] = &params.args[..] else { return None };
+    // DISTINCT changes nothing here, but a FILTER does.
+    (params.filter.is_none() && params.order_by.is_empty()).then_some(Extreme { call, column, is_max })
+}
+
+/// The rows in the order of the column, the first only; `None` if the order does not come for free.
+fn first_row(input: &LogicalPlan, extreme: &Extreme<'_>, alone: bool) -> DfResult<Option<LogicalPlan>> {
+    let Some(input) = served(input, extreme, alone)? else { return Ok(None) };
+    let sort = Expr::Column(extreme.column.clone()).sort(!extreme.is_max, !extreme.is_max);
+    Ok(Some(LogicalPlanBuilder::from(input).sort_with_limit([sort], Some(1))?.build()?))
+}
+
+/// The input without NULLs of the column, if its table gives the order.
+fn served(plan: &LogicalPlan, extreme: &Extreme<'_>, alone: bool) -> DfResult<Option<LogicalPlan>> {
+    change_scan(plan, std::slice::from_ref(extreme.column), &|scan, source, columns| {
+        let [column] = columns else { return None };
+        let (_, nullable) = source.field(&column.name)?;
+        let mut scan = scan.clone();
+        if nullable {
+            scan.filters.push(Expr::Column(column.clone()).is_not_null());
+        }
+        source.gives_first(&column.name, extreme.is_max, &scan.filters, alone).then_some(scan)
+    })
+}
+
+/// Columns of a projection or an alias as those of what it reads, if they are that.
+fn columns_below(plan: &LogicalPlan, columns: &[Column]) -> Option<Vec<Column>> {
+    let under = |column: &Column| column_of(&below(&Expr::Column(column.clone()), plan)?).cloned();
+    columns.iter().map(under).collect()
+}
+
+/// Changes a scan, given its source and the columns that matter; `None` if that cannot be.
+type Change<'f> = dyn Fn(&TableScan, &TableSource, &[Column]) -> Option<TableScan> + 'f;
+
+/// The plan, if it is a scan of one of our tables that can be changed so. `columns`: columns of the plan, as the
+/// scan calls them when they come to `change`; between the two they may be renamed.
+fn change_scan(plan: &LogicalPlan, columns: &[Column], change: &Change<'_>) -> DfResult<Option<LogicalPlan>> {
+    let changed = match plan {
+        LogicalPlan::Projection(Projection { input, .. })
+        | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => match columns_below(plan, columns) {
+            Some(columns) => change_scan(input, &columns, change)?,
+            None => None,
+        },
+        LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
+            let provider = source_as_provider(&scan.source)?;
+            let source = provider.downcast_ref::<TableSource>();
+            let changed = source.and_then(|source| change(scan, source, columns));
+            return Ok(changed.map(LogicalPlan::TableScan));
+        }
+        _ => None,
+    };
+    changed.map(|input| plan.with_new_exprs(plan.expressions(), vec![input])).transpose()
+}

@@ -1,0 +1,341 @@
+//! Sorts stay where they are meant: `SELECT * FROM (SELECT ... LIMIT 3) ORDER BY x` sorts three rows.
+//!
+//! DataFusion 55.2 takes the rows of a LIMIT without an order to be any rows. It pushes the sort below the limit, which
+//! gives out others then, fewer where it has an OFFSET, and none ever where it stopped what has no end. While it moves
+//! sorts, a [`FixedExec`] stands above each limit, which nothing passes.
+//!
+//! It also leaves out a sort by columns behind one that is unique. Which columns are, a projection tells by the places
+//! they have above it instead of below it: of `SELECT count(*) AS n FROM t GROUP BY a` it is `n`, not `a`. Where it would
+//! say so, a [`FixedExec`] below it knows of no unique columns.
+//!
+//! And it takes columns for constant, equal or in order that are not: `n` in `WHERE n / 2 = 2` (it turns a division, or
+//! a cast that rounds, around as if it were exact), what is 3 in one input of a UNION ALL and 2 in the other, what an
+//! outer join puts NULLs in the place of, and what ROLLUP makes NULL of. Above those, a [`FixedExec`] knows nothing of
+//! the kind. Neither does it above `WHERE lower(k) = k`: DataFusion calls `k` by the expression from there on, and loses
+//! a LIMIT with the sort by `k` that it leaves out. Wherever else a limit is missing when it is done, it begins again
+//! with limits that stand by themselves.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Constraints, JoinType};
+use datafusion::error::Result as DfResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::equivalence::OrderingEquivalenceClass;
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, split_conjunction};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    PlanProperties, ReplaceChildrenOptions,
+};
+
+use crate::df::operators::operator;
+
+/// A rule that moves sorts, none of them below a limit, and leaves none out for a key that is none.
+#[derive(Debug)]
+pub struct FixedRows(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl PhysicalOptimizerRule for FixedRows {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let moved = self.moved(Arc::clone(&plan), options)?;
+        let (mut before, mut after) = Default::default();
+        limits(&plan, &mut before);
+        limits(&moved, &mut after);
+        if before.iter().all(|(limit, count)| after.get(limit) >= Some(count)) {
+            return Ok(moved);
+        }
+        // One went with its sort, be it because another is stricter: they stand for themselves then.
+        let pinned = plan.transform_up(|node| {
+            let fetch = node.downcast_ref::<SortExec>().and_then(|sort| sort.fetch());
+            Ok(match fetch {
+                Some(_) => Transformed::yes(Arc::new(GlobalLimitExec::new(node, 0, fetch))),
+                None => Transformed::no(node),
+            })
+        });
+        self.moved(pinned.data()?, options)
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+impl FixedRows {
+    /// What the rule makes of the plan.
+    fn moved(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let sorts = plan.exists(|node| Ok(is_sorted(&**node)))?;
+        let fixed = plan.transform_up(|node| {
+            if let Some(what) = misled_by(&node) {
+                return Ok(Transformed::yes(FixedExec::of(node, what)));
+            }
+            let projection = node.downcast_ref::<ProjectionExec>();
+            let Some(projection) = projection.filter(|projection| sorts && misplaces_keys(projection)) else {
+                return Ok(Transformed::no(node));
+            };
+            let input = FixedExec::of(Arc::clone(projection.input()), Fixed::Keys);
+            let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            node.replace_children(vec![input], recompute).map(Transformed::yes)
+        })?;
+        let moved = self.0.optimize(fixed.data, options)?;
+        // A sort that runs looks once more whether there is anything to sort: what knows of no keys stays.
+        moved
+            .transform_up(|node| {
+                let fixed = node.downcast_ref::<FixedExec>().filter(|fixed| fixed.what == Fixed::Rows);
+                let input = fixed.map(|fixed| Arc::clone(&fixed.input));
+                Ok(input.map_or_else(|| Transformed::no(node), Transformed::yes))
+            })
+            .data()
+    }
+}
+
+/// How many operators of a plan stop at each number of rows.
+fn limits(plan: &Arc<dyn ExecutionPlan>, found: &mut BTreeMap<usize, usize>) {
+    let fetch = if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
+        limit.fetch()
+    } else if let Some(limit) = plan.downcast_ref::<LocalLimitExec>() {
+        Some(limit.fetch())
+    } else if plan.is::<ProjectionExec>() || plan.is::<CooperativeExec>() {
+        // They say what those below them do.
+        None
+    } else {
+        plan.fetch()
+    };
+    if let Some(fetch) = fetch {
+        *found.entry(fetch).or_default() += 1;
+    }
+    plan.children().into_iter().for_each(|child| limits(child, found));
+}
+
+fn is_sorted(plan: &dyn ExecutionPlan) -> bool {
+    plan.is::<SortExec>() || plan.is::<BoundedWindowAggExec>() || plan.is::<WindowAggExec>()
+}
+
+/// What has to stand above an operator.
+fn misled_by(node: &Arc<dyn ExecutionPlan>) -> Option<Fixed> {
+    if node.is::<GlobalLimitExec>() {
+        return Some(Fixed::Rows);
+    }
+    if let Some(filter) = node.downcast_ref::<FilterExec>() {
+        let misleads = loses(filter.predicate(), &filter.input().schema()) || equates(filter.predicate());
+        return misleads.then_some(Fixed::Values);
+    }
+    if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
+        return aggregate.group_expr().has_grouping_set().then_some(Fixed::Orders);
+    }
+    // Nobody sorts by the mark of a subquery that has become a join.
+    let is_mark = |expr: &Arc<dyn PhysicalExpr>| {
+        expr.downcast_ref::<Column>().is_some_and(|column| column.name() == "__always_true")
+    };
+    let has_constants = |input: &&Arc<dyn ExecutionPlan>| {
+        input.equivalence_properties().constants().iter().any(|constant| !is_mark(&constant.expr))
+    };
+    let may_differ = node.is::<UnionExec>() || may_add_nulls(&**node);
+    (may_differ && node.children().iter().any(has_constants)).then_some(Fixed::Values)
+}
+
+/// It is a join that may put NULLs in the place of what one side gives.
+fn may_add_nulls(node: &dyn ExecutionPlan) -> bool {
+    let ty = node.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
+    let ty = ty.or_else(|| node.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type()));
+    let ty = ty.or_else(|| node.downcast_ref::<SortMergeJoinExec>().map(|join| join.join_type()));
+    matches!(ty, Some(JoinType::Left | JoinType::Right | JoinType::Full))
+}
+
+/// It gives the same for several values somewhere, of which DataFusion takes one to be the only one.
+fn loses(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let is_lossy = if let Some(cast) = expr.downcast_ref::<CastExpr>() {
+        match (cast.expr().data_type(schema), cast.cast_type()) {
+            (Ok(DataType::Decimal128(_, from)), DataType::Decimal128(_, to)) => *to < from,
+            (Ok(from), to) if from.is_integer() => !(to.is_integer() || to.is_decimal()),
+            (Ok(from), to) => from != *to,
+            (Err(_), _) => true,
+        }
+    } else {
+        expr.downcast_ref::<BinaryExpr>().is_some_and(|binary| *binary.op() == Operator::Divide)
+    };
+    is_lossy || expr.children().into_iter().any(|child| loses(child, schema))
+}
+
+/// It says that an expression equals a column or another expression.
+fn equates(filter: &Arc<dyn PhysicalExpr>) -> bool {
+    split_conjunction(filter).into_iter().any(|term| {
+        let equal = term.downcast_ref::<BinaryExpr>().filter(|binary| *binary.op() == Operator::Eq);
+        equal.is_some_and(|equal| {
+            let sides = [equal.left(), equal.right()];
+            let is_constant = sides.iter().any(|side| collect_columns(side).is_empty());
+            !is_constant && !sides.iter().all(|side| side.is::<Column>())
+        })
+    })
+}
+
+/// Some columns below it are unique, and those at their places above it are others.
+fn misplaces_keys(projection: &ProjectionExec) -> bool {
+    let is_same = |(at, output): (usize, &ProjectionExpr)| {
+        output.expr.downcast_ref::<Column>().is_some_and(|column| column.index() == at)
+    };
+    let known = projection.input().equivalence_properties().constraints();
+    !known.is_empty() && !projection.expr().iter().enumerate().all(is_same)
+}
+
+/// What stands in the way of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fixed {
+    /// The rows are those of a limit.
+    Rows,
+    /// Nobody is told which columns are unique.
+    Keys,
+    /// Nor which are constant, or equal to others.
+    Values,
+    /// Nor which are in order.
+    Orders,
+}
+
+/// Rows that are as they are, whatever is done with them.
+#[derive(Debug)]
+pub struct FixedExec {
+    input: Arc<dyn ExecutionPlan>,
+    what: Fixed,
+    properties: Arc<PlanProperties>,
+}
+
+impl FixedExec {
+    fn of(input: Arc<dyn ExecutionPlan>, what: Fixed) -> Arc<dyn ExecutionPlan> {
+        let mut properties = input.properties().as_ref().clone();
+        let known = properties.equivalence_properties().clone();
+        let told = match what {
+            Fixed::Rows => known,
+            Fixed::Keys => known.with_constraints(Constraints::default()),
+            Fixed::Values => {
+                EquivalenceProperties::new_with_orderings(input.schema(), orders_of(&input).iter().cloned())
+            }
+            Fixed::Orders => EquivalenceProperties::new(input.schema()),
+        };
+        properties.set_eq_properties(told);
+        Arc::new(FixedExec { input, what, properties: Arc::new(properties) })
+    }
+}
+
+/// In which orders rows are, whatever DataFusion says of their values. What a filter keeps is in the orders that it was
+/// in before.
+fn orders_of(plan: &Arc<dyn ExecutionPlan>) -> OrderingEquivalenceClass {
+    match plan.downcast_ref::<FilterExec>() {
+        Some(filter) if filter.projection().is_some() => OrderingEquivalenceClass::default(),
+        Some(filter) => filter.input().equivalence_properties().oeq_class().clone(),
+        None => plan.equivalence_properties().oeq_class().clone(),
+    }
+}
+
+impl DisplayAs for FixedExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FixedExec")
+    }
+}
+
+impl ExecutionPlan for FixedExec {
+    operator!(FixedExec(input), this => FixedExec::of(input, this.what));
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    /// What it is asked to keep is pushed further down.
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        self.what != Fixed::Rows
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Field;
+    use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+    use datafusion::physical_plan::empty::EmptyExec;
+
+    use super::*;
+
+    /// Leaves out every sort, with its limit.
+    #[derive(Debug)]
+    struct Careless;
+
+    impl PhysicalOptimizerRule for Careless {
+        fn optimize(
+            &self,
+            plan: Arc<dyn ExecutionPlan>,
+            _: &ConfigOptions,
+        ) -> DfResult<Arc<dyn ExecutionPlan>> {
+            let left_out = |node: Arc<dyn ExecutionPlan>| {
+                let input = node.downcast_ref::<SortExec>().map(|sort| Arc::clone(sort.input()));
+                Ok(input.map_or_else(|| Transformed::no(node), Transformed::yes))
+            };
+            plan.transform_up(left_out).data()
+        }
+
+        fn name(&self) -> &str {
+            "careless"
+        }
+
+        fn schema_check(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_limit_does_not_go_with_its_sort() -> DfResult<()> {
+        let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, false)]));
+        let by = PhysicalSortExpr::new_default(Arc::new(Column::new("k", 0)));
+        let order = LexOrdering::new([by]).expect("an order has a column");
+        let sort = |fetch| -> Arc<dyn ExecutionPlan> {
+            let rows = Arc::new(EmptyExec::new(Arc::clone(&schema)));
+            Arc::new(SortExec::new(order.clone(), rows).with_fetch(fetch))
+        };
+        let careless = FixedRows(Arc::new(Careless));
+        let limited = careless.optimize(sort(Some(2)), &ConfigOptions::new())?;
+        assert_eq!(limited.downcast_ref::<GlobalLimitExec>().and_then(GlobalLimitExec::fetch), Some(2));
+        assert!(careless.optimize(sort(None), &ConfigOptions::new())?.is::<EmptyExec>());
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! Rules over plans: where DataFusion's would give other rows than SQL has, and where keys give the right ones sooner.
+
+pub(super) mod above_totals;
+pub(super) mod anti_join;
+pub(super) mod early;
+pub(super) mod extremes;
+pub(super) mod first_left;
+pub(super) mod frames;
+pub(super) mod join_keys;
+pub(super) mod kept_apart;
+pub(super) mod kept_sorts;
+pub(super) mod multisets;
+pub(super) mod null_frames;
+pub(super) mod offset;
+pub(super) mod picking;
+pub(super) mod satisfied;
+pub(super) mod short_circuit;

@@ -1,0 +1,56 @@
+//! OFFSET, where a scan gives the rows: it passes over the first ones, making nothing of them. What it gives out then
+//! depends on every row before, so nobody may narrow it any more.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result as DfResult;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+use crate::df::operators::scan::ScanExec;
+
+/// Tells scans what is passed over of their rows.
+#[derive(Debug)]
+pub struct Offset;
+
+impl PhysicalOptimizerRule for Offset {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            let limit = node.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() > 0);
+            let without = limit.map(|limit| without_first(limit.input(), limit.skip(), limit.fetch()));
+            Ok(without.transpose()?.flatten().map_or_else(|| Transformed::no(node), Transformed::yes))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "offset"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The plan without its first `skip` rows, `fetch` rows at the most; `None` if it is not one scan.
+fn without_first(
+    plan: &Arc<dyn ExecutionPlan>,
+    skip: usize,
+    fetch: Option<usize>,
+) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
+        return Ok(scan.without_first(skip, fetch).map(|scan| Arc::new(scan) as _));
+    }
+    if !plan.is::<ProjectionExec>() && !plan.is::<CooperativeExec>() {
+        return Ok(None);
+    }
+    let [input] = plan.children()[..] else { return Ok(None) };
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    let input = without_first(input, skip, fetch)?;
+    input.map(|input| Arc::clone(plan).replace_children(vec![input], keep)).transpose()
+}

@@ -1,0 +1,364 @@
+//! Subqueries that name columns of the query around them.
+//!
+//! DataFusion 55.2 makes joins of those that are simple: EXISTS and IN in a WHERE, and totals of the rows where a
+//! column equals something of the outer row, in a WHERE or a SELECT list. [`Correlated`] leaves them to it and does
+//! the others: node by node, innermost first, it spells out IN, ANY and ALL ([`membership`](super::membership)),
+//! counts the rows of an EXISTS where no join can stand for it ([`exists`](super::exists)), and joins the values of
+//! the rest to the outer rows ([`Domain`]).
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use arrow::datatypes::FieldRef;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, Spans};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{
+    BinaryExpr, Cast, Distinct, DistinctOn, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder,
+    Operator, SortExpr, Subquery,
+};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+
+use super::domain::Domain;
+use super::exists::counted;
+use super::membership::{is_joined_well, spell_out};
+use crate::df::rewrite::rename_kept;
+
+/// The rule; it belongs behind type coercion.
+#[derive(Debug)]
+pub struct Correlated;
+
+impl AnalyzerRule for Correlated {
+    fn name(&self) -> &str {
+        "correlated"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
+        let names = Names::default();
+        let plan = plan.transform_down_with_subqueries(filter_before_lateral)?.data;
+        let plan = plan.transform_up_with_subqueries(|plan| settled(plan, &names))?;
+        if !plan.transformed {
+            return Ok(plan.data);
+        }
+        // Whoever reads what a join brings hears that it may be NULL.
+        plan.data.transform_up_with_subqueries(|plan| plan.recompute_schema().map(Transformed::yes)).data()
+    }
+}
+
+/// Names for what joins bring along, no two alike in a plan.
+#[derive(Debug, Default)]
+pub struct Names(Cell<usize>);
+
+impl Names {
+    /// The next one.
+    pub fn next(&self, what: &str) -> String {
+        self.0.set(self.0.get() + 1);
+        format!("__{what}_{}", self.0.get())
+    }
+}
+
+/// A node whose subqueries are as DataFusion can do them.
+pub fn settled(plan: LogicalPlan, names: &Names) -> DfResult<Transformed<LogicalPlan>> {
+    if let LogicalPlan::Join(join) = &plan {
+        let joined = lateral(join, names)?;
+        return Ok(joined.map_or(Transformed::no(plan), Transformed::yes));
+    }
+    let [input] = plan.inputs()[..] else { return Ok(Transformed::no(plan)) };
+    if matches!(plan, LogicalPlan::Subquery(_)) || !plan.expressions().iter().any(has_subquery) {
+        return Ok(Transformed::no(plan));
+    }
+    let (mut input, kept) = (input.clone(), NamePreserver::new(&plan));
+    let plan = match plan {
+        LogicalPlan::Distinct(Distinct::On(distinct)) => return first_of_computed(distinct, names),
+        LogicalPlan::Filter(filter) => {
+            let terms = split_conjunction_owned(filter.predicate).into_iter();
+            let (plain, terms): (Vec<Expr>, Vec<Expr>) = terms.partition(is_plain);
+            // Nobody asks what a subquery has beside rows that are not wanted.
+            if let Some(plain) = conjunction(plain) {
+                input = LogicalPlanBuilder::from(input).filter(plain)?.build()?;
+            }
+            let terms = terms.into_iter().map(|term| match is_joined_well(&term) {
+                true => Ok(term),
+                false => spell_out(term, input.schema(), true)?
+                    .transform_up(|expr| simpler(expr, &input, true))
+                    .data(),
+            });
+            let terms: Vec<Expr> = terms.collect::<DfResult<_>>()?;
+            let Some(predicate) = conjunction(terms) else { return Ok(Transformed::yes(input)) };
+            LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input.clone()))?)
+        }
+        plan => plan
+            .map_expressions(|expr| {
+                rename_kept(expr, &kept, &mut |expr| expr.transform_up(|expr| simpler(expr, &input, false)))
+            })?
+            .data
+            .recompute_schema()?,
+    };
+    with_values(plan, input, names).map(Transformed::yes)
+}
+
+/// DISTINCT ON of columns, what has a subquery being computed below it: nothing is known of that operator.
+fn first_of_computed(distinct: DistinctOn, names: &Names) -> DfResult<Transformed<LogicalPlan>> {
+    let DistinctOn { on_expr, select_expr, sort_expr, input, .. } = distinct;
+    let mut below: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+    let mut computed: Vec<(Expr, Expr)> = Vec::new();
+    let mut column_of = |expr: Expr| {
+        if !has_subquery(&expr) {
+            return expr;
+        }
+        let output = expr.schema_name().to_string();
+        let value = expr.unalias();
+        let known = computed.iter().find(|(known, _)| *known == value).map(|(_, column)| column.clone());
+        let column = known.unwrap_or_else(|| {
+            let name = names.next("value");
+            below.push(value.clone().alias(&name));
+            computed.push((value, Expr::Column(Column::from_name(&name))));
+            Expr::Column(Column::from_name(name))
+        });
+        column.alias(output)
+    };
+    let on_expr = on_expr.into_iter().map(|expr| column_of(expr).unalias()).collect();
+    let select_expr = select_expr.into_iter().map(&mut column_of).collect();
+    let sort_expr = sort_expr.map(|sort| {
+        sort.into_iter().map(|by| SortExpr { expr: column_of(by.expr).unalias(), ..by }).collect()
+    });
+    let rows = LogicalPlanBuilder::from(input).project(below)?.build()?;
+    let rows = Arc::new(settled(rows, names)?.data);
+    let distinct = DistinctOn::try_new(on_expr, select_expr, sort_expr, rows)?;
+    Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(distinct))))
+}
+
+/// IN, ANY, ALL and EXISTS as what DataFusion can do, or as a value. A filter can have joins made of it.
+fn simpler(expr: Expr, input: &LogicalPlan, in_filter: bool) -> DfResult<Transformed<Expr>> {
+    let expr = match expr {
+        Expr::InSubquery(_) | Expr::SetComparison(_) => spell_out(expr, input.schema(), false)?,
+        expr => expr,
+    };
+    expr.transform_up(|expr| match expr {
+        Expr::Exists(Exists { subquery, negated }) => {
+            let is_joined =
+                |plan: &LogicalPlan| in_filter && is_within(plan, input.schema()) && pulls_up(plan, false);
+            let expr = counted(subquery, negated, &is_joined)?;
+            Ok(Transformed::yes(expr))
+        }
+        expr => Ok(Transformed::no(expr)),
+    })
+}
+
+/// Joins the values of subqueries to the rows that a node reads, where DataFusion would not.
+fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &Names) -> DfResult<LogicalPlan> {
+    let is_joined = |subquery: &Subquery| {
+        matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Projection(_))
+            && is_within(&subquery.subquery, input.schema())
+            && is_pulled_up_total(&subquery.subquery)
+    };
+    let (mut joined, mut found) = (input.clone(), Vec::<(Subquery, Expr)>::new());
+    let mut replaced = |expr: Expr| {
+        expr.transform_up(|expr| {
+            let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
+            let taken = outer_columns(&subquery.subquery);
+            let taken: Vec<_> = taken.into_iter().filter(|(_, c)| input.schema().has_column(c)).collect();
+            // DataFusion 55.2 sorts by a value, and does not see that a window is sorted by the same.
+            let is_column = taken.is_empty() && matches!(plan, LogicalPlan::Window(_));
+            if taken.is_empty() && !is_column || is_joined(subquery) {
+                return Ok(Transformed::no(expr));
+            }
+            if let Some((_, value)) = found.iter().find(|(known, _)| known == subquery) {
+                return Ok(Transformed::yes(value.clone()));
+            }
+            let (rows, value) = match is_column {
+                true => with_column(joined.clone(), expr.clone(), names.next("value"))?,
+                false => Domain::new(&input, taken, names)?.value_of(&subquery.subquery, joined.clone())?,
+            };
+            joined = rows;
+            found.push((subquery.clone(), value.clone()));
+            Ok(Transformed::yes(value))
+        })
+    };
+    let kept = NamePreserver::new(&plan);
+    let exprs = plan.expressions().into_iter().map(|expr| rename_kept(expr, &kept, &mut replaced).data());
+    let exprs: Vec<Expr> = exprs.collect::<DfResult<_>>()?;
+    if found.is_empty() {
+        return Ok(plan);
+    }
+    let columns = plan.schema().columns();
+    let plan = plan.with_new_exprs(exprs, vec![joined])?;
+    if plan.schema().columns() == columns {
+        return Ok(plan);
+    }
+    LogicalPlanBuilder::from(plan).project(columns.into_iter().map(Expr::Column))?.build()
+}
+
+/// The rows with a value behind their columns, and that column.
+fn with_column(rows: LogicalPlan, value: Expr, name: String) -> DfResult<(LogicalPlan, Expr)> {
+    let column = Expr::Column(Column::from_name(&name));
+    let columns = rows.schema().columns().into_iter().map(Expr::Column).chain([value.alias(name)]);
+    let columns: Vec<Expr> = columns.collect();
+    Ok((LogicalPlanBuilder::from(rows).project(columns)?.build()?, column))
+}
+
+/// What the LATERAL of a join takes from the rows beside it.
+fn taken_beside(join: &Join) -> Vec<(FieldRef, Column)> {
+    let mut taken = outer_columns(&join.right);
+    taken.retain(|(_, column)| join.left.schema().has_column(column));
+    taken
+}
+
+/// A join with a LATERAL that DataFusion would not do right; `None` for others.
+fn lateral(join: &Join, names: &Names) -> DfResult<Option<LogicalPlan>> {
+    let taken = taken_beside(join);
+    if taken.is_empty()
+        || !matches!(join.join_type, JoinType::Inner | JoinType::Left)
+        || pulls_up(&join.right, false)
+    {
+        return Ok(None);
+    }
+    Domain::new(&join.left, taken, names)?.beside(join).map(Some)
+}
+
+/// Terms that only ask about the rows beside a LATERAL are asked before it.
+fn filter_before_lateral(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(Filter { predicate, input, .. }) = &plan else {
+        return Ok(Transformed::no(plan));
+    };
+    let LogicalPlan::Join(join) = &**input else { return Ok(Transformed::no(plan)) };
+    if taken_beside(join).is_empty() || !matches!(join.join_type, JoinType::Inner | JoinType::Left) {
+        return Ok(Transformed::no(plan));
+    }
+    let is_beside = |term: &Expr| {
+        is_plain(term) && term.column_refs().iter().all(|column| join.left.schema().has_column(column))
+    };
+    let terms = split_conjunction_owned(predicate.clone()).into_iter();
+    let (beside, rest): (Vec<Expr>, Vec<Expr>) = terms.partition(is_beside);
+    let Some(beside) = conjunction(beside) else { return Ok(Transformed::no(plan)) };
+    let left = Arc::new(LogicalPlan::Filter(Filter::try_new(beside, Arc::clone(&join.left))?));
+    let joined = LogicalPlan::Join(Join { left, ..join.clone() });
+    Ok(Transformed::yes(match conjunction(rest) {
+        Some(rest) => LogicalPlan::Filter(Filter::try_new(rest, Arc::new(joined))?),
+        None => joined,
+    }))
+}
+
+/// Nothing else need be known to say whether a row passes, and it says the same each time.
+fn is_plain(term: &Expr) -> bool {
+    !has_subquery(term) && !term.is_volatile() && !term.contains_outer()
+}
+
+/// A subquery expression of this plan.
+pub fn subquery_of(plan: LogicalPlan) -> Subquery {
+    let outer =
+        outer_columns(&plan).into_iter().map(|(field, column)| Expr::OuterReferenceColumn(field, column));
+    Subquery { outer_ref_columns: outer.collect(), subquery: Arc::new(plan), spans: Spans::new() }
+}
+
+/// The subquery that an expression is.
+pub fn subquery_in(expr: &Expr) -> Option<&Subquery> {
+    match expr {
+        Expr::Exists(Exists { subquery, .. })
+        | Expr::InSubquery(InSubquery { subquery, .. })
+        | Expr::SetComparison(SetComparison { subquery, .. })
+        | Expr::ScalarSubquery(subquery) => Some(subquery),
+        _ => None,
+    }
+}
+
+/// Whether an expression holds a subquery.
+pub fn has_subquery(expr: &Expr) -> bool {
+    expr.exists(|e| Ok(subquery_in(e).is_some())).unwrap_or(true)
+}
+
+/// The columns that a plan takes from around it, each once.
+pub fn outer_columns(plan: &LogicalPlan) -> Vec<(FieldRef, Column)> {
+    let mut found = Vec::new();
+    let mut see = |column: (FieldRef, Column)| {
+        if !found.contains(&column) {
+            found.push(column);
+        }
+    };
+    let inputs = plan.inputs();
+    for expr in plan.expressions() {
+        of_expr(&expr, &inputs).into_iter().for_each(&mut see);
+    }
+    for (n, input) in inputs.iter().enumerate() {
+        // What a LATERAL takes from its neighbour comes from inside.
+        let is_near = |column: &Column| n > 0 && inputs[0].schema().has_column(column);
+        outer_columns(input).into_iter().filter(|(_, c)| !is_near(c)).for_each(&mut see);
+    }
+    found
+}
+
+/// The columns that an expression of a node takes from around the node.
+fn of_expr(expr: &Expr, inputs: &[&LogicalPlan]) -> Vec<(FieldRef, Column)> {
+    let mut found = Vec::new();
+    // What is asked of every expression never fails.
+    let _ = expr.apply(|expr| {
+        if let Expr::OuterReferenceColumn(field, column) = expr {
+            found.push((Arc::clone(field), column.clone()));
+        } else if let Some(subquery) = subquery_in(expr) {
+            let is_near = |column: &Column| inputs.iter().any(|input| input.schema().has_column(column));
+            found.extend(outer_columns(&subquery.subquery).into_iter().filter(|(_, c)| !is_near(c)));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found
+}
+
+/// All that a subquery takes from around it is in the rows it stands beside.
+fn is_within(plan: &LogicalPlan, schema: &DFSchema) -> bool {
+    outer_columns(plan).iter().all(|(_, column)| schema.has_column(column))
+}
+
+/// Totals of rows that DataFusion can group by what they are correlated by.
+fn is_pulled_up_total(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
+            !takes(plan) && is_pulled_up_total(plan.inputs()[0])
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            aggregate.group_expr.is_empty() && !takes(plan) && pulls_up(&aggregate.input, true)
+        }
+        _ => false,
+    }
+}
+
+/// DataFusion finds all that is correlated in the WHERE of this plan and can ask it in a join instead. Under totals,
+/// that is only what says which value a column has.
+fn pulls_up(plan: &LogicalPlan, under_totals: bool) -> bool {
+    match plan {
+        LogicalPlan::Filter(filter) => {
+            let terms = split_conjunction(&filter.predicate);
+            let mut terms = terms.into_iter().filter(|term| !of_expr(term, &[&filter.input]).is_empty());
+            terms.all(|term| !has_subquery(term) && (!under_totals || is_key(term)))
+                && pulls_up(&filter.input, under_totals)
+        }
+        LogicalPlan::Projection(_) | LogicalPlan::Subquery(_) => {
+            !takes(plan) && pulls_up(plan.inputs()[0], under_totals)
+        }
+        // Not from below an alias: there columns have other names.
+        plan => outer_columns(plan).is_empty(),
+    }
+}
+
+/// The node itself takes something from around it.
+fn takes(plan: &LogicalPlan) -> bool {
+    let inputs = plan.inputs();
+    plan.expressions().iter().any(|expr| !of_expr(expr, &inputs).is_empty())
+}
+
+/// `column = what the outer row has`.
+fn is_key(term: &Expr) -> bool {
+    let is_column = |expr: &Expr| match expr {
+        Expr::Cast(Cast { expr, .. }) => matches!(**expr, Expr::Column(_)),
+        expr => matches!(expr, Expr::Column(_)),
+    };
+    match term {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            is_column(left) && !right.any_column_refs() || is_column(right) && !left.any_column_refs()
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,233 @@
+//! What a correlated subquery gives for each row around it, by a join.
+//!
+//! After Neumann and Kemper, "Unnesting Arbitrary Queries" (2015): the values that the subquery takes from the rows
+//! around it are its [`Domain`], each combination once. Joined to what the subquery reads, they are columns like any
+//! other, which [`Domain::inside`] carries up through every node: totals are grouped by them, a LIMIT counts anew for
+//! each. What comes out has a value for each combination, and the outer rows are joined to that.
+
+mod nodes;
+
+use std::sync::Arc;
+
+use arrow::datatypes::FieldRef;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Column, DFSchema, ExprSchema, JoinType};
+use datafusion::error::Result as DfResult;
+use datafusion::functions_aggregate::expr_fn::{count, first_value};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, FetchType, Join, LogicalPlan, LogicalPlanBuilder, Operator, lit,
+};
+
+use super::correlated::{Names, outer_columns, settled, subquery_in, subquery_of};
+use super::one_row::one_row;
+use crate::df::errors::to_df;
+use crate::error::Error;
+
+/// The values that a subquery takes from around it.
+pub struct Domain<'n> {
+    /// They, each combination once.
+    plan: LogicalPlan,
+    /// A column around the subquery, and the one here.
+    columns: Vec<(Column, Column)>,
+    names: &'n Names,
+}
+
+impl<'n> Domain<'n> {
+    /// What a subquery beside the rows of `input` takes from them.
+    pub fn new(
+        input: &LogicalPlan,
+        taken: Vec<(FieldRef, Column)>,
+        names: &'n Names,
+    ) -> DfResult<Domain<'n>> {
+        let rows = unlimited(input)?;
+        if is_random(&rows) {
+            return Err(refused("the rows around it are not the same each time they are read"));
+        }
+        let outer = taken.into_iter().map(|(_, column)| (column.clone(), column));
+        let columns = LogicalPlanBuilder::from(rows);
+        Domain::named(outer, names, |own| columns.project(own)?.distinct())
+    }
+
+    /// The same values under other names.
+    fn again(&self) -> DfResult<Domain<'n>> {
+        let columns = LogicalPlanBuilder::from(self.plan.clone());
+        Domain::named(self.columns.iter().cloned(), self.names, |own| columns.project(own))
+    }
+
+    /// Columns around the subquery under names of their own; each comes from another column of what `plan` reads.
+    fn named(
+        columns: impl Iterator<Item = (Column, Column)>,
+        names: &'n Names,
+        plan: impl FnOnce(Vec<Expr>) -> DfResult<LogicalPlanBuilder>,
+    ) -> DfResult<Domain<'n>> {
+        let name = names.next("outer");
+        let (columns, exprs) = columns
+            .enumerate()
+            .map(|(n, (outer, from))| {
+                let own = Column::new(Some(name.clone()), format!("{name}_{n}"));
+                let expr = Expr::Column(from).alias(&own.name);
+                ((outer, own), expr)
+            })
+            .unzip();
+        let plan = plan(exprs)?.alias(name)?.build()?;
+        Ok(Domain { plan, columns, names })
+    }
+
+    /// The `outer` rows and the value that a subquery has beside each; it is an error if that is more than one.
+    pub fn value_of(&self, subquery: &LogicalPlan, outer: LogicalPlan) -> DfResult<(LogicalPlan, Expr)> {
+        let rows = LogicalPlanBuilder::from(self.inside(subquery)?);
+        let name = self.names.next("value");
+        let column = |what: &str| Expr::Column(Column::new(Some(name.clone()), what));
+        let value = Expr::Column(Column::from(subquery.schema().qualified_field(0)));
+        let (rows, found) = if is_one_row(subquery)? {
+            let exprs = std::iter::once(value.alias("value")).chain(self.own());
+            (rows.project(exprs)?, column("value"))
+        } else {
+            let all = [first_value(value, Vec::new()).alias("value"), count(lit(1)).alias("rows")];
+            (rows.aggregate(self.own(), all)?, one_row(column("value"), column("rows")))
+        };
+        let rows = rows.alias(name.clone())?.build()?;
+        let inner = |own: &Column| Column::new(Some(name.clone()), own.name.clone());
+        let pairs = self.columns.iter().map(|(outer, own)| (outer.clone(), inner(own)));
+        let on = same(pairs, outer.schema())?;
+        let joined = LogicalPlanBuilder::from(outer).join_on(rows, JoinType::Left, on)?.build()?;
+        Ok((joined, found))
+    }
+
+    /// A join with a LATERAL, whose values these are.
+    pub fn beside(&self, join: &Join) -> DfResult<LogicalPlan> {
+        let pairs = self.columns.iter().cloned();
+        let terms = join.on.iter().map(|(a, b)| a.clone().eq(b.clone()));
+        let terms = terms.chain(join.filter.clone()).chain(same(pairs, join.left.schema())?);
+        let joined = LogicalPlanBuilder::from(Arc::clone(&join.left));
+        let joined = joined.join_on(self.inside(&join.right)?, join.join_type, terms.collect::<Vec<_>>())?;
+        joined.project(join.schema.columns().into_iter().map(Expr::Column))?.build()
+    }
+
+    fn own(&self) -> Vec<Expr> {
+        self.columns.iter().map(|(_, own)| Expr::Column(own.clone())).collect()
+    }
+
+    fn reaches(&self, plan: &LogicalPlan) -> bool {
+        outer_columns(plan).iter().any(|(_, column)| self.columns.iter().any(|(outer, _)| outer == column))
+    }
+
+    /// A node whose own subqueries may be correlated by these values now.
+    fn settled(&self, plan: LogicalPlanBuilder) -> DfResult<LogicalPlan> {
+        settled(plan.build()?, self.names).data()
+    }
+
+    /// These expressions under the names of a schema, and the values.
+    fn renamed(
+        &self,
+        input: LogicalPlan,
+        exprs: impl Iterator<Item = Expr>,
+        schema: &DFSchema,
+    ) -> DfResult<LogicalPlan> {
+        let exprs = exprs.zip(schema.columns()).map(|(expr, column)| match &expr {
+            Expr::Column(same) if *same == column => expr,
+            _ => expr.alias_qualified(column.relation, column.name),
+        });
+        LogicalPlanBuilder::from(input).project(exprs.chain(self.own()))?.build()
+    }
+
+    /// An expression, with the values for what it takes from around the subquery.
+    fn replaced(&self, expr: &Expr) -> DfResult<Expr> {
+        let own = |column: &Column| {
+            self.columns.iter().find(|(outer, _)| outer == column).map(|(_, own)| own.clone())
+        };
+        let here = |expr: Expr| match &expr {
+            Expr::OuterReferenceColumn(_, column) => match own(column) {
+                Some(own) => Transformed::yes(Expr::Column(own)),
+                None => Transformed::no(expr),
+            },
+            _ => Transformed::no(expr),
+        };
+        let further = |expr: Expr| match &expr {
+            Expr::OuterReferenceColumn(field, column) => match own(column) {
+                Some(own) => Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), own)),
+                None => Transformed::no(expr),
+            },
+            _ => Transformed::no(expr),
+        };
+        let replaced = expr.clone().transform_up(|expr| {
+            let Some(subquery) = subquery_in(&expr).filter(|subquery| self.reaches(&subquery.subquery))
+            else {
+                return Ok(here(expr));
+            };
+            let plan = Arc::unwrap_or_clone(Arc::clone(&subquery.subquery));
+            let plan = plan.transform_down_with_subqueries(|plan| {
+                plan.map_expressions(|expr| expr.transform_up(|expr| Ok(further(expr))))
+            });
+            let subquery = subquery_of(plan.data()?);
+            Ok(Transformed::yes(match expr {
+                Expr::ScalarSubquery(_) => Expr::ScalarSubquery(subquery),
+                Expr::Exists(mut exists) => {
+                    exists.subquery = subquery;
+                    Expr::Exists(exists)
+                }
+                Expr::InSubquery(mut list) => {
+                    list.subquery = subquery;
+                    Expr::InSubquery(list)
+                }
+                expr => expr,
+            }))
+        });
+        replaced.data()
+    }
+}
+
+/// Each pair is the same, two NULLs too.
+fn same(pairs: impl Iterator<Item = (Column, Column)>, left: &DFSchema) -> DfResult<Vec<Expr>> {
+    pairs
+        .map(|(a, b)| {
+            let op = match left.field_from_column(&a)?.is_nullable() {
+                true => Operator::IsNotDistinctFrom,
+                false => Operator::Eq,
+            };
+            Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(Expr::Column(a)), op, Box::new(Expr::Column(b)))))
+        })
+        .collect()
+}
+
+/// A plan that has one row at the most.
+fn is_one_row(plan: &LogicalPlan) -> DfResult<bool> {
+    Ok(match plan {
+        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Filter(_) => {
+            is_one_row(plan.inputs()[0])?
+        }
+        LogicalPlan::Distinct(_) => is_one_row(plan.inputs()[0])?,
+        LogicalPlan::Sort(sort) => sort.fetch.is_some_and(|fetch| fetch <= 1) || is_one_row(&sort.input)?,
+        LogicalPlan::Limit(limit) => {
+            matches!(limit.get_fetch_type()?, FetchType::Literal(Some(..=1))) || is_one_row(&limit.input)?
+        }
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        LogicalPlan::EmptyRelation(_) => true,
+        _ => false,
+    })
+}
+
+/// At least the rows of a plan: a LIMIT is left out, which without an order may choose others when it is asked again.
+fn unlimited(plan: &LogicalPlan) -> DfResult<LogicalPlan> {
+    match plan {
+        LogicalPlan::Limit(limit) => unlimited(&limit.input),
+        LogicalPlan::Sort(sort) => unlimited(&sort.input),
+        LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) => {
+            plan.with_new_exprs(plan.expressions(), vec![unlimited(plan.inputs()[0])?])
+        }
+        plan => Ok(plan.clone()),
+    }
+}
+
+fn is_random(plan: &LogicalPlan) -> bool {
+    // What is asked of every node never fails.
+    plan.exists(|node| Ok(node.expressions().iter().any(Expr::is_volatile))).unwrap_or(true)
+}
+
+fn refused(why: &str) -> datafusion::error::DataFusionError {
+    to_df(
+        Error::unsupported("this subquery cannot be made a join")
+            .why(why)
+            .hint("join with a query in FROM instead that has what connects them in its ON"),
+    )
+}

@@ -1,0 +1,12 @@
+//! Subqueries as joins: those that name columns of the query around them ([`correlated`]), and those of IN, ANY, EXISTS,
+//! ON and ORDER BY.
+
+pub(super) mod correlated;
+mod domain;
+mod exists;
+pub(super) mod join_condition;
+mod membership;
+mod one_row;
+pub(super) mod or_null;
+pub(super) mod order_subquery;
+pub(super) mod outer_types;
