@@ -223,16 +223,27 @@ impl Catalog {
         self.statistics.get(&table)
     }
 
-    /// The same catalog with other statistics of a table, and the batch that stores them. No definition
+    /// The same catalog with other statistics, of a table as it was when they were collected, and the batch that stores
+    /// them; `None` if it is gone. What tells of columns and keys that are others by now is left out. No definition
     /// changes, so the version stays, and nobody's transaction fails for it.
     pub fn with_statistics(
         &self,
-        table: TableId,
-        statistics: TableStatistics,
-    ) -> Result<(Catalog, WriteBatch)> {
+        of: &TableDef,
+        mut statistics: TableStatistics,
+    ) -> Result<Option<(Catalog, WriteBatch)>> {
+        let Some(now) = self.tables().find(|table| table.id == of.id) else { return Ok(None) };
+        let column = |table: &TableDef, id: ColumnId| table.columns.get(usize::from(id.0)).cloned();
+        statistics.columns.retain(|(id, _)| column(now, *id).is_some_and(|c| Some(c) == column(of, *id)));
+        let keys = |table: &TableDef| -> Vec<(KeyspaceId, Option<IndexId>)> {
+            let indexes = table.indexes.iter().map(|index| (index.keyspace, Some(index.id)));
+            std::iter::once((table.rows(), None)).chain(indexes).collect()
+        };
+        let (keys_now, keys_then) = (keys(now), keys(of));
+        let is_same = |keyspace| keys_now.iter().any(|key| key.0 == keyspace && keys_then.contains(key));
+        statistics.prefixes.retain(|(keyspace, _)| is_same(*keyspace));
         let mut edit = CatalogEdit { next: self.clone(), batch: WriteBatch::default() };
-        edit.put_statistics(table, statistics)?;
-        Ok((edit.next, edit.batch))
+        edit.put_statistics(of.id, statistics)?;
+        Ok(Some((edit.next, edit.batch)))
     }
 
     /// Makes what is written by `reads` fail with `Conflict` if a definition has changed by then: of a table that

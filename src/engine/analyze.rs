@@ -33,7 +33,7 @@ pub fn analyze(db: &Database, table: &TableDef, watch: &Watch) -> Result<()> {
     let (found, _) = look(&*reader, table, watch)?;
     let more = found.rows as i64 - reader.entries(table.rows())? as i64;
     db.store().recount(table.rows(), more);
-    db.change_catalog(&watch.cancel, |catalog| Ok(((), Some(catalog.with_statistics(table.id, found)?))))
+    db.change_catalog(&watch.cancel, |catalog| Ok(((), catalog.with_statistics(table, found)?)))
 }
 
 /// A sample of a table's rows, column by column, in key order.

@@ -119,12 +119,17 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
 }
 
 /// Goes on with whatever was being built when the database was left. An index that cannot be finished, because
-/// the disk is full, perhaps, stays as it is: no query reads it, and REPAIR INDEX says why.
+/// the disk is full, perhaps, stays as it is: no query reads it, and REPAIR INDEX says why. One that rows do not fit into
+/// is Broken, or it would be tried with each open.
 pub fn resume(db: &Database, watch: &Watch) {
     let building: Vec<IndexId> = db.catalog().building().collect();
     for id in building {
         if let Some(builder) = Builder::with(db, id) {
-            let _ = build(db, &builder, watch);
+            if let Err(Failure::Stopped(e)) = build(db, &builder, watch)
+                && e.kind() == Kind::Invalid
+            {
+                let _ = set_state(db, id, IndexState::Broken, &undoing());
+            }
         }
     }
 }

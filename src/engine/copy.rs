@@ -253,6 +253,7 @@ pub fn load(
                     fit => fit?,
                 };
                 for row in fit {
+                    loader.make_room()?;
                     skipped.unless_left_out(loader.add_if_free(&row))?;
                 }
             }

@@ -5,12 +5,17 @@
 //! every page that it gives back), and nobody waits for it but who wants to change a definition, too.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::catalog::Catalog;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::exec::watch::CancelHandle;
 use crate::store::{Snapshot, Store, WriteBatch};
+
+/// How often whoever waits looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// The catalog, and perhaps the next one.
 pub struct Definitions {
@@ -55,13 +60,30 @@ impl Definitions {
         Ok((Arc::clone(next.as_ref().filter(|_| is_next).unwrap_or(current)), snapshot))
     }
 
-    /// Waits for others that change definitions. Errors: a commit of one of them has panicked, and may have done it.
-    pub fn change(&self) -> Result<Change<'_>> {
-        let _changing = self.changing.lock();
-        if self.now.read().next.is_some() {
-            return Err(Error::internal("a change of definitions panicked"));
-        }
+    /// Waits for others that change definitions. Errors: `Cancelled`; of the store.
+    pub fn change(&self, store: &dyn Store, cancel: &CancelHandle) -> Result<Change<'_>> {
+        let _changing = loop {
+            cancel.check()?;
+            if let Some(changing) = self.changing.try_lock_for(LOOK) {
+                break changing;
+            }
+        };
+        // A commit that panicked left it.
+        self.settle(store)?;
         Ok(Change { definitions: self, _changing })
+    }
+
+    /// Asks the store which catalog it has, if there may be a next one.
+    fn settle(&self, store: &dyn Store) -> Result<()> {
+        if self.now.read().next.is_none() {
+            return Ok(());
+        }
+        let stored = Catalog::stored_version(&*store.snapshot()?.reader()?)?;
+        let mut now = self.now.write();
+        if let Some(next) = now.next.take().filter(|next| next.version() == stored) {
+            now.current = next;
+        }
+        Ok(())
     }
 }
 
@@ -71,24 +93,29 @@ impl Change<'_> {
         self.definitions.current()
     }
 
-    /// Commits the next catalog, which the batch stores. Errors: of the store; then nothing has changed.
+    /// Commits the next catalog, which the batch stores. Errors: of the store; it may be there all the same if another
+    /// one of its group panicked.
     pub fn commit(self, store: &dyn Store, catalog: Catalog, batch: WriteBatch) -> Result<()> {
         let next = Arc::new(catalog);
         self.definitions.now.write().next = Some(Arc::clone(&next));
-        let committed = store.commit(batch);
+        if let Err(e) = store.commit(batch) {
+            // While the store does not say, readers ask with each snapshot.
+            let _ = self.definitions.settle(store);
+            return Err(e);
+        }
         let mut now = self.definitions.now.write();
         now.next = None;
-        if committed.is_ok() {
-            now.current = next;
-        }
-        committed
+        now.current = next;
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::store::{BulkWriter, Capabilities, MemoryStore};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread;
 
@@ -137,7 +164,7 @@ mod tests {
         };
         thread::scope(|scope| {
             scope.spawn(|| {
-                let change = definitions.change().unwrap();
+                let change = definitions.change(&store, &CancelHandle::default()).unwrap();
                 let (catalog, batch) = change.current().edit().finish().unwrap();
                 change.commit(&store, catalog, batch).unwrap();
             });
@@ -149,5 +176,46 @@ mod tests {
             go.send(()).unwrap();
         });
         assert_eq!((seen(), definitions.current().version()), (1, 1));
+    }
+
+    /// Commits, and panics or says that it may not have.
+    struct Uncertain(MemoryStore, &'static str);
+
+    impl Store for Uncertain {
+        fn capabilities(&self) -> Capabilities {
+            self.0.capabilities()
+        }
+
+        fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
+            self.0.snapshot()
+        }
+
+        fn commit(&self, batch: WriteBatch) -> Result<()> {
+            match self.1 {
+                "refuses" => {}
+                _ => self.0.commit(batch)?,
+            }
+            assert_ne!(self.1, "panics");
+            Err(Error::internal("who knows"))
+        }
+
+        fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
+            self.0.bulk()
+        }
+    }
+
+    #[test]
+    fn whether_a_change_is_in_is_asked_of_the_store_when_nobody_says_so() {
+        for (how, expected) in [("refuses", 0), ("doubts", 1), ("panics", 1)] {
+            let store = Uncertain(MemoryStore::new(), how);
+            let definitions = Definitions::new(Catalog::empty());
+            let change = || definitions.change(&store, &CancelHandle::default()).unwrap();
+            let (catalog, batch) = change().current().edit().finish().unwrap();
+            let commit = || change().commit(&store, catalog, batch);
+            assert!(
+                catch_unwind(AssertUnwindSafe(commit)).is_ok_and(|done| done.is_err()) || how == "panics"
+            );
+            assert_eq!(change().current().version(), expected, "{how}");
+        }
     }
 }

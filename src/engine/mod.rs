@@ -293,10 +293,10 @@ impl Database {
         cancel: &CancelHandle,
         change: impl FnOnce(&Catalog) -> Result<(T, Option<(Catalog, WriteBatch)>)>,
     ) -> Result<T> {
-        let _pass = self.shared.turns.pass(cancel, None)?;
-        let definitions = self.shared.definitions.change()?;
+        let definitions = self.shared.definitions.change(self.store(), cancel)?;
         let (result, next) = change(&definitions.current())?;
         if let Some((catalog, batch)) = next {
+            let _leave = self.shared.turns.commit(&batch, cancel, None)?;
             definitions.commit(self.store(), catalog, batch)?;
         }
         Ok(result)

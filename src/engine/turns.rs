@@ -1,9 +1,9 @@
 //! Who may write to the store, and when.
 //!
 //! The store lets one writer in at a time, and whoever waits for it there cannot be stopped. That is no matter behind
-//! a commit, which takes milliseconds; but a load, or an UPDATE of many rows, has the store for as long as it lasts. So
-//! whoever writes passes here first: commits side by side, a load when they are through, and everybody can be cancelled
-//! meanwhile.
+//! a commit, which takes milliseconds; but a load, or an UPDATE of many rows, has the store for as long as it lasts, and so
+//! has a commit that clears a keyspace, each page of which is looked at. So whoever writes passes here first: commits side
+//! by side, what takes long when they are through, and everybody can be cancelled meanwhile.
 //!
 //! And where commits side by side would go on undoing one of them, that one gets a turn. Whoever loses a race begins
 //! anew, and a long piece of work among many short ones might lose forever. So after a few defeats it takes a turn:
@@ -17,6 +17,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::Result;
 use crate::exec::watch::CancelHandle;
+use crate::store::{Mutation, WriteBatch};
 
 /// How long others wait for a turn to end.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -52,6 +53,14 @@ pub struct Pass<'t>(&'t Turns);
 /// Leave to load, until dropped.
 pub struct Load<'t>(&'t Turns);
 
+/// Leave to commit a batch, until dropped.
+pub enum Leave<'t> {
+    /// Beside others.
+    Beside(#[expect(dead_code, reason = "held to be dropped")] Pass<'t>),
+    /// Alone.
+    Alone(#[expect(dead_code, reason = "held to be dropped")] Load<'t>),
+}
+
 impl Turns {
     /// Takes the turn when it is free; even if the one before it goes on forever. Errors: `Cancelled`.
     pub fn take(self: &Arc<Self>, cancel: &CancelHandle) -> Result<Turn> {
@@ -66,6 +75,15 @@ impl Turns {
         }
         self.wait(cancel, Duration::MAX, |state| !state.loading)?.commits += 1;
         Ok(Pass(self))
+    }
+
+    /// Waits as long as this batch has to. Errors: `Cancelled`.
+    pub fn commit(&self, batch: &WriteBatch, cancel: &CancelHandle, own: Option<&Turn>) -> Result<Leave<'_>> {
+        let takes_long = batch.mutations.iter().any(|mutation| matches!(mutation, Mutation::Clear(_)));
+        match takes_long {
+            true => self.load(cancel).map(Leave::Alone),
+            false => self.pass(cancel, own).map(Leave::Beside),
+        }
     }
 
     /// Waits for another load, and for commits under way; new ones wait from now on. Errors: `Cancelled`.

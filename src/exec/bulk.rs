@@ -55,18 +55,24 @@ struct Gathered<'a> {
 }
 
 impl Gathered<'_> {
-    fn add(&mut self, row: &[Value]) -> Result<()> {
-        let rowkey = rowkey_of(self.table, row)?;
-        self.table.touched(Access::Write, &rowkey);
+    fn add(&mut self, row: &[Value], rowkey: &Rowkey) -> Result<()> {
+        self.table.touched(Access::Write, rowkey);
         let sorter = &mut self.sorter;
-        let mut gather = |keyspace, key: &Rowkey, value: &[u8]| sorter.push(keyspace, key, value);
-        stored::entries_of(self.table, row, &rowkey, &mut gather)?;
-        if let Some(next) = self.table.followed() {
-            rekey::entries_of(next, row, &rowkey, &mut gather)?;
-        }
+        entries_of(self.table, row, rowkey, &mut |keyspace, key, value| sorter.push(keyspace, key, value))?;
         self.rows += 1;
         self.sorter.make_room(&self.watch.cancel)
     }
+}
+
+/// Calls `f` with everything that a row is, under the next layout, too.
+fn entries_of(
+    table: &TableDef,
+    row: &[Value],
+    rowkey: &Rowkey,
+    f: &mut dyn FnMut(KeyspaceId, &Rowkey, &[u8]),
+) -> Result<()> {
+    stored::entries_of(table, row, rowkey, f)?;
+    table.followed().map_or(Ok(()), |next| rekey::entries_of(next, row, rowkey, f))
 }
 
 /// Keys of the rows in the sorter that no other row may have, where they are asked for.
@@ -101,11 +107,17 @@ impl<'a> Loader<'a> {
         Loader { table, writer, watch, gathered, fresh, taken: Taken::default() }
     }
 
-    /// [`Loader::add`] of a row whose keys are looked up first. Errors: one of them is taken; the load can go on.
+    /// Makes room for the keys of rows that are looked up, before each [`Loader::add_if_free`].
+    ///
+    /// Errors: what was gathered cannot be written, which ends the load.
+    pub fn make_room(&mut self) -> Result<()> {
+        if self.taken.bytes >= TAKEN_BYTES { self.write() } else { Ok(()) }
+    }
+
+    /// [`Loader::add`] of a row that may be refused: then nothing of it has been gathered, and the load can go on.
+    ///
+    /// Errors: one of its keys is taken; a value that a key part cannot hold.
     pub fn add_if_free(&mut self, row: &[Value]) -> Result<()> {
-        if self.taken.bytes >= TAKEN_BYTES {
-            self.write()?;
-        }
         let table = self.table;
         let rowkey = rowkey_of(table, row)?;
         let mut keys = vec![(None, rowkey.clone())];
@@ -130,18 +142,19 @@ impl<'a> Loader<'a> {
                 });
             }
         }
+        entries_of(table, row, &rowkey, &mut |_, _, _| ())?;
         for (index, key) in keys {
             match index {
                 Some(index) => self.taken.add(index.keyspace, key, Some(rowkey.clone())),
                 None => self.taken.add(table.rows(), key, None),
             }
         }
-        self.add(row)
+        self.gathered.add(row, &rowkey)
     }
 
     /// Adds a row. Errors: a value its key part cannot hold.
     pub fn add(&mut self, row: &[Value]) -> Result<()> {
-        self.gathered.add(row)
+        self.gathered.add(row, &rowkey_of(self.table, row)?)
     }
 
     /// Adds all rows that `next` gives, chunk by chunk. If there are several chunks, another thread makes entries of them
@@ -149,11 +162,12 @@ impl<'a> Loader<'a> {
     ///
     /// Errors: as [`Loader::add`], and those of `next`.
     pub fn add_all(&mut self, mut next: impl FnMut() -> Result<Option<Vec<Vec<Value>>>>) -> Result<()> {
-        let gathered = &mut self.gathered;
+        let (table, gathered) = (self.table, &mut self.gathered);
+        let mut add = move |row: &Vec<Value>| gathered.add(row, &rowkey_of(table, row)?);
         let Some(first) = next()? else { return Ok(()) };
         let second = match next() {
             Ok(Some(second)) => second,
-            ended => return first.iter().try_for_each(|row| gathered.add(row)).and(ended.map(drop)),
+            ended => return first.iter().try_for_each(add).and(ended.map(drop)),
         };
         let mut read_before = [first, second].into_iter();
         let mut next = || read_before.next().map_or_else(&mut next, |rows| Ok(Some(rows)));
@@ -161,7 +175,7 @@ impl<'a> Loader<'a> {
             let (give, given) = mpsc::sync_channel::<Vec<Vec<Value>>>(CHUNKS_WAITING);
             let adding = thread::Builder::new()
                 .name("rowkeydb-entries".to_owned())
-                .spawn_scoped(scope, move || given.iter().flatten().try_for_each(|row| gathered.add(&row)))
+                .spawn_scoped(scope, move || given.iter().flatten().try_for_each(|row| add(&row)))
                 .map_err(|e| {
                     Error::new(Kind::Unavailable, "the system has no thread to give").caused_by(e)
                 })?;

@@ -13,7 +13,7 @@ use super::rekey;
 use super::stored::{self, StoredRow};
 use super::watch::Watch;
 use crate::error::{Error, Result, sqlstate};
-use crate::index::{entry_of, index_changes, open_entry};
+use crate::index::{check_length, entry_of, index_changes, open_entry};
 use crate::key::{ColumnId, FastMap, FastSet, Rowkey};
 use crate::schema::{Access, IndexDef, IndexId, IndexState, TableDef};
 use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch};
@@ -280,7 +280,7 @@ fn stored_columns(table: &TableDef, index: &IndexDef) -> Vec<ColumnId> {
 
 /// The rowkey a row of `table` is stored under.
 ///
-/// Errors: a value its key part cannot hold; a key without a byte.
+/// Errors: a value its key part cannot hold; a key without a byte, or too long.
 pub fn rowkey_of(table: &TableDef, values: &[Value]) -> Result<Rowkey> {
     rowkey_from(table, values, entropy())
 }
@@ -294,6 +294,7 @@ pub fn rowkey_from(table: &TableDef, values: &[Value], entropy: u64) -> Result<R
             .why("every part of the key is the empty string")
             .state(sqlstate::KEY_RULE));
     }
+    check_length(table, None, &key, &|id| values[usize::from(id.0)].as_ref())?;
     Ok(key.into())
 }
 

@@ -11,7 +11,7 @@
 //! primary key needs no second copy in the key.
 
 use crate::error::{Error, Result, sqlstate};
-use crate::key::{ColumnId, KeyError, Rowkey, Rule};
+use crate::key::{ColumnId, KEY_BYTES_MAX, KeyError, Rowkey, Rule};
 use crate::plan::{Field, RowView, Values};
 use crate::row::{PackedRow, pack};
 use crate::schema::{IndexDef, TableDef};
@@ -64,7 +64,7 @@ impl RowView for Computed<'_> {
 /// The entry that `row`, stored under `rowkey`, has in `index`; `None` if the index's WHERE leaves it
 /// out. A pure function of its arguments.
 ///
-/// Errors: a value the layout cannot hold, naming column, value and rule.
+/// Errors: a value the layout cannot hold, naming column, value and rule; a key that is too long.
 pub fn entry_of(
     table: &TableDef,
     index: &IndexDef,
@@ -105,7 +105,40 @@ pub fn entry_of(
             .why("every part of the key is the empty string")
             .state(sqlstate::KEY_RULE));
     }
+    check_length(table, Some(index), &key, &|id| row.get(id))?;
     Ok(Some(IndexEntry { key: key.into(), value, claims: index.unique && !has_null }))
+}
+
+/// Refuses a key of `index`, or of the table itself (`None`), that is longer than any engine stores.
+pub fn check_length<'v>(
+    table: &TableDef,
+    index: Option<&IndexDef>,
+    key: &[u8],
+    value_of: &dyn Fn(ColumnId) -> ValueRef<'v>,
+) -> Result<()> {
+    if key.len() <= KEY_BYTES_MAX {
+        return Ok(());
+    }
+    let whose = match index {
+        None => format!("table {}", name_sql(&table.name)),
+        Some(index) if table.is_next_key(index) => format!("the next layout of {}", name_sql(&table.name)),
+        Some(index) => format!("index {}", name_sql(&index.name)),
+    };
+    let bytes_of = |id: ColumnId| match value_of(id) {
+        ValueRef::Text(text) => text.len(),
+        ValueRef::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    let layout = index.map_or(&table.key, |index| &index.layout);
+    let longest = layout.columns().into_iter().max_by_key(|id| bytes_of(*id));
+    let longest = longest.filter(|id| bytes_of(*id) > 0).map(|id| {
+        let name = name_sql(table.column_name(id));
+        format!("; the longest value in this one is that of {name}, {} bytes", bytes_of(id))
+    });
+    Err(Error::invalid(format!("key of {} bytes is too long for {whose}", key.len()))
+        .why(format!("the longest key is {KEY_BYTES_MAX} bytes{}", longest.unwrap_or_default()))
+        .hint("shorten the values, or let the key have md5(col) in place of a long column")
+        .state(sqlstate::LIMIT))
 }
 
 /// The error of a formula.

@@ -3,5 +3,5 @@
 mod entry;
 mod maintain;
 
-pub use entry::{EntryParts, IndexEntry, entry_of, open_entry};
+pub use entry::{EntryParts, IndexEntry, check_length, entry_of, open_entry};
 pub use maintain::index_changes;

@@ -7,6 +7,10 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
+/// Longest key that an engine of ours stores, in bytes: two of this length fit a 4 KiB page of LMDB. All engines keep to
+/// it, so that what works in one works in the others.
+pub const KEY_BYTES_MAX: usize = 1982;
+
 /// Owned key bytes, ordered by `memcmp`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Rowkey(Vec<u8>);

@@ -35,11 +35,12 @@ pub use failing::{FailingStore, Fuse};
 pub use lsm::LsmStore;
 pub use memory::MemoryStore;
 pub use reads::{Reads, Recording};
-pub use rules::KEY_BYTES_MAX;
 pub use traced::{Trace, TracedStore};
 
 pub(crate) use merge::{Change, Changes, Merge};
 pub(crate) use rules::bounds;
+
+pub use crate::key::KEY_BYTES_MAX;
 
 use std::fmt;
 use std::path::Path;

@@ -4,11 +4,7 @@ use std::ops::Bound;
 
 use super::{KeyspaceId, Mutation, WriteBatch};
 use crate::error::{Error, Result, sqlstate};
-use crate::key::{End, KeyRange, hex};
-
-/// Longest key of the local engines, in bytes: two keys of this length fit a 4 KiB page of LMDB. The
-/// memory engine keeps to it too, so that what works in memory works on disk.
-pub const KEY_BYTES_MAX: usize = 1982;
+use crate::key::{End, KEY_BYTES_MAX, KeyRange, hex};
 
 /// Longest value, in bytes: what LMDB can store, less the checksum.
 pub(super) const VALUE_BYTES_MAX: usize = u32::MAX as usize - 4;

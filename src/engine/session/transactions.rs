@@ -63,7 +63,7 @@ impl Session {
         }
         let touched = batch.keyspaces();
         catalog.rely_on(&mut batch.reads, &touched);
-        let _pass = self.db.shared.turns.pass(&self.watch.cancel, turn)?;
+        let _leave = self.db.shared.turns.commit(&batch, &self.watch.cancel, turn)?;
         // The last moment to stop: from here on it is done or not.
         self.watch.cancel.check()?;
         self.db.shared.store.commit(batch)

@@ -130,6 +130,33 @@ fn rows_are_skipped_whose_keys_any_row_before_has() {
     });
 }
 
+/// Some are too long for a key, which only a store would notice, some have no place in a key part.
+#[test]
+fn rows_are_skipped_that_an_index_cannot_hold_and_nothing_of_them_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("t.csv");
+    let note = |id: i64| match id {
+        10 | 4000 => "long".repeat(800),
+        _ => format!("note {id}"),
+    };
+    let width = |id: i64| if id % 1000 == 11 { 1000 } else { id % 1000 };
+    let is_fit = |id: &i64| note(*id).len() < 1000 && width(*id) < 1000;
+    let text: String = (0..9000).map(|id| format!("{id},{id},{},{}\n", width(id), note(id))).collect();
+    fs::write(&csv, format!("id,u,v,note\n{text}")).unwrap();
+    let copy = format!("COPY t FROM '{}' WITH (ON_ERROR skip)", csv.display());
+    over_each_store(|db| {
+        define(db);
+        db.execute("CREATE INDEX by_note ON t (note)").unwrap();
+        db.execute("CREATE INDEX by_width ON t (lpad(v, 3))").unwrap();
+        assert_eq!(db.execute(&copy).unwrap() as usize, (0..9000).filter(is_fit).count());
+        let found =
+            db.query("SELECT id FROM t ORDER BY id").unwrap().map(|row| row.unwrap().get("id").unwrap());
+        assert_eq!(found.collect::<Vec<i64>>(), (0..9000).filter(is_fit).collect::<Vec<_>>());
+        assert_eq!(count(db, "t WHERE note = 'note 77'"), 1);
+        sound(db);
+    });
+}
+
 #[test]
 fn a_load_of_many_runs_fills_pages_as_one_in_order_does() {
     let bytes = |ids: &mut dyn Iterator<Item = i64>| {
