@@ -81,7 +81,7 @@ fn tables(dice: &mut Dice) -> Database {
 }
 
 /// Queries of `$1`, a customer's, an order's or a product's number; whether their order is whole.
-const QUERIES: [(&str, bool); 71] = [
+const QUERIES: [(&str, bool); 79] = [
     (
         "SELECT o.id, o.amount, c.name FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id = $1",
         false,
@@ -267,6 +267,35 @@ const QUERIES: [(&str, bool); 71] = [
         "SELECT t.customer, c.name, t.n FROM customers c JOIN (SELECT customer, count(*) AS n FROM orders GROUP BY customer) t ON t.customer = c.id WHERE c.id <= $1 ORDER BY t.customer",
         true,
     ),
+    (
+        "SELECT o.id, c.name, (SELECT max(amount) FROM lines) FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id = $1",
+        false,
+    ),
+    (
+        "SELECT c.id, (SELECT count(*) FROM products) + c.id FROM customers c WHERE c.id <= $1 AND EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id)",
+        false,
+    ),
+    (
+        "SELECT DISTINCT c.city, (SELECT max(id) FROM customers) FROM orders o LEFT JOIN customers c ON c.id = o.by_whom WHERE o.customer = $1",
+        false,
+    ),
+    (
+        "SELECT o.id FROM orders o JOIN customers c ON c.id = o.customer WHERE o.customer = $1 AND o.amount < (SELECT max(amount) FROM lines)",
+        false,
+    ),
+    (
+        "SELECT o.id, l.n, (SELECT city FROM customers WHERE id = 1) AS city FROM orders o JOIN lines l ON l.order_id = o.id WHERE o.id <= $1 ORDER BY o.id, l.n",
+        true,
+    ),
+    (
+        "SELECT status, count(*), (SELECT max(id) FROM customers) FROM orders WHERE customer = $1 GROUP BY status",
+        false,
+    ),
+    (
+        "SELECT status, count(*) AS n FROM orders WHERE customer = $1 GROUP BY status HAVING count(*) > (SELECT min(n) FROM lines)",
+        false,
+    ),
+    ("SELECT count(*), (SELECT max(title) FROM products) FROM orders WHERE customer = $1", false),
     ("SELECT order_id, product FROM lines WHERE n = $1 % 3", false),
     ("SELECT count(*), max(order_id) FROM lines WHERE n = $1 % 3 AND order_id < 40", false),
     ("SELECT order_id, amount FROM lines WHERE n = 1 AND product = $1 ORDER BY order_id", true),

@@ -17,7 +17,7 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-use super::open;
+use super::{open, places};
 use crate::value::Value;
 
 /// Steps, the lowest first.
@@ -49,7 +49,7 @@ impl Above {
                 plan = cooperative.input();
                 continue;
             }
-            let Some((step, input)) = Step::of(plan) else { break };
+            let Some((step, input)) = Step::of(plan).filter(|(step, _)| step.is_alone()) else { break };
             steps.push(step);
             plan = input;
         }
@@ -67,11 +67,12 @@ impl Above {
         self.is_open
     }
 
-    /// Adds what is computed of what came out so far.
-    pub fn push(&mut self, projection: &ProjectionExec) {
-        let step = computed(projection);
+    /// Adds what is computed of what came out so far; `None` if something else is needed for it.
+    pub fn push(&mut self, projection: &ProjectionExec) -> Option<()> {
+        let step = Some(computed(projection)).filter(Step::is_alone)?;
         self.is_open |= step.is_open();
         self.steps.push(step);
+        Some(())
     }
 
     /// The same with the parameters of a run; `None` if one has no value that suits.
@@ -112,10 +113,19 @@ impl Step {
     }
 
     fn is_open(&self) -> bool {
+        self.has(&open::is_open)
+    }
+
+    /// Its rows are all that it takes, and no value of a subquery, which an operator above puts in its place.
+    fn is_alone(&self) -> bool {
+        !self.has(&places::reads_any)
+    }
+
+    fn has(&self, is_it: &dyn Fn(&Arc<dyn PhysicalExpr>) -> bool) -> bool {
         match self {
-            Step::Compute(exprs, _) => exprs.iter().any(open::is_open),
-            Step::Filter(predicate, _) => open::is_open(predicate),
-            Step::Sort(by, _) => by.iter().any(|by| open::is_open(&by.expr)),
+            Step::Compute(exprs, _) => exprs.iter().any(is_it),
+            Step::Filter(predicate, _) => is_it(predicate),
+            Step::Sort(by, _) => by.iter().any(|by| is_it(&by.expr)),
             Step::Limit(..) => false,
         }
     }

@@ -19,7 +19,7 @@ use super::open::{stands_in_operators, with_exprs};
 
 /// Every value of a subquery is read where [`anew`] finds it.
 pub fn can_be_anew(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    stands_in_operators(plan, &|expr| holds(expr, &|_| true))
+    stands_in_operators(plan, &reads_any)
 }
 
 /// The plan with places of its own for the values.
@@ -36,6 +36,11 @@ pub fn anew(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
         Ok(Transformed::yes(Arc::new(exec) as _))
     })
     .data()
+}
+
+/// The expression reads the value of a subquery.
+pub fn reads_any(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    holds(expr, &|_| true)
 }
 
 fn holds(expr: &Arc<dyn PhysicalExpr>, is_it: &dyn Fn(&ScalarSubqueryExpr) -> bool) -> bool {

@@ -175,7 +175,7 @@ impl Request {
     }
 
     /// The filters for these parameters; `None` as for [`Request::bind`].
-    pub(super) fn predicate(&self, binding: &Binding) -> Option<Predicate> {
+    pub fn predicate(&self, binding: &Binding) -> Option<Predicate> {
         self.filled(&self.filters, binding)
     }
 

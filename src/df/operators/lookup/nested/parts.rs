@@ -58,7 +58,7 @@ impl Parts {
         for projection in projections.into_iter().rev() {
             match picked(projection, &parts.output).filter(|_| parts.above.is_empty()) {
                 Some(output) => (parts.output, parts.schema) = (output, projection.schema()),
-                None => parts.above.push(projection),
+                None => parts.above.push(projection)?,
             }
         }
         Some(parts)

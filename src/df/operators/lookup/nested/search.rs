@@ -120,6 +120,8 @@ impl<'n> Search<'n> {
     /// `None`: the plan does not hold for this run.
     pub fn new(nested: &'n Nested, binding: &'n Binding) -> Result<Option<Search<'n>>> {
         let asked = nested.joins.iter().map(|join| {
+            // What a table asks besides is found out here, or only a row that looks for others would find it out.
+            join.table.request.predicate(binding)?;
             let asked = join.table.request.filled(&join.asked, binding)?;
             let is_told = |field: &Field| join.on.iter().any(|(known, _)| known == field);
             Some(asked).filter(|asked| asked.fields().iter().all(is_told))
