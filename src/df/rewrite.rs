@@ -239,9 +239,9 @@ fn idle_clause(call: &ast::Function) -> Option<&'static str> {
     clauses.into_iter().find(|(there, _)| *there).map(|(_, clause)| clause)
 }
 
-/// Numbers and calls as DataFusion reads them: a number with an exponent is a double, a plus sign changes nothing,
-/// `mod(a, b)` is `a % b`, a NULL that is added up is a number, and a cast to UUID or JSON is a call of what reads them:
-/// to DataFusion both are texts.
+/// Numbers and calls as DataFusion reads them: a number with an exponent is a double, one that is no BIGINT a decimal,
+/// a plus sign changes nothing, `mod(a, b)` is `a % b`, a NULL that is added up is a number, and a cast to UUID or JSON
+/// is a call of what reads them: to DataFusion both are texts.
 pub fn plain_calls(query: &mut Query) {
     let _ = query.visit(&mut PlainCalls);
 }
@@ -251,6 +251,18 @@ struct PlainCalls;
 impl VisitorMut for PlainCalls {
     type Break = ();
 
+    fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
+            && let Some(digits) = digits_of(inner)
+            // The least BIGINT is the opposite of none.
+            && without_gaps(digits).parse() == Ok(i64::MIN.unsigned_abs())
+        {
+            *digits = i64::MIN.to_string();
+            *expr = take(inner);
+        }
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
         match expr {
             ast::Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => *expr = take(inner),
@@ -259,6 +271,12 @@ impl VisitorMut for PlainCalls {
             {
                 let text = ast::Expr::value(ast::Value::SingleQuotedString(digits.clone()));
                 *expr = cast_as(text, ast::DataType::DoublePrecision);
+            }
+            // DataFusion has a type for those that fit into 64 bits without a sign, but few sums and casts for it.
+            ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(digits, _), .. })
+                if without_gaps(digits).parse().is_ok_and(|number: u64| number > i64::MAX.unsigned_abs()) =>
+            {
+                digits.push('.');
             }
             ast::Expr::Cast { expr: of, data_type, kind, .. } => {
                 let tries = matches!(kind, ast::CastKind::TryCast | ast::CastKind::SafeCast);
@@ -320,6 +338,19 @@ fn reader_of(ty: &ast::DataType, tries: bool) -> Option<&'static str> {
 fn is_text(expr: &ast::Expr, text: &str) -> bool {
     matches!(expr, ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(value), .. })
         if value.eq_ignore_ascii_case(text))
+}
+
+/// A number as it is written, if an expression is one.
+fn digits_of(expr: &mut ast::Expr) -> Option<&mut String> {
+    match expr {
+        ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(digits, _), .. }) => Some(digits),
+        _ => None,
+    }
+}
+
+/// Digits without what may stand between them.
+fn without_gaps(digits: &str) -> String {
+    digits.replace('_', "")
 }
 
 /// Arguments of a call; none unless all of them are expressions.

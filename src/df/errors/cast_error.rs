@@ -77,7 +77,10 @@ fn malformed(what: &str) -> Option<Error> {
 }
 
 fn out_of_range(what: &str) -> Option<Error> {
-    let (value, ty) = what.strip_prefix("Can't cast value ")?.rsplit_once(" to type ")?;
+    let (value, ty) = match what.strip_prefix("value of ") {
+        Some(rest) => rest.split_once(" is out of range ")?,
+        None => what.strip_prefix("Can't cast value ")?.rsplit_once(" to type ")?,
+    };
     let error = Error::invalid(format!("{value} is out of range for {}", sql_name(ty)?));
     Some(error.hint("cast to a wider type").state(sqlstate::OUT_OF_RANGE))
 }
@@ -130,6 +133,7 @@ mod tests {
             ("Cannot cast string 'it's' to value of Int32 type", "'it's' is not an INTEGER"),
             ("Error parsing timestamp from 'tuesday': too short", "'tuesday' is not a TIMESTAMP"),
             ("Can't cast value 40000 to type Int16", "40000 is out of range for SMALLINT"),
+            ("value of 40000 is out of range Int16", "40000 is out of range for SMALLINT"),
             ("Something else", "Something else"),
         ] {
             let error = cast_error(arrow);

@@ -72,11 +72,17 @@ fn types_of(peers: &[&mut Expr], schema: &DFSchema) -> Vec<DataType> {
 /// Makes the decimals among `peers` doubles if there is a float too, or if they are `divided`; true if it did.
 fn settle(peers: Vec<&mut Expr>, schema: &DFSchema, divided: bool) -> bool {
     let types = types_of(&peers, schema);
-    let is_decimal = |ty: &DataType| matches!(ty, DataType::Decimal128(..) | DataType::Decimal256(..));
+    let has_float = types.iter().any(DataType::is_floating);
+    let is_decimal = |ty: &DataType| match ty {
+        DataType::Decimal128(..) | DataType::Decimal256(..) => true,
+        // With a narrower integer it would make a decimal, before the float comes to it.
+        DataType::UInt64 => has_float,
+        _ => false,
+    };
     if !types.iter().any(is_decimal) {
         return widen_reals(peers, &types);
     }
-    if !(divided || types.iter().any(DataType::is_floating)) {
+    if !(divided || has_float) {
         return false;
     }
     let gives_way = |ty: &DataType| is_decimal(ty) || (divided && ty.is_integer());
