@@ -253,6 +253,9 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             "simplify_expressions" => rules.push(Arc::new(ThreeValued::default()) as _),
             "eliminate_duplicated_expr" => rules.push(Arc::new(KeptApart::of_grouped_joins(rule)) as _),
             "eliminate_cross_join" => rules.push(Arc::new(KeptApart::of_all_joins(rule)) as _),
+            "single_distinct_aggregation_to_group_by" => {
+                rules.push(Arc::new(KeptApart::of_sums(rule)) as _);
+            }
             "extract_equijoin_predicate" => rules.push(Arc::new(KeptApart::of_a_join(rule)) as _),
             "eliminate_outer_join" => rules.extend([rule, Arc::new(AntiJoin) as _]),
             "push_down_filter" => {

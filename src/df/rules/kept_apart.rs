@@ -6,13 +6,18 @@
 //!
 //! Orders of grouped joins: what is unique below a join is not unique above it, and DataFusion takes it to be again once
 //! rows are grouped by it and by something else.
+//!
+//! Sums beside a DISTINCT: a sum of sums is of a longer type than a sum, and a sum of some rows may be too large where
+//! that of all of them is not.
 
 use std::sync::Arc;
 
+use arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{Join, LogicalPlan};
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{Expr, Join, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
@@ -35,11 +40,28 @@ impl KeptApart {
         KeptApart { rule, mixes: orders_grouped_join }
     }
 
+    /// A rule that groups by what is DISTINCT first, and adds up the sums of those groups.
+    pub fn of_sums(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
+        KeptApart { rule, mixes: adds_up_numbers }
+    }
+
     /// A rule that makes other joins of those that it finds in a plan.
     pub fn of_all_joins(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
         // What is asked of every node never fails.
         KeptApart { rule, mixes: |plan| plan.exists(|node| Ok(is_inner(node))).unwrap_or(true) }
     }
+}
+
+fn adds_up_numbers(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Aggregate(aggregate) = plan else { return false };
+    // Doubles have one type, and no sum that is too large.
+    let is_sum = |(expr, field): (&Expr, &FieldRef)| {
+        matches!(expr, Expr::AggregateFunction(AggregateFunction { func, params })
+            if func.name() == "sum" && !params.distinct && !field.data_type().is_floating())
+    };
+    // Of the fields, those come last.
+    let fields = aggregate.schema.fields().iter().rev();
+    aggregate.aggr_expr.iter().rev().zip(fields).any(is_sum)
 }
 
 fn orders_grouped_join(plan: &LogicalPlan) -> bool {
