@@ -43,6 +43,7 @@ use super::expressions::elements::of_row;
 use super::expressions::integers::{CheckedIntegers, wide_integers};
 use super::expressions::intervals::interval_lengths;
 use super::expressions::like::own_patterns;
+use super::expressions::long_decimals::long_decimals;
 use super::expressions::one_by_one::one_by_one;
 use super::expressions::settled::Settled;
 use super::expressions::step_types::steps_as_first;
@@ -221,6 +222,7 @@ impl Planner {
                 Arc::new(ExpressionRule("at_midnight", at_midnight)),
                 Arc::new(ExpressionRule("interval_lengths", interval_lengths)),
                 Arc::new(ExpressionRule("doubles_win", doubles_win)),
+                Arc::new(ExpressionRule("long_decimals", long_decimals)),
                 Arc::new(ExpressionRule("beside_subqueries", beside_subqueries)),
                 Arc::new(NodeRule("beside_columns", beside_columns)),
                 Arc::new(ExpressionRule("wide_integers", wide_integers)),

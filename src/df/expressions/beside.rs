@@ -18,20 +18,21 @@ use datafusion::logical_expr::{
 
 use super::dates::at_midnight;
 use super::doubles::doubles_win;
+use super::long_decimals::long_decimals;
 
 /// Makes what is compared with the rows of a subquery of one type with them; it belongs before type coercion.
 pub fn beside_subqueries(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let (compared, subquery) = match &mut expr {
+    let (value, subquery) = match &mut expr {
         Expr::InSubquery(InSubquery { expr, subquery, .. })
         | Expr::SetComparison(SetComparison { expr, subquery, .. }) => (expr, subquery),
         _ => return Ok(Transformed::no(expr)),
     };
     let Some(field) = subquery.subquery.schema().fields().first() else { return Ok(Transformed::no(expr)) };
-    let both = binary_expr(std::mem::take(compared), Operator::Eq, column_like(field));
-    let both = settled(both, schema)?;
+    let both = binary_expr(std::mem::take(value), Operator::Eq, column_like(field));
+    let both = compared(both, schema)?;
     let changed = both.transformed;
     if let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = both.data {
-        *compared = left;
+        *value = left;
         *subquery = cast_subquery(subquery.clone(), &right.get_type(schema)?)?;
     }
     Ok(Transformed::new_transformed(expr, changed))
@@ -43,7 +44,7 @@ pub fn beside_columns(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let mut changed = false;
     for (left, right) in &mut join.on {
         let schema = join.left.schema().join(join.right.schema())?;
-        let both = settled(binary_expr(std::mem::take(left), Operator::Eq, std::mem::take(right)), &schema)?;
+        let both = compared(binary_expr(std::mem::take(left), Operator::Eq, std::mem::take(right)), &schema)?;
         changed |= both.transformed;
         if let Expr::BinaryExpr(both) = both.data {
             (*left, *right) = (*both.left, *both.right);
@@ -88,6 +89,10 @@ pub fn in_union(union: Union) -> DfResult<Union> {
 
 fn settled(operands: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     at_midnight(operands, schema)?.transform_data(|operands| doubles_win(operands, schema))
+}
+
+fn compared(operands: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    settled(operands, schema)?.transform_data(|operands| long_decimals(operands, schema))
 }
 
 /// Some column of this type, whatever is around.

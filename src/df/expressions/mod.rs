@@ -9,6 +9,7 @@ pub(super) mod elements;
 pub(super) mod integers;
 pub(super) mod intervals;
 pub(super) mod like;
+pub(super) mod long_decimals;
 pub(super) mod one_by_one;
 pub(super) mod settled;
 pub(super) mod step_types;

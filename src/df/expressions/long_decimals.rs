@@ -1,0 +1,86 @@
+//! Decimals that are compared and have no type of 38 digits in common.
+//!
+//! `d < 12345678901234567890123456789012345678` has 38 digits before the point, and a DECIMAL(30,8) eight behind it.
+//! DataFusion cuts the digits before the point, and what is cast to that type fails if it has them. Arrow's longer
+//! decimals hold any two of ours.
+
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::{BinaryExpr, Expr, cast};
+
+use super::doubles::peers;
+use crate::df::rewrite::settled_type;
+
+/// Makes decimals and integers that are compared longer, if they need it; it belongs before type coercion.
+pub fn long_decimals(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let compares = match &expr {
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => op.supports_propagation(),
+        expr => matches!(expr, Expr::Between(_) | Expr::InList(_) | Expr::Case(Case { expr: Some(_), .. })),
+    };
+    // What a CASE compares comes before what it gives.
+    let compared = if compares { peers(&mut expr).into_iter().next() } else { None };
+    let changed = compared.is_some_and(|compared| lengthen(compared, schema));
+    Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+}
+
+/// Digits before the point, and behind it.
+type Digits = (u8, u8);
+
+/// Casts `peers` to the type that holds them all, if 38 digits do not; true if it did.
+fn lengthen(peers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types: Vec<DataType> = peers
+        .iter()
+        .map(|peer| match &**peer {
+            // It takes the type of what it is compared with.
+            Expr::Placeholder(_) => DataType::Null,
+            peer => settled_type(peer, schema).unwrap_or(DataType::Null),
+        })
+        .collect();
+    if !types.iter().any(DataType::is_decimal) {
+        return false;
+    }
+    let known = peers.iter().zip(&types).filter(|(_, ty)| !ty.is_null());
+    let Some(digits) = known.map(|(peer, ty)| digits(peer, ty)).collect::<Option<Vec<Digits>>>() else {
+        return false;
+    };
+    let before = digits.iter().map(|(before, _)| *before).max().unwrap_or_default();
+    let behind = digits.iter().map(|(_, behind)| *behind).max().unwrap_or_default();
+    let long = DECIMAL128_MAX_PRECISION + 1..=DECIMAL256_MAX_PRECISION;
+    if !long.contains(&before.saturating_add(behind)) {
+        return false;
+    }
+    let ty = DataType::Decimal256(DECIMAL256_MAX_PRECISION, behind as i8);
+    for (peer, _) in peers.into_iter().zip(types).filter(|(_, ty)| !ty.is_null()) {
+        *peer = cast(std::mem::take(peer), ty.clone());
+    }
+    true
+}
+
+/// How many digits a value of an exact type has at the most, a literal as it is. `None` for other types.
+fn digits(expr: &Expr, ty: &DataType) -> Option<Digits> {
+    let all = |number: u128| number.checked_ilog10().map_or(0, |log| log as u8 + 1);
+    match expr {
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) => {
+            return Some((all(number.unsigned_abs().into()), 0));
+        }
+        Expr::Literal(ScalarValue::Decimal128(Some(number), _, scale @ 0..), _) => {
+            let scale = scale.unsigned_abs();
+            return Some((all(number.unsigned_abs()).saturating_sub(scale), scale));
+        }
+        _ => {}
+    }
+    Some(match ty {
+        DataType::Decimal128(precision, scale @ 0..) | DataType::Decimal256(precision, scale @ 0..) => {
+            (precision.saturating_sub(scale.unsigned_abs()), scale.unsigned_abs())
+        }
+        DataType::Int8 | DataType::UInt8 => (3, 0),
+        DataType::Int16 | DataType::UInt16 => (5, 0),
+        DataType::Int32 | DataType::UInt32 => (10, 0),
+        DataType::Int64 => (19, 0),
+        DataType::UInt64 => (20, 0),
+        _ => return None,
+    })
+}
