@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Distinct, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned, Value,
-    ValueWithSpan, VisitMut, VisitorMut,
+    Distinct, Expr, Ident, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned,
+    Value, ValueWithSpan, VisitMut, VisitorMut, visit_expressions,
 };
 
 use super::name_of;
@@ -40,7 +40,9 @@ impl VisitorMut for Inner {
 
 /// Gives the names that got a mark.
 fn name_query(query: &mut Query, is_outer: bool) -> Marked {
-    let marked = name_body(&mut query.body, is_outer);
+    // What is asked from outside goes by the names that outputs have here.
+    let in_tables = query.order_by.as_ref().filter(|_| is_outer).map(names_in_tables).unwrap_or_default();
+    let marked = name_body(&mut query.body, is_outer, &in_tables);
     if let Some(order) = &mut query.order_by {
         if let SetExpr::Select(select) = &*query.body
             && let (Some(Distinct::Distinct), OrderByKind::Expressions(by)) =
@@ -69,20 +71,33 @@ fn order_by_names(items: &[SelectItem], order: &mut [OrderByExpr]) {
     }
 }
 
+/// Columns that an order names with their table. No output is meant by them, but DataFusion cannot tell one that is
+/// called so from them.
+fn names_in_tables(order: &OrderBy) -> HashSet<String> {
+    let mut names = HashSet::new();
+    let _ = visit_expressions(order, |expr| {
+        if let Expr::CompoundIdentifier(parts) = expr {
+            names.extend(parts.last().map(name_of));
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    names
+}
+
 #[recursive::recursive]
-fn name_body(body: &mut SetExpr, is_outer: bool) -> Marked {
+fn name_body(body: &mut SetExpr, is_outer: bool, in_tables: &HashSet<String>) -> Marked {
     match body {
         // A set operation's columns are called as those of its left side.
         SetExpr::SetOperation { left, right, .. } => {
-            name_body(right, is_outer);
-            name_body(left, is_outer)
+            name_body(right, is_outer, &HashSet::new());
+            name_body(left, is_outer, &HashSet::new())
         }
         SetExpr::Query(inner) => name_query(inner, is_outer),
         SetExpr::Select(select) => {
             if let Some(Distinct::On(keys)) = &mut select.distinct {
                 keys.iter_mut().for_each(|key| by_place(key, &select.projection));
             }
-            let marked = name_items(select, is_outer);
+            let marked = name_items(select, is_outer, in_tables);
             if let Some(Distinct::On(keys)) = &mut select.distinct {
                 follow(&marked, keys);
             }
@@ -128,13 +143,14 @@ pub fn output_name(name: &str) -> &str {
     name.split(MARK).next().unwrap_or(name)
 }
 
-fn name_items(select: &mut Select, is_outer: bool) -> Marked {
+fn name_items(select: &mut Select, is_outer: bool, in_tables: &HashSet<String>) -> Marked {
     // What a wildcard brings is not known here: beside one, any plain column may be a second one.
     let wildcard = is_outer && select.projection.iter().any(is_wildcard);
     // To whoever asks from outside, two columns of one name are neither of them.
     let mut taken = if is_outer { HashSet::new() } else { twice(&select.projection) };
     let mut marked = Marked::default();
     for (n, item) in select.projection.iter_mut().enumerate() {
+        let renames = matches!(item, SelectItem::ExprWithAlias { .. });
         let (name, expr, plain) = match item {
             SelectItem::UnnamedExpr(expr) => match column_name(expr) {
                 Some(name) => (name, expr, true),
@@ -147,12 +163,13 @@ fn name_items(select: &mut Select, is_outer: bool) -> Marked {
             // A query in parentheses is met twice.
             continue;
         }
-        let repeated = !taken.insert(name.clone()) || (wildcard && plain);
+        let hides = renames && in_tables.contains(&name);
+        let repeated = !taken.insert(name.clone()) || (wildcard && plain) || hides;
         if plain && !repeated {
             continue;
         }
         let unique = if repeated { format!("{name}{MARK}{n}") } else { name.clone() };
-        if wildcard && repeated {
+        if (wildcard && repeated) || hides {
             marked.entry(name).or_insert_with(|| unique.clone());
         }
         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', unique) };
@@ -223,6 +240,24 @@ mod tests {
             (
                 "SELECT *, 1 AS b FROM t ORDER BY (SELECT max(b) FROM u)",
                 r#"SELECT *, 1 AS "b#1" FROM t ORDER BY (SELECT max(b) AS "max(b)" FROM u)"#,
+            ),
+        ];
+        for (from, to) in cases {
+            assert_eq!(named(from), to);
+        }
+    }
+
+    #[test]
+    fn an_order_asks_a_table_past_an_output() {
+        let cases = [
+            (
+                "SELECT a AS b, c FROM t ORDER BY t.b, b, c",
+                r#"SELECT a AS "b#0", c FROM t ORDER BY t.b, "b#0", c"#,
+            ),
+            ("SELECT u.b FROM t, u ORDER BY t.b", "SELECT u.b FROM t, u ORDER BY t.b"),
+            (
+                "SELECT q.b FROM (SELECT a AS b FROM t ORDER BY t.b) q",
+                "SELECT q.b FROM (SELECT a AS b FROM t ORDER BY t.b) q",
             ),
         ];
         for (from, to) in cases {
