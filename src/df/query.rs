@@ -47,7 +47,7 @@ use super::expressions::long_decimals::long_decimals;
 use super::expressions::one_by_one::one_by_one;
 use super::expressions::settled::Settled;
 use super::expressions::step_types::steps_as_first;
-use super::expressions::text::{byte_casts, text_casts, text_operands};
+use super::expressions::text::{byte_casts, plain_texts, text_casts, text_operands};
 use super::expressions::three_valued::ThreeValued;
 use super::expressions::time_parts::time_parts;
 use super::expressions::time_zone::at_time_zone;
@@ -211,6 +211,7 @@ impl Planner {
                 Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
                 Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
                 Arc::new(ExpressionRule("value_or_null", value_or_null)),
+                Arc::new(ExpressionRule("plain_texts", plain_texts)),
                 Arc::new(ExpressionRule("idle_orders", idle_orders)),
                 Arc::new(ExpressionRule("time_parts", time_parts)),
                 Arc::new(Settled),

@@ -63,6 +63,13 @@ pub fn field(name: impl Into<String>, ty: ColumnType, nullable: bool) -> Field {
     }
 }
 
+/// The field of a text that is none of the types which are texts in Arrow, and says so.
+pub fn plain_text_field() -> Field {
+    let ty = ColumnType::Varchar;
+    let metadata = HashMap::from([(TYPE_KEY.to_owned(), ty.sql_name())]);
+    Field::new("", arrow_type(ty), true).with_metadata(metadata)
+}
+
 /// The SQL type of a field, [`field`]'s own or another's: the narrowest that holds its values, but for
 /// UInt64, which is BIGINT, and Decimal256, which is cut to 38 digits. `None` for times of day,
 /// intervals, lists and other types SQL columns cannot have; their values read as text.

@@ -12,7 +12,9 @@ mod packed;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use arrow::{any_value_at, arrow_type, as_values, column_type_of, field, ref_at, rows_of, value_at};
+pub use arrow::{
+    any_value_at, arrow_type, as_values, column_type_of, field, plain_text_field, ref_at, rows_of, value_at,
+};
 pub use builder::ColumnBuilder;
 pub use cell::{write_json_cell, write_text_cell};
 pub use compress::{Compression, open, seal};

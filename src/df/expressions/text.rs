@@ -22,7 +22,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
@@ -58,6 +58,21 @@ impl ExprPlanner for TruthOperands {
         }
         Ok(PlannerResult::Original(expr))
     }
+}
+
+/// Makes a UUID or JSON that is cast to a text one: in Arrow it is a text already, and DataFusion's cast keeps what the
+/// field says of itself. It belongs before all that look at types.
+pub fn plain_texts(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    if let Expr::Cast(Cast { expr: of, field }) | Expr::TryCast(TryCast { expr: of, field }) = &mut expr
+        && field.data_type() == &DataType::Utf8
+        && field.metadata().is_empty()
+        && let Ok((_, source)) = of.to_field(schema)
+        && matches!(column_type_of(&source), Some(ColumnType::Uuid | ColumnType::Json))
+    {
+        *field = Arc::new(crate::row::plain_text_field());
+        return Ok(Transformed::yes(expr));
+    }
+    Ok(Transformed::no(expr))
 }
 
 /// What an operand is here.

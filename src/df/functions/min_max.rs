@@ -1,12 +1,15 @@
-//! MIN and MAX of groups of floats.
+//! MIN and MAX of groups of floats, and of what is a text in Arrow.
+//!
+//! The least UUID is a UUID: what says so goes along with its field, and DataFusion leaves it behind.
 //!
 //! DataFusion 55.2 begins a group's minimum at the greatest finite number, so that a group of nothing but infinities
 //! has that for its minimum, and the like for its maximum. Floats are gathered group by group instead.
 
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -16,7 +19,7 @@ use datafusion::logical_expr::{
     StatisticsArgs,
 };
 
-/// `min` or `max`, but for the way through groups of floats.
+/// `min` or `max`, but for the field they give and for the way through groups of floats.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct OfGroups<F>(pub F);
 
@@ -31,6 +34,13 @@ impl<F: AggregateUDFImpl + Debug + PartialEq + Eq + Hash + 'static> AggregateUDF
 
     fn return_type(&self, args: &[DataType]) -> DfResult<DataType> {
         self.0.return_type(args)
+    }
+
+    fn return_field(&self, args: &[FieldRef]) -> DfResult<FieldRef> {
+        let types: Vec<DataType> = args.iter().map(|arg| arg.data_type().clone()).collect();
+        let field = Field::new(self.name(), self.return_type(&types)?, self.is_nullable());
+        let metadata = args.first().map(|arg| arg.metadata().clone()).unwrap_or_default();
+        Ok(Arc::new(field.with_metadata(metadata)))
     }
 
     fn coerce_types(&self, args: &[DataType]) -> DfResult<Vec<DataType>> {
