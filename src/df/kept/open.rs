@@ -165,6 +165,25 @@ pub fn shaping(plan: &LogicalPlan, of_joins: bool) -> DfResult<Vec<usize>> {
     })
 }
 
+/// The parameters, by their places, that say what type comes out: the digits to which something is rounded.
+pub fn forming(plan: &LogicalPlan) -> DfResult<Vec<usize>> {
+    let mut found = BTreeSet::new();
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|e| {
+                if let Expr::ScalarFunction(call) = e
+                    && matches!(call.name(), "round" | "trunc")
+                    && let Some(Expr::Placeholder(digits)) = call.args.get(1)
+                {
+                    found.extend(number(digits));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(found.into_iter().collect())
+}
+
 /// The parameters, by their places, in some nodes of a plan.
 pub fn params_of(plan: &LogicalPlan, counts: &dyn Fn(&LogicalPlan) -> bool) -> DfResult<Vec<usize>> {
     let mut found = BTreeSet::new();
@@ -212,7 +231,8 @@ fn typed_by(mut expr: Expr, params: &[Value]) -> Transformed<Expr> {
                 Expr::Placeholder(param)
                     if param.field.as_ref().is_some_and(|field| field.data_type().is_numeric()) =>
                 {
-                    type_by_value(param, params, &DataType::is_numeric) || changed
+                    // A text beside a number is refused, whenever it comes.
+                    type_by_value(param, params, &|ty| ty.is_numeric() || ty.is_string()) || changed
                 }
                 _ => changed,
             })
