@@ -316,7 +316,7 @@ fn open_existing(path: &Path) -> Result<Database> {
         return Err(Error::invalid(format!("there is no database in {}", path.display()))
             .hint("give the folder of one"));
     }
-    open_showing(path, None)
+    Database::open_as_left(path, engine::Options::default())
 }
 
 /// Opens a database, showing how far it is with what was under way when it was left.

@@ -36,7 +36,9 @@ pub fn backup(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -
     })?;
     let copied = copy(db, &unfinished, engine, watch);
     let renamed = copied.and_then(|entries| {
-        fs::rename(&unfinished, to).and_then(|()| store::sync_directory(to)).map_err(Error::from)?;
+        fs::rename(&unfinished, to).map_err(Error::from)?;
+        // It may be gone after a power failure, so it is no backup yet.
+        store::sync_directory(to).map_err(Error::from).inspect_err(|_| drop(fs::remove_dir_all(to)))?;
         Ok(entries)
     });
     if renamed.is_err() {

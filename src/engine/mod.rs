@@ -123,7 +123,7 @@ impl Database {
     /// re-keyed, when the database was left, that goes on beside what is done with it; SHOW INDEXES tells what is
     /// Building, and no query reads it.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Database> {
-        let mut db = Database::unattended(path.as_ref(), options)?;
+        let mut db = Database::open_as_left(path.as_ref(), options)?;
         db.background = Background::start(&db);
         Ok(db)
     }
@@ -135,13 +135,14 @@ impl Database {
         options: Options,
         on_progress: OnProgress,
     ) -> Result<Database> {
-        let db = Database::unattended(path.as_ref(), options)?;
+        let db = Database::open_as_left(path.as_ref(), options)?;
         background::resume(&db, &Watch { on_progress: Some(on_progress), ..Watch::default() });
         Ok(db)
     }
 
-    /// Opens it as it was left.
-    fn unattended(path: &Path, options: Options) -> Result<Database> {
+    /// [`Database::open_with`], but nobody goes on with index builds and re-keys that were interrupted: for those who only
+    /// look, at a backup perhaps.
+    pub fn open_as_left(path: &Path, options: Options) -> Result<Database> {
         let (store, engine) = store::open(path, options.engine, options.durability)?;
         match std::fs::remove_dir_all(path.join(SPILL_FOLDER)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),

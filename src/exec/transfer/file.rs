@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cannot;
 use crate::error::Result;
+use crate::store::sync_directory;
 
 /// A file being written under another name beside its own; [`commit`](NewFile::commit) renames it.
 /// Dropped before that, it is removed. What is no regular file, such as a pipe, is written directly.
@@ -51,7 +52,8 @@ impl NewFile {
         self.out.get_ref().sync_all().map_err(|e| cannot("write", &self.path, e))?;
         fs::rename(temporary, &self.path).map_err(|e| cannot("write", &self.path, e))?;
         self.temporary = None;
-        Ok(())
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        sync_directory(folder.unwrap_or(Path::new("."))).map_err(|e| cannot("write", &self.path, e))
     }
 }
 
