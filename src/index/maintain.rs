@@ -1,9 +1,9 @@
 //! How index entries follow a row from its old to its new values.
 
 use super::entry::{IndexEntry, entry_of};
-use crate::error::Result;
+use crate::error::{Kind, Result};
 use crate::key::Rowkey;
-use crate::schema::{IndexDef, TableDef};
+use crate::schema::{IndexDef, IndexState, TableDef};
 use crate::value::Value;
 
 /// What one index must change.
@@ -16,7 +16,8 @@ pub struct IndexChange {
 }
 
 /// The change of `index` when the row under `rowkey` goes from `old` to `new` (`None`: absent).
-/// An entry that stays as it is changes nothing; one that only changes its value is overwritten.
+/// An entry that stays as it is changes nothing; one that only changes its value is overwritten. A row that was there
+/// before the index has no entry if it does not fit into it: it can go, or become one that fits.
 pub fn index_changes(
     table: &TableDef,
     index: &IndexDef,
@@ -28,7 +29,11 @@ pub fn index_changes(
         Some(row) => entry_of(table, index, row, rowkey),
         None => Ok(None),
     };
-    Ok(match (entry(old)?, entry(new)?) {
+    let before = match entry(old) {
+        Err(e) if e.kind() == Kind::Invalid && index.state != IndexState::Ready => None,
+        before => before?,
+    };
+    Ok(match (before, entry(new)?) {
         (Some(old), Some(new)) if old == new => IndexChange::default(),
         (Some(old), Some(new)) if old.key == new.key => IndexChange { delete: None, put: Some(new) },
         (old, new) => IndexChange { delete: old.map(|e| e.key), put: new },

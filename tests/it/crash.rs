@@ -204,6 +204,24 @@ fn an_index_build_stopped_anywhere_goes_on_when_the_database_is_opened() {
     assert!(!shown(&reopened(store)).contains(&"later orders Ready".to_owned()));
 }
 
+/// It would be tried with each open.
+#[test]
+fn an_index_that_rows_do_not_fit_into_is_broken_if_its_build_was_stopped_before_it_met_them() {
+    const ROWS: &str =
+        "INSERT INTO orders (id, buyer, code) SELECT value, value, 'c' || value FROM generate_series(1, 150)";
+    let (store, db, fuse) = prepared(ROWS);
+    let mut session = db.session();
+    session.on_progress(Arc::new(move |_| fuse.set(0)));
+    session.execute("CREATE INDEX later ON orders (lpad(buyer, 2))", &[]).map(drop).unwrap_err();
+    drop((session, db));
+    let db = reopened(store);
+    assert!(shown_indexes(&db).contains(&"later orders Broken".to_owned()), "{:?}", shown_indexes(&db));
+    db.execute("DELETE FROM orders WHERE buyer > 99").unwrap();
+    db.execute("REPAIR INDEX later").unwrap();
+    assert!(shown_indexes(&db).contains(&"later orders Ready".to_owned()));
+    assert_eq!(problems(&db), [""; 0]);
+}
+
 /// The index of `later`, and whether the plan of a query that it would serve reads it.
 fn later(db: &Database) -> (bool, bool) {
     let plan =
