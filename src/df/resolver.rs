@@ -80,12 +80,16 @@ impl Resolver<'_> {
         let mut query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
         crate::sql::name_outputs(&mut query);
         let wanted = crate::sql::mentions_rowkey(&query);
-        crate::sql::resolve_joins(&mut query, &|name| wanted && self.has_rowkey(name)).map_err(to_df)?;
         // Whether tables have their rowkey for a column, each query says for itself.
         let rowkeys = if wanted { vec![ROWKEY] } else { Vec::new() };
         let scope = &Scope { rowkeys, rows: Vec::new(), binding: self.scope.binding.clone(), ..*self.scope };
         let views = self.views.iter().chain([&view.name]).cloned().collect();
-        let plan = Resolver { scope, views, ..*self }.to_plan(query);
+        let inside = Resolver { scope, views, ..*self };
+        let columns_of = |name: &ast::ObjectName| inside.columns_of(name);
+        crate::sql::name_natural_columns(&mut query, &columns_of);
+        crate::sql::resolve_joins(&mut query, &|name| wanted && self.has_rowkey(name), &columns_of)
+            .map_err(to_df)?;
+        let plan = inside.to_plan(query);
         let plan = rename(plan.map_err(|e| to_df(in_view(df_error(e), &view.name)))?, &view.columns)?;
         Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.sql.clone())))))
     }
@@ -98,6 +102,18 @@ impl Resolver<'_> {
             Some(Relation::Index(..)) => true,
             Some(Relation::View(_)) | None => false,
         }
+    }
+
+    /// Columns of the table or view of a name, if they can be told.
+    fn columns_of(&self, name: &ast::ObjectName) -> Option<Vec<String>> {
+        let source = match self.scope.catalog.find(&crate::sql::table_name_of(name).ok()?)? {
+            Relation::Table(table) => {
+                return Some(table.live_columns().map(|(_, column)| column.name.clone()).collect());
+            }
+            Relation::View(view) => self.view(&view).ok()?,
+            Relation::Index(..) => return None,
+        };
+        Some(source.schema().fields().iter().map(|field| field.name().clone()).collect())
     }
 
     /// What a name stood for in a snapshot.

@@ -390,11 +390,12 @@ impl View {
         sql::name_outputs(&mut query);
         sql::name_natural_columns(&mut query, &|name| self.columns_of(name));
         let wanted = sql::mentions_rowkey(&query);
-        sql::resolve_joins(&mut query, &|name| match self.find(name) {
+        let has_pseudo = |name: &ObjectName| match self.find(name) {
             Some(Relation::Table(table)) => wanted && !table.names_rowkey(),
             Some(Relation::Index(..)) => wanted,
             Some(Relation::View(_)) | None => false,
-        })?;
+        };
+        sql::resolve_joins(&mut query, &has_pseudo, &|name| self.columns_of(name))?;
         Ok((query, if wanted { vec![ROWKEY] } else { Vec::new() }))
     }
 

@@ -13,12 +13,12 @@ use super::wildcard::last_ident;
 
 /// Names the columns of every NATURAL join whose sides have known columns; `columns_of` tells those of a table or a
 /// view. The others stay as they are.
-pub fn name_natural_columns(query: &mut Query, columns_of: &dyn Fn(&ObjectName) -> Option<Vec<String>>) {
+pub fn name_natural_columns(query: &mut Query, columns_of: &dyn Fn(&ObjectName) -> Columns) {
     let _ = VisitMut::visit(query, &mut Natural { columns_of, with: Vec::new() });
 }
 
 /// Columns by name, in order; `None` if they are not known.
-type Columns = Option<Vec<String>>;
+pub type Columns = Option<Vec<String>>;
 
 struct Natural<'a> {
     columns_of: &'a dyn Fn(&ObjectName) -> Columns,
@@ -109,7 +109,7 @@ fn is_natural(table: &TableWithJoins) -> bool {
 }
 
 /// The first columns as the alias calls them.
-fn called(alias: &TableAlias, columns: Columns) -> Columns {
+pub(super) fn called(alias: &TableAlias, columns: Columns) -> Columns {
     let mut columns = columns?;
     if alias.columns.len() > columns.len() {
         return None;
@@ -121,7 +121,7 @@ fn called(alias: &TableAlias, columns: Columns) -> Columns {
 }
 
 /// What a query calls its columns, if it says so.
-fn outputs_of(query: &Query) -> Columns {
+pub(super) fn outputs_of(query: &Query) -> Columns {
     let mut body = &*query.body;
     while let SetExpr::SetOperation { left, .. } = body {
         body = left;

@@ -25,24 +25,45 @@ pub(super) struct Relation {
     pub pseudo: bool,
     /// Columns of USING, which are shown merged, or by an earlier relation.
     pub shared: Vec<Ident>,
+    /// Names of its columns, if they can be told.
+    pub columns: Option<Vec<String>>,
+}
+
+impl Relation {
+    /// Shows the column as its own. Columns that cannot be told are not found.
+    fn owns(&self, name: &str) -> bool {
+        self.columns.as_ref().is_some_and(|columns| columns.iter().any(|column| column == name))
+            && !self.shared.iter().any(|shared| name_of(shared) == name)
+    }
+
+    fn column(&self, column: &Ident) -> Option<Expr> {
+        let parts = self.name.as_ref()?.0.iter().map(|part| part.as_ident().cloned());
+        parts.chain([Some(column.clone())]).collect::<Option<_>>().map(Expr::CompoundIdentifier)
+    }
+}
+
+/// What `*` shows.
+pub(super) enum Shown {
+    /// The columns of a relation that are not merged.
+    Own(Relation),
+    /// A column of USING whose sides are known.
+    Merged(Box<Merged>),
 }
 
 /// Everything a FROM joins.
 #[derive(Default)]
 pub(super) struct Relations {
-    /// In the order of `*`.
-    pub list: Vec<Relation>,
+    /// In the order of `*`: each join shows what it merges before the rest of its sides.
+    pub shown: Vec<Shown>,
     /// Some are in a NATURAL join.
     pub natural: bool,
-    /// Columns of USING whose sides are known.
-    pub merged: Vec<Merged>,
 }
 
 /// A column of USING.
 pub(super) struct Merged {
     pub name: Ident,
     value: Expr,
-    /// It is not always what the leftmost table has.
+    /// DataFusion would not find it by its name: it is not always what the leftmost table has, or merged twice.
     mixed: bool,
 }
 
@@ -54,11 +75,25 @@ impl Merged {
 }
 
 impl Relations {
+    /// Each relation, in the order of `*`.
+    pub fn each(&self) -> impl Iterator<Item = &Relation> {
+        self.shown.iter().filter_map(|shown| match shown {
+            Shown::Own(relation) => Some(relation),
+            Shown::Merged(_) => None,
+        })
+    }
+
+    fn all_merged(&self) -> impl Iterator<Item = &Merged> {
+        self.shown.iter().filter_map(|shown| match shown {
+            Shown::Merged(merged) => Some(&**merged),
+            Shown::Own(_) => None,
+        })
+    }
+
     /// Adds what stands behind a comma.
     pub fn beside(&mut self, other: Relations) {
-        self.list.extend(other.list);
+        self.shown.extend(other.shown);
         self.natural |= other.natural;
-        self.merged.extend(other.merged);
     }
 
     /// Adds the right side of a join. Errors: what its columns are cannot be told.
@@ -71,6 +106,7 @@ impl Relations {
                 | JoinOperator::RightOuter(_)
                 | JoinOperator::FullOuter(_)
         );
+        let mut merged = Vec::new();
         match constraint_of(operator) {
             Some(JoinConstraint::Natural) if is_outer => {
                 return Err(Error::unsupported("an outer NATURAL join")
@@ -80,7 +116,10 @@ impl Relations {
             Some(JoinConstraint::Natural) => self.natural = true,
             Some(JoinConstraint::Using(columns)) => {
                 for column in columns.iter().filter_map(last_ident) {
-                    self.merge(&mut right, operator, column)?;
+                    merged.extend(
+                        self.merge(&mut right, operator, column)?
+                            .map(|merged| Shown::Merged(Box::new(merged))),
+                    );
                 }
             }
             _ => {}
@@ -92,18 +131,21 @@ impl Relations {
             | JoinOperator::Anti(_)
             | JoinOperator::LeftAnti(_) => {}
             JoinOperator::RightSemi(_) | JoinOperator::RightAnti(_) => *self = right,
-            _ => self.beside(right),
+            _ => {
+                self.shown.splice(0..0, merged);
+                self.beside(right);
+            }
         }
         Ok(())
     }
 
-    /// The condition of a join USING a column that is mixed, which DataFusion would take from the leftmost table.
-    /// Errors: it cannot be told what the others of its columns are.
+    /// The condition of a join USING a column that is mixed. Errors: it cannot be told what the others of its columns
+    /// are.
     pub fn mixed_condition(&self, right: &Relations, operator: &JoinOperator) -> Result<Option<Expr>> {
         let Some(JoinConstraint::Using(columns)) = constraint_of(operator) else { return Ok(None) };
         let columns: Vec<Ident> = columns.iter().filter_map(last_ident).collect();
         let is_mixed = |side: &Relations, name: &Ident| {
-            side.merged.iter().any(|merged| merged.mixed && name_of(&merged.name) == name_of(name))
+            side.all_merged().any(|merged| merged.mixed && name_of(&merged.name) == name_of(name))
         };
         if !columns.iter().any(|name| is_mixed(self, name) || is_mixed(right, name)) {
             return Ok(None);
@@ -121,9 +163,14 @@ impl Relations {
         }))
     }
 
-    /// Makes one column of two. Which relation of several on the left has it is not known here: then `*` shows it
+    /// Makes one column of two. Which relation of several on the left has it may not be known here: then `*` shows it
     /// there, and DataFusion finds it by its name.
-    fn merge(&mut self, right: &mut Relations, operator: &JoinOperator, column: Ident) -> Result<()> {
+    fn merge(
+        &mut self,
+        right: &mut Relations,
+        operator: &JoinOperator,
+        column: Ident,
+    ) -> Result<Option<Merged>> {
         let value = match (operator, self.value(&column), right.value(&column)) {
             (JoinOperator::Join(_) | JoinOperator::Inner(_), Some(left), Some(_))
             | (JoinOperator::Left(_) | JoinOperator::LeftOuter(_), Some(left), Some(_)) => left,
@@ -134,55 +181,66 @@ impl Relations {
             }
             _ => {
                 right.share(&column);
-                return Ok(());
+                return Ok(None);
             }
         };
-        self.share(&column);
-        right.share(&column);
-        let same = |merged: &Merged| name_of(&merged.name) == name_of(&column);
         let is_of_right = matches!(
             operator,
             JoinOperator::Right(_) | JoinOperator::RightOuter(_) | JoinOperator::FullOuter(_)
         );
-        right.merged.retain(|merged| !same(merged));
-        match self.merged.iter_mut().find(|merged| same(merged)) {
-            Some(merged) => (merged.value, merged.mixed) = (value, merged.mixed || is_of_right),
-            None => self.merged.push(Merged { name: column, value, mixed: is_of_right }),
-        }
-        Ok(())
+        let again = [self.share(&column), right.share(&column)].contains(&true);
+        Ok(Some(Merged { name: column, value, mixed: is_of_right || again }))
     }
 
-    /// A column of this side: a merged one, or that of the only relation.
+    /// A column of this side: a merged one, or that of the only relation which may have it.
     fn value(&self, column: &Ident) -> Option<Expr> {
-        match &self.list[..] {
-            _ if let Some(merged) = self.merged(column) => Some(merged),
-            [Relation { name: Some(name), .. }] => {
-                let parts: Option<Vec<Ident>> = name.0.iter().map(|part| part.as_ident().cloned()).collect();
-                let mut parts = parts?;
-                parts.push(column.clone());
-                Some(Expr::CompoundIdentifier(parts))
-            }
-            _ => None,
+        self.merged(column).or_else(|| self.relation(self.owner(column)?)?.column(column))
+    }
+
+    fn relation(&self, at: usize) -> Option<&Relation> {
+        match &self.shown[at] {
+            Shown::Own(relation) => Some(relation),
+            Shown::Merged(_) => None,
         }
     }
 
-    /// Hides a column from `*`.
-    fn share(&mut self, column: &Ident) {
-        if let [one] = &mut self.list[..] {
-            one.shared.push(column.clone());
+    /// The place of the only relation that may have a column which is not merged.
+    fn owner(&self, column: &Ident) -> Option<usize> {
+        let name = name_of(column);
+        if self.all_merged().any(|merged| name_of(&merged.name) == name) {
+            return None;
         }
+        let is_only = self.each().count() == 1;
+        let may_own =
+            |at: &usize| self.relation(*at).is_some_and(|r| is_only || r.columns.is_none() || r.owns(&name));
+        let mut owners = (0..self.shown.len()).filter(may_own);
+        owners.next().filter(|_| owners.next().is_none())
     }
 
-    /// What a merged column is; `None` if there are several of that name, behind commas.
+    /// Hides a column from `*`. Was it merged already?
+    fn share(&mut self, column: &Ident) -> bool {
+        let owner = self.owner(column);
+        if let Some(Shown::Own(relation)) = owner.and_then(|at| self.shown.get_mut(at)) {
+            relation.shared.push(column.clone());
+        }
+        let before = self.shown.len();
+        self.shown.retain(
+            |shown| !matches!(shown, Shown::Merged(merged) if name_of(&merged.name) == name_of(column)),
+        );
+        self.shown.len() < before
+    }
+
+    /// What a merged column is; `None` if there are several columns of that name, behind commas.
     pub fn merged(&self, name: &Ident) -> Option<Expr> {
         let name = name_of(name);
-        let mut found = self.merged.iter().filter(|merged| name_of(&merged.name) == name);
-        found.next().filter(|_| found.next().is_none()).map(|merged| merged.value.clone())
+        let mut found = self.all_merged().filter(|merged| name_of(&merged.name) == name);
+        let merged = found.next().filter(|_| found.next().is_none())?;
+        self.each().all(|relation| !relation.owns(&name)).then(|| merged.value.clone())
     }
 
     /// Puts merged columns in the place of their names, but for those in subqueries, which may be theirs.
     pub fn name_merged(&self, select: &mut Select) {
-        if self.merged.is_empty() {
+        if self.all_merged().next().is_none() {
             return;
         }
         let merged = |name: &Ident| self.merged(name);

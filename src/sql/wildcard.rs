@@ -13,20 +13,25 @@ use sqlparser::ast::{
     WildcardAdditionalOptions,
 };
 
-use super::rewrite::{ROWKEY, constraint_mut, excludes_rowkey, is_rowkey};
-use super::using::{Relation, Relations, replace_names, shows};
+use super::natural::{Columns, called, outputs_of};
+use super::rewrite::{ROWKEY, constraint_mut, constraint_of, excludes_rowkey, is_rowkey};
+use super::using::{Relation, Relations, Shown, replace_names, shows};
 use super::{name_of, span_of};
 use crate::error::{Error, Result};
 
 /// Rewrites every `*` and `t.*` of `query`, at every depth, so that it leaves out the pseudo-column of the
-/// tables for which `has_pseudo` says yes, and puts merged columns in the place of their names. A name that a WITH
-/// defines is no table. `count(*)` stays.
+/// tables for which `has_pseudo` says yes, and puts merged columns in the place of their names. `columns_of` tells the
+/// columns of a table or a view, if it can. A name that a WITH defines is no table. `count(*)` stays.
 ///
 /// Errors, all unsupported: where the columns of a `*` or of a join cannot be told without the tables' schemas: two
 /// tables with a rowkey in a NATURAL join, an outer NATURAL join, `* EXCLUDE (..)` over several tables, a subquery
 /// without an alias.
-pub fn resolve_joins(query: &mut Query, has_pseudo: &dyn Fn(&ObjectName) -> bool) -> Result<()> {
-    let mut hider = Hider { has_pseudo, scopes: Vec::new() };
+pub fn resolve_joins(
+    query: &mut Query,
+    has_pseudo: &dyn Fn(&ObjectName) -> bool,
+    columns_of: &dyn Fn(&ObjectName) -> Columns,
+) -> Result<()> {
+    let mut hider = Hider { has_pseudo, columns_of, scopes: Vec::new() };
     match VisitMut::visit(query, &mut hider) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
@@ -35,6 +40,7 @@ pub fn resolve_joins(query: &mut Query, has_pseudo: &dyn Fn(&ObjectName) -> bool
 
 struct Hider<'a> {
     has_pseudo: &'a dyn Fn(&ObjectName) -> bool,
+    columns_of: &'a dyn Fn(&ObjectName) -> Columns,
     /// Of the queries around this place, outermost first.
     scopes: Vec<Scope>,
 }
@@ -100,28 +106,31 @@ impl Hider<'_> {
     fn joined(&self, select: &Select) -> Result<Relations> {
         let mut all = Relations::default();
         for table in &select.from {
-            all.beside(self.relations(table)?);
+            all.beside(self.relations(table, merges(select))?);
         }
         Ok(all)
     }
 
     /// Writes out what DataFusion would take from the wrong side.
     fn spell(&self, table: &mut TableWithJoins) -> Result<()> {
-        let mut all = self.relation(&table.relation)?;
+        let mut all = self.relation(&table.relation, true)?;
         if let TableFactor::NestedJoin { table_with_joins, .. } = &mut table.relation {
             self.spell(table_with_joins)?;
         }
         for join in &mut table.joins {
-            let right = self.relation(&join.relation)?;
+            let right = self.relation(&join.relation, true)?;
             if let TableFactor::NestedJoin { table_with_joins, .. } = &mut join.relation {
                 self.spell(table_with_joins)?;
             }
             let at = |e: Error| e.at(span_of(&join.relation));
             let condition = all.mixed_condition(&right, &join.join_operator).map_err(at)?;
             all.join(right, &join.join_operator).map_err(at)?;
-            if let (Some(condition), Some(constraint)) = (condition, constraint_mut(&mut join.join_operator))
-            {
-                *constraint = JoinConstraint::On(condition);
+            match (condition, constraint_mut(&mut join.join_operator)) {
+                (Some(condition), Some(constraint)) => *constraint = JoinConstraint::On(condition),
+                (None, Some(JoinConstraint::On(condition))) => {
+                    replace_names(condition, &|name| all.merged(name));
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -129,8 +138,10 @@ impl Hider<'_> {
 
     fn hide(&self, select: &mut Select) -> Result<()> {
         let relations = self.joined(select)?;
-        select.from.iter_mut().try_for_each(|table| self.spell(table))?;
-        if relations.natural && relations.list.iter().filter(|r| r.pseudo).count() > 1 {
+        if merges(select) {
+            select.from.iter_mut().try_for_each(|table| self.spell(table))?;
+        }
+        if relations.natural && relations.each().filter(|r| r.pseudo).count() > 1 {
             return Err(Error::unsupported("a NATURAL join in a query that names rowkey")
                 .why("both tables have a rowkey, and it would be joined on, too")
                 .hint("write JOIN ... USING (columns)"));
@@ -150,37 +161,46 @@ impl Hider<'_> {
         Ok(())
     }
 
-    fn relations(&self, table: &TableWithJoins) -> Result<Relations> {
-        let mut all = self.relation(&table.relation)?;
+    /// What is joined; its columns are looked up if they have to be `told`.
+    fn relations(&self, table: &TableWithJoins, told: bool) -> Result<Relations> {
+        let mut all = self.relation(&table.relation, told)?;
         for join in &table.joins {
-            let right = self.relation(&join.relation)?;
+            let right = self.relation(&join.relation, told)?;
             all.join(right, &join.join_operator).map_err(|e| e.at(span_of(&join.relation)))?;
         }
         Ok(all)
     }
 
-    fn relation(&self, factor: &TableFactor) -> Result<Relations> {
-        let one = |name, pseudo| Relations {
-            list: vec![Relation { name, pseudo, shared: Vec::new() }],
+    fn relation(&self, factor: &TableFactor, told: bool) -> Result<Relations> {
+        let one = |name, pseudo, columns| Relations {
+            shown: vec![Shown::Own(Relation { name, pseudo, shared: Vec::new(), columns })],
             ..Relations::default()
         };
         Ok(match factor {
             TableFactor::Table { name, alias, args, .. } => {
-                let pseudo = args.is_none() && !self.is_cte(name) && (self.has_pseudo)(name);
-                one(Some(alias_name(alias).unwrap_or_else(|| name.clone())), pseudo)
+                let is_table = args.is_none() && !self.is_cte(name);
+                let pseudo = is_table && (self.has_pseudo)(name);
+                let columns = (is_table && told).then(|| (self.columns_of)(name)).flatten();
+                let mut columns = called_by(alias, columns);
+                if let Some(columns) = columns.as_mut().filter(|_| pseudo) {
+                    columns.push(ROWKEY.to_owned());
+                }
+                one(Some(alias_name(alias).unwrap_or_else(|| name.clone())), pseudo, columns)
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
-                let inside = self.relations(table_with_joins)?;
+                let inside = self.relations(table_with_joins, told)?;
                 match alias_name(alias) {
-                    Some(name) => one(Some(name), inside.list.iter().any(|r| r.pseudo)),
+                    Some(name) => one(Some(name), inside.each().any(|r| r.pseudo), None),
                     None => inside,
                 }
             }
-            TableFactor::Derived { alias, .. }
-            | TableFactor::Function { alias, .. }
+            TableFactor::Derived { alias, subquery, .. } => {
+                one(alias_name(alias), false, called_by(alias, outputs_of(subquery)))
+            }
+            TableFactor::Function { alias, .. }
             | TableFactor::TableFunction { alias, .. }
-            | TableFactor::UNNEST { alias, .. } => one(alias_name(alias), false),
-            _ => one(None, false),
+            | TableFactor::UNNEST { alias, .. } => one(alias_name(alias), false, None),
+            _ => one(None, false, None),
         })
     }
 
@@ -195,6 +215,27 @@ impl Hider<'_> {
     }
 }
 
+/// Are columns of joins in a FROM merged?
+fn merges(select: &Select) -> bool {
+    fn in_table(table: &TableWithJoins) -> bool {
+        let using = |operator| matches!(constraint_of(operator), Some(JoinConstraint::Using(_)));
+        in_factor(&table.relation)
+            || table.joins.iter().any(|join| using(&join.join_operator) || in_factor(&join.relation))
+    }
+    fn in_factor(factor: &TableFactor) -> bool {
+        matches!(factor, TableFactor::NestedJoin { table_with_joins, .. } if in_table(table_with_joins))
+    }
+    select.from.iter().any(in_table)
+}
+
+/// The columns as the alias calls them.
+fn called_by(alias: &Option<TableAlias>, columns: Columns) -> Columns {
+    match alias {
+        Some(alias) => called(alias, columns),
+        None => columns,
+    }
+}
+
 fn alias_name(alias: &Option<TableAlias>) -> Option<ObjectName> {
     alias.as_ref().map(|alias| ObjectName::from(vec![alias.name.clone()]))
 }
@@ -202,12 +243,12 @@ fn alias_name(alias: &Option<TableAlias>) -> Option<ObjectName> {
 impl Relations {
     /// What `*` becomes.
     fn expand(&self, options: WildcardAdditionalOptions) -> Result<Vec<SelectItem>> {
-        let pseudo = self.list.iter().filter(|r| r.pseudo).count();
-        let using = self.list.iter().any(|r| !r.shared.is_empty());
+        let pseudo = self.each().filter(|r| r.pseudo).count();
+        let using = self.each().any(|r| !r.shared.is_empty());
         if pseudo == 0 && !using {
             return Ok(vec![SelectItem::Wildcard(options)]);
         }
-        if self.list.len() == 1 || (pseudo == 1 && self.natural && !using) {
+        if self.each().count() == 1 || (pseudo == 1 && self.natural && !using) {
             return Ok(vec![SelectItem::Wildcard(excluding(options, &[]))]);
         }
         let place = span_of(&options);
@@ -225,18 +266,18 @@ impl Relations {
         if self.natural {
             return Err(refused("the join decides which side a column is from", "name the columns"));
         }
-        let merged = self.merged.iter().filter(|merged| pseudo == 0 || !is_rowkey(&merged.name));
-        let merged = merged.map(|merged| Ok(merged.output()));
-        let items = self.list.iter().map(|relation| {
-            let name = relation.name.clone().ok_or_else(|| {
-                refused(
+        let items = self.shown.iter().filter_map(|shown| match shown {
+            Shown::Merged(merged) if pseudo > 0 && is_rowkey(&merged.name) => None,
+            Shown::Merged(merged) => Some(Ok(merged.output())),
+            Shown::Own(relation) => Some(match &relation.name {
+                Some(name) => Ok(relation.wildcard(name.clone(), WildcardAdditionalOptions::default())),
+                None => Err(refused(
                     "it is over a subquery without a name",
                     "give the subquery an alias: (SELECT ...) AS s",
-                )
-            })?;
-            Ok(relation.wildcard(name, WildcardAdditionalOptions::default()))
+                )),
+            }),
         });
-        merged.chain(items).collect()
+        items.collect()
     }
 
     /// What `t.*` becomes.
@@ -249,7 +290,7 @@ impl Relations {
             return SelectItem::QualifiedWildcard(kind, options);
         };
         let wanted = last_ident(name).map(|ident| name_of(&ident));
-        let pseudo = self.list.iter().any(|relation| {
+        let pseudo = self.each().any(|relation| {
             let relation_name = relation.name.as_ref().and_then(last_ident).map(|ident| name_of(&ident));
             relation.pseudo && relation_name == wanted
         });
@@ -311,11 +352,16 @@ mod tests {
     use crate::sql::ast::Statement;
     use crate::sql::{parse, table_name_of};
 
-    /// Tables `t` and `u` have the pseudo-column, others do not.
+    /// Tables `t` and `u` have the pseudo-column, others do not. The columns of `k` and `k2` are known.
     fn hidden(sql: &str) -> Result<String> {
         let Statement::Query(mut query) = parse(sql)? else { panic!("{sql}") };
         let has_pseudo = |name: &ObjectName| matches!(table_name_of(name).as_deref(), Ok("t" | "u"));
-        resolve_joins(&mut query, &has_pseudo)?;
+        let columns_of = |name: &ObjectName| match name.to_string().as_str() {
+            "k" => Some(vec!["a".to_owned()]),
+            "k2" => Some(vec!["b".to_owned()]),
+            _ => None,
+        };
+        resolve_joins(&mut query, &has_pseudo, &columns_of)?;
         Ok(query.to_string())
     }
 
@@ -334,7 +380,7 @@ mod tests {
             ),
             (
                 "SELECT * FROM t JOIN u USING (Id) LEFT JOIN v USING (id)",
-                "SELECT t.Id AS Id, t.* EXCLUDE (rowkey, id), u.* EXCLUDE (rowkey, id), v.* EXCLUDE (id) \
+                "SELECT t.Id AS id, t.* EXCLUDE (rowkey, id), u.* EXCLUDE (rowkey, id), v.* EXCLUDE (id) \
                  FROM t JOIN u USING(Id) LEFT JOIN v USING(id)",
             ),
             (
@@ -382,6 +428,11 @@ mod tests {
                 "SELECT * FROM v JOIN w ON true JOIN x USING (id) WHERE EXISTS (SELECT id FROM y)",
                 "SELECT v.*, w.*, x.* EXCLUDE (id) FROM v JOIN w ON true JOIN x USING(id) \
                  WHERE EXISTS (SELECT id FROM y)",
+            ),
+            (
+                "SELECT * FROM v, k JOIN k2 ON true JOIN w USING (a) JOIN x USING (a) JOIN y USING (A)",
+                "SELECT v.*, k.a AS A, k.* EXCLUDE (a), k2.*, w.* EXCLUDE (a), x.* EXCLUDE (a), y.* EXCLUDE (a) \
+                 FROM v, k JOIN k2 ON true JOIN w USING(a) JOIN x USING(a) JOIN y ON k.a = y.A",
             ),
         ];
         for (from, to) in cases {
