@@ -18,7 +18,7 @@ mod time;
 pub use cast::{CastError, CastFault, canonical_double, decimal_to_double, rescale};
 pub use name::{is_reserved, name_sql};
 pub use parse::from_hex;
-pub use time::{US_PER_DAY, months_between, unit_around};
+pub use time::{US_PER_DAY, moment_at, months_between, unit_around};
 
 /// Digits of a DECIMAL (count), at the most: what 128 bits hold.
 pub const DECIMAL_DIGITS_MAX: u8 = 38;

@@ -3,7 +3,7 @@
 //! `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.fraction]]`, then optionally a zone:
 //! `Z`, ` UTC`, `±HH`, `±HHMM` or `±HH:MM`. Fractions round to the microsecond.
 
-use chrono::{DateTime, Datelike, NaiveDate};
+use chrono::{DateTime, Datelike, Duration, NaiveDate, Offset, TimeZone};
 
 use super::cast::CastFault;
 
@@ -226,6 +226,18 @@ impl Scan<'_> {
         let offset = (hours * 60 + minutes) * 60;
         Some(Some(if west { -offset } else { offset }))
     }
+}
+
+/// Most hours that the clocks of a zone were ever put on by: a day, where the date line moved.
+const SKIPPED_HOURS_MAX: i64 = 24;
+
+/// When the clocks of a zone show a time, both in microseconds; `None` outside chrono's years. What they skip is read as
+/// they were before, what they show twice as they are after, as in PostgreSQL.
+pub fn moment_at(shown: i64, zone: &impl TimeZone) -> Option<i64> {
+    let local = super::datetime_of(shown)?;
+    let mut before = (0..=SKIPPED_HOURS_MAX).filter_map(|h| local.checked_sub_signed(Duration::hours(h)));
+    let offset = before.find_map(|local| zone.offset_from_local_datetime(&local).latest())?;
+    shown.checked_sub(i64::from(offset.fix().local_minus_utc()) * 1_000_000)
 }
 
 #[cfg(test)]

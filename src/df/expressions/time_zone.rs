@@ -1,19 +1,28 @@
 //! `AT TIME ZONE`: what the clocks of a zone show, or the moment at which they show it.
 //!
 //! DataFusion makes a moment with another zone of both, which parts of it then show as the zone's time and others as
-//! UTC. In SQL a moment becomes the TIMESTAMP there, and a TIMESTAMP the moment (SQL:2016, 6.35).
+//! UTC. In SQL a moment becomes the TIMESTAMP there, and a TIMESTAMP the moment (SQL:2016, 6.35). What the clocks skip,
+//! or show twice, is one moment, too, the same as PostgreSQL's.
 
-use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::DFSchema;
+use std::sync::Arc;
+
+use arrow::array::timezone::Tz;
+use arrow::array::{AsArray, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, exec_err};
 use datafusion::error::Result as DfResult;
 use datafusion::functions::datetime::expr_fn::to_local_time;
 use datafusion::logical_expr::expr::Cast;
-use datafusion::logical_expr::{Expr, cast};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
+};
 
+use crate::df::errors::to_df;
 use crate::df::rewrite::settled_type;
+use crate::error::{Error, Result, sqlstate};
 use crate::row::arrow_type;
-use crate::value::ColumnType;
+use crate::value::{ColumnType, ValueRef, moment_at};
 
 /// Gives the moment and the TIMESTAMP their types; it belongs before type coercion.
 pub fn at_time_zone(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -23,7 +32,9 @@ pub fn at_time_zone(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>
         Some(DataType::Timestamp(_, Some(_))) => to_local_time(vec![cast(what.clone(), there)]),
         _ => {
             let shown = cast(what.clone(), arrow_type(ColumnType::Timestamp));
-            cast(cast(shown, there), arrow_type(ColumnType::TimestampTz))
+            let moment =
+                MomentOf { zone: zone.to_owned(), signature: Signature::any(1, Volatility::Immutable) };
+            ScalarUDF::new_from_impl(moment).call(vec![shown])
         }
     }))
 }
@@ -34,5 +45,47 @@ fn at_zone(expr: &Expr) -> Option<(&Expr, &str)> {
     match field.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, Some(zone)) => Some((expr, zone)),
         _ => None,
+    }
+}
+
+/// The moment at which the clocks of a zone show a TIMESTAMP.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct MomentOf {
+    zone: String,
+    signature: Signature,
+}
+
+impl MomentOf {
+    fn moment(&self, shown: i64, zone: &Tz) -> Result<i64> {
+        moment_at(shown, zone).ok_or_else(|| {
+            let what = format!("{} AT TIME ZONE '{}'", ValueRef::Timestamp(shown), self.zone);
+            Error::invalid(format!("{what} is out of range")).state(sqlstate::OUT_OF_RANGE)
+        })
+    }
+}
+
+impl ScalarUDFImpl for MomentOf {
+    fn name(&self) -> &str {
+        "moment_of"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(arrow_type(ColumnType::TimestampTz))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let [shown] = &args.args[..] else { return exec_err!("one time is shown") };
+        let zone: Tz = self.zone.parse()?;
+        let shown = shown.to_array(args.number_rows)?;
+        let moments = shown
+            .as_primitive::<TimestampMicrosecondType>()
+            .iter()
+            .map(|us| us.map(|us| self.moment(us, &zone)).transpose());
+        let moments = moments.collect::<Result<TimestampMicrosecondArray>>().map_err(to_df)?;
+        Ok(ColumnarValue::Array(Arc::new(moments.with_data_type(arrow_type(ColumnType::TimestampTz)))))
     }
 }
