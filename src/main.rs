@@ -1,5 +1,6 @@
 //! The `rowkeydb` command: a shell, a script runner, a demo.
 
+use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -224,7 +225,7 @@ fn run_demo(db: Option<PathBuf>, engine: Option<Engine>, orders: u64) -> Result<
     let database = open(db, engine)?;
     let loaded = demo::run(&database, orders, progress.observer());
     progress.clear();
-    println!("{}", loaded?);
+    report(format_args!("{}\n", loaded?))?;
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         let mut console = console(database, &Options::default())?;
         prompt(&mut console, &name)?;
@@ -252,7 +253,7 @@ fn restore(backup: &Path, db: &Path, engine: Option<Engine>) -> Result<ExitCode>
         Some(engine) => backup.backup_into(db, engine)?,
         None => backup.backup(db)?,
     };
-    println!("restored {entries} entries to {}", db.display());
+    report(format_args!("restored {entries} entries to {}\n", db.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -297,9 +298,19 @@ fn heatmap(db: Option<PathBuf>, setup: &[String], statement: &str, out: &Path) -
     let pictures = session.heatmap(statement)?;
     std::fs::write(out, pictures.html())
         .map_err(|e| Error::from(e).why(format!("{} cannot be written", out.display())))?;
-    print!("{}", pictures.blocks(has_color()));
-    println!("{} has the pictures", out.display());
+    report(format_args!("{}{} has the pictures\n", pictures.blocks(has_color()), out.display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what was done. Whoever reads it may have seen enough, as in `| head`.
+fn report(text: fmt::Arguments<'_>) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_fmt(text).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::from(e).why("results cannot be written"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn bytes_of_hex(digits: &str) -> Result<Vec<u8>> {

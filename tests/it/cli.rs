@@ -386,6 +386,29 @@ fn keydump() {
     assert!(!cli.path().join("nowhere").exists());
 }
 
+/// Whoever reads may have seen enough; a full disk is an error.
+#[cfg(target_os = "linux")]
+#[test]
+fn reports_nobody_reads_are_no_panic() {
+    let cli = Cli::new();
+    cli.run(&["db", "-c", "CREATE TABLE t (id BIGINT PRIMARY KEY)"]);
+    let writes = "SIMULATE WRITES ON t FROM (SELECT 1 AS id ORDER BY 1) INTO 4 REGIONS UNDER LAYOUT (id)";
+    let demo = ["demo", "--orders", "10"];
+    let restores = [["restore", "db", "one"], ["restore", "db", "two"]];
+    for args in [&demo[..], &["heatmap", "--db", "db", writes], &restores[0]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let outcome = ended(cli.command(args).stdin(Stdio::null()).stdout(writer).output().unwrap());
+        assert_eq!(outcome, (0, String::new(), String::new()), "{args:?}");
+    }
+    for args in [&demo[..], &["heatmap", "--db", "db", writes], &restores[1]] {
+        let full = std::fs::File::create("/dev/full").unwrap();
+        let (status, _, err) = ended(cli.command(args).stdin(Stdio::null()).stdout(full).output().unwrap());
+        assert_eq!(status, 1, "{args:?}");
+        assert!(err.contains("results cannot be written"), "{err}");
+    }
+}
+
 #[test]
 fn heatmap() {
     let cli = Cli::new();
