@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KeyRange};
 use crate::schema::{IndexDef, IndexId, IndexState, Rekey, TableDef, TableId, TableStatistics, ViewDef};
-use crate::store::{Direction, KeyspaceId, Reader, Reads, WriteBatch};
+use crate::store::{DamagedEntry, Direction, KeyspaceId, Reader, Reads, WriteBatch};
 use crate::suggest::with_suggestion;
 
 /// Where the catalog itself lies.
@@ -73,7 +73,19 @@ impl Catalog {
         if let Some(bytes) = reader.get(CATALOG_KEYSPACE, META)? {
             catalog.meta = from_json("meta", bytes)?;
         }
-        let mut cursor = reader.cursor(CATALOG_KEYSPACE, &KeyRange::all(), Direction::Forward)?;
+        // A cursor does not pass what is damaged; whatever lies between two damaged statistics are statistics.
+        for direction in [Direction::Forward, Direction::Reverse] {
+            match catalog.load_all(reader, direction) {
+                Err(error) if damaged_statistics(&error).is_some() => {}
+                loaded => return loaded.map(|()| catalog),
+            }
+        }
+        Ok(catalog)
+    }
+
+    /// Reads what comes before the first entry that is damaged.
+    fn load_all(&mut self, reader: &dyn Reader, direction: Direction) -> Result<()> {
+        let mut cursor = reader.cursor(CATALOG_KEYSPACE, &KeyRange::all(), direction)?;
         while let Some((key, value)) = cursor.next()? {
             let name = String::from_utf8_lossy(key);
             if let Some(table) = name.strip_prefix("table/") {
@@ -83,17 +95,17 @@ impl Catalog {
                 if let Some(flaw) = flaw {
                     return Err(unreadable(&name, flaw));
                 }
-                catalog.tables.insert(table.to_owned(), Arc::new(def));
+                self.tables.insert(table.to_owned(), Arc::new(def));
             } else if let Some(view) = name.strip_prefix("view/") {
-                catalog.views.insert(view.to_owned(), Arc::new(from_json(&name, value)?));
-            } else if let Some(id) = name.strip_prefix("statistics/").and_then(|id| id.parse().ok())
+                self.views.insert(view.to_owned(), Arc::new(from_json(&name, value)?));
+            } else if let Some(id) = statistics_of(&name)
                 // What cannot be read is as good as not there: ANALYZE writes it anew.
                 && let Ok(statistics) = serde_json::from_slice(value)
             {
-                catalog.statistics.insert(TableId(id), Arc::new(statistics));
+                self.statistics.insert(id, Arc::new(statistics));
             }
         }
-        Ok(catalog)
+        Ok(())
     }
 
     /// The version of what a store has. Errors: `Corrupt`, if it cannot be read.
@@ -221,6 +233,12 @@ impl Catalog {
     /// What ANALYZE found about a table.
     pub fn statistics(&self, table: TableId) -> Option<&Arc<TableStatistics>> {
         self.statistics.get(&table)
+    }
+
+    /// The table of whose statistics an error says that they are damaged.
+    pub fn damaged_statistics(&self, error: &Error) -> Option<&str> {
+        let id = damaged_statistics(error)?;
+        self.tables().find(|table| table.id == id).map(|table| table.name.as_str())
     }
 
     /// The same catalog with other statistics, of a table as it was when they were collected, and the batch that stores
@@ -428,6 +446,16 @@ fn view_key(name: &str) -> Vec<u8> {
 
 fn statistics_key(table: TableId) -> Vec<u8> {
     format!("statistics/{}", table.0).into_bytes()
+}
+
+fn statistics_of(key: &str) -> Option<TableId> {
+    key.strip_prefix("statistics/")?.parse().ok().map(TableId)
+}
+
+/// Whose statistics are damaged, by an error of the store.
+fn damaged_statistics(error: &Error) -> Option<TableId> {
+    let entry = std::error::Error::source(error)?.downcast_ref::<DamagedEntry>()?;
+    statistics_of(std::str::from_utf8(&entry.key).ok()?).filter(|_| entry.keyspace == CATALOG_KEYSPACE)
 }
 
 /// Key under which the progress of building an index is kept.

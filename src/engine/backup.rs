@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use super::Database;
 use crate::catalog::CATALOG_KEYSPACE;
 use crate::error::{Error, Result};
+use crate::exec::check::anew;
 use crate::exec::watch::Watch;
 use crate::key::KeyRange;
 use crate::store::{self, Direction, Durability, Engine};
@@ -63,7 +64,10 @@ fn copy(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -> Resu
     let mut entries = 0;
     for keyspace in &keyspaces {
         let mut cursor = reader.cursor(*keyspace, &KeyRange::all(), Direction::Forward)?;
-        while let Some((key, value)) = cursor.next()? {
+        while let Some((key, value)) = cursor.next().map_err(|e| match catalog.damaged_statistics(&e) {
+            Some(table) => e.hint(anew(table)),
+            None => e,
+        })? {
             writer.put(*keyspace, key, value)?;
             entries += 1;
             if entries % 8192 == 0 {

@@ -249,7 +249,7 @@ pub fn check(view: &View, check: &Check) -> Result<(u64, RecordBatch)> {
             checker.table(&table, &[&index], depth)?;
         }
         CheckTarget::Database => {
-            checker.definitions(CATALOG_KEYSPACE)?;
+            checker.definitions(CATALOG_KEYSPACE, |e| catalog.damaged_statistics(e))?;
             for table in catalog.tables() {
                 checker.table(table, &table.indexes.iter().collect::<Vec<_>>(), depth)?;
             }

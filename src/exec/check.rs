@@ -161,13 +161,23 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Checks what is of no table: the definitions.
+    /// Checks what is of no table: the definitions, and what ANALYZE found. `analyzed` tells of which table an error
+    /// says that its statistics are damaged.
     ///
     /// Errors: as [`Checker::table`].
-    pub fn definitions(&mut self, keyspace: KeyspaceId) -> Result<()> {
+    pub fn definitions<'t>(
+        &mut self,
+        keyspace: KeyspaceId,
+        analyzed: impl FnOnce(&Error) -> Option<&'t str>,
+    ) -> Result<()> {
         match self.reader.verify(keyspace, &mut |_| self.watch.cancel.check()) {
             Err(e) if e.kind() == Kind::Corrupt => {
-                self.keep(Problem { problem: "checksum", detail: said(&e), ..Problem::default() });
+                let (table, detail) = match analyzed(&e) {
+                    Some(table) => (table, format!("{}; {}", said(&e), anew(table))),
+                    None => ("", said(&e)),
+                };
+                let table = table.to_owned();
+                self.keep(Problem { problem: "checksum", table, detail, ..Problem::default() });
                 Ok(())
             }
             verified => verified,
@@ -478,6 +488,11 @@ fn difference(
 /// The layout's part of an entry's key.
 fn shown_key(index: &IndexDef, key: &[u8]) -> String {
     index.layout.show(&key[..index.layout.len_in(key).unwrap_or(key.len())])
+}
+
+/// How to mend damaged statistics of a table.
+pub fn anew(table: &str) -> String {
+    format!("ANALYZE {} writes its statistics anew", name_sql(table))
 }
 
 fn said(e: &Error) -> String {

@@ -254,6 +254,23 @@ pub fn one_or_none(reader: &(impl Reader + ?Sized), keyspace: KeyspaceId) -> Res
     Ok(cursor.next()?.map_or(0, |_| 1))
 }
 
+/// Source of the error about an entry whose bytes are not those that were written.
+#[derive(Debug)]
+pub struct DamagedEntry {
+    /// Where it is.
+    pub keyspace: KeyspaceId,
+    /// As it is read.
+    pub key: Vec<u8>,
+}
+
+impl fmt::Display for DamagedEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "entry {} of keyspace {}", crate::key::hex(&self.key), self.keyspace.0)
+    }
+}
+
+impl std::error::Error for DamagedEntry {}
+
 /// Key and value of one entry, lent until the cursor moves.
 pub type Entry<'a> = (&'a [u8], &'a [u8]);
 

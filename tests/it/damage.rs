@@ -346,6 +346,51 @@ fn fill_the_disk(engine: Engine, file: &str) {
     db.execute("INSERT INTO t VALUES (1000, 'there is room')").unwrap();
 }
 
+#[test]
+fn damaged_statistics_count_as_none_and_analyze_mends_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let db = Database::open(path("db")).unwrap();
+    for table in ["a", "b", "c"] {
+        db.execute(&format!("CREATE TABLE {table} (id INT PRIMARY KEY, s VARCHAR)")).unwrap();
+        db.execute(&format!("INSERT INTO {table} VALUES (1, 'known of {table} alone')")).unwrap();
+        db.execute(&format!("ANALYZE {table}")).unwrap();
+    }
+    db.execute("CREATE VIEW v AS SELECT count(*) AS n FROM a, b, c").unwrap();
+    drop(db);
+    let data = path("db").join("data.mdb");
+    for damaged in [&["a"][..], &["b"], &["c"], &["a", "c"], &["a", "b", "c"]] {
+        let mut bytes = fs::read(&data).unwrap();
+        for table in damaged {
+            // In statistics texts stand in quotes, in rows they do not.
+            let text = format!("\"known of {table} alone\"").into_bytes();
+            let places: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&text)).collect();
+            assert!(!places.is_empty());
+            places.into_iter().for_each(|at| bytes[at + 1] ^= 1);
+        }
+        fs::write(&data, bytes).unwrap();
+        let db = Database::open(path("db")).unwrap();
+        let n: i64 = db.query("SELECT n FROM v").unwrap().next().unwrap().unwrap().get("n").unwrap();
+        assert_eq!(n, 1);
+        let problem = db.query("CHECK DATABASE").unwrap().next().unwrap().unwrap();
+        assert_eq!(problem.get::<String>("problem").unwrap(), "checksum");
+        assert_eq!(problem.get::<String>("table").unwrap(), damaged[0]);
+        let hint = format!("ANALYZE {} writes its statistics anew", damaged[0]);
+        assert!(problem.get::<String>("detail").unwrap().ends_with(&hint), "{problem:?}");
+        let refused = db.execute(&format!("BACKUP TO '{}'", path("backup").display())).unwrap_err();
+        assert_eq!((refused.kind(), refused.fix()), (Kind::Corrupt, Some(&hint[..])));
+        for table in damaged {
+            db.execute(&format!("ANALYZE {table}")).unwrap();
+        }
+        drop(db);
+        let db = Database::open(path("db")).unwrap();
+        assert_eq!(db.query("CHECK DATABASE").unwrap().count(), 1, "{damaged:?}");
+        db.execute(&format!("BACKUP TO '{}'", path("backup").display())).unwrap();
+        drop(db);
+        fs::remove_dir_all(path("backup")).unwrap();
+    }
+}
+
 /// Sound pages, at the places where they once were.
 #[test]
 fn a_page_of_an_earlier_commit_is_found_by_check_and_no_backup_takes_it() {

@@ -15,8 +15,7 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::{Error, Result};
-use crate::key::hex;
-use crate::store::KeyspaceId;
+use crate::store::{DamagedEntry, KeyspaceId};
 
 /// Length of the checksum, in bytes.
 pub(super) const CHECKSUM_BYTES: usize = 4;
@@ -42,9 +41,11 @@ pub(super) fn unseal<'a>(keyspace: KeyspaceId, key: &[u8], stored: &'a [u8]) -> 
 
 #[cold]
 fn damaged(keyspace: KeyspaceId, key: &[u8]) -> Error {
-    Error::corrupt(format!("entry {} of keyspace {} is damaged", hex(key), keyspace.0))
+    let entry = DamagedEntry { keyspace, key: key.to_vec() };
+    Error::corrupt(format!("{entry} is damaged"))
         .why("its checksum does not match its bytes")
         .hint("restore the database from a backup; check the disk")
+        .caused_by(entry)
 }
 
 fn checksum(keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> u32 {
@@ -55,6 +56,7 @@ fn checksum(keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> u32 {
 mod tests {
     use super::*;
     use crate::error::Kind;
+    use crate::key::hex;
     use proptest::prelude::*;
 
     #[test]
