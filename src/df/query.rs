@@ -480,14 +480,14 @@ impl Planner {
         Ok(Condition { predicate: Predicate::and(found), formulas })
     }
 
-    /// The formula that the one output of a query over one table is; `None` if it is no formula.
+    /// The formula that the one output of a query over one table is, or a column; `None` if it is neither.
     pub fn formula(&self, query: Query, scope: &Scope<'_>) -> Result<Option<Formula>> {
         let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
         let LogicalPlan::Projection(projection) = &plan else { return Ok(None) };
         let (Some(source), [expr]) = (source_of(&plan)?, &projection.expr[..]) else { return Ok(None) };
         let expr = at_scan(expr.clone(), &projection.input);
         let found = expr.and_then(|expr| formula(&expr, source.names())).map(|(formula, _)| formula);
-        Ok(found.filter(|formula| formula.ty().is_some()))
+        Ok(found.filter(|formula| !matches!(formula, Formula::Literal(_))))
     }
 
     /// All rows of a query in one batch: for the small ones a statement needs on the way.

@@ -264,7 +264,7 @@ pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
     warnings.map(|w| Warning { code: code(w.concern), hint: hint(&w), what: w.what, why: w.why }).collect()
 }
 
-/// A layout for an index of `table`. `formulas`: the hidden columns behind keys that are none of the forms.
+/// A layout for an index of `table`. `formulas`: the columns, mostly hidden, behind keys that are none of the forms.
 pub fn index_layout(table: &TableDef, keys: &[KeyExpr], formulas: &[Option<ColumnId>]) -> Result<KeyLayout> {
     let columns = key_columns(&table.columns);
     let mut specs = Vec::with_capacity(keys.len());
@@ -273,7 +273,11 @@ pub fn index_layout(table: &TableDef, keys: &[KeyExpr], formulas: &[Option<Colum
             Some(id) => specs.push(PartSpec {
                 transform: Transform::Column(*id),
                 descending: key.descending,
-                sql: table.column_name(*id).to_owned(),
+                // A hidden one is called by its formula.
+                sql: match table.column(*id).formula {
+                    Some(_) => table.column_name(*id).to_owned(),
+                    None => name_sql(table.column_name(*id)),
+                },
             }),
             None => {
                 let parts = key_specs(std::slice::from_ref(key), &columns)?;

@@ -38,6 +38,8 @@ impl Formulas<'_> {
             }
             let found = self.db.planner().formula(query, &self.scope(&plain)?);
             match found.map_err(|e| e.at(key.span))? {
+                // `coalesce(a, b)` of a column that is never NULL.
+                Some(Formula::Column(id)) => Ok(Some(id)),
                 Some(formula) => self.column(formula).map(Some),
                 None => Err(not_a_formula(&key.expr).at(key.span)),
             }
