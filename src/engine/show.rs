@@ -406,6 +406,8 @@ pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
 pub(super) enum Cells {
     Text(Vec<String>),
     Numbers(Vec<i64>),
+    /// So many numbers that nobody knows.
+    Unknown(usize),
     Doubles(Vec<f64>),
 }
 
@@ -429,6 +431,10 @@ pub(super) fn rows_of(columns: Vec<(&str, Cells)>) -> Result<RecordBatch> {
             Cells::Numbers(values) => {
                 fields.push(field(name, ColumnType::BigInt, false));
                 arrays.push(Arc::new(Int64Array::from(values)));
+            }
+            Cells::Unknown(n) => {
+                fields.push(field(name, ColumnType::BigInt, true));
+                arrays.push(Arc::new(Int64Array::new_null(n)));
             }
             Cells::Doubles(values) => {
                 fields.push(field(name, ColumnType::Double, false));

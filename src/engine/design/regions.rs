@@ -268,7 +268,7 @@ pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
         ("to_bytes", to_bytes),
         ("rows", numbers(counts)),
         ("bytes", numbers(sizes)),
-        ("reads", numbers(done(&table, Access::Read))),
-        ("writes", numbers(done(&table, Access::Write))),
+        ("reads", done(&table, Access::Read)),
+        ("writes", done(&table, Access::Write)),
     ])
 }

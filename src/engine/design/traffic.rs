@@ -7,17 +7,21 @@ use arrow::array::RecordBatch;
 use sqlparser::ast::Ident;
 
 use crate::design::heatmap::{Heatmap, Panel};
-use crate::engine::show::{numbers, rows_of, text};
+use crate::engine::show::{Cells, numbers, rows_of, text};
 use crate::engine::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::schema::{Access, Lately, TableDef};
 use crate::sql::name_sql;
 use crate::value::Value;
 
-/// What was done in each region.
-pub fn done(table: &TableDef, access: Access) -> Vec<i64> {
+/// What was done in each region; in one that is the whole table nobody counts.
+pub fn done(table: &TableDef, access: Access) -> Cells {
     let counts = table.traffic.counts();
-    (0..=table.splits.len()).map(|at| counts.get(at).map_or(0, |n| n[access as usize] as i64)).collect()
+    let of = |at: usize| counts.get(at).map_or(0, |n| n[access as usize] as i64);
+    match table.splits.len() {
+        0 => Cells::Unknown(1),
+        cuts => numbers((0..=cuts).map(of).collect()),
+    }
 }
 
 /// A table that is counted. Errors: it has one region only.
@@ -44,8 +48,8 @@ pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
     rows_of(vec![
         ("region", numbers((1..=n as i64).collect())),
         ("from", text(std::iter::once("-∞".to_owned()).chain(cuts).collect())),
-        ("reads", numbers(done(&table, Access::Read))),
-        ("writes", numbers(done(&table, Access::Write))),
+        ("reads", done(&table, Access::Read)),
+        ("writes", done(&table, Access::Write)),
         ("reads_lately", lately(Access::Read)),
         ("writes_lately", lately(Access::Write)),
     ])
