@@ -445,7 +445,7 @@ impl<'a> Side<'a> {
             if !self.is_behind(key) {
                 break;
             }
-            self.step()?;
+            self.step(counters)?;
         }
         if self.cursor.is_none() || self.is_behind(key) {
             let range = match self.direction {
@@ -454,15 +454,19 @@ impl<'a> Side<'a> {
             };
             Counters::add(&counters.seeks, 1);
             self.cursor = Some(reader.cursor(self.keyspace, &range, self.direction)?);
-            self.step()?;
+            self.step(counters)?;
         }
         self.here = self.head.as_ref().is_some_and(|(at, _)| at == key);
         Ok(())
     }
 
-    fn step(&mut self) -> Result<()> {
+    fn step(&mut self, counters: &Counters) -> Result<()> {
         let Some(cursor) = &mut self.cursor else { return Ok(()) };
-        match (cursor.next()?, &mut self.head) {
+        let entry = cursor.next()?;
+        if let Some((key, value)) = entry {
+            Counters::add(&counters.bytes, (key.len() + value.len()) as u64);
+        }
+        match (entry, &mut self.head) {
             (None, head) => *head = None,
             (Some((key, value)), Some((old_key, old_value))) => {
                 old_key.clear();
