@@ -1,6 +1,7 @@
 //! SQL functions beyond DataFusion's: the key transforms, usable in any expression, and keys explained.
 
 mod age;
+mod avg;
 mod coalesce;
 mod date_trunc;
 pub(super) mod described;
@@ -23,6 +24,7 @@ use datafusion::logical_expr::{
 };
 
 use self::age::Age;
+use self::avg::RoundedAvg;
 use self::coalesce::Coalesce;
 use self::date_trunc::DateTrunc;
 use self::exact_sum::ExactSum;
@@ -48,6 +50,7 @@ const REPEATED_BYTES_MAX: usize = 64 << 20;
 pub fn register(state: &mut SessionState) {
     for aggregate in [
         AggregateUDF::new_from_impl(ExactSum::default()),
+        AggregateUDF::new_from_impl(RoundedAvg::default()),
         AggregateUDF::new_from_impl(OfGroups(Min::new())),
         AggregateUDF::new_from_impl(OfGroups(Max::new())),
     ] {
