@@ -34,6 +34,7 @@ use super::name_of;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{BUCKETS_MAX, ColumnId, PartSpec, Transform};
 use crate::suggest::did_you_mean;
+use crate::value::name_sql;
 
 /// A column that key expressions can name: its folded name and its id.
 pub type KeyColumn<'a> = (&'a str, ColumnId);
@@ -182,11 +183,20 @@ impl Binder<'_> {
                 Transform::Lpad { column, width, pad: '0' } => {
                     Ok(Transform::Reverse { column, width: Some(width) })
                 }
+                Transform::ToChar { column, .. } => Err(self.reversed_time(text, column)),
                 _ => Err(wrong(format!("reverse({text}) is not a key part"))
                     .hint("write reverse(col) or reverse(lpad(col, n))")),
             },
             _ => Ok(Transform::Reverse { column: self.text_of(text)?, width: None }),
         }
+    }
+
+    fn reversed_time(&self, text: &Expr, column: ColumnId) -> Error {
+        let name = self.columns.iter().find(|(_, id)| *id == column).map_or("ts", |(name, _)| name);
+        let time = name_sql(name);
+        wrong(format!("reverse({text}) is not a key part"))
+            .why("it would sort by the last digits of a time first, so a range of times would fetch unwanted rows")
+            .hint(format!("write {time}, or {time} DESC for the newest first; reverse_bytes({time}) scatters writes"))
     }
 
     fn max_minus(&self, max: &Expr, column: &Expr, width: Option<u16>) -> Result<Transform> {
