@@ -21,6 +21,7 @@ use crate::schema::{
     Check, Column, FAMILIES_MAX, Family, FamilyId, Identity, IndexDef, IndexState, SortedBy, TableDef,
     Traffic, ViewDef,
 };
+use crate::sql::rewrite::ROWKEY;
 use crate::sql::{
     AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef, Statement,
     key_specs, name_of, name_sql, span_of_name, unqualified,
@@ -196,6 +197,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
     };
     let mut warnings = layout_warnings(&table, &table.key);
     warnings.extend(create.columns.iter().filter_map(cut_digits));
+    warnings.extend(hidden_rowkey(&table));
     if let Some(split) = &create.split {
         table.split_at(regions::cuts(&table, split, None)?);
         warnings.extend(regions::warnings(&table));
@@ -225,6 +227,17 @@ pub fn cut_digits(column: &ColumnDef) -> Option<Warning> {
         what: format!("{name} keeps {scale} digits behind the point"),
         why: format!("NUMERIC and DECIMAL without digits are {ty} here"),
         hint: "write NUMERIC(p, s) with up to 38 digits, s of them behind the point, or DOUBLE".into(),
+    })
+}
+
+/// A column that has the name of the rowkey, which it is not.
+pub fn hidden_rowkey(table: &TableDef) -> Option<Warning> {
+    let id = table.column_id(ROWKEY)?;
+    (!table.is_key_column(id)).then(|| Warning {
+        code: None,
+        what: format!("column {ROWKEY} hides the rowkey of \"{}\"", table.name),
+        why: "every table has a pseudo-column of that name, and it is not in the key".into(),
+        hint: "give the column another name".into(),
     })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::Ident;
 
-use super::{COLUMNS_MAX, Changed, column, cut_digits, finish, new_name};
+use super::{COLUMNS_MAX, Changed, column, cut_digits, finish, hidden_rowkey, new_name};
 use crate::catalog::Catalog;
 use crate::engine::design::regions;
 use crate::engine::outcome::Warning;
@@ -125,6 +125,9 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning
         AlterTableOp::Split(_) | AlterTableOp::Rekey { .. } | AlterTableOp::CancelRekey => {
             return Err(Error::internal("no single change of the catalog"));
         }
+    }
+    if !old.names_rowkey() {
+        warnings.extend(hidden_rowkey(&table));
     }
     edit.put_table(table)?;
     finish(edit, warnings)
