@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::Database;
 use crate::catalog::CATALOG_KEYSPACE;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::check::anew;
 use crate::exec::watch::Watch;
 use crate::key::KeyRange;
@@ -33,7 +33,15 @@ pub fn backup(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -
         ErrorKind::AlreadyExists => Error::invalid(format!("{} exists already", unfinished.display()))
             .why("it is left of a backup that was interrupted, or being made right now")
             .hint("remove it if nobody is at work on it"),
-        _ => Error::from(e),
+        _ => {
+            let what = format!("cannot make the directory '{}'", unfinished.display());
+            let error = Error::new(Kind::Unavailable, what).why(e.to_string()).state(sqlstate::IO);
+            let error = match e.kind() {
+                ErrorKind::NotFound => error.hint("name one in a directory that exists"),
+                _ => error,
+            };
+            error.caused_by(e)
+        }
     })?;
     let copied = copy(db, &unfinished, engine, watch);
     let renamed = copied.and_then(|entries| {

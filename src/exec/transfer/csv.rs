@@ -67,7 +67,16 @@ pub struct CsvReader<R> {
 }
 
 /// The first line names no columns: perhaps it is a row.
-fn no_header(error: Error) -> Error {
+fn no_header(error: Error, names: &[&str]) -> Error {
+    let others = [(";", "';'"), ("\t", "E'\\t'"), ("|", "'|'")];
+    let other = |name: &str| others.iter().find(|(other, _)| name.contains(other));
+    if let [name] = names
+        && let Some((_, written)) = other(name)
+    {
+        return error
+            .why(format!("the first line of the file is one name, {name}"))
+            .hint(format!("WITH (DELIMITER {written})"));
+    }
     let columns = error.fix().unwrap_or_default().to_owned();
     error
         .why("the first line of a CSV file names its columns")
@@ -87,8 +96,8 @@ impl<R: BufRead> CsvReader<R> {
         let places = if options.header && records.read(&mut record)? {
             let names: Option<Vec<&str>> =
                 record.values().map(|v| std::str::from_utf8(v.bytes).ok()).collect();
-            let found = positions(target, names.ok_or_else(|| not_utf8("line 1"))?.into_iter());
-            found.map_err(no_header)?
+            let names = names.ok_or_else(|| not_utf8("line 1"))?;
+            positions(target, names.iter().copied()).map_err(|e| no_header(e, &names))?
         } else {
             (0..target.len()).collect()
         };
@@ -288,7 +297,7 @@ fn endless(record: &Record, at: At) -> Error {
     let line = record.line;
     let error = match at {
         At::Quoted => Error::invalid(format!("line {line}: a quoted value is never closed"))
-            .hint("double the quotes inside of values, or choose another quote"),
+            .hint("double the quotes inside of values"),
         _ => Error::invalid(format!("line {line}: the record is longer than 64 MiB")),
     };
     error.state(sqlstate::INVALID_TEXT)

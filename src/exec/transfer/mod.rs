@@ -89,6 +89,9 @@ pub trait RowWriter: Send {
 /// Errors: `Unavailable` when there is no such file; `Invalid` when its columns are none of `target`.
 pub fn open(path: &Path, format: &Format, target: &Target, on_error: OnError) -> Result<Box<dyn RowReader>> {
     let file = File::open(path).map_err(|e| cannot("open", path, e))?;
+    if file.metadata().is_ok_and(|found| found.is_dir()) {
+        return Err(cannot("read", path, std::io::ErrorKind::IsADirectory.into()));
+    }
     let text = |file| BufReader::with_capacity(1 << 16, file);
     Ok(match format {
         Format::Csv(options) => {

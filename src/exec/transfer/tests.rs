@@ -56,6 +56,15 @@ fn csv_columns_go_by_name_and_the_missing_are_not_given() {
 }
 
 #[test]
+fn a_header_that_is_one_name_tells_its_delimiter() {
+    for (header, written) in [("id;amount\n", "';'"), ("id\tamount\n", "E'\\t'"), ("id|amount\n", "'|'")] {
+        let error = failure(header, &csv());
+        assert_eq!(error.fix(), Some(&format!("WITH (DELIMITER {written})")[..]), "{error}");
+    }
+    assert!(failure("idd\n", &csv()).fix().unwrap().contains("HEADER false"));
+}
+
+#[test]
 fn csv_without_header_goes_by_position() {
     let options = CsvOptions { header: false, delimiter: b';', null: "\\N".into(), ..CsvOptions::default() };
     assert_eq!(rows("1;2.5;\n2;\\N;\"\\N\"\n", &Format::Csv(options)), ["1|2.50|", "2|NULL|\\N"]);
