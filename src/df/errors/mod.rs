@@ -128,7 +128,7 @@ fn message(text: &str) -> String {
         text = text.strip_prefix(label).unwrap_or(text).trim();
     }
     // What follows is the tree as Rust prints it.
-    if text.contains("Unsupported ast node") {
+    if text.contains("Unsupported ast node") || text.contains("Dot access not supported") {
         return "this form of expression is not supported".into();
     }
     sql_words(text)
@@ -150,11 +150,12 @@ fn schema_error(error: &SchemaError) -> Error {
             let is_hidden =
                 field.relation.is_some() && valid_fields.iter().all(|other| other.relation != field.relation);
             let same_name = valid_fields.iter().find(|other| output_name(&other.name) == name);
-            if let Some(column) = same_name.filter(|_| is_hidden) {
-                let table = field.relation.as_ref().map_or("", |relation| relation.table());
-                return error
-                    .why(format!("nothing here is called {table}"))
-                    .hint(format!("write {}", column.flat_name()));
+            if let (Some(column), Some(table)) = (same_name, &field.relation) {
+                let error = error.hint(format!("write {}", column.flat_name()));
+                return match is_hidden {
+                    true => error.why(format!("nothing here is called {}", table.table())),
+                    false => error,
+                };
             }
             if valid_fields.iter().filter(|other| output_name(&other.name) == name).count() > 1 {
                 return same_names(format!("two columns of a SELECT have the same name, \"{name}\""));

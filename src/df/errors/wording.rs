@@ -68,7 +68,7 @@ fn functions(text: &str) -> Option<Error> {
             unknown,
             name,
             near.into_iter(),
-            "look for its name in this database: other databases may name it differently",
+            "SHOW FUNCTIONS LIKE '%part%' looks for its name here: other databases may name it differently",
         ));
     }
     let arguments = |name: &str, given: &str| {
@@ -79,7 +79,9 @@ fn functions(text: &str) -> Option<Error> {
     }
     if let Some(name) = between(text, "Failed to coerce arguments to satisfy a call to '", "'") {
         if name == "string_agg" {
-            return Some(arguments(name, "one argument").hint("write string_agg(x, ',')"));
+            // Its other name, group_concat, is no longer known here.
+            let error = error("string_agg and group_concat do not take one argument", NO_FUNCTION);
+            return Some(error.hint("write string_agg(x, ','), or group_concat(x, ',')"));
         }
         let given = between(text, "coercion from ", " to the signature")?;
         return Some(arguments(name, &format!("({given})")));
