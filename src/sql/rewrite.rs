@@ -317,9 +317,10 @@ impl VisitorMut for Normaliser {
                     .why(format!("parameters are $1 to ${PARAMETERS_MAX}, or ?"))
                     .state(sqlstate::SYNTAX);
                 let error = match name.strip_prefix(':') {
-                    Some(variable) => {
-                        error.hint(format!("in the shell, .set {variable} VALUE gives it a value"))
-                    }
+                    Some(variable) => error.hint(format!(
+                        "in the shell, .set {variable} VALUE gives it a value; on the command line, --set \
+                         {variable}=VALUE"
+                    )),
                     None => error,
                 };
                 ControlFlow::Break(error.at(span_of(value)))

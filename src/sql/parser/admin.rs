@@ -229,12 +229,15 @@ impl Parser<'_> {
             let of_table = self.preposition() || self.word("ON");
             let table = if of_table { Some(self.object_name("the name of a table")?) } else { None };
             Ok(Show::Indexes { table })
-        } else if self.words(&["CREATE", "TABLE"]) {
+        } else if self.words(&["CREATE", "TABLE"]) || self.words(&["CREATE", "VIEW"]) {
             Ok(Show::CreateTable { name: self.object_name("the name of a table")? })
         } else if self.word("REGIONS") {
             self.preposition();
             Ok(Show::Regions { name: self.object_name("the name of a table or an index")? })
-        } else if self.words(&["TRAFFIC", "FROM"]) {
+        } else if self.word("TRAFFIC") {
+            if !self.preposition() {
+                return Err(self.expected("FROM and the name of a table"));
+            }
             Ok(Show::Traffic { name: self.object_name("the name of a table")? })
         } else if self.word("COLUMNS") {
             self.preposition();
@@ -246,7 +249,10 @@ impl Parser<'_> {
             Ok(Show::Settings)
         } else {
             Ok(Show::Setting {
-                name: self.setting("TABLES, INDEXES, COLUMNS, FUNCTIONS, SETTINGS or a setting")?,
+                name: self.setting(
+                    "TABLES, VIEWS, INDEXES, COLUMNS, CREATE TABLE, REGIONS, TRAFFIC, STATISTICS, SNAPSHOTS, \
+                     FUNCTIONS, SETTINGS or a setting",
+                )?,
             })
         }
     }

@@ -419,6 +419,11 @@ impl Parser<'_> {
 
     pub(super) fn alter(&mut self) -> Result<Statement> {
         self.expect_word("ALTER")?;
+        if self.peek_words(&["INDEX"]) {
+            return Err(self
+                .error("an index cannot be altered")
+                .hint("REPAIR INDEX i builds it anew; DROP INDEX and CREATE INDEX make another one"));
+        }
         self.expect_word("TABLE")?;
         let if_exists = self.if_exists();
         let name = self.object_name("the name of a table")?;

@@ -275,6 +275,7 @@ fn friendly(expected: &str) -> String {
     let expected = expected.trim_end_matches(':');
     match expected {
         "identifier" => "a name".to_owned(),
+        "placeholder" => "the name of a variable that has a value".to_owned(),
         "end of statement" => "the end of the statement".to_owned(),
         punctuation if !punctuation.contains(char::is_alphanumeric) => format!("\"{punctuation}\""),
         other => other.to_owned(),
