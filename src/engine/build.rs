@@ -124,12 +124,11 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
 pub fn resume(db: &Database, watch: &Watch) {
     let building: Vec<IndexId> = db.catalog().building().collect();
     for id in building {
-        if let Some(builder) = Builder::with(db, id) {
-            if let Err(Failure::Stopped(e)) = build(db, &builder, watch)
-                && e.kind() == Kind::Invalid
-            {
-                let _ = set_state(db, id, IndexState::Broken, &undoing());
-            }
+        if let Some(builder) = Builder::with(db, id)
+            && let Err(Failure::Stopped(e)) = build(db, &builder, watch)
+            && e.kind() == Kind::Invalid
+        {
+            let _ = set_state(db, id, IndexState::Broken, &undoing());
         }
     }
 }
