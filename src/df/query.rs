@@ -357,17 +357,12 @@ impl Planner {
             return Ok(None);
         }
         let forming = open::forming(&plan).map_err(df_error)?;
-        let shaping = |of_joins| {
-            let mut shaping = open::shaping(&plan, of_joins).map_err(df_error)?;
-            shaping.extend(forming.iter().filter(|at| !shaping.contains(at)).copied().collect::<Vec<_>>());
-            shaping.sort_unstable();
-            Ok::<_, Error>(shaping)
-        };
+        let shaping = |of_joins| open::shaping(&plan, of_joins).map_err(df_error);
         let paging = Paging::of(&plan);
         let with_paging =
             || settled.iter().copied().chain(paging.into_iter().flat_map(|(paging, _)| paging.places()));
         let ways_out = match settled {
-            [] => vec![forming.clone(), shaping(false)?, shaping(true)?, (0..params.len()).collect()],
+            [] => vec![forming, shaping(false)?, shaping(true)?, (0..params.len()).collect()],
             _ => vec![with_paging().collect()],
         };
         let mut tried: Option<Vec<usize>> = None;

@@ -80,7 +80,9 @@ impl Definitions {
         }
         let stored = Catalog::stored_version(&*store.snapshot()?.reader()?)?;
         let mut now = self.now.write();
-        if let Some(next) = now.next.take().filter(|next| next.version() == stored) {
+        // Statistics make no version: whether they are there is not known, and they count as not there.
+        let is_newer = now.current.version() != stored;
+        if let Some(next) = now.next.take().filter(|next| is_newer && next.version() == stored) {
             now.current = next;
         }
         Ok(())

@@ -156,13 +156,17 @@ impl Paging {
 }
 
 /// The parameters, by their places, that stand elsewhere than in filters and projections; or in joins, which may make
-/// filters of them.
+/// filters of them. And those that are [`forming`].
 pub fn shaping(plan: &LogicalPlan, of_joins: bool) -> DfResult<Vec<usize>> {
-    params_of(plan, &|node| match node {
+    let mut shaping = params_of(plan, &|node| match node {
         LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::TableScan(_) => false,
         LogicalPlan::Join(_) => of_joins,
         _ => true,
-    })
+    })?;
+    shaping.extend(forming(plan)?);
+    shaping.sort_unstable();
+    shaping.dedup();
+    Ok(shaping)
 }
 
 /// The parameters, by their places, that say what type comes out: the digits to which something is rounded.
