@@ -80,11 +80,11 @@ impl Keyed {
         let mut key = String::with_capacity(kind.len() + lifted.text.len() + 2 * params.len());
         key.push_str(kind);
         for value in &*params {
-            // Writing to a string cannot fail.
-            let _ = match value {
-                Value::Decimal(_, scale) => write!(key, "d{scale}"),
-                other => write!(key, "{}", letter(other)),
-            };
+            key.push(letter(value));
+            if let Value::Decimal(_, scale) = value {
+                // Writing to a string cannot fail.
+                let _ = write!(key, "{scale}");
+            }
         }
         key.push('\n');
         key.push_str(&lifted.text);
@@ -126,11 +126,12 @@ impl Plans {
     /// which it then is.
     pub fn find(&self, query: &mut Keyed, catalog: u64) -> Option<Known> {
         let plans = self.0.read();
-        let find = |query: &Keyed| plans.get(&query.key).filter(|(version, _)| *version == catalog);
-        while let Some((_, Known::ByValues(of))) = find(query) {
-            *query = query.with_values(of);
+        loop {
+            match plans.get(&query.key).filter(|(version, _)| *version == catalog)? {
+                (_, Known::ByValues(of)) => *query = query.with_values(of),
+                (_, known) => return Some(known.clone()),
+            }
         }
-        find(query).map(|(_, known)| known.clone())
     }
 
     /// The plans kept under the catalog of this version, by the texts of their queries, one of each.

@@ -55,7 +55,7 @@ impl Walk {
         };
         let (mut all, mut prefix_lens) = (Vec::new(), Vec::new());
         match merge {
-            None => all.extend_from_slice(ranges.as_slice()),
+            None => all = ranges.as_slice().to_vec(),
             Some(fan_out) => {
                 for Stream { ranges, prefix_len } in fan_out.streams(ranges) {
                     all.extend_from_slice(ranges.as_slice());

@@ -183,20 +183,14 @@ impl KeyPart {
             }
             bytes
         };
-        let null = match self.null {
-            NullMark::Never => None,
-            NullMark::Presence => Some(vec![self.null_byte()]),
-            NullMark::Filled(n) => Some(vec![self.null_byte(); n]),
-        };
-        match (cut, null) {
-            (Cut::First, Some(null)) if !self.runs_backwards() => Cut::After(null),
-            (Cut::Last, Some(null)) if self.runs_backwards() => Cut::Before(null),
+        let null = |len| vec![self.null_byte(); len];
+        match (cut, self.null) {
+            (Cut::First, NullMark::Presence) if !self.runs_backwards() => Cut::After(null(1)),
+            (Cut::First, NullMark::Filled(n)) if !self.runs_backwards() => Cut::After(null(n)),
+            (Cut::Last, NullMark::Presence) if self.runs_backwards() => Cut::Before(null(1)),
+            (Cut::Last, NullMark::Filled(n)) if self.runs_backwards() => Cut::Before(null(n)),
             // An empty text comes first of all, but after NULL.
-            (Cut::Before(bytes), Some(null))
-                if self.null != NullMark::Presence && null.starts_with(&bytes) =>
-            {
-                Cut::After(null)
-            }
+            (Cut::Before(bytes), NullMark::Filled(n)) if null(n).starts_with(&bytes) => Cut::After(null(n)),
             (Cut::Before(bytes), _) => Cut::Before(value(bytes)),
             (Cut::After(bytes), _) => Cut::After(value(bytes)),
             (Cut::Beyond(bytes), _) => Cut::Beyond(value(bytes)),

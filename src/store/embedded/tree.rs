@@ -151,10 +151,15 @@ fn map_file(directory: &Directory, existing: u64) -> Result<(Env<WithoutTls>, Ma
             Ok((env, Map::new(&file, bytes)?, file))
         });
         match mapped {
-            Err(heed::Error::Io(e)) if e.kind() == io::ErrorKind::OutOfMemory && bytes > least => bytes /= 2,
+            Err(heed::Error::Io(e)) if is_too_much(&e) && bytes > least => bytes /= 2,
             result => return Ok(result?),
         }
     }
+}
+
+/// So many addresses are not to be had, here: under valgrind they are no argument.
+fn is_too_much(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::InvalidInput)
 }
 
 /// Handles of the keyspaces in the file, to write them. They are all opened at once: a handle serves only the

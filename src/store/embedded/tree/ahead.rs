@@ -34,14 +34,15 @@ impl<'m> Ahead<'m> {
 /// Asks for the lines of `bytes`, without waiting for them.
 #[inline]
 pub(super) fn ask(bytes: &[u8]) {
-    let begun = LINE_BYTES - bytes.as_ptr().addr() % LINE_BYTES;
-    let (first, rest) = bytes.split_at(begun.min(bytes.len()));
+    let begun = bytes.as_ptr().addr() % LINE_BYTES;
     #[cfg(target_arch = "x86_64")]
-    for line in std::iter::once(first).filter(|first| !first.is_empty()).chain(rest.chunks(LINE_BYTES)) {
+    for at in (0..begun + bytes.len()).step_by(LINE_BYTES) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: it needs SSE, which every processor of this kind has, and reads nothing that the program could see.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
+        let line = bytes.as_ptr().wrapping_sub(begun).wrapping_add(at);
+        // SAFETY: it needs SSE, which every processor of this kind has, and reads nothing that the program could see,
+        // wherever it points.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (first, rest);
+    let _ = begun;
 }

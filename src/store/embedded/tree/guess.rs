@@ -91,39 +91,51 @@ impl Narrowing {
 }
 
 /// Where `key` is among `nodes` that lie evenly between two keys; `None` if nobody can tell.
+#[inline]
 fn place((from, to): Around<'_>, key: &[u8], nodes: usize) -> Option<usize> {
-    let same = from.iter().zip(to).take_while(|(a, b)| a == b).count();
-    if key.get(..same)? != &from[..same] {
-        return None;
-    }
-    let rest = [from, to, key].map(|key| key.get(same..).unwrap_or_default());
-    let [from, to, key] = match rest.map(digits) {
+    // A key that begins in another way does not lie between them, and may be taken for one that does: it is a guess.
+    let same = same_bytes(from, to);
+    let [from, to, key] = match [from, to, key].map(|key| digits(eight(key, same, b'0'))) {
         [Some(from), Some(to), Some(key)] => [from, to, key],
-        _ => rest.map(|bytes| u64::from_be_bytes(eight(bytes, 0))),
+        _ => [from, to, key].map(|key| eight(key, same, 0)),
     };
     let (part, whole) = (key.clamp(from, to.max(from)) - from, to.saturating_sub(from));
-    // A guess need not be exact.
     (whole > 0).then(|| (part as f64 / whole as f64 * nodes as f64) as usize)
 }
 
-/// The first eight bytes, `fill` in the place of those that are missing.
+/// So many bytes (count) in front are the same.
 #[inline]
-fn eight(bytes: &[u8], fill: u8) -> [u8; 8] {
-    match bytes.first_chunk() {
-        Some(eight) => *eight,
-        None => {
-            let mut eight = [fill; 8];
-            eight[..bytes.len()].copy_from_slice(bytes);
-            eight
+fn same_bytes(a: &[u8], b: &[u8]) -> usize {
+    let mut same = 0;
+    while let (Some(x), Some(y)) = (eight_at(a, same), eight_at(b, same)) {
+        if x != y {
+            return same + (x ^ y).leading_zeros() as usize / 8;
         }
+        same += 8;
     }
+    same + a[same..].iter().zip(&b[same..]).take_while(|(x, y)| x == y).count()
 }
 
-/// The number that the first eight bytes are, if they are digits; zeros follow fewer.
+/// The eight bytes from `start` on, the first one being the highest; `fill` in the place of those that are missing.
 #[inline]
-fn digits(bytes: &[u8]) -> Option<u64> {
+fn eight(bytes: &[u8], start: usize, fill: u8) -> u64 {
+    eight_at(bytes, start).unwrap_or_else(|| {
+        let rest = bytes.get(start..).unwrap_or_default();
+        let (known, bits) = (rest.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)), 8 * rest.len() as u32);
+        known.checked_shl(64 - bits).unwrap_or(0) | u64::from_ne_bytes([fill; 8]) >> bits
+    })
+}
+
+#[inline]
+fn eight_at(bytes: &[u8], start: usize) -> Option<u64> {
+    bytes.get(start..)?.first_chunk().map(|eight| u64::from_be_bytes(*eight))
+}
+
+/// The number that eight bytes are, if they are digits.
+#[inline]
+fn digits(eight: u64) -> Option<u64> {
     const HIGH: u64 = 0xF0F0_F0F0_F0F0_F0F0;
-    let word = u64::from_le_bytes(eight(bytes, b'0'));
+    let word = eight.swap_bytes();
     let are_digits = word & HIGH == 0x3030_3030_3030_3030
         && word.wrapping_add(0x0606_0606_0606_0606) & HIGH == 0x3030_3030_3030_3030;
     if !are_digits {
@@ -143,13 +155,24 @@ mod tests {
 
     #[test]
     fn digits_are_a_number() {
-        assert_eq!(digits(b"12345678"), Some(12_345_678));
-        assert_eq!(digits(b"9876543210"), Some(98_765_432));
-        assert_eq!(digits(b"42"), Some(42_000_000));
+        let digits = |bytes: &[u8]| digits(eight(bytes, 1, b'0'));
+        assert_eq!(digits(b"012345678"), Some(12_345_678));
+        assert_eq!(digits(b"a9876543210"), Some(98_765_432));
+        assert_eq!(digits(b"042"), Some(42_000_000));
+        assert_eq!(digits(b"4"), Some(0));
         assert_eq!(digits(b""), Some(0));
-        assert_eq!(digits(b"1234567a"), None);
-        assert_eq!(digits(b"12345:78"), None);
-        assert_eq!(digits(b"12/45678"), None);
+        assert_eq!(digits(b"01234567a"), None);
+        assert_eq!(digits(b"012345:78"), None);
+        assert_eq!(digits(b"012/45678"), None);
+    }
+
+    #[test]
+    fn bytes_that_are_the_same_are_counted() {
+        assert_eq!(same_bytes(b"0123456789", b"0123456789"), 10);
+        assert_eq!(same_bytes(b"0123456789", b"012345678"), 9);
+        assert_eq!(same_bytes(b"01234567", b"0123x567"), 4);
+        assert_eq!(same_bytes(b"012345678", b"01234567x"), 8);
+        assert_eq!(same_bytes(b"abc", b""), 0);
     }
 
     /// Comparisons until `key` is found among `keys`, and its place.

@@ -281,15 +281,20 @@ pub(super) fn pages_of_long(header: &[u8], number: u64) -> Option<u64> {
 /// Which key comes first. Keys are short, and calling the system's comparison takes longer than comparing most of them.
 #[inline]
 pub(super) fn compare(a: &[u8], b: &[u8]) -> Ordering {
-    let (mut a, mut b) = (a, b);
-    while let (Some((x, more)), Some((y, others))) = (a.split_first_chunk::<8>(), b.split_first_chunk::<8>())
+    let (mut rest, mut other) = (a, b);
+    while let (Some((x, more)), Some((y, others))) =
+        (rest.split_first_chunk::<8>(), other.split_first_chunk::<8>())
     {
         if x != y {
             return u64::from_be_bytes(*x).cmp(&u64::from_be_bytes(*y));
         }
-        (a, b) = (more, others);
+        (rest, other) = (more, others);
     }
-    a.cmp(b)
+    match (a.last_chunk(), b.last_chunk()) {
+        // The last eight bytes tell the rest of keys of one length: what they repeat is the same.
+        (Some(x), Some(y)) if a.len() == b.len() => u64::from_be_bytes(*x).cmp(&u64::from_be_bytes(*y)),
+        _ => rest.cmp(other),
+    }
 }
 
 #[inline]

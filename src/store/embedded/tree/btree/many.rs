@@ -87,7 +87,7 @@ impl<'m> Btree<'m> {
     }
 
     /// One search in each page, step by step.
-    fn search_page(self, searches: &mut [Search<'m>], keys: &[&[u8]]) -> Result<()> {
+    fn search_page(&self, searches: &mut [Search<'m>], keys: &[&[u8]]) -> Result<()> {
         let mut go_on = true;
         while go_on {
             go_on = false;
@@ -104,7 +104,7 @@ impl<'m> Btree<'m> {
     }
 
     /// One search by itself.
-    fn search_alone(self, search: &mut Search<'m>, key: &[u8]) -> Result<()> {
+    fn search_alone(&self, search: &mut Search<'m>, key: &[u8]) -> Result<()> {
         let place = search.page.search_by(search.narrowing, key);
         let (at, found) = place.ok_or_else(|| self.damaged(search.number))?;
         (search.narrowing, search.found) = (Narrowing::halving(at, at), found);
@@ -113,7 +113,7 @@ impl<'m> Btree<'m> {
 
     /// Asks for the node that a search looks at next.
     #[inline]
-    fn ask(self, search: &mut Search<'m>) -> Result<()> {
+    fn ask(&self, search: &mut Search<'m>) -> Result<()> {
         if !search.is_done() {
             let offset = search.page.offset(search.narrowing.probe);
             search.offset = offset.ok_or_else(|| self.damaged(search.number))?;
@@ -123,7 +123,7 @@ impl<'m> Btree<'m> {
     }
 
     /// Of leaves: the values that were found.
-    fn values(self, searches: &[Search<'m>], keys: &[&[u8]], out: &mut Vec<Option<&'m [u8]>>) -> Result<()> {
+    fn values(&self, searches: &[Search<'m>], keys: &[&[u8]], out: &mut Vec<Option<&'m [u8]>>) -> Result<()> {
         let first = out.len();
         for search in searches {
             if !search.found {
