@@ -292,6 +292,24 @@ mod tests {
     }
 
     #[test]
+    fn a_row_of_no_table_is_planned_once() {
+        let db = Database::in_memory().unwrap();
+        let ask = |sql: &str, params: &[Value], columns: usize| -> Vec<Value> {
+            let row = db.prepare(sql).unwrap().query(params).unwrap().one().unwrap();
+            (0..columns).map(|at| row.value(at).unwrap()).collect()
+        };
+        for n in 0..4 {
+            assert_eq!(ask("SELECT 1", &[], 1), [Value::Int(1)]);
+            let (text, params) = (Value::Text(format!("x{n}")), [Value::Int(n), Value::Text(n.to_string())]);
+            assert_eq!(ask("SELECT $1 + 1 AS next, 'x' || $2", &params, 2), [Value::Int(n + 1), text]);
+        }
+        assert_ne!(ask("SELECT random()", &[], 1), ask("SELECT random()", &[], 1));
+        assert_ne!(ask("SELECT random()", &[], 1), ask("SELECT random()", &[], 1));
+        let (catalog, _) = db.view().unwrap();
+        assert_eq!(db.plans().kept(catalog.version()).len(), 3);
+    }
+
+    #[test]
     fn parameters_above_the_scans_do_not_keep_a_plan_from_being_kept() {
         let db = Database::in_memory().unwrap();
         db.execute("CREATE TABLE t (k INT PRIMARY KEY, a INT, d DOUBLE, note TEXT)").unwrap();

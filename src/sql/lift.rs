@@ -97,7 +97,8 @@ pub fn lift(sql: &str) -> Option<Lifted> {
         return None;
     }
     let mut lifted = Lifted { text: String::with_capacity(sql.len() + 8), values: Vec::new(), own };
-    let (mut copied, mut in_list) = (0, false);
+    // Inside of how many parentheses the list of an IN is, or what stands in one beside a comparison.
+    let (mut copied, mut in_list, mut list_depth) = (0, false, 0);
     // A bit for each parenthesis around, the innermost first: it is in a select list, whose columns are called by their
     // text.
     let (mut selects, mut depth) = (0_u64, 0_i32);
@@ -108,7 +109,10 @@ pub fn lift(sql: &str) -> Option<Lifted> {
         match (tokens[at].class, sql.as_bytes()[tokens[at].start]) {
             (Class::Other, b'(') => {
                 (selects, depth) = (selects << 1, depth + 1);
-                in_list |= before.is_some_and(|before| before.class == Class::Comparison);
+                let opens_list = |before: Token| before.class == Class::Comparison || before.is(sql, &["in"]);
+                if before.is_some_and(opens_list) {
+                    (in_list, list_depth) = (true, depth);
+                }
             }
             (Class::Other, b')') => (selects, depth) = (selects >> 1, depth - 1),
             (Class::Word, b's' | b'S') if tokens[at].is(sql, &["select"]) => selects |= 1,
@@ -129,10 +133,12 @@ pub fn lift(sql: &str) -> Option<Lifted> {
             _ => None,
         };
         next += lifts.as_ref().map_or(1, |(_, len)| *len);
-        if let Some(last) = tokens[at..next].iter().rev().find(|t| !is_list(sql, t)) {
-            in_list = last.is(sql, &["in"]);
-        }
-        let Some((value, len)) = lifts else { continue };
+        let Some((value, len)) = lifts else {
+            // A row among others ends in there.
+            let is_row = tokens[at].text(sql) == ")" && depth >= list_depth;
+            in_list &= is_row || is_list(sql, &tokens[at]);
+            continue;
+        };
         if lifted.values.len() == VALUES {
             return None;
         }
@@ -486,6 +492,16 @@ mod tests {
             )
         );
         assert_eq!(
+            lifted(
+                "SELECT a FROM t WHERE (d, id) < (DATE '2024-01-02', 7) AND (a, b) IN ((1, 2), (3, -4)) AND c = (5)"
+            ),
+            (
+                "SELECT a FROM t WHERE (d, id) < ($1, $2) AND (a, b) IN (($3, $4), ($5, $6)) AND c = ($7)"
+                    .into(),
+                vec![Value::Date(19_724), int(7), int(1), int(2), int(3), int(-4), int(5)]
+            )
+        );
+        assert_eq!(
             lifted("SELECT a FROM t WHERE b = 3 ORDER BY a LIMIT 20 OFFSET 40"),
             ("SELECT a FROM t WHERE b = $1 ORDER BY a LIMIT 20 OFFSET $2".into(), vec![int(3), int(40)])
         );
@@ -512,6 +528,7 @@ mod tests {
             "SELECT /* x = 5 */ a FROM t WHERE a = 5 IS NULL",
             "SELECT a FROM t WHERE a AND 5",
             "SELECT a FROM t WHERE f(1, 2)",
+            "SELECT a FROM t WHERE a IN (b, 2) AND (a, (1), 2) IS NULL",
         ] {
             assert_eq!(lifted(sql), (sql.into(), Vec::new()));
         }

@@ -1,7 +1,7 @@
 //! Plans that the calling thread runs on its own.
 //!
-//! A scan, what it adds up to, its groups if they are few, and several of these one behind the other need none of
-//! DataFusion's streams; nor do lookups ([`crate::df::operators::lookup`]).
+//! A scan, what it adds up to, its groups if they are few, a row of no table, and several of these one behind the other
+//! need none of DataFusion's streams; nor do lookups ([`crate::df::operators::lookup`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::union::UnionExec;
 
 use super::few_groups::FewGroups;
+use super::no_table::NoTable;
 use super::plan::picked;
 use super::totals::{Totals, TotalsRun};
 use crate::access::Guards;
@@ -33,6 +34,8 @@ pub enum Single {
     Totals(Arc<Totals>),
     /// Its groups.
     Groups(Arc<FewGroups>),
+    /// A row of no table.
+    NoTable(Arc<NoTable>),
     /// One behind the other.
     Several(Vec<Single>),
 }
@@ -51,7 +54,9 @@ impl Single {
             return several.collect::<Option<_>>().map(Single::Several);
         }
         let totals = Totals::of(root, schema).map(|totals| Single::Totals(Arc::new(totals)));
-        totals.or_else(|| FewGroups::of(root, schema).map(|groups| Single::Groups(Arc::new(groups))))
+        let groups = || FewGroups::of(root, schema).map(|groups| Single::Groups(Arc::new(groups)));
+        let no_table = || NoTable::of(root, schema).map(|row| Single::NoTable(Arc::new(row)));
+        totals.or_else(groups).or_else(no_table)
     }
 
     /// Ready to run; `None` if a parameter does not suit, or operators do better.
@@ -61,6 +66,7 @@ impl Single {
             Single::Scan(scan) => Alone::of_scan(scan.run(binding, &Arc::default())?),
             Single::Totals(totals) => totals.run(binding)?.map(|run| Box::new(Alone::Totals(run))),
             Single::Groups(groups) => groups.run(binding)?.map(Box::new),
+            Single::NoTable(row) => row.run(&binding.params)?.map(Box::new),
             // Who counts what is read counts it of all together.
             Single::Several(_) if binding.guards != Guards::default() => None,
             Single::Several(several) => {
@@ -87,8 +93,8 @@ pub enum Alone {
     Lookups(Lookups),
     /// The same, one row after the other.
     Nested(NestedRun),
-    /// All rows of a few groups, and what they were read by.
-    Groups(Option<RecordBatch>, PlanText),
+    /// All rows there are, and what they were read by.
+    Rows(Option<RecordBatch>, PlanText),
     /// Several of these, one behind the other.
     Several(VecDeque<Alone>),
 }
@@ -106,7 +112,7 @@ impl Alone {
             Alone::Totals(totals) => totals.next_batch(),
             Alone::Lookups(lookups) => lookups.next_batch(),
             Alone::Nested(nested) => nested.next_batch(),
-            Alone::Groups(rows, _) => Ok(rows.take()),
+            Alone::Rows(rows, _) => Ok(rows.take()),
             Alone::Several(all) => in_turn(all, Alone::next_batch),
         }
     }
@@ -118,7 +124,7 @@ impl Alone {
             Alone::Nested(nested) => nested.next_rows(),
             Alone::Totals(totals) => totals.next_rows(),
             Alone::Lookups(lookups) => Ok(lookups.next_batch()?.map(NextRows::Batch)),
-            Alone::Groups(rows, _) => Ok(rows.take().map(NextRows::Batch)),
+            Alone::Rows(rows, _) => Ok(rows.take().map(NextRows::Batch)),
             Alone::Several(all) => in_turn(all, |one| one.next_rows(rows_max)),
         }
     }
@@ -139,7 +145,7 @@ impl Alone {
             Alone::Totals(totals) => totals.plan_text(),
             Alone::Lookups(lookups) => lookups.plan_text(),
             Alone::Nested(nested) => nested.plan_text(),
-            Alone::Groups(_, text) => Arc::clone(text),
+            Alone::Rows(_, text) => Arc::clone(text),
             Alone::Several(all) => {
                 let texts: Vec<PlanText> = all.iter().map(Alone::plan_text).collect();
                 Arc::new(move || {

@@ -76,7 +76,7 @@ impl FewGroups {
         let rows = self.rows(&mut groups)?;
         let rows = above.of(rows).map_err(df_error)?;
         let rows = renamed(rows.columns().to_vec(), rows.num_rows(), &self.schema)?;
-        Ok(Some(Alone::Groups(Some(rows), scan.plan_text())))
+        Ok(Some(Alone::Rows(Some(rows), scan.plan_text())))
     }
 
     fn rows(&self, groups: &mut Groups) -> Result<RecordBatch> {

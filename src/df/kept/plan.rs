@@ -82,8 +82,8 @@ pub enum Run {
 }
 
 impl Plan {
-    /// Keeps a plan, made for one thread and perhaps for all of them; `None` for one that reads no table of ours, or
-    /// something that cannot be read twice.
+    /// Keeps a plan, made for one thread and perhaps for all of them; `None` for one that reads no table of ours and is
+    /// more than a row, or reads something that cannot be read twice.
     pub fn new(
         root: &Arc<dyn ExecutionPlan>,
         shared: Option<&Arc<dyn ExecutionPlan>>,
@@ -124,10 +124,11 @@ impl Plan {
             return Ok(None);
         }
         let schema = output_schema(&root.schema());
-        Ok((scans > 0).then(|| Plan {
+        let single = Single::of(&root, &schema);
+        Ok((scans > 0 || single.is_some()).then(|| Plan {
             nested: nested.map(Arc::new),
             nested_below: below.filter(fits).map(Form::new),
-            single: Single::of(&root, &schema),
+            single,
             schema,
             joins,
             paging: None,
