@@ -139,7 +139,7 @@ impl KeptRows {
         let start = if row == 0 { 0 } else { self.ends[row - 1].packed };
         let Ends { pointer, layout, packed } = self.ends[row];
         let packed = &self.bytes[layout..packed];
-        let packed = if packed.is_empty() { None } else { Some(PackedRow::new(packed)?) };
+        let packed = (!packed.is_empty()).then(|| PackedRow::again(packed));
         let (pointer, layout) = (&self.bytes[start..pointer], &self.bytes[pointer..layout]);
         let value = OneEntry { pointer, layout, packed }.value(&self.spec, self.spec.output[column])?;
         match self.spec.schema.field(column) {

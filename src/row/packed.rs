@@ -147,6 +147,12 @@ impl<'a> PackedRow<'a> {
         if is_sound { Ok(PackedRow(bytes)) } else { PackedRow::any(bytes) }
     }
 
+    /// A row once more, from a copy of [its bytes](PackedRow::as_bytes): they were checked.
+    #[inline]
+    pub fn again(bytes: &'a [u8]) -> PackedRow<'a> {
+        PackedRow(bytes)
+    }
+
     /// What it was made from.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0
