@@ -5,7 +5,8 @@
 //! for a while, it goes into the [`tree`] in one transaction, in order of keys, by a thread of its own ([`keeper`]); what is
 //! written into the same page meanwhile is written once. A snapshot is what the tree had at some moment and the memtables
 //! before it ([`snapshot`]); when these are empty, reads go straight into LMDB's map. What the log is no good for goes
-//! into the tree at once: loads ([`bulk`]), very large commits, and those that create or clear a keyspace.
+//! into the tree at once: loads ([`bulk`]), very large commits, and those that create or clear a keyspace. What is
+//! acknowledged and would go to a damaged page is kept beside the tree of its keyspace ([`tree::aside`]).
 //!
 //! Versions number the commits. When the disk fails, nothing is written any more ([`trust`](super::trust)).
 //!
@@ -15,7 +16,7 @@
 //! |---|---|
 //! | `FORMAT` | `rowkeydb format 4`; written last, so a directory that has it is a whole database |
 //! | `LOCK` | empty; locked by the process that has the database open |
-//! | `data.mdb` | LMDB: one named database per keyspace, its name the keyspace's number in decimal; 4294967295 holds, under `version`, the last version that is in the tree, 8 bytes, little-endian, and under `tally ` and a keyspace's number, 4 bytes, big-endian, what that must hold (`tree/tally.rs`) |
+//! | `data.mdb` | LMDB: one named database per keyspace, its name the keyspace's number in decimal, and a `+` behind it for each one before that was given up with its damaged pages; `7=` holds changes of 7 (`tree/aside.rs`); 4294967295 holds, under `version`, the last version that is in the tree, 8 bytes, little-endian, and under `tally ` and a keyspace's number, 4 bytes, big-endian, what that must hold (`tree/tally.rs`) |
 //! | `lock.mdb` | LMDB's table of readers; worthless when nobody has the database open |
 //! | `log/log-N` | commits that may be missing from the tree, in segments |
 //! | `log/acknowledged` | which segments count, the last record that was acknowledged, and the version that the tree has at least |
@@ -32,6 +33,7 @@ mod snapshot;
 mod tests;
 mod tree;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::slice::from_ref;
@@ -47,15 +49,15 @@ use super::recent::{Recent, Recorder};
 use super::rules::check_batch;
 use super::trust::Trust;
 use super::{
-    Atomicity, BulkWriter, Capabilities, Durability, Engine, KEY_BYTES_MAX, Mutation, Snapshot, Store,
-    WriteBatch,
+    Atomicity, BulkWriter, Capabilities, Durability, Engine, KEY_BYTES_MAX, KeyspaceId, Mutation, Snapshot,
+    Store, WriteBatch,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use bulk::Bulk;
 use keeper::Keeper;
 use memtable::{ENTRY_BYTES, Memtable};
 use snapshot::{EmbeddedSnapshot, Moment};
-use tree::{Seat, Tree, View};
+use tree::{Seat, Tree, View, Writer};
 
 /// Memory at which a memtable is full, in bytes. An unclean end leaves up to two of that to be read from the log.
 /// Tests want to see many.
@@ -139,7 +141,8 @@ impl EmbeddedStore {
             mark.settle(in_tree);
         }
         let is_behind = !memtable.is_empty();
-        let moment = Moment { version, active: Arc::new(memtable), full: None, view: Arc::new(view) };
+        let held = Arc::new(held_by(&view, in_tree)?);
+        let moment = Moment { version, active: Arc::new(memtable), full: None, held, view: Arc::new(view) };
         let shared = Arc::new(Shared {
             newest: Mutex::new(Arc::new(moment)),
             mark,
@@ -224,6 +227,7 @@ impl Store for EmbeddedStore {
 
     fn commit(&self, batch: WriteBatch) -> Result<()> {
         check_batch(&batch)?;
+        self.shared.newest().check_held(&batch)?;
         self.queue.submit(batch, |group| self.apply_group(group))
     }
 
@@ -265,12 +269,19 @@ impl Shared {
         self.mark.settle(version);
         drop(seat);
         // Were it not shown, its number would be given out again.
-        let view = View::of(&self.tree).inspect_err(|_| self.trust.lose())?;
+        let (view, held) = self.look(version).inspect_err(|_| self.trust.lose())?;
         self.show(|moment| {
             moment.version = version;
-            moment.view = Arc::new(view);
+            (moment.view, moment.held) = (view, held);
         });
         Ok(())
+    }
+
+    /// The tree, which has everything up to `version` now, and what it keeps beside damaged keyspaces.
+    fn look(&self, version: u64) -> Result<(Arc<View>, Arc<Memtable>)> {
+        let view = View::of(&self.tree)?;
+        let held = held_by(&view, version)?;
+        Ok((Arc::new(view), Arc::new(held)))
     }
 
     /// The log has no word for it, or the tree takes it better.
@@ -307,23 +318,27 @@ impl Shared {
         let Some((full, segment)) = self.newest().full.clone() else { return Ok(()) };
         self.trust.check()?;
         self.put_into_tree(&full)?;
-        let view = Arc::new(View::of(&self.tree)?);
+        let (view, held) = self.look(full.version())?;
         self.show(|moment| {
-            moment.view = view;
+            (moment.view, moment.held) = (view, held);
             moment.full = None;
         });
         self.mark.forget(segment)
     }
 
+    /// Puts what was acknowledged into the tree. A keyspace that turns out to be damaged is held from then on
+    /// ([`tree::aside`]), and keeps nothing else from getting there.
     fn put_into_tree(&self, memtable: &Memtable) -> Result<()> {
-        let mut writer = self.tree.begin()?;
-        for newest in memtable.newest() {
-            let (keyspace, (key, value)) = newest.change();
-            match value {
-                Some(value) => writer.put(keyspace, key, value, tree::At::Anywhere)?,
-                None => writer.delete(keyspace, key)?,
+        let mut damaged = BTreeSet::new();
+        let writer = loop {
+            let mut writer = self.tree.begin()?;
+            damaged.iter().for_each(|keyspace| writer.hold(*keyspace));
+            match take_in(&mut writer, memtable) {
+                Ok(()) => break writer,
+                Err((keyspace, e)) if e.kind() == Kind::Corrupt && damaged.insert(keyspace) => {}
+                Err((_, e)) => return Err(e),
             }
-        }
+        };
         writer.commit(memtable.version())?;
         self.mark.settle(memtable.version());
         Ok(())
@@ -348,4 +363,26 @@ impl Shared {
         }
         log.close()
     }
+}
+
+/// Makes the changes of a memtable. Errors: and in which keyspace.
+fn take_in(writer: &mut Writer<'_>, memtable: &Memtable) -> Result<(), (KeyspaceId, Error)> {
+    for newest in memtable.newest() {
+        let (keyspace, change) = newest.change();
+        writer.take_in(keyspace, change).map_err(|e| (keyspace, e))?;
+    }
+    writer.note_tallies()
+}
+
+/// What the tree, which has everything up to `version`, keeps beside damaged keyspaces.
+fn held_by(view: &View, version: u64) -> Result<Memtable> {
+    let held = Memtable::default();
+    view.reader().show_held(|keyspace, (key, value)| {
+        let step = match value {
+            Some(value) => Step::Put(keyspace, key, value),
+            None => Step::Delete(keyspace, key),
+        };
+        held.write(version, std::iter::once(step));
+    })?;
+    Ok(held)
 }

@@ -271,6 +271,18 @@ impl fmt::Display for DamagedEntry {
 
 impl std::error::Error for DamagedEntry {}
 
+/// Source of the error about a keyspace whose pages are damaged.
+#[derive(Debug)]
+pub struct DamagedKeyspace(pub KeyspaceId);
+
+impl fmt::Display for DamagedKeyspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "keyspace {}", self.0.0)
+    }
+}
+
+impl std::error::Error for DamagedKeyspace {}
+
 /// Key and value of one entry, lent until the cursor moves.
 pub type Entry<'a> = (&'a [u8], &'a [u8]);
 

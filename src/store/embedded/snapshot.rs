@@ -1,14 +1,17 @@
 //! The read side: the tree as it was, and what was in memtables before it.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::memtable::{Found, Memtable};
-use super::tree::{TreeReader, View};
+use super::tree::{TreeReader, View, aside};
 use crate::error::Result;
 use crate::key::KeyRange;
 use crate::store::lent::Lent;
-use crate::store::{Changes, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, one_or_none};
+use crate::store::{
+    Changes, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, WriteBatch, one_or_none,
+};
 
 /// So many changes of a range (count) are counted for an estimate.
 const COUNTED: usize = 200;
@@ -21,6 +24,8 @@ pub(super) struct Moment {
     pub(super) active: Arc<Memtable>,
     /// What is on its way into the tree, and the segment of the log that has it, too.
     pub(super) full: Option<(Arc<Memtable>, u64)>,
+    /// What the tree keeps beside damaged keyspaces.
+    pub(super) held: Arc<Memtable>,
     /// The tree below.
     pub(super) view: Arc<View>,
 }
@@ -50,8 +55,23 @@ impl Moment {
         let full = self.full.as_ref().map(|(full, _)| full);
         std::iter::once(&self.active)
             .chain(full)
+            .chain(std::iter::once(&self.held))
             .map(|memtable| &**memtable)
             .filter(|memtable| !memtable.is_empty())
+    }
+
+    /// Errors: `Corrupt`, naming the keyspace, when a batch writes into one that is held, and does not clear it first.
+    pub(super) fn check_held(&self, batch: &WriteBatch) -> Result<()> {
+        let mut cleared = HashSet::new();
+        for mutation in batch.mutations.iter().filter(|_| !self.held.is_empty()) {
+            let keyspace = mutation.keyspace();
+            if mutation.change().is_none() {
+                cleared.insert(keyspace);
+            } else if self.held.more(keyspace).is_some() && !cleared.contains(&keyspace) {
+                return Err(aside::refused(keyspace));
+            }
+        }
+        Ok(())
     }
 
     /// Those with anything in them of a keyspace.

@@ -1,6 +1,7 @@
 //! What the embedded store promises beyond the seam: files that last, and refusals when they are damaged.
 
 mod damage;
+mod held;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

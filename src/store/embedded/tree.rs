@@ -1,7 +1,7 @@
 //! The tree below the log: LMDB, in `data.mdb`.
 //!
 //! Every write goes through a [`Writer`], which also notes up to which version the tree has everything, and has
-//! looked at what LMDB is about to read ([`vet`]). Every read goes through a [`View`], which searches LMDB's pages
+//! looked at what LMDB is about to read ([`vet`]); what it had better not write there goes beside it ([`aside`]). Every read goes through a [`View`], which searches LMDB's pages
 //! itself ([`btree`]). Values carry checksums ([`seal`]), keyspaces sums of these ([`tally`]), and the file is looked
 //! at before it is mapped ([`header`]).
 //!
@@ -13,6 +13,7 @@
 //! as it is written, by plain writes: a full disk is an error of the commit, never a fault on access.
 
 mod ahead;
+pub(super) mod aside;
 mod btree;
 mod guess;
 pub(super) mod header;
@@ -39,6 +40,7 @@ use crate::store::KeyspaceId;
 use crate::store::directory::Directory;
 use crate::store::trust::{self, Trust};
 use map::Map;
+use view::Trees;
 pub(super) use view::{Seat, TreeReader, View};
 pub(super) use writer::{At, Writer};
 
@@ -96,7 +98,7 @@ impl Tree {
         if let Some(checked) = checked {
             checked.check_trees(&file, trees.values())?;
         }
-        tree.keyspaces = RwLock::new(Arc::new(open_keyspaces(&tree.env, trees.keys().copied())?));
+        tree.keyspaces = RwLock::new(Arc::new(open_keyspaces(&tree.env, &trees)?));
         if tree.directory.is_new() {
             tree.begin()?.commit(0)?;
             tree.env.force_sync()?;
@@ -164,21 +166,34 @@ fn is_too_much(e: &io::Error) -> bool {
 
 /// Handles of the keyspaces in the file, to write them. They are all opened at once: a handle serves only the
 /// transactions that begin after it was opened, and a keyspace may be asked for at any time.
-fn open_keyspaces(env: &Env<WithoutTls>, ids: impl Iterator<Item = KeyspaceId>) -> Result<Keyspaces> {
+fn open_keyspaces(env: &Env<WithoutTls>, trees: &Trees) -> Result<Keyspaces> {
     let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| -> Result<_> {
         let mut opened = Opened(Vec::new());
-        for id in ids {
-            let database = opener.open_database(txn, Some(&id.0.to_string()))?;
-            opened.0.extend(database.map(|database| (id, database)));
+        for (id, root) in trees {
+            let database = opener.open_database(txn, Some(&name_of(*id, root.given_up)))?;
+            opened.0.extend(database.map(|database| (*id, database)));
         }
         Ok(CommitOrAbort::<_, ()>::Commit(opened))
     })?;
     Ok(opened.commit().unwrap_or_default())
 }
 
-fn keyspace_of(name: &[u8]) -> Result<KeyspaceId> {
-    let id = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
-    id.map(KeyspaceId).ok_or_else(|| {
+/// A tree's name: the number of its keyspace, a `=` if it has the changes [beside](aside) that, and a `+` for each one
+/// that was given up before it.
+fn name_of(keyspace: KeyspaceId, given_up: usize) -> String {
+    let (number, kind) = aside::whose(keyspace).map_or((keyspace, ""), |keyspace| (keyspace, "="));
+    format!("{}{kind}{}", number.0, "+".repeat(given_up))
+}
+
+/// Which keyspace a tree of this name is of, and how many were given up before it.
+fn keyspace_of(name: &[u8]) -> Result<(KeyspaceId, usize)> {
+    let known = std::str::from_utf8(name).ok().and_then(|name| {
+        let first = name.trim_end_matches('+');
+        let number = KeyspaceId(first.strip_suffix('=').unwrap_or(first).parse().ok()?);
+        let keyspace = if first.ends_with('=') { aside::beside(number) } else { number };
+        Some((keyspace, name.len() - first.len()))
+    });
+    known.ok_or_else(|| {
         Error::corrupt(format!("the data file holds an unknown keyspace '{}'", name.escape_ascii()))
             .why("keyspaces are named by their number")
     })

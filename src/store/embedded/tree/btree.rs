@@ -25,9 +25,10 @@ use super::map::Pages;
 use super::meta::Root;
 use super::page::{Node, Page, Stored, compare};
 use super::seal::unseal;
+use super::tally::Tally;
 use crate::error::{Error, Result};
 use crate::key::{End, KeyRange, hex};
-use crate::store::{Direction, Entry, KeyspaceId};
+use crate::store::{DamagedKeyspace, Direction, Entry, KeyspaceId};
 
 /// Leaves (count) whose entries are counted for an estimate.
 const COUNTED_LEAVES: usize = 8;
@@ -167,6 +168,7 @@ impl<'m> Btree<'m> {
         Error::corrupt(format!("page {page} of data.mdb, of keyspace {}, is damaged", self.keyspace.0))
             .why("it is not a page of that tree, or points out of itself")
             .hint("restore the database from a backup; check the disk")
+            .caused_by(DamagedKeyspace(self.keyspace))
     }
 
     #[cold]
@@ -174,6 +176,7 @@ impl<'m> Btree<'m> {
         Error::corrupt(format!("entry {} of keyspace {} is out of its place", hex(key), self.keyspace.0))
             .why("keys of one keyspace follow each other in order")
             .hint("restore the database from a backup; check the disk")
+            .caused_by(DamagedKeyspace(self.keyspace))
     }
 }
 
@@ -402,6 +405,12 @@ impl<'m> Place<'m> {
         }
     }
 
+    /// The pages of this place, from the root on.
+    #[cfg(test)]
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        self.levels.iter().map(|level| level.number).collect()
+    }
+
     /// The keys of the leaf lie between the separators that led to it.
     fn check_separators(&self) -> Result<()> {
         let Some(leaf) = self.levels.last() else { return Ok(()) };
@@ -440,6 +449,17 @@ impl<'m> Place<'m> {
     }
 }
 
+/// What a tree turns out to have.
+#[derive(Default)]
+struct Found {
+    /// Branches and leaves (count).
+    pages: u64,
+    long_pages: u64,
+    tally: Tally,
+    #[cfg(test)]
+    numbers: Vec<u64>,
+}
+
 /// Where the keys of a page begin, and where those of the next one do.
 pub(super) type Separators<'m> = (Option<&'m [u8]>, Option<&'m [u8]>);
 
@@ -464,13 +484,70 @@ impl<'m> Btree<'m> {
         if !leaf.page.is_leaf() || is_right() { Ok(()) } else { Err(self.damaged(leaf.number)) }
     }
 
-    /// Every page is whole, and where it belongs.
-    pub(super) fn check_pages(self) -> Result<()> {
-        let mut place = self.start()?;
-        let mut seen = HashSet::new();
-        place.vet(&mut seen, false)?;
-        while place.cross(Direction::Forward)? {
-            place.levels.last().map_or(Ok(()), |leaf| self.check_leaf(leaf))?;
+    /// Every page is whole and where it belongs, those of long values have these, and there are as many as the root says.
+    /// Gives what the entries add up to.
+    pub(super) fn check_pages(self) -> Result<Tally> {
+        let mut found = Found::default();
+        if let Some(root) = self.root.page {
+            self.check_below(root, 1, (None, None), &mut found)?;
+        }
+        let Found { pages, long_pages, tally, .. } = found;
+        if (pages + long_pages, long_pages) == (self.root.pages, self.root.long_pages) {
+            return Ok(tally);
+        }
+        Err(Error::corrupt(format!("keyspace {} of data.mdb is damaged", self.keyspace.0))
+            .why(format!(
+                "it has {pages} pages and {long_pages} of long values, and not as many as its root says"
+            ))
+            .hint("restore the database from a backup; check the disk"))
+    }
+
+    /// The numbers of all pages.
+    #[cfg(test)]
+    pub(super) fn numbers(self) -> Result<Vec<u64>> {
+        let mut found = Found::default();
+        self.root.page.map_or(Ok(()), |root| self.check_below(root, 1, (None, None), &mut found))?;
+        Ok(found.numbers)
+    }
+
+    /// The same from page `number` on, down to the leaves.
+    fn check_below(
+        self,
+        number: u64,
+        depth: u16,
+        (from, to): Separators<'m>,
+        found: &mut Found,
+    ) -> Result<()> {
+        let is_leaf = depth == self.root.depth;
+        let page = self.page(number, is_leaf)?;
+        let damaged = || self.damaged(number);
+        found.pages += 1;
+        #[cfg(test)]
+        found.numbers.push(number);
+        if !page.is_whole() || !page.is_ordered() {
+            return Err(damaged());
+        }
+        if page.first_to_compare() < page.len() {
+            self.check_keys(page, number, from, to)?;
+        }
+        for at in 0..page.len() {
+            if is_leaf {
+                let (key, stored) = page.entry(at).ok_or_else(damaged)?;
+                let value = self.value(stored).ok_or_else(damaged)?;
+                if let Stored::Long { page, .. } = stored {
+                    unseal(self.keyspace, key, value)?;
+                    let pages = self.pages.count_of_long(page).ok_or_else(damaged)?;
+                    found.long_pages += pages;
+                    #[cfg(test)]
+                    found.numbers.extend(page..page + pages);
+                }
+                found.tally.add(value);
+                continue;
+            }
+            let key = |at| page.key(at).ok_or_else(damaged);
+            let from = if at == 0 { from } else { Some(key(at)?) };
+            let to = if at + 1 == page.len() { to } else { Some(key(at + 1)?) };
+            self.check_below(page.child(at).ok_or_else(damaged)?, depth + 1, (from, to), found)?;
         }
         Ok(())
     }

@@ -73,8 +73,13 @@ impl<'m> Pages<'m> {
 
     /// The long value that begins on page `number`; its tree has so many pages of long values.
     pub(super) fn long(self, number: u64, bytes: usize, pages_max: u64) -> Option<&'m [u8]> {
-        let pages = pages_of_long(self.bytes(number, 1)?, number).filter(|pages| *pages <= pages_max)?;
+        let pages = self.count_of_long(number).filter(|pages| *pages <= pages_max)?;
         self.bytes(number, pages)?.get(HEADER_BYTES..HEADER_BYTES.checked_add(bytes)?)
+    }
+
+    /// How many pages the long value has that begins on page `number`.
+    pub(super) fn count_of_long(self, number: u64) -> Option<u64> {
+        pages_of_long(self.bytes(number, 1)?, number)
     }
 
     /// A page to be asked for in so many steps, if there is one of this number.

@@ -62,11 +62,14 @@ pub(in crate::store::embedded) struct Root {
     /// Pages (count), those of long values too, and these alone.
     pub(super) pages: u64,
     pub(super) long_pages: u64,
+    /// Trees (count) of the same keyspace whose pages were given up before: its name tells.
+    pub(super) given_up: usize,
 }
 
 impl Root {
     /// A tree without entries.
-    pub(super) const EMPTY: Root = Root { page: None, depth: 0, entries: 0, pages: 0, long_pages: 0 };
+    pub(super) const EMPTY: Root =
+        Root { page: None, depth: 0, entries: 0, pages: 0, long_pages: 0, given_up: 0 };
 
     /// A tree whose keys are bytes; `None`: this is none.
     pub(super) fn parse(tree: &[u8]) -> Option<Root> {
@@ -78,7 +81,8 @@ impl Root {
         let (depth, entries, page) = (u16_at(tree, 6)?, u64_at(tree, 32)?, u64_at(tree, 40)?);
         let long_pages = u64_at(tree, 24)?;
         let pages = u64_at(tree, 8)?.checked_add(u64_at(tree, 16)?)?.checked_add(long_pages)?;
-        let root = Root { page: (page != NO_PAGE).then_some(page), depth, entries, pages, long_pages };
+        let page = (page != NO_PAGE).then_some(page);
+        let root = Root { page, depth, entries, pages, long_pages, given_up: 0 };
         let is_one = match root.page {
             Some(_) => (1..=DEPTH_MAX).contains(&depth) && entries > 0 && pages >= depth.into(),
             None => root == Root::EMPTY,

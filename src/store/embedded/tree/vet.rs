@@ -4,11 +4,13 @@
 //! what is left of it. A delete that empties several of them reads one further now and then, which is not looked at.
 //! Pages that the transaction has written itself are no damage of a disk's.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::Tree;
+use super::aside::whose;
 use super::btree::Btree;
 use super::map::Pages;
+use super::tally::Tally;
 use super::view::{Trees, trees};
 use crate::error::Result;
 use crate::store::KeyspaceId;
@@ -78,9 +80,19 @@ impl<'t> Vet<'t> {
         Ok(())
     }
 
-    /// The same before a whole keyspace is given up.
-    pub(super) fn before_clear(&mut self, keyspace: KeyspaceId) -> Result<()> {
-        self.tree(keyspace).map_or(Ok(()), Btree::check_pages)
+    /// The same before all pages of a keyspace are given back: what its entries add up to, if it had any.
+    pub(super) fn before_clear(&self, keyspace: KeyspaceId) -> Result<Option<Tally>> {
+        self.tree(keyspace).map(Btree::check_pages).transpose()
+    }
+
+    /// Nothing that this keyspace had is there any more. Gives how many of its trees were given up before.
+    pub(super) fn forget(&mut self, keyspace: KeyspaceId) -> usize {
+        self.trees.remove(&keyspace).map_or(0, |root| root.given_up)
+    }
+
+    /// Keyspaces with changes beside them.
+    pub(super) fn held(&self) -> BTreeSet<KeyspaceId> {
+        self.trees.iter().filter(|(_, root)| root.entries > 0).filter_map(|(id, _)| whose(*id)).collect()
     }
 
     /// Entries that a keyspace had.

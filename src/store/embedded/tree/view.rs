@@ -14,10 +14,10 @@ use super::meta::{Meta, Root};
 use super::page::compare;
 use super::seal::unseal;
 use super::tally::{TALLIES, Tally};
-use super::{KEYSPACES, STATE, Tree, VERSION_KEY, keyspace_of};
+use super::{KEYSPACES, STATE, Tree, VERSION_KEY, aside, keyspace_of};
 use crate::error::{Error, Result};
 use crate::key::{End, FastMap, KeyRange, Rowkey};
-use crate::store::{Cursor, Direction, Entry, KeyspaceId, Visit};
+use crate::store::{Change, Cursor, Direction, Entry, KeyspaceId, Visit};
 
 /// The tree of every keyspace there is; any other is empty.
 pub(super) type Trees = FastMap<KeyspaceId, Root>;
@@ -81,18 +81,18 @@ pub(super) fn trees(tree: &Tree, number: u64) -> Result<(Pages<'_>, Trees)> {
     Ok((pages, keyspaces(pages, meta.keyspaces)?))
 }
 
-/// What LMDB's tree of keyspaces says.
+/// What LMDB's tree of keyspaces says. Of several trees of a keyspace the one with the longest name counts.
 pub(super) fn keyspaces(pages: Pages<'_>, root: Root) -> Result<Trees> {
     let mut roots = Trees::default();
     let mut last: &[u8] = &[];
     Btree { pages, keyspace: KEYSPACES, root }.start()?.walk_trees(|name, tree| {
-        let (id, root) = (keyspace_of(name)?, Root::parse(tree));
+        let ((id, given_up), root) = (keyspace_of(name)?, Root::parse(tree));
         let root = root.filter(|_| name > last).ok_or_else(|| {
             Error::corrupt(format!("keyspace {} of data.mdb is damaged", id.0))
                 .why("what is said of its tree makes no sense")
                 .hint("restore the database from a backup; check the disk")
         })?;
-        roots.insert(id, root);
+        roots.insert(id, Root { given_up, ..root });
         last = name;
         Ok(true)
     })?;
@@ -197,6 +197,33 @@ impl<'v> TreeReader<'v> {
         Err(Error::corrupt("the data file is damaged")
             .why(format!("it has {there} keyspaces with entries, and {noted} were noted"))
             .hint("restore the database from a backup; check the disk"))
+    }
+
+    /// The pages that a search for `key` looks at, from the root on.
+    #[cfg(test)]
+    pub(in crate::store::embedded) fn path(&self, keyspace: KeyspaceId, key: &[u8]) -> Vec<u64> {
+        self.tree(keyspace).unwrap().seek(key).unwrap().numbers()
+    }
+
+    /// All pages of a keyspace, those of long values included.
+    #[cfg(test)]
+    pub(in crate::store::embedded) fn pages(&self, keyspace: KeyspaceId) -> Vec<u64> {
+        self.tree(keyspace).unwrap().numbers().unwrap()
+    }
+
+    /// Shows the changes that are kept beside damaged keyspaces.
+    pub(in crate::store::embedded) fn show_held(
+        &self,
+        mut show: impl FnMut(KeyspaceId, Change<'_>),
+    ) -> Result<()> {
+        for beside in self.view.trees.keys() {
+            let Some(keyspace) = aside::whose(*beside) else { continue };
+            let mut changes = self.cursor(*beside, &KeyRange::all(), Direction::Forward)?;
+            while let Some((key, change)) = changes.next()? {
+                show(keyspace, (key, aside::decode(change)?));
+            }
+        }
+        Ok(())
     }
 
     /// LMDB counts as it writes.

@@ -12,8 +12,8 @@ use heed::{CommitOrAbort, PutFlags, RwTxn};
 use super::seal::{seal, unseal};
 use super::tally::Tally;
 use super::vet::{Deed, Vet};
-use super::{Keyspace, Keyspaces, STATE, Tree, VERSION_KEY};
-use crate::error::Result;
+use super::{Keyspace, Keyspaces, STATE, Tree, VERSION_KEY, aside, name_of};
+use crate::error::{Error, Kind, Result};
 use crate::key::KeyHead;
 use crate::store::{Change, KeyspaceId, Mutation};
 
@@ -27,6 +27,8 @@ pub(in crate::store::embedded) struct Writer<'t> {
     /// What became of each keyspace.
     written: BTreeMap<KeyspaceId, Written>,
     vet: RefCell<Vet<'t>>,
+    /// Whose changes go beside them, for pages of theirs are damaged.
+    held: BTreeSet<KeyspaceId>,
     /// The last value written, sealed; kept for its capacity.
     sealed: Vec<u8>,
 }
@@ -50,7 +52,8 @@ pub(in crate::store::embedded) enum At {
 impl<'t> Writer<'t> {
     pub(super) fn begin(tree: &'t Tree) -> Result<Self> {
         let txn = tree.env.write_txn()?;
-        let vet = RefCell::new(Vet::new(tree, txn.id() as u64 - 1)?);
+        let vet = Vet::new(tree, txn.id() as u64 - 1)?;
+        let held = vet.held();
         // Read after the lock is ours: only writers add keyspaces.
         let keyspaces = tree.keyspaces();
         Ok(Writer {
@@ -59,7 +62,8 @@ impl<'t> Writer<'t> {
             keyspaces,
             has_created: false,
             written: BTreeMap::new(),
-            vet,
+            vet: RefCell::new(vet),
+            held,
             sealed: Vec::new(),
         })
     }
@@ -89,6 +93,28 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
+    /// From now on changes of this keyspace go beside it. It must not have been written.
+    pub(in crate::store::embedded) fn hold(&mut self, keyspace: KeyspaceId) {
+        self.held.insert(keyspace);
+    }
+
+    /// Makes a change that was acknowledged, or keeps it beside a keyspace that is held.
+    pub(in crate::store::embedded) fn take_in(
+        &mut self,
+        keyspace: KeyspaceId,
+        (key, value): Change<'_>,
+    ) -> Result<()> {
+        if self.held.contains(&keyspace) {
+            return self.put(aside::beside(keyspace), key, &aside::encode(value), At::Anywhere);
+        }
+        self.change(keyspace, (key, value))
+    }
+
+    /// Errors: `Corrupt`, when the keyspace is held.
+    fn check_held(&self, keyspace: KeyspaceId) -> Result<()> {
+        if self.held.contains(&keyspace) { Err(aside::refused(keyspace)) } else { Ok(()) }
+    }
+
     fn change(&mut self, keyspace: KeyspaceId, (key, value): Change<'_>) -> Result<()> {
         match value {
             Some(value) => self.put(keyspace, key, value, At::Anywhere),
@@ -98,6 +124,7 @@ impl<'t> Writer<'t> {
 
     /// The value under `key`, own writes included.
     pub(in crate::store::embedded) fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>> {
+        self.check_held(keyspace)?;
         let Some(database) = self.keyspaces.get(&keyspace).filter(|_| !key.is_empty()) else {
             return Ok(None);
         };
@@ -107,6 +134,7 @@ impl<'t> Writer<'t> {
     }
 
     pub(in crate::store::embedded) fn last_key(&self, keyspace: KeyspaceId) -> Result<Option<&[u8]>> {
+        self.check_held(keyspace)?;
         let Some(database) = self.keyspaces.get(&keyspace) else { return Ok(None) };
         self.vet.borrow_mut().before_append(keyspace)?;
         Ok(database.last(&self.txn)?.map(|(key, _)| key))
@@ -119,9 +147,10 @@ impl<'t> Writer<'t> {
         value: &[u8],
         at: At,
     ) -> Result<()> {
+        self.check_held(keyspace)?;
         let database = match self.keyspaces.get(&keyspace) {
             Some(database) => *database,
-            None => self.create(keyspace)?,
+            None => self.create(keyspace, 0)?,
         };
         match at {
             At::Anywhere => self.vet.get_mut().before(keyspace, key, Deed::Put)?,
@@ -143,6 +172,7 @@ impl<'t> Writer<'t> {
     }
 
     pub(in crate::store::embedded) fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
+        self.check_held(keyspace)?;
         let Some(database) = self.keyspaces.get(&keyspace).filter(|_| !key.is_empty()) else { return Ok(()) };
         self.vet.get_mut().before(keyspace, key, Deed::Delete)?;
         if let Some(before) = database.get(&self.txn, key)? {
@@ -152,22 +182,42 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
+    /// Empties a keyspace, and what was kept beside it. LMDB gets its pages back if each of them is proved to be one.
+    /// Otherwise they are given up: their tree stays in the file, where nobody looks at it any more, and another one
+    /// takes its place.
     fn clear(&mut self, keyspace: KeyspaceId) -> Result<()> {
-        self.vet.get_mut().before_clear(keyspace)?;
+        let proof = self.prove(keyspace);
+        let given_up = self.vet.get_mut().forget(keyspace);
         self.written.insert(keyspace, Written { is_cleared: true, ..Written::default() });
-        match self.keyspaces.get(&keyspace) {
-            Some(database) => Ok(database.clear(&mut self.txn)?),
-            None => Ok(()),
+        match (proof, self.keyspaces.get(&keyspace)) {
+            (Err(e), _) if e.kind() != Kind::Corrupt => return Err(e),
+            (Err(_), _) => {
+                self.create(keyspace, given_up + 1)?;
+            }
+            (Ok(()), Some(database)) => database.clear(&mut self.txn)?,
+            (Ok(()), None) => {}
+        }
+        if self.held.remove(&keyspace) { self.clear(aside::beside(keyspace)) } else { Ok(()) }
+    }
+
+    /// Errors: `Corrupt`, when the pages of a keyspace may be others than those that were written.
+    fn prove(&self, keyspace: KeyspaceId) -> Result<()> {
+        let found = self.vet.borrow().before_clear(keyspace)?;
+        match found {
+            Some(found) if found != self.tally(keyspace)? => Err(aside::refused(keyspace)),
+            _ => Ok(()),
         }
     }
 
-    /// Creates a keyspace, in a nested transaction because heed gives handles out only at the end of
-    /// one. The handle is good for this transaction at once, and for others when this one commits.
-    fn create(&mut self, keyspace: KeyspaceId) -> Result<Keyspace, heed::Error> {
+    /// Creates a keyspace, or the tree that takes the place of one given up, in a nested transaction because heed gives
+    /// handles out only at the end of one. The handle is good for this transaction at once, and for others when this
+    /// one commits.
+    fn create(&mut self, keyspace: KeyspaceId, given_up: usize) -> Result<Keyspace, heed::Error> {
         let env = &self.tree.env;
+        let name = name_of(keyspace, given_up);
         let created =
             env.create_databases_and_commit(env.nested_write_txn(&mut self.txn)?, |opener, txn| {
-                let database = opener.create_database::<Bytes, Bytes>(txn, Some(&keyspace.0.to_string()))?;
+                let database = opener.create_database::<Bytes, Bytes>(txn, Some(&name))?;
                 Ok::<_, heed::Error>(CommitOrAbort::Commit::<_, heed::Error>(database))
             })?;
         let database = Result::from(created)?;
@@ -176,20 +226,24 @@ impl<'t> Writer<'t> {
         Ok(database)
     }
 
-    /// Notes what each keyspace must hold from now on.
-    fn note_tallies(&mut self) -> Result<()> {
-        for (keyspace, Written { is_cleared, change }) in std::mem::take(&mut self.written) {
-            let Some(database) = self.keyspaces.get(&keyspace).filter(|_| keyspace != STATE) else {
-                continue;
-            };
-            let entries = database.len(&self.txn)?;
-            let before = if is_cleared { Tally::default() } else { self.tally(keyspace)? };
-            let now = before.plus(change);
-            // LMDB may have met a page that it cannot tell from one of its own.
-            now.check(keyspace, entries)?;
-            self.put(STATE, &Tally::key(keyspace), &now.encode(), At::Anywhere)?;
-        }
-        Ok(())
+    /// Notes what each keyspace must hold from now on. Errors: and with which keyspace.
+    pub(in crate::store::embedded) fn note_tallies(&mut self) -> Result<(), (KeyspaceId, Error)> {
+        let mut written = std::mem::take(&mut self.written).into_iter();
+        written.try_for_each(|(keyspace, written)| {
+            self.note_tally(keyspace, &written).map_err(|e| (keyspace, e))
+        })
+    }
+
+    fn note_tally(&mut self, keyspace: KeyspaceId, written: &Written) -> Result<()> {
+        let Some(database) = self.keyspaces.get(&keyspace).filter(|_| keyspace != STATE) else {
+            return Ok(());
+        };
+        let entries = database.len(&self.txn)?;
+        let before = if written.is_cleared { Tally::default() } else { self.tally(keyspace)? };
+        let now = before.plus(written.change);
+        // LMDB may have met a page that it cannot tell from one of its own.
+        now.check(keyspace, entries)?;
+        self.put(STATE, &Tally::key(keyspace), &now.encode(), At::Anywhere)
     }
 
     /// What a keyspace held when this began.
@@ -200,7 +254,7 @@ impl<'t> Writer<'t> {
 
     /// Makes it all visible and durable; the tree has everything up to `version` then.
     pub(in crate::store::embedded) fn commit(mut self, version: u64) -> Result<()> {
-        self.note_tallies()?;
+        self.note_tallies().map_err(|(_, e)| e)?;
         self.put(STATE, VERSION_KEY, &version.to_le_bytes(), At::Anywhere)?;
         let Writer { tree, txn, keyspaces, has_created, .. } = self;
         if has_created {

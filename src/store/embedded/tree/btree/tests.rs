@@ -186,6 +186,7 @@ proptest! {
             read(trees[keyspace], model, &mut damages).unwrap();
             prop_assert_eq!(damages, 0);
             prop_assert_eq!(trees[keyspace].root.entries, model.len() as u64);
+            prop_assert_eq!(trees[keyspace].check_pages().unwrap().entries, model.len() as u64);
         }
     }
 }
