@@ -12,6 +12,7 @@ mod build;
 mod bulk;
 mod clock;
 mod copy;
+mod damaged;
 mod ddl;
 mod definitions;
 mod design;

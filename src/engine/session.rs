@@ -19,7 +19,7 @@ use super::settings::Settings;
 use super::turns::Turn;
 use super::view::View;
 use super::write;
-use super::{Database, analyze, backup, build, copy, ddl, design, moments, show};
+use super::{Database, analyze, backup, build, copy, damaged, ddl, design, moments, show};
 use crate::catalog::Catalog;
 use crate::df::explain;
 use crate::df::kept::plan::Run;
@@ -232,7 +232,10 @@ impl Session {
         match statement {
             // Not even a time that is too short may keep a setting from being changed.
             Statement::Set { .. } => run.await,
-            _ => cancel.guard(run).await.map_err(|e| sql::point_at_literal(e, statement)),
+            _ => cancel
+                .guard(run)
+                .await
+                .map_err(|e| damaged::of_whom(&self.db.catalog(), sql::point_at_literal(e, statement))),
         }
     }
 

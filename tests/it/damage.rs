@@ -3,6 +3,8 @@
 //! Each damaged copy is opened in a process of its own, since a damaged tree is read out of mapped memory.
 //! `DAMAGE_ROUNDS` (default 40) says how many bits are flipped, `DAMAGE_SEED` which.
 
+mod index;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
