@@ -6,6 +6,7 @@
 //!
 //! `FAULT_POINTS` (default 30) says how often, `FAULT_SEED` where, `FAULT_FIRST` from which point on. It needs Linux and gcc, and is left out without.
 
+mod damaged;
 mod disk;
 
 use std::collections::{BTreeMap, BTreeSet};
