@@ -57,7 +57,7 @@ use crate::store::{self, BulkWriter, MemoryStore, Mutation, Snapshot, Store, Wri
 use background::Background;
 use definitions::Definitions;
 use moments::Held;
-use plans::{Plans, Statements};
+use plans::{Defaults, Plans, Statements};
 use runtime::Runtime;
 use turns::{Load, Turns};
 
@@ -85,6 +85,7 @@ struct Shared {
     definitions: Definitions,
     plans: Plans,
     statements: Statements,
+    defaults: Defaults,
     runtime: Runtime,
     turns: Arc<Turns>,
     /// Held by whoever re-keys a table.
@@ -180,6 +181,7 @@ impl Database {
             definitions: Definitions::new(catalog),
             plans: Plans::default(),
             statements: Statements::default(),
+            defaults: Defaults::default(),
             runtime: Runtime::default(),
             turns: Arc::default(),
             rekeying: Mutex::default(),

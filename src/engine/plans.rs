@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use sqlparser::ast::Expr;
 
 use super::clock;
 use super::outcome::{OutputColumn, output_columns};
@@ -195,27 +196,54 @@ impl Parsed {
     }
 }
 
-/// Statements with parameters, by their texts: each is parsed once.
-#[derive(Default)]
-pub struct Statements(RwLock<ByText<Arc<Parsed>>>);
+/// What was read in texts that come again: each is read once.
+pub struct Texts<T>(RwLock<ByText<Arc<T>>>);
+
+impl<T> Default for Texts<T> {
+    fn default() -> Texts<T> {
+        Texts(RwLock::default())
+    }
+}
+
+impl<T> Texts<T> {
+    /// What `read` reads in a text, and nothing else has a part in. Errors: those of `read`.
+    fn get(&self, text: &str, read: impl FnOnce(&str) -> Result<T>) -> Result<Arc<T>> {
+        if let Some(known) = self.0.read().get(text) {
+            return Ok(Arc::clone(known));
+        }
+        let new = Arc::new(read(text)?);
+        if text.len() <= TEXT_BYTES {
+            let mut texts = self.0.write();
+            if texts.len() >= QUERIES {
+                texts.clear();
+            }
+            texts.insert(text.to_owned(), Arc::clone(&new));
+        }
+        Ok(new)
+    }
+}
+
+/// Statements with parameters.
+pub type Statements = Texts<Parsed>;
 
 impl Statements {
     /// A text's statement.
     ///
     /// Errors: those of [`sql::parse`].
     pub fn parse(&self, text: &str) -> Result<Arc<Parsed>> {
-        if let Some(statement) = self.0.read().get(text) {
-            return Ok(Arc::clone(statement));
-        }
-        let statement = Arc::new(Parsed::new(sql::parse(text)?));
-        if text.len() <= TEXT_BYTES {
-            let mut statements = self.0.write();
-            if statements.len() >= QUERIES {
-                statements.clear();
-            }
-            statements.insert(text.to_owned(), Arc::clone(&statement));
-        }
-        Ok(statement)
+        self.get(text, |text| sql::parse(text).map(Parsed::new))
+    }
+}
+
+/// What columns have as their DEFAULT.
+pub type Defaults = Texts<Expr>;
+
+impl Defaults {
+    /// A text's expression.
+    ///
+    /// Errors: those of [`sql::parse_expr`].
+    pub fn parse(&self, text: &str) -> Result<Arc<Expr>> {
+        self.get(text, sql::parse_expr)
     }
 }
 

@@ -201,7 +201,7 @@ fn show_row(table: &TableDef, row: &[Value]) -> String {
 
 /// `n` values of a DEFAULT expression.
 async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
-    let expr = crate::sql::parse_expr(sql)?;
+    let expr = view.db.shared.defaults.parse(sql)?;
     if let Some(value) = view.value_of(&expr, &[])? {
         return Ok(vec![value; n]);
     }
