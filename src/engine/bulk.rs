@@ -4,12 +4,13 @@
 //! the loader writes meanwhile is not in it. However many rows there are, memory holds one batch of
 //! them and as many of the loader's entries as it may keep.
 
+use std::sync::Arc;
+
 use arrow::array::RecordBatch;
 use futures::StreamExt;
-use sqlparser::ast::Query;
 
 use super::copy::load;
-
+use super::plans::Asked;
 use super::rows::values_of;
 use super::view::View;
 use crate::df::query::BatchStream;
@@ -32,8 +33,8 @@ pub struct Source {
 
 impl Source {
     /// Starts the query.
-    pub async fn open(view: &View, query: Query, params: &[Value]) -> Result<Source> {
-        let (batches, schema) = view.stream_again(query, params).await?;
+    pub async fn open(view: &View, asked: Arc<Asked>, params: &[Value]) -> Result<Source> {
+        let (batches, schema) = view.stream_again(asked, params).await?;
         Ok(Source {
             batches,
             width: schema.fields().len(),

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use sqlparser::ast::Expr;
+use sqlparser::ast::{Expr, Query};
 
 use super::clock;
 use super::outcome::{OutputColumn, output_columns};
@@ -170,16 +170,67 @@ impl Plans {
     }
 }
 
+/// A query of a statement that writes, and its text without the literals it compares with, by which its plan is found.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub query: Query,
+    /// `None`: its plan is not worth keeping.
+    pub lifted: Option<Lifted>,
+}
+
+impl Asked {
+    pub fn new(query: Query) -> Arc<Asked> {
+        Arc::new(Asked { lifted: sql::lift(&sql::text_of(&query)), query })
+    }
+}
+
+/// A query of a statement that writes, as its last run made it.
+///
+/// It follows from the statement and from what of it is to be computed, which may be other parts for other values. No
+/// definition has a part in it: so it holds whatever becomes of them, and its plan is that of the catalog it is asked with.
+#[derive(Debug, Default)]
+pub struct KeptQuery(RwLock<Option<(Vec<usize>, Arc<Asked>)>>);
+
+impl KeptQuery {
+    /// The query that computes the parts at these places, made if the last run's was another one; `None` if the statement
+    /// alone does not tell it.
+    pub fn of(
+        &self,
+        computed: Option<Vec<usize>>,
+        make: impl FnOnce() -> Result<Query>,
+    ) -> Result<Arc<Asked>> {
+        let Some(computed) = computed else { return make().map(Asked::new) };
+        if let Some((of, asked)) = &*self.0.read()
+            && *of == computed
+        {
+            return Ok(Arc::clone(asked));
+        }
+        let asked = Asked::new(make()?);
+        *self.0.write() = Some((computed, Arc::clone(&asked)));
+        Ok(asked)
+    }
+}
+
+/// The queries of a statement that writes.
+#[derive(Debug, Default)]
+pub struct KeptQueries {
+    /// Gives an INSERT's rows, or computes what is in them.
+    pub source: KeptQuery,
+    /// Finds the rows of an UPDATE or DELETE, or computes those of an ON CONFLICT.
+    pub rows: KeptQuery,
+}
+
 /// A statement, and how many values it takes.
 #[derive(Debug)]
 pub struct Parsed {
     pub statement: Statement,
     pub parameters: usize,
+    pub queries: KeptQueries,
 }
 
 impl Parsed {
     pub fn new(statement: Statement) -> Parsed {
-        Parsed { parameters: parameter_count(&statement), statement }
+        Parsed { parameters: parameter_count(&statement), statement, queries: KeptQueries::default() }
     }
 
     /// Errors, about `what`: there are more or fewer values than it takes.

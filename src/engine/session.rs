@@ -14,7 +14,7 @@ use futures::TryStreamExt;
 use sqlparser::ast::Query;
 
 use super::outcome::{Outcome, RowStream, Source};
-use super::plans::{KeptPlan, Keyed, Known, Parsed};
+use super::plans::{KeptPlan, KeptQueries, Keyed, Known, Parsed};
 use super::settings::Settings;
 use super::turns::Turn;
 use super::view::View;
@@ -206,7 +206,9 @@ impl Session {
             }
         }
         match text {
-            Text::Sql(sql) if params.is_empty() => self.run_async(&sql::parse(sql)?, params).await,
+            Text::Sql(sql) if params.is_empty() => {
+                self.run_async(&sql::parse(sql)?, &KeptQueries::default(), params).await
+            }
             // It will come again, with other values.
             Text::Sql(sql) => {
                 let parsed = self.db.shared.statements.parse(sql)?;
@@ -218,17 +220,22 @@ impl Session {
 
     async fn run_checked(&mut self, parsed: &Parsed, params: &[Value]) -> Result<Outcome> {
         parsed.check("the statement", params.len())?;
-        self.run_async(&parsed.statement, params).await
+        self.run_async(&parsed.statement, &parsed.queries, params).await
     }
 
     fn rows(&self, schema: SchemaRef, source: Source) -> RowStream {
         RowStream::new(schema, source, self.db.shared.runtime.clone(), self.watch.cancel.clone())
     }
 
-    async fn run_async(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
+    async fn run_async(
+        &mut self,
+        statement: &Statement,
+        queries: &KeptQueries,
+        params: &[Value],
+    ) -> Result<Outcome> {
         let cancel = self.watch.cancel.clone();
         // Boxed: futures are copied when they are handed on, and this one is of every kind of statement.
-        let run = Box::pin(self.run(statement, params));
+        let run = Box::pin(self.run(statement, queries, params));
         match statement {
             // Not even a time that is too short may keep a setting from being changed.
             Statement::Set { .. } => run.await,
@@ -270,7 +277,12 @@ impl Session {
         Ok(View { db: self.db.clone(), catalog, snapshot, recording: None, moments, watch, settings, now })
     }
 
-    async fn run(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
+    async fn run(
+        &mut self,
+        statement: &Statement,
+        queries: &KeptQueries,
+        params: &[Value],
+    ) -> Result<Outcome> {
         let tag = statement.kind_name();
         let is_for_later =
             matches!(statement, Statement::Begin { .. } | Statement::Set { .. } | Statement::Prepare(_));
@@ -282,7 +294,7 @@ impl Session {
         match statement {
             Statement::Query(query) => self.run_query(query, params, tag).await,
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
-                let written = self.write(statement, params).await?;
+                let written = self.write(statement, queries, params).await?;
                 Ok(self.settled(written))
             }
             Statement::Explain(explain) => self.explain(explain, params).await,
@@ -357,7 +369,7 @@ impl Session {
             Statement::Repair { index, dry_run: true } => {
                 let target = CheckTarget::Index(index.clone());
                 let check = Statement::Check(Check { target, fast: false, limit: None });
-                Box::pin(self.run(&check, params)).await
+                Box::pin(self.run(&check, queries, params)).await
             }
             Statement::Repair { index, dry_run: false } => {
                 self.outside_transaction(tag)?;

@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, Schema};
 use sqlparser::ast::{Expr, visit_expressions};
 
 use super::Database;
+use super::plans::Asked;
 use super::rows::{assign, literal, quote};
 use super::view::View;
 use crate::error::{Error, Result, Span, sqlstate};
@@ -37,7 +38,8 @@ pub async fn vet(db: &Database, create: &CreateTable, columns: &[Column]) -> Res
         let name = name_of(&create.name);
         let query = parse_query(&format!("SELECT ({}) FROM {}", check.sql, quote(&name)))?;
         let rows = vec![(name, RecordBatch::new_empty(Arc::new(Schema::new(fields.clone()))))];
-        let verdicts = view.select_from(query, rows, &[]).await.map_err(|e| e.unplaced().at(check.span))?;
+        let verdicts =
+            view.select_from(Asked::new(query), rows, &[]).await.map_err(|e| e.unplaced().at(check.span))?;
         let ty = verdicts.schema().field(0).data_type().clone();
         if !matches!(ty, DataType::Boolean | DataType::Null) {
             return Err(Error::invalid("a CHECK is a condition, and this is none")

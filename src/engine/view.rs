@@ -11,7 +11,7 @@ use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query};
 
 use super::Database;
 use super::clock;
-use super::plans::{KeptPlan, Keyed, Known};
+use super::plans::{Asked, KeptPlan, Keyed, Known};
 use super::rows::literal;
 use super::runtime::with_stack;
 use super::settings::Settings;
@@ -73,10 +73,9 @@ pub fn column_of(table: &TableDef, name: &str) -> Result<ColumnId> {
 }
 
 /// A query of a statement, which may have more parameters than it; `None` for one whose plan is not worth keeping.
-fn keyed(kind: &str, text: &str, params: &[Value]) -> Option<(Lifted, Keyed)> {
-    let lifted = sql::lift(text)?;
-    let keyed = Keyed::new(kind, &lifted, params.get(..lifted.own)?)?;
-    Some((lifted, keyed))
+fn keyed<'l>(kind: &str, lifted: Option<&'l Lifted>, params: &[Value]) -> Option<(&'l Lifted, Keyed)> {
+    let lifted = lifted?;
+    Some((lifted, Keyed::new(kind, lifted, params.get(..lifted.own)?)?))
 }
 
 impl View {
@@ -106,21 +105,21 @@ impl View {
 
     /// A query's rows, all at once.
     pub async fn select(&self, query: Query, params: &[Value]) -> Result<RecordBatch> {
-        self.select_from(query, Vec::new(), params).await
+        self.select_from(Asked::new(query), Vec::new(), params).await
     }
 
     /// A query over rows that are in no table; its plan is kept, if it is a computation for each of them.
     // Boxed, as all that ask DataFusion: futures are copied when they are handed on, and most statements only may ask.
     pub fn select_from<'a>(
         &'a self,
-        query: Query,
+        asked: Arc<Asked>,
         rows: Vec<(String, RecordBatch)>,
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<RecordBatch>> {
         Box::pin(async move {
-            match self.map_rows(&sql::text_of(&query), &rows, params).await? {
+            match self.map_rows(asked.lifted.as_ref(), &rows, params).await? {
                 Some(batch) => Ok(batch),
-                None => self.select_once(query, rows, params).await,
+                None => self.select_once(Arc::unwrap_or_clone(asked).query, rows, params).await,
             }
         })
     }
@@ -133,7 +132,7 @@ impl View {
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<RecordBatch>> {
         Box::pin(async move {
-            match self.map_rows(sql, &rows, params).await? {
+            match self.map_rows(sql::lift(sql).as_ref(), &rows, params).await? {
                 Some(batch) => Ok(batch),
                 None => self.select_once(sql::parse_query(sql)?, rows, params).await,
             }
@@ -154,14 +153,14 @@ impl View {
     /// What a query makes of rows, if it is known; remembers the query, if not.
     async fn map_rows(
         &self,
-        text: &str,
+        lifted: Option<&Lifted>,
         rows: &[(String, RecordBatch)],
         params: &[Value],
     ) -> Result<Option<RecordBatch>> {
-        let Some((lifted, mut keyed)) = keyed(MAP, text, params) else { return Ok(None) };
+        let Some((lifted, mut keyed)) = keyed(MAP, lifted, params) else { return Ok(None) };
         let known = match self.known(&mut keyed) {
             Some(Known::Seen) => {
-                let map = self.map_to_keep(&lifted, &keyed, rows).await.ok().flatten();
+                let map = self.map_to_keep(lifted, &keyed, rows).await.ok().flatten();
                 let known = map.map_or(Known::Each, |map| Known::Map(Arc::new(map)));
                 self.db.plans().put(&keyed, self.catalog.version(), known.clone());
                 known
@@ -191,17 +190,17 @@ impl View {
     /// queries are.
     pub fn select_rowkeys<'a>(
         &'a self,
-        query: Query,
+        asked: Arc<Asked>,
         name: &'a str,
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<RecordBatch>> {
         Box::pin(async move {
-            if let Some((lifted, mut keyed)) = keyed(name, &sql::text_of(&query), params)
-                && let Some(batch) = self.select_kept(&lifted, &mut keyed, name).await?
+            if let Some((lifted, mut keyed)) = keyed(name, asked.lifted.as_ref(), params)
+                && let Some(batch) = self.select_kept(lifted, &mut keyed, name).await?
             {
                 return Ok(batch);
             }
-            let (query, mut rowkeys) = self.prepare(query)?;
+            let (query, mut rowkeys) = self.prepare(Arc::unwrap_or_clone(asked).query)?;
             rowkeys.push(name);
             let scope = self.scope(rowkeys, Vec::new());
             self.db.planner().collect(query, &scope, params, &self.limits()).await
@@ -254,15 +253,16 @@ impl View {
     /// [`View::stream`] of the query of a statement that may come again: its plan is kept.
     pub fn stream_again<'a>(
         &'a self,
-        query: Query,
+        asked: Arc<Asked>,
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
-            let Some((lifted, mut keyed)) = keyed(STREAM, &sql::text_of(&query), params) else {
-                return self.stream(query, params).await;
+            let run = match keyed(STREAM, asked.lifted.as_ref(), params) {
+                Some((lifted, mut keyed)) => self.run_kept(lifted, &mut keyed, Vec::new()).await?,
+                None => None,
             };
-            match self.run_kept(&lifted, &mut keyed, Vec::new()).await? {
-                None => self.stream(query, params).await,
+            match run {
+                None => self.stream(Arc::unwrap_or_clone(asked).query, params).await,
                 Some((Run::Plan(plan), _)) => self.db.planner().run(plan, &self.limits()),
                 Some((Run::Alone(mut alone), schema)) => {
                     let next = std::iter::from_fn(move || alone.next_batch().transpose());
@@ -470,8 +470,9 @@ mod tests {
         ];
         let session = db.session();
         let is_plain = |sql: &str| {
-            let (lifted, query) = keyed("", sql, &[]).unwrap();
-            session.view().unwrap().plain(&lifted, &query, Vec::new()).unwrap().is_some()
+            let lifted = sql::lift(sql);
+            let (lifted, query) = keyed("", lifted.as_ref(), &[]).unwrap();
+            session.view().unwrap().plain(lifted, &query, Vec::new()).unwrap().is_some()
         };
         plain.into_iter().for_each(|sql| assert!(is_plain(sql), "{sql}"));
         others.into_iter().for_each(|sql| assert!(!is_plain(sql), "{sql}"));

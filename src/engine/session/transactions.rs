@@ -9,9 +9,10 @@ use crate::catalog::Catalog;
 use crate::df::query::Moment;
 use crate::engine::analyze;
 use crate::engine::outcome::Outcome;
+use crate::engine::plans::KeptQueries;
 use crate::engine::turns::Turn;
 use crate::engine::view::View;
-use crate::engine::write::{self, Written};
+use crate::engine::write::{self, Given, Written};
 use crate::error::{Error, Kind, Result};
 use crate::sql::{Statement, name_of, span_of_name};
 use crate::store::{Recording, WriteBatch};
@@ -29,18 +30,24 @@ impl Session {
         Ok(View { snapshot: recording.clone(), recording: Some(recording), ..view })
     }
 
-    pub(super) async fn write(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
+    pub(super) async fn write(
+        &mut self,
+        statement: &Statement,
+        queries: &KeptQueries,
+        params: &[Value],
+    ) -> Result<Outcome> {
         if self.open.as_ref().is_some_and(|open| open.transaction.is_read_only()) {
             return Err(Error::invalid("the transaction is READ ONLY")
                 .hint("ROLLBACK and begin one that may write")
                 .state("25006"));
         }
+        let given = Given { params, queries };
         if self.open.is_some() {
-            return Box::pin(self.write_once(statement, params, None)).await;
+            return Box::pin(self.write_once(statement, given, None)).await;
         }
         let (mut retries, mut turn) = (0, None);
         loop {
-            match Box::pin(self.write_once(statement, params, turn.as_ref())).await {
+            match Box::pin(self.write_once(statement, given, turn.as_ref())).await {
                 Err(e) if e.kind() == Kind::Conflict && retries < RETRIES => retries += 1,
                 written => return written,
             }
@@ -81,15 +88,15 @@ impl Session {
     async fn write_once(
         &mut self,
         statement: &Statement,
-        params: &[Value],
+        given: Given<'_>,
         turn: Option<&Turn>,
     ) -> Result<Outcome> {
         let view = self.writing_view()?;
         let alone = self.open.is_none();
         let Written { mut batch, affected, returning } = match statement {
-            Statement::Insert(insert) => write::insert(&view, insert, params, alone).await?,
-            Statement::Update(update) => write::update(&view, update, params).await?,
-            Statement::Delete(delete) => write::delete(&view, delete, params).await?,
+            Statement::Insert(insert) => write::insert(&view, insert, given, alone).await?,
+            Statement::Update(update) => write::update(&view, update, given).await?,
+            Statement::Delete(delete) => write::delete(&view, delete, given).await?,
             _ => return Err(Error::internal("not a write")),
         };
         if let Some(recording) = &view.recording {

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use arrow::array::RecordBatch;
-use sqlparser::ast::{
-    Expr, Ident, LimitClause, ObjectName, OrderBy, OrderByKind, Query, SelectItem, SetExpr, TableFactor,
-    TableWithJoins,
-};
+use sqlparser::ast::{LimitClause, OrderBy, OrderByKind, Query};
 
 use super::returned::{Others, Returned};
-use super::{Assigned, ROWKEY, Target, Written, assigned_columns, key_update, name_in, select, skeleton};
+use super::{
+    Assigned, Given, ROWKEY, Target, Written, assigned_columns, column_item, key_update, name_in, relations,
+    select,
+};
 use crate::engine::copy::check_reads;
 use crate::engine::rows::{check_constraints, literal, values_of};
 use crate::engine::view::View;
@@ -29,7 +29,8 @@ const ROWS_CLEARED: u64 = 4096;
 const ROWS_RESERVED: usize = 1 << 16;
 
 /// UPDATE.
-pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Written> {
+pub async fn update(view: &View, stmt: &Update, given: Given<'_>) -> Result<Written> {
+    let Given { params, queries } = given;
     let table = view.table(&stmt.table)?;
     let targets = assigned_columns(&table, &stmt.assignments)?;
     if let Some(at) = targets.iter().position(|id| table.is_key_column(*id)) {
@@ -39,7 +40,9 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
     let returned =
         Returned::new(view, &table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, &stmt.from)?;
     let assigned = Assigned::new(view, &table, &stmt.assignments, (&targets, params))?;
-    let found = view.select_rowkeys(update_query(stmt, &assigned, &returned)?, ROWKEY, params).await?;
+    let computed = assigned.computed().filter(|_| returned.takes_nothing());
+    let query = queries.rows.of(computed, || update_query(stmt, &assigned, &returned))?;
+    let found = view.select_rowkeys(query, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
     let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
     let mut rewriting = Rewriting::new(target, found.num_rows(), Some(&targets));
@@ -66,7 +69,8 @@ pub async fn update(view: &View, stmt: &Update, params: &[Value]) -> Result<Writ
 }
 
 /// DELETE.
-pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Written> {
+pub async fn delete(view: &View, stmt: &Delete, given: Given<'_>) -> Result<Written> {
+    let Given { params, queries } = given;
     let table = view.table(&stmt.table)?;
     if clears(view, &table, stmt)? {
         return clear(view, &table);
@@ -74,7 +78,9 @@ pub async fn delete(view: &View, stmt: &Delete, params: &[Value]) -> Result<Writ
     let alone = stmt.using.is_empty();
     let returned =
         Returned::new(view, &table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, &stmt.using)?;
-    let found = view.select_rowkeys(delete_query(stmt, &returned)?, ROWKEY, params).await?;
+    let computed = returned.takes_nothing().then(Vec::new);
+    let query = queries.rows.of(computed, || delete_query(stmt, &returned))?;
+    let found = view.select_rowkeys(query, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
     let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
     let mut rewriting = Rewriting::new(target, found.num_rows(), None);
@@ -292,18 +298,20 @@ pub(super) fn deleted_rows(view: &View, stmt: &Delete) -> Result<Query> {
 
 /// The rowkeys and computed values of an UPDATE, and what RETURNING takes from other tables.
 fn update_query(stmt: &Update, assigned: &Assigned, returned: &Returned) -> Result<Query> {
-    let mut list = vec![rowkey_item(&stmt.table, &stmt.alias)];
+    let name = name_in(&stmt.table, &stmt.alias);
+    let mut list = vec![column_item(&name, ROWKEY)];
     list.extend(assigned.items());
     list.extend(returned.selected());
-    let from = relations(&stmt.table, &stmt.alias, &stmt.from)?;
+    let from = relations(&name_of(&stmt.table), &name, &stmt.from)?;
     select(&stmt.hints, list, from, stmt.filter.clone())
 }
 
 /// The rowkeys of a DELETE, and what RETURNING takes from other tables.
 fn delete_query(stmt: &Delete, returned: &Returned) -> Result<Query> {
-    let mut list = vec![rowkey_item(&stmt.table, &stmt.alias)];
+    let name = name_in(&stmt.table, &stmt.alias);
+    let mut list = vec![column_item(&name, ROWKEY)];
     list.extend(returned.selected());
-    let from = relations(&stmt.table, &stmt.alias, &stmt.using)?;
+    let from = relations(&name_of(&stmt.table), &name, &stmt.using)?;
     let mut query = select(&stmt.hints, list, from, stmt.filter.clone())?;
     if !stmt.order_by.is_empty() {
         query.order_by =
@@ -314,26 +322,6 @@ fn delete_query(stmt: &Delete, returned: &Returned) -> Result<Query> {
             Some(LimitClause::LimitOffset { limit: stmt.limit.clone(), offset: None, limit_by: Vec::new() });
     }
     Ok(query)
-}
-
-fn rowkey_item(table: &Ident, alias: &Option<Ident>) -> SelectItem {
-    let names = [name_in(table, alias).as_str(), ROWKEY].map(|name| Ident::with_quote('"', name));
-    SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names.into()))
-}
-
-fn relations(table: &Ident, alias: &Option<Ident>, others: &[TableWithJoins]) -> Result<Vec<TableWithJoins>> {
-    let mut from = match *skeleton()?.body {
-        SetExpr::Select(select) => select.from,
-        _ => Vec::new(),
-    };
-    for relation in &mut from {
-        if let TableFactor::Table { name, alias: Some(called), .. } = &mut relation.relation {
-            *name = ObjectName::from(vec![Ident::with_quote('"', name_of(table))]);
-            called.name = Ident::with_quote('"', name_in(table, alias));
-        }
-    }
-    from.extend(others.iter().cloned());
-    Ok(from)
 }
 
 /// Statements that do what an UPDATE of key columns means.

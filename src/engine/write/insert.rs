@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{Field, Schema};
-use sqlparser::ast::{Expr, Ident, SetExpr, visit_expressions_mut};
+use sqlparser::ast::{Expr, Ident, Query, Value as Sql, visit_expressions_mut};
 
-use super::{Assigned, Changed, Target, Written, assigned_columns, key_update, name_in, named, select};
+use super::{
+    Assigned, Changed, Given, Target, Written, assigned_columns, column_item, key_update, name_in, named,
+    relations, select,
+};
 use crate::engine::bulk;
 use crate::engine::rows::{
-    Cells, batch_of, check_constraints, check_nulls, check_nulls_of_key, complete, filled, in_row, quote,
-    values_of,
+    Cells, batch_of, check_constraints, check_nulls, check_nulls_of_key, complete, filled, in_row, values_of,
 };
 use crate::engine::view::{View, column_named};
 use crate::error::{Error, Result, sqlstate};
@@ -20,9 +22,7 @@ use crate::exec::dml::RowWriter;
 use crate::key::{ColumnId, Rowkey};
 use crate::row::field;
 use crate::schema::{IndexId, IndexState, TableDef};
-use crate::sql::{
-    Insert, InsertMode, InsertSource, is_default, name_of, parse_expr, parse_query, span_of, span_of_name,
-};
+use crate::sql::{Insert, InsertMode, InsertSource, is_default, name_of, span_of, span_of_name};
 use crate::store::WriteBatch;
 use crate::value::{ColumnType, Value};
 
@@ -32,31 +32,31 @@ const NUMBER: &str = "__n";
 
 /// INSERT and UPSERT. `alone`: outside a transaction, where a large INSERT ... SELECT is loaded at
 /// once and leaves no batch to commit.
-pub async fn insert(view: &View, stmt: &Insert, params: &[Value], alone: bool) -> Result<Written> {
+pub async fn insert(view: &View, stmt: &Insert, given: Given<'_>, alone: bool) -> Result<Written> {
     let table = view.table(&stmt.table)?;
     let mut batch = WriteBatch::default();
     let may_load = alone && matches!(stmt.mode, InsertMode::Insert) && stmt.returning.is_none();
-    let cells = match source_cells(view, &table, stmt, params, may_load).await? {
+    let cells = match source_cells(view, &table, stmt, given, may_load).await? {
         Sourced::Cells(cells) => cells,
         Sourced::Loaded(affected) => return Ok(Written { batch, affected, returning: None }),
     };
-    let given = cells.columns.clone();
+    let columns = cells.columns.clone();
     // What an UPSERT leaves out may be there already: its rows are complete once they are put together.
     let is_upsert = matches!(stmt.mode, InsertMode::Upsert);
     let rows = match is_upsert {
         true => filled(view, &table, cells, &mut batch).await?,
         false => complete(view, &table, cells, &mut batch).await?,
     };
-    let mut staged = stage(view, &table, &stmt.mode, rows, &given)?;
+    let mut staged = stage(view, &table, &stmt.mode, rows, &columns)?;
     if is_upsert && !table.checks.is_empty() {
         let rows: Vec<Vec<Value>> =
             staged.changed.changes.values().filter_map(|change| change.new.clone()).collect();
         check_constraints(view, &table, &rows).await?;
     }
     if !staged.conflicts.is_empty() {
-        settle(view, &table, stmt, params, &mut staged).await?;
+        settle(view, &table, stmt, given, &mut staged).await?;
     }
-    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, params);
+    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, given.params);
     target.finish(staged.changed, batch).await
 }
 
@@ -73,18 +73,19 @@ async fn source_cells<'a>(
     view: &View,
     table: &TableDef,
     stmt: &'a Insert,
-    params: &[Value],
+    given: Given<'_>,
     may_load: bool,
 ) -> Result<Sourced<'a>> {
     let columns = target_columns(table, stmt)?;
     let (columns, rows) = match &stmt.source {
         InsertSource::DefaultValues => (Vec::new(), vec![Vec::new()]),
         InsertSource::Values(rows) => {
-            let rows = values_cells(view, rows, params).await?;
+            let rows = values_cells(view, rows, given).await?;
             (fitting(stmt, columns, rows.iter().map(Vec::len))?, rows)
         }
         InsertSource::Query(query) => {
-            let mut source = bulk::Source::open(view, (**query).clone(), params).await?;
+            let asked = given.queries.source.of(Some(Vec::new()), || Ok((**query).clone()))?;
+            let mut source = bulk::Source::open(view, asked, given.params).await?;
             let columns = fitting(stmt, columns, std::iter::once(source.width()))?;
             if source.gather(may_load).await? {
                 return source.load(view, table, &columns).map(Sourced::Loaded);
@@ -143,13 +144,13 @@ fn fitting(
 }
 
 /// Cells of VALUES: literals as they are, all other expressions evaluated in one query.
-async fn values_cells(view: &View, rows: &[Vec<Expr>], params: &[Value]) -> Result<Vec<Vec<Option<Value>>>> {
+async fn values_cells(view: &View, rows: &[Vec<Expr>], given: Given<'_>) -> Result<Vec<Vec<Option<Value>>>> {
     let mut cells = Vec::with_capacity(rows.len());
     let mut computed: Vec<(usize, usize, &Expr)> = Vec::new();
     for (at, row) in rows.iter().enumerate() {
         let mut out = Vec::with_capacity(row.len());
         for (i, expr) in row.iter().enumerate() {
-            out.push(match view.value_of(expr, params).map_err(|e| e.at(span_of(expr)))? {
+            out.push(match view.value_of(expr, given.params).map_err(|e| e.at(span_of(expr)))? {
                 Some(value) => Some(value),
                 None if is_default(expr) => None,
                 None => {
@@ -161,9 +162,13 @@ async fn values_cells(view: &View, rows: &[Vec<Expr>], params: &[Value]) -> Resu
         cells.push(out);
     }
     if !computed.is_empty() {
-        let list = computed.iter().enumerate().map(|(i, (.., e))| named((*e).clone(), &format!("value_{i}")));
-        let query = select(&[], list.collect(), Vec::new(), None)?;
-        let values = values_of(&view.select(query, params).await?)?;
+        let places = computed.iter().flat_map(|(at, i, _)| [*at, *i]).collect();
+        let asked = given.queries.source.of(Some(places), || {
+            let items = computed.iter().enumerate();
+            let list = items.map(|(i, (.., e))| named((*e).clone(), &format!("value_{i}")));
+            select(&[], list.collect(), Vec::new(), None)
+        })?;
+        let values = values_of(&view.select_from(asked, Vec::new(), given.params).await?)?;
         for ((at, i, _), value) in computed.into_iter().zip(values.into_iter().flatten()) {
             cells[at][i] = Some(value);
         }
@@ -315,6 +320,18 @@ fn name_excluded(expr: &mut Expr) {
     }
 }
 
+/// The number of each pair, what is computed from it, and whether it passes; `name`: what the statement calls its table.
+fn settling(name: &str, assigned: &Assigned, filter: Option<&Expr>) -> Result<Query> {
+    let verdict = filter.cloned().unwrap_or_else(|| Expr::value(Sql::Boolean(true)));
+    let mut list = vec![column_item(name, NUMBER)];
+    list.extend(assigned.items().chain([named(verdict, "__passes")]));
+    let _ = visit_expressions_mut(&mut list, |expr| {
+        name_excluded(expr);
+        ControlFlow::<()>::Continue(())
+    });
+    select(&[], list, relations(PAIRS, name, &[])?, None)
+}
+
 /// DO UPDATE: new values of the conflicting rows, from what is there and what was proposed.
 ///
 /// Errors: a column of the rowkey is set to another value than it has.
@@ -322,7 +339,7 @@ async fn settle(
     view: &View,
     table: &TableDef,
     stmt: &Insert,
-    params: &[Value],
+    given: Given<'_>,
     staged: &mut Staged,
 ) -> Result<()> {
     let InsertMode::OnConflictUpdate { assignments, filter, .. } = &stmt.mode else { return Ok(()) };
@@ -331,22 +348,12 @@ async fn settle(
     let keys: Vec<Rowkey> = conflicts.iter().map(|(key, ..)| key.clone()).collect();
     let old = batch_of(table, conflicts.iter().map(|(_, old, _)| &old[..]), Some(&keys))?;
     let new = batch_of(table, conflicts.iter().map(|(.., new)| &new[..]), None)?;
-    let t = quote(&name_in(&stmt.table, &stmt.alias));
-    let mut query = parse_query(&format!("SELECT {t}.\"{NUMBER}\" FROM \"{PAIRS}\" AS {t}"))?;
-    let verdict = match filter {
-        Some(filter) => (**filter).clone(),
-        None => parse_expr("true")?,
-    };
-    let assigned = Assigned::new(view, table, assignments, (&targets, params))?;
-    if let SetExpr::Select(select) = &mut *query.body {
-        select.projection.extend(assigned.items().chain([named(verdict, "__passes")]));
-        let _ = visit_expressions_mut(&mut select.projection, |expr| {
-            name_excluded(expr);
-            ControlFlow::<()>::Continue(())
-        });
-    }
+    let assigned = Assigned::new(view, table, assignments, (&targets, given.params))?;
+    let name = name_in(&stmt.table, &stmt.alias);
+    let asked =
+        given.queries.rows.of(assigned.computed(), || settling(&name, &assigned, filter.as_deref()))?;
     let rows = vec![(PAIRS.to_owned(), pairs(&old, &new)?)];
-    let mut results = values_of(&view.select_from(query, rows, params).await?)?;
+    let mut results = values_of(&view.select_from(asked, rows, given.params).await?)?;
     // A subquery becomes a join, which may give the rows in any order.
     results.sort_unstable_by(|a, b| a[0].cmp(&b[0]));
     let mut updated = Vec::new();

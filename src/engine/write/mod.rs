@@ -11,15 +11,17 @@ mod change;
 mod insert;
 mod returned;
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::RecordBatch;
 use sqlparser::ast::{
-    Expr, Ident, OptimizerHint, Query, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableWithJoins,
-    Visit, Visitor,
+    Expr, Ident, ObjectName, OptimizerHint, Query, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    TableFactor, TableWithJoins, Visit, Visitor,
 };
 
+use super::plans::KeptQueries;
 use super::rows::{assign, batch_of, check_nulls, quote};
 use super::view::{View, column_named};
 use crate::error::{Error, Result, Span, sqlstate};
@@ -28,7 +30,7 @@ use crate::key::{ColumnId, Rowkey};
 use crate::schema::TableDef;
 use crate::sql::rewrite;
 use crate::sql::{
-    Assignment, InsertSource, Statement, is_default, name_of, parse_expr, parse_query, span_of, span_of_name,
+    Assignment, InsertSource, Statement, is_default, name_of, parse_query, span_of, span_of_name,
     table_name_of,
 };
 use crate::store::WriteBatch;
@@ -44,6 +46,14 @@ pub const ROWKEY: &str = "__rowkey";
 
 /// What RETURNING's query reads the rows from; nothing can be called so by accident.
 const WRITTEN: &str = "__written";
+
+/// What a statement that writes is run with.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    pub params: &'a [Value],
+    /// Those of its last run, if there was one.
+    pub queries: &'a KeptQueries,
+}
 
 /// What a statement writes, before it is committed.
 pub struct Written {
@@ -255,35 +265,47 @@ fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<
 }
 
 /// What SET gives its targets: values, as far as the statement tells them, and what a query computes.
-struct Assigned {
-    exprs: Vec<Expr>,
+struct Assigned<'a> {
+    exprs: Vec<Cow<'a, Expr>>,
     values: Vec<Option<Value>>,
 }
 
-impl Assigned {
+impl<'a> Assigned<'a> {
     /// DEFAULT is what the column says. Errors: that does not parse.
     fn new(
         view: &View,
         table: &TableDef,
-        assignments: &[Assignment],
+        assignments: &'a [Assignment],
         (targets, params): (&[ColumnId], &[Value]),
-    ) -> Result<Assigned> {
-        let expr = |(assignment, target): (&Assignment, &ColumnId)| match &table.column(*target).default {
-            _ if !is_default(&assignment.value) => Ok(assignment.value.clone()),
-            Some(sql) => parse_expr(sql),
-            None => parse_expr("NULL"),
+    ) -> Result<Assigned<'a>> {
+        let expr = |(assignment, target): (&'a Assignment, &ColumnId)| {
+            let default = table.column(*target).default.as_deref();
+            match is_default(&assignment.value) {
+                false => Ok(Cow::Borrowed(&assignment.value)),
+                true => {
+                    let expr = view.db.shared.defaults.parse(default.unwrap_or("NULL"))?;
+                    Ok(Cow::Owned(Arc::unwrap_or_clone(expr)))
+                }
+            }
         };
-        let exprs: Vec<Expr> = assignments.iter().zip(targets).map(expr).collect::<Result<_>>()?;
-        exprs.iter().try_for_each(|expr| of_each_row(view, expr, "SET"))?;
+        let exprs: Vec<Cow<Expr>> = assignments.iter().zip(targets).map(expr).collect::<Result<_>>()?;
+        exprs.iter().try_for_each(|expr| of_each_row(view, &**expr, "SET"))?;
         // Whatever is wrong with one, the query will say.
         let values = exprs.iter().map(|expr| view.value_of(expr, params).unwrap_or_default()).collect();
         Ok(Assigned { exprs, values })
     }
 
+    /// Places of what is to be computed; `None` if a DEFAULT is, which the statement does not tell.
+    fn computed(&self) -> Option<Vec<usize>> {
+        let computed =
+            self.exprs.iter().zip(&self.values).enumerate().filter(|(_, (_, value))| value.is_none());
+        computed.map(|(at, (expr, _))| matches!(expr, Cow::Borrowed(_)).then_some(at)).collect()
+    }
+
     /// What is to be computed, as items of a SELECT.
     fn items(&self) -> impl Iterator<Item = SelectItem> {
         let computed = self.exprs.iter().zip(&self.values).filter(|(_, value)| value.is_none());
-        computed.enumerate().map(|(i, (expr, _))| named(expr.clone(), &format!("__set_{i}")))
+        computed.enumerate().map(|(i, (expr, _))| named((**expr).clone(), &format!("__set_{i}")))
     }
 
     /// The row as it becomes, with what was computed. Errors: a value that does not fit its column.
@@ -342,6 +364,28 @@ fn skeleton() -> Result<Query> {
     PARSED.clone().ok_or_else(|| Error::internal("a query without its parts does not parse"))
 }
 
+/// What a query reads, instead of the one table of the skeleton: `table AS name, others`.
+fn relations(table: &str, name: &str, others: &[TableWithJoins]) -> Result<Vec<TableWithJoins>> {
+    let mut from = match *skeleton()?.body {
+        SetExpr::Select(select) => select.from,
+        _ => Vec::new(),
+    };
+    for relation in &mut from {
+        if let TableFactor::Table { name: of, alias: Some(called), .. } = &mut relation.relation {
+            *of = ObjectName::from(vec![Ident::with_quote('"', table)]);
+            called.name = Ident::with_quote('"', name);
+        }
+    }
+    from.extend(others.iter().cloned());
+    Ok(from)
+}
+
+/// A column of what a query reads by this name.
+fn column_item(name: &str, column: &str) -> SelectItem {
+    let names = [name, column].map(|name| Ident::with_quote('"', name));
+    SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names.into()))
+}
+
 fn named(expr: Expr, name: &str) -> SelectItem {
     SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) }
 }
@@ -350,3 +394,6 @@ fn named(expr: Expr, name: &str) -> SelectItem {
 fn name_in(table: &Ident, alias: &Option<Ident>) -> String {
     name_of(alias.as_ref().unwrap_or(table))
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,6 +83,11 @@ impl Returned {
         Ok(Returned { items, taken: take.taken })
     }
 
+    /// All of it is the table's.
+    pub fn takes_nothing(&self) -> bool {
+        self.taken.is_empty()
+    }
+
     /// What the query that finds rows gives for it.
     pub fn selected(&self) -> impl Iterator<Item = SelectItem> {
         self.taken.iter().enumerate().map(|(n, expr)| named(expr.clone(), &column(n)))
