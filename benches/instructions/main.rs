@@ -30,7 +30,7 @@ const TOLERANCE: f64 = 1.05;
 type Run = fn(&Database, i64) -> rowkeydb::Result<()>;
 
 /// The paths by name.
-const PATHS: [(&str, Run); 13] = [
+const PATHS: [(&str, Run); 16] = [
     ("get_prepared", |db, times| {
         each(db, times, "SELECT * FROM orders WHERE order_id = $1", |n| vec![Value::Int(n)])
     }),
@@ -60,6 +60,18 @@ const PATHS: [(&str, Run); 13] = [
     ("upsert_one", |db, times| {
         let mut upsert = db.prepare("UPSERT INTO orders VALUES ($1, $2, $3, $4, $5)")?;
         (0..times).try_for_each(|n| upsert.execute(&order(n, n % 7)).map(|rows| assert_eq!(rows, 1)))
+    }),
+    ("on_conflict_one", |db, times| {
+        let sql = "INSERT INTO orders VALUES ($1, $2, $3, $4, $5)
+                   ON CONFLICT (order_id) DO UPDATE SET amount = orders.amount + excluded.amount";
+        each(db, times, sql, |n| order(n, n % 7))
+    }),
+    ("update_one", |db, times| {
+        let sql = "UPDATE orders SET status = $2, amount = amount + 1 WHERE order_id = $1";
+        each(db, times, sql, |n| vec![Value::Int(n), Value::Text("paid".into())])
+    }),
+    ("delete_one", |db, times| {
+        each(db, times, "DELETE FROM orders WHERE order_id = $1", |n| vec![Value::Int(n)])
     }),
     ("insert_100_text", |db, times| {
         let row =
