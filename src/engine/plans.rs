@@ -581,6 +581,15 @@ mod tests {
             "SELECT a.id, (SELECT count(*) FROM b WHERE b.a = a.id) FROM a WHERE a.id = $1",
             "SELECT v FROM b WHERE a = $1 ORDER BY v DESC LIMIT 3",
             "SELECT v * 2 FROM b WHERE a = $1",
+            // The newest ones, each with what it finds.
+            "SELECT id, (SELECT count(*) FROM b WHERE b.a = a.id) FROM a WHERE k < 3 + $1 ORDER BY k DESC LIMIT 20",
+            "SELECT id, (SELECT sum(v) FROM b WHERE b.a = a.id) FROM a WHERE id > $1 ORDER BY id LIMIT 20 OFFSET 5",
+            "SELECT id, (SELECT count(*) FROM b WHERE b.a = a.id) AS c FROM a WHERE id BETWEEN $1 AND $1 + 9 ORDER BY c DESC, id LIMIT 3",
+            "SELECT x.id, y.note, (SELECT count(*) FROM b WHERE b.a = x.id), (SELECT max(n) FROM b WHERE b.a = x.k) FROM a x JOIN a y ON y.id = x.k WHERE x.id > $1 ORDER BY x.id DESC LIMIT 20",
+            "SELECT x.id, y.note, z.note FROM a x JOIN a y ON y.id = x.k LEFT JOIN a z ON z.id = y.k WHERE x.id > $1 ORDER BY x.id DESC LIMIT 20",
+            "SELECT x.id, y.note FROM a x JOIN a y ON y.id = x.k WHERE x.id > $1 ORDER BY x.id LIMIT 20 OFFSET 10",
+            "SELECT x.id, b.v FROM (SELECT id FROM a WHERE id BETWEEN $1 AND $1 + 20 ORDER BY note DESC LIMIT 4) x JOIN b ON b.a = x.id",
+            "SELECT x.id, b.v FROM (SELECT id FROM a WHERE id > $1 ORDER BY id LIMIT 4) x LEFT JOIN b ON b.a = x.id ORDER BY b.v LIMIT 6 OFFSET 2",
         ];
         let runs_one_by_one = |sql: &str, first: i64, guards: Guards| {
             let run = run_again(&db, sql, first, guards)?;

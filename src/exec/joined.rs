@@ -48,7 +48,8 @@ impl JoinedRows {
         JoinedRows { parts: Vec::new(), places: Vec::new(), columns, last: vec![None; tables], bytes: 0 }
     }
 
-    fn tables(&self) -> usize {
+    /// Of how many tables (count) a row of each is in them.
+    pub fn tables(&self) -> usize {
         self.last.len()
     }
 
@@ -108,22 +109,33 @@ impl JoinedRows {
         }
     }
 
-    /// Leaves the first rows in an order of their keys, `most` of them.
+    /// The row of a table that one of the rows is made of; `None`: a row of NULLs.
+    pub fn row_of(&self, row: usize, table: usize) -> Option<RowOf<'_>> {
+        let place = self.places[row * self.tables() + table]?;
+        Some((&self.parts[place.part as usize], place.row as usize))
+    }
+
+    /// Puts them in an order of their keys.
     ///
     /// Errors: those of `key`.
     pub fn sort<K>(
         &mut self,
-        most: usize,
         key: impl Fn(&JoinedRows, usize) -> Result<K>,
         compared: impl Fn(&K, &K) -> Ordering,
     ) -> Result<()> {
         let keyed = (0..self.len()).map(|row| Ok((key(self, row)?, row)));
         let mut keyed = keyed.collect::<Result<Vec<_>>>()?;
         keyed.sort_by(|(a, _), (b, _)| compared(a, b));
-        keyed.truncate(most);
         let tables = self.tables();
         let rows = keyed.iter().flat_map(|(_, row)| &self.places[row * tables..][..tables]);
         self.places = rows.copied().collect();
         Ok(())
+    }
+
+    /// Leaves those behind the first `skip`, `most` of them.
+    pub fn cut(&mut self, skip: usize, most: usize) {
+        let (skip, tables) = (skip.min(self.len()), self.tables());
+        self.places.truncate(skip.saturating_add(most).saturating_mul(tables));
+        self.places.drain(..skip * tables);
     }
 }

@@ -67,9 +67,14 @@ impl Above {
         self.is_open
     }
 
-    /// Adds what is computed of what came out so far; `None` if something else is needed for it.
-    pub fn push(&mut self, projection: &ProjectionExec) -> Option<()> {
-        let step = Some(computed(projection)).filter(Step::is_alone)?;
+    /// Other rows come out than go in, or in another order.
+    pub fn changes_rows(&self) -> bool {
+        self.steps.iter().any(|step| !matches!(step, Step::Compute(..)))
+    }
+
+    /// Adds what an operator makes of what came out so far; `None` if something else is needed for it.
+    pub fn push(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<()> {
+        let (step, _) = Step::of(plan).filter(|(step, _)| step.is_alone())?;
         self.is_open |= step.is_open();
         self.steps.push(step);
         Some(())

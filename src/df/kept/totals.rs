@@ -59,7 +59,7 @@ impl Totals {
             let mut totals = Totals::of(projection.input(), schema)?;
             let exprs: Vec<_> = projection.expr().iter().map(|output| Arc::clone(&output.expr)).collect();
             totals.columns = totals.columns.and_then(|columns| columns.above(&exprs));
-            totals.above.push(projection);
+            totals.above.push(root)?;
             return (!totals.above.is_open()).then_some(totals);
         }
         let aggregate = root.downcast_ref::<AggregateExec>()?;

@@ -5,21 +5,21 @@
 //! the batches, hash tables and streams that long joins are made of. Whether there are few is seen by reading them: if
 //! they are more, or take long to find, the plan runs in its other ways.
 
+mod cut;
 mod operator;
 mod parts;
 mod search;
 mod totals;
 
 use std::borrow::Cow;
-use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::RecordBatch;
-use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::ExecutionPlan;
 
+use self::cut::Cut;
 pub use self::operator::NestedExec;
 use self::parts::Parts;
 use self::search::Search;
@@ -37,7 +37,7 @@ use crate::exec::joined::{ColumnOf, JoinedRows};
 use crate::exec::kept::NextRows;
 use crate::exec::watch::PlanText;
 use crate::plan::Field;
-use crate::value::{ColumnType, Value};
+use crate::value::ColumnType;
 
 /// Runs (count) that do without trying, at the most, after some that had too many rows.
 const RUNS_WITHOUT: u32 = 63;
@@ -47,10 +47,8 @@ const RUNS_WITHOUT: u32 = 63;
 pub struct Nested {
     first: ScanExec,
     joins: Vec<Join>,
-    /// The rows are sorted by these.
-    order: Vec<(ColumnOf, SortOptions)>,
-    /// Rows (count) that come out at the most.
-    limit: usize,
+    /// Where rows are sorted or limited, the lowest first; the last one is behind all joins.
+    cuts: Vec<Cut>,
     /// What the joined rows show, and its names.
     output: Arc<[ColumnOf]>,
     below: SchemaRef,
@@ -83,13 +81,13 @@ struct Join {
 impl Nested {
     /// A plan whose joins are all lookups; `None` if it is something else, too, or nothing but a scan.
     pub fn of(plan: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Nested> {
-        let Parts { first, joins, order, limit, output, schema: below, above } = Parts::of(plan)?;
-        let is_more = !joins.is_empty() || !order.is_empty() || !above.is_empty();
+        let Parts { first, joins, cuts, output, schema: below, above } = Parts::of(plan)?;
+        let sorts = cuts.iter().any(|cut| !cut.order.is_empty());
+        let is_more = !joins.is_empty() || sorts || !above.is_empty();
         is_more.then(|| Nested {
             first,
             joins,
-            order,
-            limit: limit.unwrap_or(usize::MAX),
+            cuts,
             output: output.into(),
             below,
             above,
@@ -112,15 +110,17 @@ impl Nested {
         };
         let Some(search) = Search::new(self, binding)? else { return Ok(None) };
         let plan_text = search.plan_text();
-        let Some(mut rows) = search.rows()? else {
+        let Some(rows) = search.rows()? else {
             self.give_up();
             return Ok(None);
         };
-        if !self.order.is_empty() {
-            rows.sort(self.limit, |rows, row| self.sort_key(rows, row), |a, b| self.compared(a, b))?;
-        }
         self.backoff.store(0, Ordering::Relaxed);
         Ok(Some(NestedRun { nested: Arc::clone(self), filled, plan_text, rows: Some(rows) }))
+    }
+
+    /// None yet of the rows behind so many joins.
+    fn rows_of(&self, joins: usize) -> JoinedRows {
+        JoinedRows::new(1 + joins, Arc::clone(&self.output))
     }
 
     /// It had too many rows lately.
@@ -134,21 +134,6 @@ impl Nested {
         let backoff = (2 * self.backoff.load(Ordering::Relaxed) + 1).min(RUNS_WITHOUT);
         self.backoff.store(backoff, Ordering::Relaxed);
         self.waiting.store(backoff, Ordering::Relaxed);
-    }
-
-    fn sort_key(&self, rows: &JoinedRows, row: usize) -> Result<Vec<Value>> {
-        self.order.iter().map(|(of, _)| rows.value_of(row, *of)).collect()
-    }
-
-    /// Which of two rows comes first, by the values that they are sorted by.
-    fn compared(&self, a: &[Value], b: &[Value]) -> Order {
-        let reversed = |order: Order, is_reversed| if is_reversed { order.reverse() } else { order };
-        let each =
-            a.iter().zip(b).zip(&self.order).map(|((a, b), (_, by))| match (a.is_null(), b.is_null()) {
-                (false, false) => reversed(a.cmp(b), by.descending),
-                (a, b) => reversed(a.cmp(&b), by.nulls_first),
-            });
-        each.fold(Order::Equal, Order::then)
     }
 }
 

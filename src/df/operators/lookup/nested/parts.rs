@@ -14,10 +14,12 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::Join;
+use super::cut::Cut;
 use super::totals::TotalsOf;
 use crate::df::kept::above::Above;
 use crate::df::operators::lookup::{Equal, Kind, LookupJoinExec, scan_of};
 use crate::df::operators::scan::ScanExec;
+use crate::df::rules::kept_sorts::FixedExec;
 use crate::exec::joined::ColumnOf;
 use crate::plan::Field;
 
@@ -25,85 +27,86 @@ use crate::plan::Field;
 pub struct Parts {
     pub first: ScanExec,
     pub joins: Vec<Join>,
-    /// The rows are sorted by these.
-    pub order: Vec<(ColumnOf, SortOptions)>,
-    /// Rows (count) that come out at the most.
-    pub limit: Option<usize>,
+    /// Where rows are sorted or limited, the lowest first; the last one is behind all joins.
+    pub cuts: Vec<Cut>,
     /// What comes out of that, and its names.
     pub output: Vec<ColumnOf>,
     pub schema: SchemaRef,
-    /// What is computed of it.
+    /// What is made of it.
     pub above: Above,
 }
 
 impl Parts {
     /// What a plan is made of; `None` if it is something else, too.
-    pub fn of(mut plan: &Arc<dyn ExecutionPlan>) -> Option<Parts> {
-        let (mut projections, mut limit) = (Vec::new(), None);
-        loop {
-            plan = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-                projections.push(projection);
-                projection.input()
-            } else if let Some(limited) = plan.downcast_ref::<GlobalLimitExec>().filter(|l| l.skip() == 0) {
-                limit = limit.into_iter().chain(limited.fetch()).min();
-                limited.input()
-            } else if let Some(cooperative) = plan.downcast_ref::<CooperativeExec>() {
-                cooperative.input()
-            } else {
-                break;
-            };
-        }
-        let mut parts = Parts::below(plan)?;
-        parts.limit = parts.limit.into_iter().chain(limit).min();
-        for projection in projections.into_iter().rev() {
-            match picked(projection, &parts.output).filter(|_| parts.above.is_empty()) {
-                Some(output) => (parts.output, parts.schema) = (output, projection.schema()),
-                None => parts.above.push(projection)?,
-            }
-        }
-        Some(parts)
-    }
-
-    /// A plan without anything above its joins, but that they are sorted.
-    fn below(plan: &Arc<dyn ExecutionPlan>) -> Option<Parts> {
-        if let Some(cooperative) = plan.downcast_ref::<CooperativeExec>() {
-            return Parts::below(cooperative.input());
+    pub fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Parts> {
+        if let Some(input) = passed_on(plan) {
+            return Parts::of(input);
         }
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-            let below = Parts::below(projection.input())?;
-            return Some(Parts {
-                output: picked(projection, &below.output)?,
-                schema: plan.schema(),
-                ..below
-            });
+            return Parts::of(projection.input())?.projected(projection, plan);
+        }
+        if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
+            let below = Parts::of(limit.input())?;
+            // What computes needs no more rows than come out of it.
+            if below.above.changes_rows() {
+                return below.made(plan);
+            }
+            return Some(below.limited(limit.skip(), limit.fetch()));
         }
         if let Some(sort) = plan.downcast_ref::<SortExec>() {
-            let below = Parts::below(sort.input()).filter(Parts::is_open)?;
-            let by = |by: &PhysicalSortExpr| Some((*below.output.get(place(&by.expr)?)?, by.options));
-            let order = sort.expr().iter().map(by).collect::<Option<_>>()?;
-            return Some(Parts { order, limit: sort.fetch(), ..below });
+            let below = Parts::of(sort.input())?;
+            return match below.order(sort) {
+                Some(order) => Some(below.sorted(order).limited(0, sort.fetch())),
+                None => below.made(plan),
+            };
         }
         if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
-            return Parts::below(&join.rows).filter(Parts::is_open)?.looking_up(join);
+            return Parts::of(&join.rows)?.looking_up(join);
         }
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-            return Parts::below(join.left()).filter(Parts::is_open)?.adding_up(join);
+            return Parts::of(join.left())?.adding_up(join);
         }
         let scan = plan.downcast_ref::<ScanExec>().filter(|scan| scan.is_whole())?;
         Some(Parts {
             first: scan.unbound(),
             joins: Vec::new(),
-            order: Vec::new(),
-            limit: None,
+            cuts: vec![Cut::all(0)],
             output: columns(0, scan.request.schema.fields().len()).collect(),
             schema: plan.schema(),
             above: Above::default(),
         })
     }
 
-    /// More can be joined to its rows, or they can be put in order.
-    fn is_open(&self) -> bool {
-        self.order.is_empty() && self.limit.is_none()
+    /// With the columns that a projection, which `plan` is, picks or computes.
+    fn projected(self, projection: &ProjectionExec, plan: &Arc<dyn ExecutionPlan>) -> Option<Parts> {
+        match picked(projection, &self.output).filter(|_| self.above.is_empty()) {
+            Some(output) => Some(Parts { output, schema: plan.schema(), ..self }),
+            None => self.made(plan),
+        }
+    }
+
+    /// With what an operator makes of its rows.
+    fn made(mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Parts> {
+        self.above.push(plan)?;
+        Some(self)
+    }
+
+    /// What its rows are sorted by, if these are columns of the tables, and nothing is made of the rows before.
+    fn order(&self, sort: &SortExec) -> Option<Vec<(ColumnOf, SortOptions)>> {
+        let by = |by: &PhysicalSortExpr| Some((*self.output.get(place(&by.expr)?)?, by.options));
+        sort.expr().iter().map(by).collect::<Option<_>>().filter(|_| self.above.is_empty())
+    }
+
+    fn sorted(mut self, order: Vec<(ColumnOf, SortOptions)>) -> Parts {
+        self.cuts.push(Cut::sorted(self.joins.len(), order));
+        self
+    }
+
+    fn limited(mut self, skip: usize, fetch: Option<usize>) -> Parts {
+        if let Some(cut) = self.cuts.last_mut() {
+            cut.limit(skip, fetch);
+        }
+        self
     }
 
     /// With the rows of a table that these look for.
@@ -123,7 +126,7 @@ impl Parts {
         let kind = Kind::of(*join.join_type()).filter(|kind| matches!(kind, Kind::Inner | Kind::Left))?;
         let (totals, table, on) = TotalsOf::of(join)?;
         let shown = join.right().schema().fields().len();
-        let joined = Parts { limit: join.fetch(), ..self.joined(kind, &table, &on, Some(totals))? };
+        let joined = self.joined(kind, &table, &on, Some(totals))?.limited(0, join.fetch());
         let all: Vec<usize> = (0..join.left().schema().fields().len() + shown).collect();
         let output = join.projection.as_ref().map_or(&all[..], |output| output);
         joined.with_output(output, shown, join.schema())
@@ -138,10 +141,15 @@ impl Parts {
     ) -> Option<Parts> {
         let is_plain = table.is_whole() && table.fetch().is_none() && !table.passes_over();
         let of_row = on.iter().map(|equal| self.output.get(equal.of_row.index()).copied());
-        let of_row = of_row.collect::<Option<_>>().filter(|_| is_plain)?;
+        let of_row = of_row.collect::<Option<_>>().filter(|_| is_plain && self.above.is_empty())?;
         let on: Vec<_> = on.iter().map(|equal| (Field::Column(equal.key), equal.ty)).collect();
         let (asked, found) = (table.request.asked_of(&on), OnceLock::new());
         self.joins.push(Join { kind, table: table.unbound(), of_row, on, asked, totals, found });
+        match self.cuts.last_mut() {
+            // All of its rows go on.
+            Some(cut) if cut.cuts_nothing() => cut.joins = self.joins.len(),
+            _ => self.cuts.push(Cut::all(self.joins.len())),
+        }
         Some(self)
     }
 
@@ -151,6 +159,12 @@ impl Parts {
         let output = output.iter().map(|at| all.get(*at).copied()).collect::<Option<_>>()?;
         Some(Parts { output, schema, ..self })
     }
+}
+
+/// What comes out of an operator as it is.
+pub(super) fn passed_on(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
+    let is_passed_on = plan.is::<CooperativeExec>() || plan.is::<FixedExec>();
+    plan.children().first().copied().filter(|_| is_passed_on)
 }
 
 fn columns(table: usize, count: usize) -> impl Iterator<Item = ColumnOf> {

@@ -58,6 +58,16 @@ struct Level<'n> {
 }
 
 impl Level<'_> {
+    /// This row, and no others, is at hand.
+    fn at(row: Option<RowOf<'_>>) -> Self {
+        match row {
+            Some((rows, row)) => {
+                Level { rows: Some(Arc::clone(rows)), looked_at: row + 1, ..Level::default() }
+            }
+            None => Level::default(),
+        }
+    }
+
     /// The row at hand; `None`: a row of NULLs.
     fn row(&self) -> Option<RowOf<'_>> {
         let rows = self.rows.as_ref()?;
@@ -113,6 +123,8 @@ pub(super) struct Search<'n> {
     levels: Vec<Level<'n>>,
     /// The level whose rows are looked at.
     at: usize,
+    /// The last one before the rows come out.
+    last: usize,
     out: JoinedRows,
 }
 
@@ -133,8 +145,8 @@ impl<'n> Search<'n> {
         let mut levels = Vec::with_capacity(1 + nested.joins.len());
         levels.push(Level { reading: Some(Reading::Rows(scan)), ..Level::default() });
         levels.resize_with(1 + nested.joins.len(), Level::default);
-        let out = JoinedRows::new(levels.len(), Arc::clone(&nested.output));
-        Ok(Some(Search { nested, binding, asked, plan_text, counters, levels, at: 0, out }))
+        let (at, last, out) = (0, 0, nested.rows_of(0));
+        Ok(Some(Search { nested, binding, asked, plan_text, counters, levels, at, last, out }))
     }
 
     /// The line of EXPLAIN of its first scan, when it is asked for.
@@ -144,16 +156,54 @@ impl<'n> Search<'n> {
 
     /// All of them, or as many as are wanted; `None` if they are too many, or too much is read for them.
     pub fn rows(mut self) -> Result<Option<JoinedRows>> {
-        let nested = self.nested;
-        // Those that are sorted are all wanted first.
-        let wanted = if nested.order.is_empty() { nested.limit } else { usize::MAX };
+        for (at, cut) in self.nested.cuts.iter().enumerate() {
+            self.last = cut.joins;
+            let before = std::mem::replace(&mut self.out, self.nested.rows_of(cut.joins));
+            let is_done = match at {
+                0 => self.begin(cut.wanted())?,
+                _ => self.go_on_behind(&before, cut.wanted())?,
+            };
+            if !is_done {
+                return Ok(None);
+            }
+            cut.of(&mut self.out)?;
+        }
+        Ok(Some(self.out))
+    }
+
+    /// Looks for as many as are `wanted`, from the first table on. False: too much is read for them.
+    fn begin(&mut self, wanted: usize) -> Result<bool> {
         self.levels[0].read(wanted.clamp(1, FEW_ROWS))?;
         if self.levels[0].reading.is_some() && wanted > FEW_ROWS {
-            return Ok(None);
+            return Ok(false);
         }
-        while self.out.len() < wanted {
+        self.below(0, wanted)
+    }
+
+    /// The same from rows on that are made of rows of the tables before.
+    fn go_on_behind(&mut self, rows: &JoinedRows, wanted: usize) -> Result<bool> {
+        for row in 0..rows.len() {
+            if self.out.len() >= wanted {
+                break;
+            }
+            for (table, level) in self.levels.iter_mut().enumerate().take(rows.tables()) {
+                *level = Level::at(rows.row_of(row, table));
+            }
+            self.at = rows.tables() - 1;
+            self.go_on()?;
+            if !self.below(rows.tables(), wanted)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Looks for them among the rows of a level, and of those below it.
+    fn below(&mut self, first: usize, wanted: usize) -> Result<bool> {
+        let nested = self.nested;
+        while self.at >= first && self.out.len() < wanted {
             if self.out.len() >= ROWS_MAX || self.out.is_heavy() {
-                return Ok(None);
+                return Ok(false);
             }
             let join = self.at.checked_sub(1).map(|join| &nested.joins[join]);
             let kind = join.map_or(Kind::Inner, |join| join.kind);
@@ -171,7 +221,7 @@ impl<'n> Search<'n> {
                 let most = if join.is_none() { FEW_ROWS } else { BATCH_ROWS };
                 level.read(if asks_for_one { 1 } else { most })?;
                 if self.work() > WORK_MAX {
-                    return Ok(None);
+                    return Ok(false);
                 }
             } else if !level.has_found && matches!(kind, Kind::Left | Kind::Anti) {
                 level.has_found = true;
@@ -185,7 +235,7 @@ impl<'n> Search<'n> {
                 }
             }
         }
-        Ok(Some(self.out))
+        Ok(true)
     }
 
     /// What it has taken so far.
@@ -200,10 +250,11 @@ impl<'n> Search<'n> {
 
     /// The rows at hand come out, or look for others in the next table.
     fn go_on(&mut self) -> Result<()> {
-        let Some(join) = self.nested.joins.get(self.at) else {
-            self.out.push(self.levels.iter().map(Level::row));
+        if self.at == self.last {
+            self.out.push(self.levels[..=self.at].iter().map(Level::row));
             return Ok(());
-        };
+        }
+        let join = &self.nested.joins[self.at];
         let params = &self.binding.params;
         let mut values = Vec::with_capacity(params.len() + join.on.len());
         values.extend_from_slice(params);

@@ -8,10 +8,10 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
+use super::parts::passed_on;
 use crate::df::errors::df_error;
 use crate::df::expr::value_of;
 use crate::df::kept::numbers::Known;
@@ -114,8 +114,8 @@ impl TotalsOf {
 /// The groups that a plan is, and which of their columns come out of it, [`Output::Equal`] being one that they are
 /// grouped by.
 fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>)> {
-    if let Some(cooperative) = plan.downcast_ref::<CooperativeExec>() {
-        return outputs(cooperative.input());
+    if let Some(input) = passed_on(plan) {
+        return outputs(input);
     }
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let (aggregate, below) = outputs(projection.input())?;
