@@ -626,6 +626,32 @@ mod tests {
     }
 
     #[test]
+    fn few_rows_of_a_table_without_statistics_are_not_shared() {
+        let db = Database::in_memory().unwrap();
+        db.execute_batch(
+            "CREATE TABLE a (id INT PRIMARY KEY, k INT);
+             CREATE TABLE b (id INT PRIMARY KEY, a INT, v INT);
+             CREATE INDEX b_by_a ON b (a);
+             INSERT INTO a SELECT v, v % 50 FROM generate_series(1, 20000) t(v);
+             INSERT INTO b SELECT v, v / 3, v FROM generate_series(1, 60000) t(v)",
+        )
+        .unwrap();
+        let counts = "SELECT id, (SELECT count(*) FROM b WHERE b.a = a.id) FROM a WHERE id > $1 ORDER BY id DESC LIMIT ";
+        let is_shared = |rows: usize| {
+            let sql = format!("{counts}{rows}");
+            let mut statement = db.prepare(&sql).unwrap();
+            (3..6).for_each(|id| assert_eq!(statement.query(&[Value::Int(id)]).unwrap().count(), rows));
+            let Some(Run::Plan(plan)) =
+                run_again(&db, &sql, 7, Guards { gets: Some(1000), ..Guards::default() })
+            else {
+                panic!("operators count what they read");
+            };
+            format!("{plan:?}").contains("RepartitionExec")
+        };
+        assert_eq!([20, 200, 15000].map(is_shared), [false, false, true]);
+    }
+
+    #[test]
     fn groups_and_unions_of_few_rows_need_no_operators() {
         let db = Database::in_memory().unwrap();
         db.execute_batch(

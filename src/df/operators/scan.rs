@@ -31,7 +31,7 @@ use crate::df::wanted::{FirstFound, Rows};
 use crate::error::{Error, Result};
 use crate::exec::scan::{BATCH_ROWS, Counters, PARALLEL_WORK, PIECES, Scan, ScanSpec};
 use crate::key::Rowkey;
-use crate::plan::{Field, Predicate};
+use crate::plan::{CmpOp, Field, Predicate};
 use crate::value::{ColumnType, Value};
 
 /// Rows of the first batch of a scan that then hears which rows it need not give.
@@ -325,11 +325,23 @@ impl ScanExec {
         let told = told_by.and_then(|rows| {
             let columns =
                 self.learned.iter().flat_map(|filter| learned::columns(filter, &self.request.schema));
-            let path = bound.spec.access.path;
-            let each = columns.filter_map(|column| self.request.work_of_value(&bound.binding, &column, path));
+            let each = columns.filter_map(|column| self.work_of_value(bound, &column));
             each.reduce(f64::min).map(|each| rows * each)
         });
         Some(told.into_iter().fold(bound.spec.access.work(), f64::min))
+    }
+
+    /// What it takes to read the rows with one value of a column, as [`Request::work_of_value`]. Of a column of which
+    /// nothing is known a value that is there is counted.
+    fn work_of_value(&self, bound: &Bound, column: &str) -> Option<f64> {
+        let Bound { binding, spec, .. } = bound;
+        let guess = self.request.work_of_value(binding, column, spec.access.path)?;
+        let field = self.request.field_of(column)?;
+        if self.request.distinct(binding, field).is_some() {
+            return Some(guess);
+        }
+        let counted = self.expected_for_values(&[(field, CmpOp::Eq)]);
+        Some(counted.map_or(guess, |counted| guess.min(counted.bound.spec.access.work())))
     }
 
     /// Rows (count) of its first batch.
