@@ -410,7 +410,8 @@ impl Planner {
         }
         let plan = open::typed(plan, &scope.binding.params).map_err(df_error)?;
         let ways = self.ways(plan, Keep::Yes, cancel).await?;
-        Ok(RowMap::new(&ways.alone, scope.rows.first().map(|(_, rows)| rows)))
+        let map = RowMap::new(&ways.alone, scope.rows.first().map(|(_, rows)| rows));
+        Ok(map.filter(RowMap::is_of_each))
     }
 
     /// What a plan runs in: its sorts, joins and groups take so much memory at the most, then go to disk.

@@ -13,8 +13,8 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::union::UnionExec;
 
 use super::few_groups::FewGroups;
-use super::no_table::NoTable;
 use super::plan::picked;
+use super::row_map::RowMap;
 use super::totals::{Totals, TotalsRun};
 use crate::access::Guards;
 use crate::df::operators::lookup::{Lookups, NestedRun};
@@ -35,7 +35,7 @@ pub enum Single {
     /// Its groups.
     Groups(Arc<FewGroups>),
     /// A row of no table.
-    NoTable(Arc<NoTable>),
+    NoTable(Arc<RowMap>),
     /// One behind the other.
     Several(Vec<Single>),
 }
@@ -55,7 +55,7 @@ impl Single {
         }
         let totals = Totals::of(root, schema).map(|totals| Single::Totals(Arc::new(totals)));
         let groups = || FewGroups::of(root, schema).map(|groups| Single::Groups(Arc::new(groups)));
-        let no_table = || NoTable::of(root, schema).map(|row| Single::NoTable(Arc::new(row)));
+        let no_table = || RowMap::new(root, None).map(|row| Single::NoTable(Arc::new(row)));
         totals.or_else(groups).or_else(no_table)
     }
 
@@ -66,7 +66,11 @@ impl Single {
             Single::Scan(scan) => Alone::of_scan(scan.run(binding, &Arc::default())?),
             Single::Totals(totals) => totals.run(binding)?.map(|run| Box::new(Alone::Totals(run))),
             Single::Groups(groups) => groups.run(binding)?.map(Box::new),
-            Single::NoTable(row) => row.run(&binding.params)?.map(Box::new),
+            Single::NoTable(row) => {
+                let text = || ("a row of no table".to_owned(), None);
+                let row = row.apply(None, &binding.params)?;
+                row.map(|row| Box::new(Alone::Rows(Some(row), Arc::new(text))))
+            }
             // Who counts what is read counts it of all together.
             Single::Several(_) if binding.guards != Guards::default() => None,
             Single::Several(several) => {

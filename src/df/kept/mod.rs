@@ -2,13 +2,12 @@
 //!
 //! [`plan`] has places that each run fills ([`open`], [`template`], [`places`]); [`plain`] makes one right from the
 //! parsed text. On the calling thread ([`alone`]) run a scan, its totals ([`totals`], made of [`numbers`]), few groups
-//! ([`few_groups`]), a row of [no table](no_table), joins of few rows ([`lookup::nested`](super::operators::lookup)),
-//! and what is made of their rows ([`above`]). [`row_map`] computes values of rows that are in no table.
+//! ([`few_groups`]), joins of few rows ([`lookup::nested`](super::operators::lookup)), and what is made of their rows
+//! ([`above`]). [`row_map`] computes values of rows that are in no table.
 
 pub(super) mod above;
 pub mod alone;
 mod few_groups;
-mod no_table;
 pub(super) mod numbers;
 pub(super) mod open;
 mod places;
