@@ -1,0 +1,455 @@
+//! Which queries are planned once, and run again as they ran first.
+
+use std::sync::Arc;
+
+use super::{Keyed, Known, Statements};
+use crate::access::Guards;
+use crate::df::kept::alone::Alone;
+use crate::df::kept::plan::Run;
+use crate::df::table::Binding;
+use crate::engine::Database;
+use crate::value::Value;
+
+/// The run of a query of one number whose plan is kept.
+fn run_again(db: &Database, sql: &str, param: i64, guards: Guards) -> Option<Run> {
+    let lifted = crate::sql::lift(sql).unwrap();
+    let mut query = Keyed::new("", &lifted, &[Value::Int(param)]).unwrap();
+    let (catalog, snapshot) = db.view().unwrap();
+    let Some(Known::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else { return None };
+    let params = Arc::clone(&query.params);
+    kept.plan.bind(&Binding { snapshot, params, guards }).unwrap()
+}
+
+#[test]
+fn a_text_is_parsed_once() {
+    let statements = Statements::default();
+    let parse = || statements.parse("INSERT INTO t VALUES ($1)").unwrap();
+    assert!(Arc::ptr_eq(&parse(), &parse()));
+    assert!(statements.parse("INSERT INTO").is_err());
+    assert_eq!(statements.0.read().len(), 1);
+}
+
+#[test]
+fn a_scan_of_a_range_in_an_order_that_it_does_not_have_runs_again() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (a INT, id INT, b INT, v INT, PRIMARY KEY (a, id))").unwrap();
+    db.execute("CREATE INDEX t_by_b ON t (b, v DESC) INCLUDE (id)").unwrap();
+    db.execute("INSERT INTO t SELECT v % 7, v, v % 3, v FROM generate_series(1, 100) t(v)").unwrap();
+    let queries = [
+        "SELECT sum(v) FROM (SELECT v, b FROM t WHERE a = 5 ORDER BY b OFFSET 0)",
+        "SELECT sum(v) FROM (SELECT v, id FROM t WHERE b = 2 ORDER BY id OFFSET 0)",
+        "SELECT min(r) FROM (SELECT rowkey AS r, primary_rowkey AS p FROM t_by_b WHERE b = 2 ORDER BY p OFFSET 0)",
+    ];
+    for query in queries {
+        let value = || db.query(query).unwrap().one().unwrap().value(0).unwrap();
+        let first = value();
+        (0..3).for_each(|_| assert_eq!(value(), first, "{query}"));
+    }
+}
+
+/// Of one page the rows come in order, of the other they are sorted: only the plan of this one has its values in it.
+#[test]
+fn pages_that_are_read_in_different_ways_come_again() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, s TEXT)").unwrap();
+    db.execute("CREATE INDEX x ON t (a, s)").unwrap();
+    db.execute("INSERT INTO t SELECT v, v % 50, 's' || v FROM generate_series(1, 2000) t(v)").unwrap();
+    let page = |limit: i64, offset: i64| {
+        let sql = format!("SELECT id FROM t WHERE a = 3 ORDER BY id LIMIT {limit} OFFSET {offset}");
+        let ids: Vec<i64> = db.query(&sql).unwrap().map(|row| row.unwrap().get(0).unwrap()).collect();
+        let from = 50 * offset + 3;
+        assert_eq!(ids, (0..limit.min(40 - offset)).map(|n| from + 50 * n).collect::<Vec<_>>(), "{sql}");
+    };
+    let pages = [(10, 0), (10, 10), (40, 0), (1, 0), (1000, 0), (1, 39)];
+    for first in pages {
+        for second in pages {
+            for (limit, offset) in [first, second, first, first, first, second, second] {
+                page(limit, offset);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_of_no_table_is_planned_once() {
+    let db = Database::in_memory().unwrap();
+    let ask = |sql: &str, params: &[Value], columns: usize| -> Vec<Value> {
+        let row = db.prepare(sql).unwrap().query(params).unwrap().one().unwrap();
+        (0..columns).map(|at| row.value(at).unwrap()).collect()
+    };
+    for n in 0..4 {
+        assert_eq!(ask("SELECT 1", &[], 1), [Value::Int(1)]);
+        let (text, params) = (Value::Text(format!("x{n}")), [Value::Int(n), Value::Text(n.to_string())]);
+        assert_eq!(ask("SELECT $1 + 1 AS next, 'x' || $2", &params, 2), [Value::Int(n + 1), text]);
+    }
+    assert_ne!(ask("SELECT random()", &[], 1), ask("SELECT random()", &[], 1));
+    assert_ne!(ask("SELECT random()", &[], 1), ask("SELECT random()", &[], 1));
+    let (catalog, _) = db.view().unwrap();
+    assert_eq!(db.plans().kept(catalog.version()).len(), 3);
+}
+
+#[test]
+fn parameters_above_the_scans_do_not_keep_a_plan_from_being_kept() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (k INT PRIMARY KEY, a INT, d DOUBLE, note TEXT)").unwrap();
+    db.execute("INSERT INTO t SELECT v, v % 7, v / 2.0, 'n' || v FROM generate_series(1, 100) t(v)").unwrap();
+    let queries = [
+        "SELECT a, count(*) FROM t GROUP BY a HAVING count(*) > 14",
+        "SELECT a, sum(d) FROM t WHERE k > 3 GROUP BY a HAVING max(note) <> 'n9' AND avg(d) < 30",
+        "SELECT k, CASE WHEN a = 3 THEN 'three' END FROM t",
+        "SELECT sum(a) > 5 FROM t",
+        "SELECT k FROM t WHERE a + d > 30",
+        "SELECT k FROM t WHERE (a, k) > (3, 50) ORDER BY a, k LIMIT 3",
+    ];
+    for query in queries {
+        for _ in 0..3 {
+            let rows = db.query(query).unwrap().map(Result::unwrap).count();
+            assert!(rows > 0, "{query}");
+        }
+    }
+    let (catalog, _) = db.view().unwrap();
+    assert_eq!(db.plans().kept(catalog.version()).len(), queries.len());
+}
+
+#[test]
+fn texts_that_come_once_do_not_cost_others_their_plans() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (k INT PRIMARY KEY)").unwrap();
+    for _ in 0..2 {
+        db.query("SELECT k FROM t WHERE k = 1").unwrap();
+    }
+    for n in 0..2 * super::QUERIES {
+        db.query(&format!("SELECT k FROM t ORDER BY k LIMIT {n}")).unwrap();
+    }
+    let (catalog, _) = db.view().unwrap();
+    assert_eq!(db.plans().kept(catalog.version()).len(), 1);
+}
+
+/// Of the queries of this database, those whose plan is kept and those that are planned each time.
+fn known(db: &Database) -> (usize, usize) {
+    let plans = db.plans().0.read();
+    let count = |is_it: fn(&Known) -> bool| plans.values().filter(|(_, known)| is_it(known)).count();
+    (
+        count(|known| matches!(known, Known::Plan(_) | Known::Map(_))),
+        count(|known| matches!(known, Known::Each)),
+    )
+}
+
+#[test]
+fn parameters_that_shape_the_plan_are_in_the_plan() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (k INT PRIMARY KEY, n INT, note TEXT)").unwrap();
+    db.execute(
+        "INSERT INTO t SELECT v, v % 5, CASE WHEN v > 2 THEN 'n' || v END FROM generate_series(1, 20) t(v)",
+    )
+    .unwrap();
+    let (int, text) = (Value::Int, |text: &str| Value::Text(text.to_owned()));
+    // Runs with other values of the first parameter take the plan of the values of the others.
+    let statements: [(&str, Vec<Value>, usize); 6] = [
+        ("SELECT k FROM t WHERE k > $1 ORDER BY k LIMIT $2 OFFSET $3", vec![int(2), int(1)], 1),
+        ("SELECT count(*) FROM t WHERE k > $1 GROUP BY n + $2", vec![int(1)], 1),
+        ("SELECT k FROM t WHERE k > $1 ORDER BY abs(k - $2), k", vec![int(7)], 1),
+        ("SELECT coalesce(note, $2) FROM t WHERE k > $1", vec![text("none")], 1),
+        ("SELECT a.k FROM t a LEFT JOIN t b ON b.k = a.k + $2 WHERE a.k > $1", vec![int(3)], 1),
+        (
+            "WITH RECURSIVE r(k) AS (SELECT CAST($1 AS INT) UNION SELECT t.k FROM r JOIN t ON t.k = r.k + $2) SELECT k FROM r",
+            vec![int(3)],
+            1,
+        ),
+    ];
+    for (sql, settled, plans) in statements {
+        let (before, _) = known(&db);
+        let mut statement = db.prepare(sql).unwrap();
+        for first in [3, 4, 5, 6, 7] {
+            let mut params = vec![int(first)];
+            params.extend(settled.iter().cloned());
+            let mut rows = || -> Vec<Value> {
+                statement.query(&params).unwrap().map(|row| row.unwrap().value(0).unwrap()).collect()
+            };
+            let mut plain = sql.to_owned();
+            for (at, value) in params.iter().enumerate() {
+                let literal = crate::value::Literal(value.as_ref()).to_string();
+                plain = plain.replace(&format!("${}", at + 1), &literal);
+            }
+            let expected: Vec<Value> =
+                db.query(&plain).unwrap().map(|row| row.unwrap().value(0).unwrap()).collect();
+            let sorted = |mut values: Vec<Value>| {
+                if !sql.contains("ORDER") {
+                    values.sort();
+                }
+                values
+            };
+            assert_eq!(sorted(rows()), sorted(expected), "{sql} {params:?}");
+        }
+        let (after, each) = known(&db);
+        assert!(after >= before + plans && each == 0, "{sql}: {before} {after} {each}");
+    }
+}
+
+#[test]
+fn one_plan_is_enough_for_all_values() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (k INT PRIMARY KEY, n INT, total DOUBLE, price DECIMAL(10,2), s TEXT, at TIMESTAMP, d DATE)").unwrap();
+    db.execute(
+        "INSERT INTO t SELECT v, v % 5, v * 1.5, v * 1.25, CASE WHEN v > 2 THEN 'n' || v END,
+         CAST(current_date AS TIMESTAMP) - v * INTERVAL '1 day' + INTERVAL '5 days 1 hour', current_date + (3 - v) FROM generate_series(1, 20) t(v)",
+    )
+    .unwrap();
+    let statements = [
+        "SELECT k FROM t WHERE k > $1 AND at < current_date",
+        "SELECT k FROM t WHERE k > $1 AND d < current_date",
+        "SELECT k FROM t WHERE k > $1 AND at < current_timestamp",
+        "SELECT k FROM t WHERE k > $1 AND d >= current_date - 7",
+        "SELECT k FROM t WHERE k > $1 AND at >= now() - INTERVAL '7' DAY",
+        "SELECT k FROM t WHERE k > $1 AND at >= current_date - INTERVAL '7 days'",
+        "SELECT k FROM t WHERE $1 = 0 OR total > $1",
+        "SELECT k FROM t WHERE $1 = 0 OR n > $1",
+        "SELECT k FROM t WHERE total > $1 * 1.5",
+        "SELECT k FROM t WHERE price > $1 * 1.5",
+        "SELECT k FROM t WHERE k > $1 * 2",
+        "SELECT k FROM t WHERE s LIKE '%' || $1 || '%'",
+        "SELECT sum(CASE WHEN n > $1 THEN 1 ELSE 0 END) FROM t",
+        "SELECT n, sum(total + $1), count(*) FROM t GROUP BY n",
+        "SELECT coalesce(s, CAST($1 AS TEXT)) FROM t",
+        "SELECT coalesce(s, $1 || '') FROM t",
+        "SELECT k FROM t WHERE starts_with(s, 'n' || $1)",
+    ];
+    let (_, snapshot) = db.view().unwrap();
+    let mut others = Vec::new();
+    for sql in statements {
+        let lifted = crate::sql::lift(sql).unwrap();
+        let kinds: [fn(i64) -> Value; 3] =
+            [Value::Int, |n| Value::Double(n as f64 + 0.5), |n| Value::Decimal((n * 10 + 5).into(), 1)];
+        let text: &[fn(i64) -> Value] = &[|n| Value::Text(n.to_string())];
+        // An integer beside a number with a fraction is compared as another type.
+        let kinds = match ["||", "k > $1 AND", "n > $1"].map(|what| sql.contains(what)) {
+            [true, ..] => text,
+            [_, false, false] => &kinds[..],
+            _ => &kinds[..1],
+        };
+        for (kind, value) in kinds.iter().enumerate() {
+            for n in [0, 3, 4, 0, 3, 4, 5, 6, 7] {
+                let rows = |rows: crate::engine::Rows| -> Vec<Value> {
+                    let mut values: Vec<Value> = rows.map(|row| row.unwrap().value(0).unwrap()).collect();
+                    values.sort();
+                    values
+                };
+                let literal = crate::value::Literal(value(n).as_ref()).to_string();
+                let exact = sql.replace("$1", &format!("({literal}{})", if kind == 1 { "e0" } else { "" }));
+                let expected = rows(db.query(&exact).unwrap());
+                let found = rows(db.prepare(sql).unwrap().query(&[value(n)]).unwrap());
+                assert_eq!(found, expected, "{sql} {literal}");
+            }
+            // A plan is kept that takes other values as well.
+            let holds = |n| {
+                let mut query = Keyed::new("", &lifted, &[value(n)]).unwrap();
+                let (catalog, _) = db.view().unwrap();
+                let Some(Known::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else {
+                    return false;
+                };
+                let (snapshot, params) = (Arc::clone(&snapshot), Arc::clone(&query.params));
+                let binding = Binding { snapshot, params, guards: Guards::default() };
+                query.settled.is_empty() && kept.plan.bind(&binding).unwrap().is_some()
+            };
+            let held = [3, 8, 9].map(holds);
+            if held != [true; 3] {
+                others.push((sql, kind, held));
+            }
+        }
+    }
+    assert_eq!(others, []);
+}
+
+#[test]
+fn a_few_rows_are_joined_one_by_one() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch(
+        "CREATE TABLE a (id INT PRIMARY KEY, k INT, note TEXT);
+         CREATE TABLE b (a INT, n INT, v DOUBLE, PRIMARY KEY (a, n));
+         CREATE INDEX a_by_k ON a (k);
+         INSERT INTO a SELECT v, v % 50, 'n' || v FROM generate_series(1, 5000) t(v);
+         INSERT INTO b SELECT v / 4, v % 4, v FROM generate_series(1, 20000) t(v);
+         ANALYZE",
+    )
+    .unwrap();
+    let queries = [
+        "SELECT a.note, b.v FROM a JOIN b ON b.a = a.id WHERE a.id = $1",
+        "SELECT a.note, b.v FROM a LEFT JOIN b ON b.a = a.id WHERE a.id = $1 ORDER BY b.v DESC LIMIT 2",
+        "SELECT b.n, a.note FROM b JOIN a ON a.id = b.a WHERE b.a = $1",
+        "SELECT x.id, y.id FROM b JOIN a x ON x.id = b.n JOIN a y ON y.id = x.k WHERE b.a = $1",
+        "SELECT note FROM a WHERE id = $1 AND EXISTS (SELECT 1 FROM b WHERE b.a = a.id AND b.v > 3)",
+        "SELECT note FROM a WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM b WHERE b.a = a.id)",
+        "SELECT a.id, (SELECT count(*) FROM b WHERE b.a = a.id) FROM a WHERE a.id = $1",
+        "SELECT v FROM b WHERE a = $1 ORDER BY v DESC LIMIT 3",
+        "SELECT v * 2 FROM b WHERE a = $1",
+        // The newest ones, each with what it finds.
+        "SELECT id, (SELECT count(*) FROM b WHERE b.a = a.id) FROM a WHERE k < 3 + $1 ORDER BY k DESC LIMIT 20",
+        "SELECT id, (SELECT sum(v) FROM b WHERE b.a = a.id) FROM a WHERE id > $1 ORDER BY id LIMIT 20 OFFSET 5",
+        "SELECT id, (SELECT count(*) FROM b WHERE b.a = a.id) AS c FROM a WHERE id BETWEEN $1 AND $1 + 9 ORDER BY c DESC, id LIMIT 3",
+        "SELECT x.id, y.note, (SELECT count(*) FROM b WHERE b.a = x.id), (SELECT max(n) FROM b WHERE b.a = x.k) FROM a x JOIN a y ON y.id = x.k WHERE x.id > $1 ORDER BY x.id DESC LIMIT 20",
+        "SELECT x.id, y.note, z.note FROM a x JOIN a y ON y.id = x.k LEFT JOIN a z ON z.id = y.k WHERE x.id > $1 ORDER BY x.id DESC LIMIT 20",
+        "SELECT x.id, y.note FROM a x JOIN a y ON y.id = x.k WHERE x.id > $1 ORDER BY x.id LIMIT 20 OFFSET 10",
+        "SELECT x.id, b.v FROM (SELECT id FROM a WHERE id BETWEEN $1 AND $1 + 20 ORDER BY note DESC LIMIT 4) x JOIN b ON b.a = x.id",
+        "SELECT x.id, b.v FROM (SELECT id FROM a WHERE id > $1 ORDER BY id LIMIT 4) x LEFT JOIN b ON b.a = x.id ORDER BY b.v LIMIT 6 OFFSET 2",
+    ];
+    let runs_one_by_one = |sql: &str, first: i64, guards: Guards| {
+        let run = run_again(&db, sql, first, guards)?;
+        Some(matches!(run, Run::Alone(alone) if matches!(*alone, Alone::Nested(_))))
+    };
+    for sql in queries {
+        let mut statement = db.prepare(sql).unwrap();
+        (3..6).for_each(|id| statement.query(&[Value::Int(id)]).unwrap().for_each(|row| drop(row.unwrap())));
+        assert_eq!(runs_one_by_one(sql, 7, Guards::default()), Some(true), "{sql}");
+        let guards = Guards { gets: Some(1000), ..Guards::default() };
+        assert_eq!(runs_one_by_one(sql, 7, guards), Some(false), "{sql}");
+    }
+    // Each has a hundred partners: of a few rows they are counted one by one, of many all at once.
+    let partners = "SELECT x.id, (SELECT count(*) FROM a y WHERE y.k = x.k) FROM a x WHERE x.id <= $1";
+    let mut statement = db.prepare(partners).unwrap();
+    (3..6).for_each(|id| assert_eq!(statement.query(&[Value::Int(id)]).unwrap().count(), id as usize));
+    assert_eq!(runs_one_by_one(partners, 7, Guards::default()), Some(true));
+    assert_eq!(runs_one_by_one(partners, 63, Guards::default()), Some(false));
+    // No key says where the partners are.
+    let whole = "SELECT x.id, (SELECT count(*) FROM b WHERE b.n = x.k) FROM a x WHERE x.id = $1";
+    let mut statement = db.prepare(whole).unwrap();
+    (3..6).for_each(|id| assert_eq!(statement.query(&[Value::Int(id)]).unwrap().count(), 1));
+    assert_eq!(runs_one_by_one(whole, 7, Guards::default()), Some(false));
+    // One row after the other would be slower where they are many; so it is tried again and again, ever more rarely.
+    let many = "SELECT a.id, b.v FROM a JOIN b ON b.a = a.id AND b.n = 1 WHERE a.k = $1";
+    let mut statement = db.prepare(many).unwrap();
+    (3..6).for_each(|k| assert_eq!(statement.query(&[Value::Int(k)]).unwrap().count(), 100));
+    assert_eq!(runs_one_by_one(many, 7, Guards::default()), Some(false));
+    let none = (0..70).find(|_| runs_one_by_one(many, 77, Guards::default()) == Some(true));
+    assert!(none.is_some());
+    assert_eq!(runs_one_by_one(many, 77, Guards::default()), Some(true));
+}
+
+#[test]
+fn few_rows_of_a_table_without_statistics_are_not_shared() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch(
+        "CREATE TABLE a (id INT PRIMARY KEY, k INT);
+         CREATE TABLE b (id INT PRIMARY KEY, a INT, v INT);
+         CREATE INDEX b_by_a ON b (a);
+         INSERT INTO a SELECT v, v % 50 FROM generate_series(1, 20000) t(v);
+         INSERT INTO b SELECT v, v / 3, v FROM generate_series(1, 60000) t(v)",
+    )
+    .unwrap();
+    let counts =
+        "SELECT id, (SELECT count(*) FROM b WHERE b.a = a.id) FROM a WHERE id > $1 ORDER BY id DESC LIMIT ";
+    let is_shared = |rows: usize| {
+        let sql = format!("{counts}{rows}");
+        let mut statement = db.prepare(&sql).unwrap();
+        (3..6).for_each(|id| assert_eq!(statement.query(&[Value::Int(id)]).unwrap().count(), rows));
+        let Some(Run::Plan(plan)) = run_again(&db, &sql, 7, Guards { gets: Some(1000), ..Guards::default() })
+        else {
+            panic!("operators count what they read");
+        };
+        format!("{plan:?}").contains("RepartitionExec")
+    };
+    assert_eq!([20, 200, 15000].map(is_shared), [false, false, true]);
+}
+
+#[test]
+fn groups_and_unions_of_few_rows_need_no_operators() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch(
+        "CREATE TABLE t (a INT, id INT, s TEXT, v DOUBLE, PRIMARY KEY (a, id));
+         INSERT INTO t SELECT CASE WHEN v > 300 THEN 0 ELSE v % 9 + 1 END, v, 's' || v % 5, v FROM generate_series(1, 20000) t(v);
+         ANALYZE",
+    )
+    .unwrap();
+    let queries = [
+        "SELECT s, count(*), sum(v) FROM t WHERE a = $1 GROUP BY s",
+        "SELECT s, avg(v) AS mean FROM t WHERE a = $1 GROUP BY s HAVING count(*) > 1 ORDER BY mean DESC LIMIT 2",
+        "SELECT DISTINCT s FROM t WHERE a = $1",
+        "SELECT s FROM t WHERE a = $1 AND id < 40 UNION ALL SELECT DISTINCT s FROM t WHERE a = $1",
+    ];
+    for sql in queries {
+        let mut statement = db.prepare(sql).unwrap();
+        let mut rows = |a| statement.query(&[Value::Int(a)]).unwrap().map(Result::unwrap).count();
+        assert!([3, 4, 5, 0].map(&mut rows).iter().all(|rows| *rows >= 2), "{sql}");
+        assert_eq!(rows(77), 0, "{sql}");
+        let is_alone = |a: i64| matches!(run_again(&db, sql, a, Guards::default()), Some(Run::Alone(_)));
+        assert_eq!([3, 0].map(is_alone), [true, false], "{sql}");
+    }
+}
+
+#[test]
+fn pages_of_a_scan_have_one_plan() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (k INT PRIMARY KEY, n INT, note TEXT)").unwrap();
+    db.execute("INSERT INTO t SELECT v, v % 5, 'n' || v FROM generate_series(1, 50) t(v)").unwrap();
+    let int = Value::Int;
+    let some = |from: i64, rows: i64, most: i64| (from + 1..=(from + rows).min(most)).collect::<Vec<_>>();
+    let numbers =
+        |rows: crate::engine::Rows| -> Vec<i64> { rows.map(|row| row.unwrap().get(0).unwrap()).collect() };
+    // The most rows that there are, and whether one plan is enough.
+    let statements = [
+        ("SELECT k FROM t ORDER BY k LIMIT $1 OFFSET $2", 50, true),
+        ("SELECT k, note FROM t WHERE k > 0 LIMIT $1 OFFSET $2", 50, true),
+        ("SELECT k FROM (SELECT k FROM t ORDER BY k LIMIT 9) x LIMIT $1 OFFSET $2", 9, false),
+        ("SELECT k FROM t ORDER BY k + 0 LIMIT $1 OFFSET $2", 50, false),
+        ("SELECT k FROM t WHERE k < 50 + $1 ORDER BY k LIMIT $1 OFFSET $2", 50, false),
+    ];
+    for (sql, most, is_one) in statements {
+        let (before, _) = known(&db);
+        let mut statement = db.prepare(sql).unwrap();
+        for n in [1, 2, 3, 1, 2, 3, 1, 2, 3, 4, 0] {
+            let found = numbers(statement.query(&[int(n), int(2 * n)]).unwrap());
+            assert_eq!(found, some(2 * n, n, most), "{sql}");
+        }
+        assert!(statement.query(&[int(-1), int(2)]).is_err(), "{sql}");
+        assert!(statement.query(&[int(1), int(-2)]).is_err(), "{sql}");
+        let (after, _) = known(&db);
+        assert_eq!(after == before + 1, is_one, "{sql}");
+    }
+    // As written.
+    let (before, _) = known(&db);
+    for offset in [10, 20, 30, 45, 0, 60] {
+        let found =
+            numbers(db.query(&format!("SELECT k FROM t ORDER BY k LIMIT 10 OFFSET {offset}")).unwrap());
+        assert_eq!(found, some(offset, 10, 50));
+    }
+    assert_eq!(known(&db).0, before + 1);
+}
+
+#[test]
+fn what_statements_compute_is_planned_once() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch(
+        "CREATE TABLE t (k INT PRIMARY KEY, n INT DEFAULT (1 + 1), at TIMESTAMP DEFAULT now(), note TEXT, CHECK (n > 0));
+         INSERT INTO t (k, n) SELECT v, v FROM generate_series(1, 20) t(v)",
+    )
+    .unwrap();
+    let int = Value::Int;
+    let statements: [(&str, &[Value]); 9] = [
+        (
+            "INSERT INTO t (k, note) VALUES ($1, lower($2)) ON CONFLICT DO NOTHING",
+            &[int(50), Value::Text("X".into())],
+        ),
+        (
+            "INSERT INTO t (k, n) VALUES ($1, 1) ON CONFLICT (k) DO UPDATE SET n = n + excluded.n RETURNING n",
+            &[int(7)],
+        ),
+        ("UPDATE t SET n = $2, at = now(), note = 'x' WHERE k = $1", &[int(3), int(4)]),
+        ("UPDATE t SET n = n + $2 WHERE k = $1 RETURNING *", &[int(3), int(4)]),
+        ("DELETE FROM t WHERE k = $1 RETURNING note", &[int(9)]),
+        ("UPSERT INTO t (k, n) SELECT k + 100, n FROM t WHERE k = $1", &[int(4)]),
+        ("SELECT k FROM t WHERE at > now() - INTERVAL '1 hour' AND k = 5", &[]),
+        ("SELECT k FROM t WHERE k BETWEEN $1 AND $1 + 3", &[int(5)]),
+        (
+            "SELECT k FROM t WHERE at > $1 - INTERVAL '1 day' AND at < current_date + 1",
+            &[Value::Timestamp(0)],
+        ),
+    ];
+    for (sql, params) in statements {
+        let (kept_before, _) = known(&db);
+        let mut statement = db.prepare(sql).unwrap();
+        for _ in 0..3 {
+            statement.execute(params).unwrap();
+        }
+        let (kept, each) = known(&db);
+        assert!(kept > kept_before && each == 0, "{sql}");
+    }
+}
