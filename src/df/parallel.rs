@@ -17,8 +17,8 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
-use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
+use super::operators::join_rows::rows_of;
 use super::operators::learned::is_late;
 use super::operators::lookup::{LookupJoinExec, NestedExec};
 use super::operators::recursion::RecursionExec;
@@ -92,12 +92,6 @@ pub fn inputs(
 /// What equals the one value that a subquery gives.
 fn equals_subquery(term: &Arc<dyn PhysicalExpr>) -> bool {
     term.downcast_ref::<BinaryExpr>().is_some_and(|equal| *equal.op() == Operator::Eq) && is_late(term)
-}
-
-/// Rows (count) that are expected to come out of a plan; `None` if nothing is known of that.
-pub fn rows_of(plan: &Arc<dyn ExecutionPlan>) -> Option<f64> {
-    let estimate = StatisticsContext::new().compute(&**plan, &StatisticsArgs::new()).ok()?;
-    estimate.num_rows.get_value().map(|rows| *rows as f64)
 }
 
 fn is_unordered(expr: &Expr) -> bool {

@@ -59,6 +59,7 @@ use super::kept::plan::{Plan, depends_on_time, output_schema, renamed};
 use super::kept::row_map::RowMap;
 use super::operators::apart::{apart, batches_apart};
 use super::operators::few_first::FewFirst;
+use super::operators::join_rows::estimates;
 use super::operators::pages::Pages;
 use super::operators::recursion::RowByRow;
 use super::operators::scan::threads;
@@ -195,6 +196,7 @@ impl Planner {
         options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
         // It takes no NaN for another, and may come to an end that it does not have.
         options.optimizer.enable_topk_aggregation = false;
+        options.optimizer.use_statistics_registry = true;
         // It compares what is known to be NOT NULL before and after planning, which may differ for CASE and NULLIF.
         options.execution.skip_physical_aggregate_schema_check = true;
         // NULLs are smallest, as in SQLite and in our keys: an index gives ORDER BY for free.
@@ -203,6 +205,7 @@ impl Planner {
             .with_config(config)
             .with_default_features()
             .with_type_planner(Arc::new(Types))
+            .with_statistics_registry(estimates())
             .with_optimizer_rules(optimizer_rules())
             .with_physical_optimizer_rules(physical_optimizer_rules())
             .with_analyzer_rules(vec![

@@ -52,12 +52,15 @@ impl AnalyzerRule for NodeRule {
 }
 
 /// Rewrites every expression of a plan, subqueries included, innermost first. Output columns keep their
-/// names. After DataFusion's own `TypeCoercion`.
+/// names. Columns by themselves stay what they are. After DataFusion's own `TypeCoercion`.
 pub fn rewrite_expressions(
     plan: LogicalPlan,
     rule: &dyn Fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>,
 ) -> DfResult<LogicalPlan> {
     plan.transform_up_with_subqueries(|plan| {
+        if !computes(&plan) {
+            return Ok(Transformed::no(plan));
+        }
         let mut schema = merge_schema(&plan.inputs());
         if let LogicalPlan::TableScan(scan) = &plan {
             schema
@@ -70,6 +73,18 @@ pub fn rewrite_expressions(
         if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
     })
     .data()
+}
+
+/// A node has an expression that is more than the name of a column: putting together what all names of a node mean costs
+/// more than most rules, of which there are many.
+fn computes(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    let _ = plan.apply_expressions(|expr| {
+        let named = if let Expr::Alias(alias) = expr { &alias.expr } else { expr };
+        found |= !matches!(named, Expr::Column(_));
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    found
 }
 
 /// Rewrites an expression of a node; whoever names it finds it under the name it had. Of grouping sets, those are

@@ -6,6 +6,7 @@ pub(super) mod apart;
 pub(super) mod few_first;
 pub(super) mod grouped;
 pub(super) mod in_turn;
+pub(super) mod join_rows;
 pub(super) mod learned;
 pub(super) mod lookup;
 pub(super) mod pages;

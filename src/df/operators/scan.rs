@@ -344,6 +344,17 @@ impl ScanExec {
         Some(counted.map_or(guess, |counted| guess.min(counted.bound.spec.access.work())))
     }
 
+    /// Rows (count) with one value of a column, about; `None` if no key is led by it.
+    pub fn rows_of_value(&self, column: &str) -> Option<f64> {
+        let binding = &self.bound().ok()?.binding;
+        let guess = self.request.rows_of_value(binding, column)?;
+        let field = self.request.field_of(column)?;
+        if self.request.distinct(binding, field).is_some() {
+            return Some(guess);
+        }
+        Some(self.expected_for_values(&[(field, CmpOp::Eq)]).map_or(guess, |counted| counted.bound.rows))
+    }
+
     /// Rows (count) of its first batch.
     pub fn rows_at_first(&self) -> usize {
         match self.request.rows {

@@ -1,0 +1,92 @@
+//! About how many rows a join gives.
+//!
+//! DataFusion tells so only where it knows how many values a column has; else it takes all rows of a semi join to find a
+//! partner, and gives no number of other joins, which then stand as they are written. So `WHERE author IN (SELECT .. FROM a
+//! JOIN b ..)` would read all there is of the outer table to look for the few rows of the inner query in it, instead of
+//! asking for their authors. Where a side of a join is one table with a key that begins with a column of the join, the
+//! rows of a value are counted.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::common::JoinType;
+use datafusion::common::stats::Precision;
+use datafusion::error::Result as DfResult;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::operator_statistics::{
+    ExtendedStatistics, StatisticsProvider, StatisticsRegistry, StatisticsResult,
+};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+
+use crate::df::kept::plan::picked;
+
+/// What operators tell of their rows, and joins by the keys of their tables.
+static ESTIMATES: LazyLock<StatisticsRegistry> =
+    LazyLock::new(|| StatisticsRegistry::with_providers(vec![Arc::new(JoinRows)]));
+
+/// For DataFusion's choice of the side that a join reads first.
+pub fn estimates() -> StatisticsRegistry {
+    ESTIMATES.clone()
+}
+
+/// Rows (count) that are expected to come out of a plan; `None` if nothing is known of that.
+pub fn rows_of(plan: &Arc<dyn ExecutionPlan>) -> Option<f64> {
+    known(&ESTIMATES.compute(&**plan).ok()?)
+}
+
+fn known(statistics: &ExtendedStatistics) -> Option<f64> {
+    statistics.base().num_rows.get_value().map(|rows| *rows as f64)
+}
+
+#[derive(Debug)]
+struct JoinRows;
+
+impl StatisticsProvider for JoinRows {
+    fn compute_statistics(
+        &self,
+        plan: &dyn ExecutionPlan,
+        inputs: &[ExtendedStatistics],
+    ) -> DfResult<StatisticsResult> {
+        let of_inputs: Vec<_> = inputs.iter().map(|input| Arc::clone(input.base_arc())).collect();
+        let mut own = plan.statistics_from_inputs(&of_inputs, &StatisticsArgs::new())?;
+        if let Some(join) = plan.downcast_ref::<HashJoinExec>()
+            && let [left, right] = inputs
+            && let Some(rows) = rows_joined(join, known(left), known(right))
+        {
+            Arc::make_mut(&mut own).num_rows = Precision::Inexact(rows.ceil() as usize);
+        }
+        Ok(StatisticsResult::Computed(ExtendedStatistics::new_arc(own)))
+    }
+}
+
+/// Rows (count) of a join, of so many rows on its left side and on its right.
+fn rows_joined(join: &HashJoinExec, left: Option<f64>, right: Option<f64>) -> Option<f64> {
+    let of_left = || join.on().iter().map(|(left, _)| left);
+    let of_right = || join.on().iter().map(|(_, right)| right);
+    let asks_right = left.and_then(|rows| Some(rows * rows_of_value(join.right(), of_right())?));
+    let asks_left = right.and_then(|rows| Some(rows * rows_of_value(join.left(), of_left())?));
+    let pairs = asks_right.into_iter().chain(asks_left).reduce(f64::min)?;
+    match join.join_type() {
+        JoinType::Inner => Some(pairs),
+        JoinType::Left => Some(left?.max(pairs)),
+        JoinType::Right => Some(right?.max(pairs)),
+        JoinType::LeftSemi => Some(left?.min(pairs)),
+        JoinType::RightSemi => Some(right?.min(pairs)),
+        _ => None,
+    }
+}
+
+/// Rows (count) that have one value of these columns, if the side of a join is one table with a key that one leads.
+fn rows_of_value<'e>(
+    side: &Arc<dyn ExecutionPlan>,
+    on: impl Iterator<Item = &'e Arc<dyn PhysicalExpr>>,
+) -> Option<f64> {
+    let (scan, columns) = picked(side)?;
+    let rows = on.filter_map(|expr| {
+        let at = *columns.get(expr.downcast_ref::<Column>()?.index())?;
+        scan.rows_of_value(scan.request.schema.field(at).name())
+    });
+    rows.reduce(f64::min)
+}
