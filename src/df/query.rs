@@ -72,6 +72,7 @@ use super::rewrite::{
 use super::rules::above_totals::AboveTotals;
 use super::rules::anti_join::AntiJoin;
 use super::rules::frames::frames_of_bytes;
+use super::rules::join_order::FewestFirst;
 use super::rules::kept_apart::KeptApart;
 use super::rules::kept_sorts::FixedRows;
 use super::rules::multisets::numbered;
@@ -279,6 +280,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
     for rule in PhysicalOptimizer::new().rules {
         match rule.name() {
             "FilterPushdown" => {}
+            "join_selection" => rules.push(Arc::new(FewestFirst(rule)) as _),
             "EnsureRequirements" => rules.push(Arc::new(FixedRows(rule)) as _),
             "SanityCheckPlan" => rules.push(Arc::new(Satisfied(rule)) as _),
             "ProjectionPushdown" => rules.push(Arc::new(PickApart(rule)) as _),

@@ -22,11 +22,11 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 
 use crate::df::kept::plan::picked;
 
-/// What operators tell of their rows, and joins by the keys of their tables.
 static ESTIMATES: LazyLock<StatisticsRegistry> =
     LazyLock::new(|| StatisticsRegistry::with_providers(vec![Arc::new(JoinRows)]));
 
-/// For DataFusion's choice of the side that a join reads first.
+/// What operators tell of their rows, and joins by the keys of their tables: for DataFusion's choice of the side that a
+/// join reads first, too.
 pub fn estimates() -> StatisticsRegistry {
     ESTIMATES.clone()
 }
@@ -55,7 +55,10 @@ impl StatisticsProvider for JoinRows {
             && let [left, right] = inputs
             && let Some(rows) = rows_joined(join, known(left), known(right))
         {
-            Arc::make_mut(&mut own).num_rows = Precision::Inexact(rows.ceil() as usize);
+            // What is estimated too high is read last, and then whatever it would have looked for is read whole; such
+            // numbers grow with each join. DataFusion's is as if each row of the smaller side found one.
+            let own = &mut Arc::make_mut(&mut own).num_rows;
+            *own = own.min(&Precision::Inexact(rows.ceil() as usize));
         }
         Ok(StatisticsResult::Computed(ExtendedStatistics::new_arc(own)))
     }
@@ -79,7 +82,7 @@ fn rows_joined(join: &HashJoinExec, left: Option<f64>, right: Option<f64>) -> Op
 }
 
 /// Rows (count) that have one value of these columns, if the side of a join is one table with a key that one leads.
-fn rows_of_value<'e>(
+pub fn rows_of_value<'e>(
     side: &Arc<dyn ExecutionPlan>,
     on: impl Iterator<Item = &'e Arc<dyn PhysicalExpr>>,
 ) -> Option<f64> {

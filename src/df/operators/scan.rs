@@ -344,15 +344,18 @@ impl ScanExec {
         Some(counted.map_or(guess, |counted| guess.min(counted.bound.spec.access.work())))
     }
 
-    /// Rows (count) with one value of a column, about; `None` if no key is led by it.
+    /// Rows (count) with one value of a column, about; `None` if no key is led by it, or it cannot be counted: a guess
+    /// would be multiplied by others with each join.
     pub fn rows_of_value(&self, column: &str) -> Option<f64> {
         let binding = &self.bound().ok()?.binding;
-        let guess = self.request.rows_of_value(binding, column)?;
         let field = self.request.field_of(column)?;
-        if self.request.distinct(binding, field).is_some() {
-            return Some(guess);
+        if !self.request.leads(column) {
+            return None;
         }
-        Some(self.expected_for_values(&[(field, CmpOp::Eq)]).map_or(guess, |counted| counted.bound.rows))
+        match self.request.distinct(binding, field) {
+            Some(values) => Some(self.request.entries(binding) / values.max(1.0)),
+            None => Some(self.expected_for_values(&[(field, CmpOp::Eq)])?.bound.rows),
+        }
     }
 
     /// Rows (count) of its first batch.

@@ -7,6 +7,7 @@ pub(super) mod extremes;
 pub(super) mod first_left;
 pub(super) mod frames;
 pub(super) mod join_keys;
+pub(super) mod join_order;
 pub(super) mod kept_apart;
 pub(super) mod kept_sorts;
 pub(super) mod multisets;

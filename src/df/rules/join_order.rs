@@ -1,0 +1,154 @@
+//! Joins whose tables are written in another order than the one in which they are best read.
+//!
+//! DataFusion joins tables in the order in which they are written, and chooses only which side of a join is read first. So
+//! `users JOIN comments ON .. JOIN posts ON ..` with a condition on posts reads all users, to look for the few posts in
+//! what they wrote. Where few rows `s` are joined with `a JOIN b` by columns of `b` alone, they are joined with `b` first
+//! here, and what comes of that asks in `a` by its key: `s JOIN (a JOIN b)` is `(s JOIN b) JOIN a`. The side `a` is the
+//! one that a join reads first; the other is told what to look for as it stands.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{JoinType, NullEquality};
+use datafusion::error::Result as DfResult;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_optimizer::{PhysicalOptimizerContext, PhysicalOptimizerRule};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+
+use crate::access::COST;
+use crate::df::operators::join_rows::{rows_of, rows_of_value};
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// Tables (count) at the most that are moved.
+const TABLES_MAX: usize = 12;
+
+/// A rule that chooses the sides of joins, which is asked once more when tables have changed their places.
+#[derive(Debug)]
+pub struct FewestFirst(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl PhysicalOptimizerRule for FewestFirst {
+    fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
+        fewest_first(plan, &|plan| self.0.optimize(plan, options))
+    }
+
+    fn optimize_with_context(&self, plan: Plan, context: &dyn PhysicalOptimizerContext) -> DfResult<Plan> {
+        fewest_first(plan, &|plan| self.0.optimize_with_context(plan, context))
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+fn fewest_first(plan: Plan, choose: &dyn Fn(Plan) -> DfResult<Plan>) -> DfResult<Plan> {
+    let mut plan = choose(plan)?;
+    // Each turn brings some table one join further out.
+    for _ in 0..TABLES_MAX {
+        let turned = plan.transform_up(|node| {
+            let turned = turned(&node)?;
+            Ok(turned.map_or_else(|| Transformed::no(node), Transformed::yes))
+        })?;
+        if !turned.transformed {
+            return Ok(turned.data);
+        }
+        plan = choose(turned.data)?;
+    }
+    Ok(plan)
+}
+
+/// A join of the same rows, if this is one of few rows with those of a join, which would be worth more the other way round.
+fn turned(node: &Plan) -> DfResult<Option<Plan>> {
+    let Some(outer) = node.downcast_ref::<HashJoinExec>().filter(|join| is_plain(join)) else {
+        return Ok(None);
+    };
+    let of_few = match outer.join_type() {
+        JoinType::Inner => outer.left().schema().fields().len(),
+        JoinType::RightSemi => 0,
+        _ => return Ok(None),
+    };
+    let Some((inner, columns)) = joined(outer.right()) else { return Ok(None) };
+    let (a, b) = (inner.left(), inner.right());
+    let of_a = a.schema().fields().len();
+    let of_b = b.schema().fields().len();
+
+    let by_b = |(few, right): &(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)| {
+        let at = columns.get(place(right)?)?.checked_sub(of_a)?;
+        Some((Arc::clone(few), column(b, at)))
+    };
+    let by_a =
+        |(left, right): &(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)| Some((place(left)?, place(right)?));
+    let (Some(on_b), Some(on_a)) = (
+        outer.on().iter().map(by_b).collect::<Option<Vec<_>>>(),
+        inner.on().iter().map(by_a).collect::<Option<Vec<_>>>(),
+    ) else {
+        return Ok(None);
+    };
+    if rows_of_value(a, inner.on().iter().map(|(left, _)| left)).is_none() {
+        return Ok(None);
+    }
+    let first = HashJoinExecBuilder::new(Arc::clone(outer.left()), Arc::clone(b), on_b, *outer.join_type());
+    // Whatever is not known to be small is taken to be large where the mode is still open.
+    let mode = *outer.partition_mode();
+    let first: Plan = Arc::new(first.with_partition_mode(mode).build()?);
+    let (Some(asking), Some(of_all)) = (rows_of(&first), rows_of(a)) else { return Ok(None) };
+    if asking * COST.fetch > of_all {
+        return Ok(None);
+    }
+    let on_a = on_a.into_iter().map(|(of_a, of_b)| (column(&first, of_few + of_b), column(a, of_a)));
+    let on_a = on_a.collect();
+    let then = HashJoinExecBuilder::new(first, Arc::clone(a), on_a, JoinType::Inner);
+    let then: Plan = Arc::new(then.with_partition_mode(mode).build()?);
+
+    let stood_at = |at: usize| match at.checked_sub(of_few) {
+        None => at,
+        Some(at) if columns[at] < of_a => of_few + of_b + columns[at],
+        Some(at) => of_few + columns[at] - of_a,
+    };
+    let all = || (0..of_few + columns.len()).collect();
+    let output = outer.projection.as_ref().map_or_else(all, |output| output.to_vec());
+    let schema = outer.schema();
+    let named = output
+        .into_iter()
+        .zip(schema.fields())
+        .map(|(at, field)| ProjectionExpr { expr: column(&then, stood_at(at)), alias: field.name().clone() });
+    let named: Vec<ProjectionExpr> = named.collect();
+    Ok(Some(Arc::new(ProjectionExec::try_new(named, then)?)))
+}
+
+/// An inner join, and the columns of its two sides that come out of the plan.
+fn joined(plan: &Plan) -> Option<(&HashJoinExec, Vec<usize>)> {
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let (join, below) = joined(projection.input())?;
+        let columns = projection.expr().iter().map(|output| below.get(place(&output.expr)?).copied());
+        return Some((join, columns.collect::<Option<_>>()?));
+    }
+    let join = plan.downcast_ref::<HashJoinExec>()?;
+    let all = || (0..join.left().schema().fields().len() + join.right().schema().fields().len()).collect();
+    let columns = join.projection.as_ref().map_or_else(all, |output| output.to_vec());
+    (is_plain(join) && *join.join_type() == JoinType::Inner).then_some((join, columns))
+}
+
+/// Rows go together if some columns are equal, and that is all.
+fn is_plain(join: &HashJoinExec) -> bool {
+    join.filter().is_none()
+        && join.fetch().is_none()
+        && !join.null_aware
+        && join.null_equality() == NullEquality::NullEqualsNothing
+}
+
+fn place(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    expr.downcast_ref::<Column>().map(Column::index)
+}
+
+fn column(plan: &Plan, at: usize) -> Arc<dyn PhysicalExpr> {
+    Arc::new(Column::new(plan.schema().field(at).name(), at))
+}
