@@ -12,6 +12,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -373,11 +374,14 @@ pub(in crate::df) fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec,
     }
     let projection = root.downcast_ref::<ProjectionExec>()?;
     let (scan, columns) = picked(projection.input())?;
-    let below = projection.expr().iter().map(|output| {
-        output.expr.downcast_ref::<Column>().and_then(|column| columns.get(column.index()).copied())
-    });
+    let below = projection.expr().iter().map(|output| columns.get(place(&output.expr)?).copied());
     let columns = below.collect::<Option<_>>()?;
     Some((scan, columns))
+}
+
+/// The place of the column that an expression is.
+pub(in crate::df) fn place(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    expr.downcast_ref::<Column>().map(Column::index)
 }
 
 /// Columns under the names of a schema.

@@ -15,7 +15,6 @@ use datafusion::error::Result as DfResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -25,7 +24,7 @@ use datafusion::physical_plan::{
 use super::scan::ScanExec;
 use crate::df::errors::to_df;
 use crate::df::kept::numbers::Known;
-use crate::df::kept::plan::{holds, picked};
+use crate::df::kept::plan::{holds, picked, place};
 use crate::df::operators::{inputs, over_changed};
 use crate::df::parallel;
 use crate::error::Result;
@@ -162,11 +161,6 @@ pub fn by_scan(aggregate: &AggregateExec) -> Option<ByScan<'_>> {
         known.of_columns(&columns)
     });
     Some(ByScan { scan, by: by.collect::<Option<_>>()?, functions: functions.collect::<Option<_>>()? })
-}
-
-/// The place of a plain column.
-fn place(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
-    expr.downcast_ref::<Column>().map(Column::index)
 }
 
 /// Groups under way.

@@ -1,10 +1,11 @@
 //! About how many rows a join gives.
 //!
-//! DataFusion tells so only where it knows how many values a column has; else it takes all rows of a semi join to find a
-//! partner, and gives no number of other joins, which then stand as they are written. So `WHERE author IN (SELECT .. FROM a
-//! JOIN b ..)` would read all there is of the outer table to look for the few rows of the inner query in it, instead of
-//! asking for their authors. Where a side of a join is one table with a key that begins with a column of the join, the
-//! rows of a value are counted.
+//! Where DataFusion does not know how many values a column has, it takes all rows of a semi join to find a partner, and of
+//! another join each row of the smaller side to find one. So `WHERE author IN (SELECT .. FROM a JOIN b ..)` would read all
+//! there is of the outer table to look for the few rows of the inner query in it, instead of asking for their authors.
+//! Where a side of a join is one table with a key that begins with a column of the join, the rows of a value are counted,
+//! and what DataFusion says is lowered to that. It is never raised: what is estimated too high is read last, and then
+//! whatever it would have looked for is read whole; such numbers grow with each join.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +13,6 @@ use datafusion::common::JoinType;
 use datafusion::common::stats::Precision;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::operator_statistics::{
@@ -20,7 +20,7 @@ use datafusion::physical_plan::operator_statistics::{
 };
 use datafusion::physical_plan::statistics::StatisticsArgs;
 
-use crate::df::kept::plan::picked;
+use crate::df::kept::plan::{picked, place};
 
 static ESTIMATES: LazyLock<StatisticsRegistry> =
     LazyLock::new(|| StatisticsRegistry::with_providers(vec![Arc::new(JoinRows)]));
@@ -55,8 +55,6 @@ impl StatisticsProvider for JoinRows {
             && let [left, right] = inputs
             && let Some(rows) = rows_joined(join, known(left), known(right))
         {
-            // What is estimated too high is read last, and then whatever it would have looked for is read whole; such
-            // numbers grow with each join. DataFusion's is as if each row of the smaller side found one.
             let own = &mut Arc::make_mut(&mut own).num_rows;
             *own = own.min(&Precision::Inexact(rows.ceil() as usize));
         }
@@ -64,7 +62,7 @@ impl StatisticsProvider for JoinRows {
     }
 }
 
-/// Rows (count) of a join, of so many rows on its left side and on its right.
+/// Rows (count) of a join that may be fewer than DataFusion says, of so many rows on its left side and on its right.
 fn rows_joined(join: &HashJoinExec, left: Option<f64>, right: Option<f64>) -> Option<f64> {
     let of_left = || join.on().iter().map(|(left, _)| left);
     let of_right = || join.on().iter().map(|(_, right)| right);
@@ -73,10 +71,9 @@ fn rows_joined(join: &HashJoinExec, left: Option<f64>, right: Option<f64>) -> Op
     let pairs = asks_right.into_iter().chain(asks_left).reduce(f64::min)?;
     match join.join_type() {
         JoinType::Inner => Some(pairs),
-        JoinType::Left => Some(left?.max(pairs)),
-        JoinType::Right => Some(right?.max(pairs)),
         JoinType::LeftSemi => Some(left?.min(pairs)),
         JoinType::RightSemi => Some(right?.min(pairs)),
+        // The others give each row of a side at the least, which is what DataFusion takes them for.
         _ => None,
     }
 }
@@ -88,7 +85,7 @@ pub fn rows_of_value<'e>(
 ) -> Option<f64> {
     let (scan, columns) = picked(side)?;
     let rows = on.filter_map(|expr| {
-        let at = *columns.get(expr.downcast_ref::<Column>()?.index())?;
+        let at = *columns.get(place(expr)?)?;
         scan.rows_of_value(scan.request.schema.field(at).name())
     });
     rows.reduce(f64::min)

@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
+use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
@@ -20,7 +20,9 @@ use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::access::COST;
+use crate::df::kept::plan::place;
 use crate::df::operators::join_rows::{rows_of, rows_of_value};
+use crate::df::operators::lookup::only_equates;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -80,16 +82,13 @@ fn turned(node: &Plan) -> DfResult<Option<Plan>> {
     let of_a = a.schema().fields().len();
     let of_b = b.schema().fields().len();
 
-    let by_b = |(few, right): &(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)| {
+    let on_b = outer.on().iter().map(|(few, right)| {
         let at = columns.get(place(right)?)?.checked_sub(of_a)?;
         Some((Arc::clone(few), column(b, at)))
-    };
-    let by_a =
-        |(left, right): &(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)| Some((place(left)?, place(right)?));
-    let (Some(on_b), Some(on_a)) = (
-        outer.on().iter().map(by_b).collect::<Option<Vec<_>>>(),
-        inner.on().iter().map(by_a).collect::<Option<Vec<_>>>(),
-    ) else {
+    });
+    let on_a = inner.on().iter().map(|(left, right)| Some((place(left)?, place(right)?)));
+    let (Some(on_b), Some(on_a)) = (on_b.collect::<Option<Vec<_>>>(), on_a.collect::<Option<Vec<_>>>())
+    else {
         return Ok(None);
     };
     if rows_of_value(a, inner.on().iter().map(|(left, _)| left)).is_none() {
@@ -137,16 +136,9 @@ fn joined(plan: &Plan) -> Option<(&HashJoinExec, Vec<usize>)> {
     (is_plain(join) && *join.join_type() == JoinType::Inner).then_some((join, columns))
 }
 
-/// Rows go together if some columns are equal, and that is all.
+/// All rows come that go together, which is told by equal columns alone.
 fn is_plain(join: &HashJoinExec) -> bool {
-    join.filter().is_none()
-        && join.fetch().is_none()
-        && !join.null_aware
-        && join.null_equality() == NullEquality::NullEqualsNothing
-}
-
-fn place(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
-    expr.downcast_ref::<Column>().map(Column::index)
+    only_equates(join) && join.fetch().is_none()
 }
 
 fn column(plan: &Plan, at: usize) -> Arc<dyn PhysicalExpr> {

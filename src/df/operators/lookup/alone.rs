@@ -8,14 +8,13 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::{LookupJoinExec, ROWS_MAX, Seen};
-use crate::df::kept::plan::renamed;
+use crate::df::kept::plan::{place, renamed};
 use crate::df::operators::scan::ScanExec;
 use crate::error::Result;
 use crate::exec::scan::Scan;
@@ -67,8 +66,7 @@ impl Lookups {
             plan = if let Some(cooperative) = plan.downcast_ref::<CooperativeExec>() {
                 cooperative.input()
             } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-                let column =
-                    |output: &ProjectionExpr| output.expr.downcast_ref::<Column>().map(Column::index);
+                let column = |output: &ProjectionExpr| place(&output.expr);
                 let Some(columns) = projection.expr().iter().map(column).collect() else { return Ok(None) };
                 steps.push(Step::Pick(columns));
                 projection.input()

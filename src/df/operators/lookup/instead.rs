@@ -268,12 +268,14 @@ impl LookupJoinExec {
     }
 }
 
-/// Rows go together if some columns are equal, and that is all; those of the left side are read by one thread.
+/// Rows go together if some columns are equal, and that is all.
+pub fn only_equates(join: &HashJoinExec) -> bool {
+    join.filter().is_none() && !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing
+}
+
+/// The same, and the rows of the left side are read by one thread.
 pub(super) fn is_plain(join: &HashJoinExec) -> bool {
-    join.filter().is_none()
-        && !join.null_aware
-        && join.null_equality() == NullEquality::NullEqualsNothing
-        && join.left().output_partitioning().partition_count() == 1
+    only_equates(join) && join.left().output_partitioning().partition_count() == 1
 }
 
 /// The order by a column of the rows as one by a column that comes out.

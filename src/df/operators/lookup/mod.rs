@@ -33,7 +33,7 @@ pub use self::alone::Lookups;
 use self::found::{FoundBy, Keys, Pairs, Seen};
 pub use self::instead::{
     are_all_lookups, are_worth_it, in_recursions, instead_of_all_hashes, instead_of_hashes,
-    instead_of_hashes_either_way,
+    instead_of_hashes_either_way, only_equates,
 };
 pub use self::nested::{Nested, NestedExec, NestedRun};
 use super::scan::{Expected, ScanExec};

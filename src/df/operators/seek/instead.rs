@@ -18,7 +18,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 
 use super::{SeekJoinExec, Term, words};
 use crate::access::{COST, Path};
-use crate::df::kept::plan::picked;
+use crate::df::kept::plan::{picked, place};
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::lookup::Kind;
@@ -252,7 +252,7 @@ impl Sides<'_> {
                 JoinSide::Left => (left, right),
                 _ => (right, left),
             };
-            let column = of_table.downcast_ref::<Column>()?.index();
+            let column = place(of_table)?;
             self.term(column, CmpOp::Eq, Arc::clone(of_row))
         };
         on.iter().map(term).collect()
@@ -272,9 +272,7 @@ impl Sides<'_> {
 
     fn compared(&self, term: &Arc<dyn PhysicalExpr>, filter: &JoinFilter) -> Option<Term> {
         let compared = term.downcast_ref::<BinaryExpr>()?;
-        let index = |expr: &Arc<dyn PhysicalExpr>| {
-            filter.column_indices().get(expr.downcast_ref::<Column>()?.index())
-        };
+        let index = |expr: &Arc<dyn PhysicalExpr>| filter.column_indices().get(place(expr)?);
         let of_table = |expr| index(expr).filter(|index| index.side != self.rows_are);
         let (column, op, value) = match (of_table(compared.left()), of_table(compared.right())) {
             (Some(column), None) => (column, *compared.op(), compared.right()),

@@ -4,8 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -17,6 +16,7 @@ use super::Join;
 use super::cut::Cut;
 use super::totals::TotalsOf;
 use crate::df::kept::above::Above;
+use crate::df::kept::plan::place;
 use crate::df::operators::lookup::{Equal, Kind, LookupJoinExec, scan_of};
 use crate::df::operators::scan::ScanExec;
 use crate::df::rules::kept_sorts::FixedExec;
@@ -169,11 +169,6 @@ pub(super) fn passed_on(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn Execut
 
 fn columns(table: usize, count: usize) -> impl Iterator<Item = ColumnOf> {
     (0..count).map(move |column| ColumnOf { table, column })
-}
-
-/// The place of the column that an expression is.
-fn place(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
-    expr.downcast_ref::<Column>().map(Column::index)
 }
 
 /// What comes out of a projection of these columns, if it picks some of them.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -15,7 +15,7 @@ use super::parts::passed_on;
 use crate::df::errors::df_error;
 use crate::df::expr::value_of;
 use crate::df::kept::numbers::Known;
-use crate::df::kept::plan::picked;
+use crate::df::kept::plan::{picked, place};
 use crate::df::operators::lookup::Equal;
 use crate::df::operators::lookup::instead::{equal_columns, is_plain};
 use crate::df::operators::scan::ScanExec;
@@ -70,7 +70,7 @@ impl TotalsOf {
         let on: Vec<_> = join
             .on()
             .iter()
-            .map(|(of_row, of_table)| Some((Arc::clone(of_row), group(column(of_table)?)?)))
+            .map(|(of_row, of_table)| Some((Arc::clone(of_row), group(place(of_table)?)?)))
             .collect::<Option<_>>()?;
         let scan = scan.pick(&columns, &below);
         let all: Vec<usize> = (0..columns.len()).collect();
@@ -78,7 +78,7 @@ impl TotalsOf {
         // Who has to look at the whole table does so once.
         equal.iter().any(|equal| scan.request.leads(equal.of_table.name())).then_some(())?;
         let asked = |group: usize| {
-            let place = column(&groups.get(group)?.0)?;
+            let place = place(&groups.get(group)?.0)?;
             equal.iter().position(|equal| equal.of_table.index() == place)
         };
         // Each column of the groups is asked for, so that a row finds one at the most.
@@ -121,7 +121,7 @@ fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>
         let (aggregate, below) = outputs(projection.input())?;
         let output = |expr: &Arc<dyn PhysicalExpr>| match expr.downcast_ref::<Literal>() {
             Some(literal) => value_of(literal.value()).ok().map(Output::Constant),
-            None => below.get(column(expr)?).cloned(),
+            None => below.get(place(expr)?).cloned(),
         };
         let output = projection.expr().iter().map(|of| output(&of.expr)).collect::<Option<_>>()?;
         return Some((aggregate, output));
@@ -130,8 +130,4 @@ fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>
     let groups = (0..aggregate.group_expr().expr().len()).map(Output::Equal);
     let totals = (0..aggregate.aggr_expr().len()).map(Output::Total);
     Some((aggregate, groups.chain(totals).collect()))
-}
-
-fn column(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
-    expr.downcast_ref::<Column>().map(Column::index)
 }
