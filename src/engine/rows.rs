@@ -147,6 +147,12 @@ pub fn check_nulls(table: &TableDef, row: &[Value]) -> Result<()> {
     missing(table, row).next().map_or(Ok(()), |missing| Err(cannot_be_null(table, missing)))
 }
 
+/// Errors: NULL in this column, which is NOT NULL.
+pub fn check_null(table: &TableDef, id: ColumnId, value: &Value) -> Result<()> {
+    let column = table.column(id);
+    if column.nullable || !value.is_null() { Ok(()) } else { Err(cannot_be_null(table, (id, column))) }
+}
+
 /// Errors: NULL in a NOT NULL column of the rowkey.
 pub fn check_nulls_of_key(table: &TableDef, row: &[Value]) -> Result<()> {
     let of_key = missing(table, row).find(|(id, _)| table.is_key_column(*id));

@@ -15,7 +15,7 @@ use super::watch::Watch;
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{check_length, entry_of, index_changes, open_entry};
 use crate::key::{ColumnId, FastMap, FastSet, Rowkey};
-use crate::schema::{Access, IndexDef, IndexId, IndexState, TableDef};
+use crate::schema::{Access, FamilyId, IndexDef, IndexId, IndexState, TableDef};
 use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
 
@@ -217,6 +217,36 @@ impl<'a> Writes<'a> {
             Some(next) => rekey::follow(next, rowkey, old, new, batch),
             None => Ok(()),
         }
+    }
+
+    /// These columns of a row change, and nothing else does: see [`Writes::are_alone`]. `sealed`: its default family.
+    pub fn assign(&mut self, rowkey: Rowkey, sealed: &[u8], changed: &[(ColumnId, Value)]) -> Result<()> {
+        self.table.touched(Access::Write, &rowkey);
+        let new = stored::reseal(self.table, sealed, changed)?;
+        if new != sealed {
+            self.batch.put(self.table.rows(), rowkey, new);
+        }
+        Ok(())
+    }
+
+    /// A row goes that is all there is of it: see [`Writes::are_alone`].
+    pub fn remove(&mut self, rowkey: Rowkey) {
+        self.table.touched(Access::Write, &rowkey);
+        self.batch.delete(self.table.rows(), rowkey);
+    }
+
+    /// What changes is in the default family, and no index has any of it, nor a next layout: where `changed` are the
+    /// columns that change, or all rows go (`None`).
+    pub fn are_alone(table: &TableDef, changed: Option<&[ColumnId]>) -> bool {
+        let is_alone = match changed {
+            Some(changed) => {
+                let has_any = |index| stored_columns(table, index).iter().any(|id| changed.contains(id));
+                let is_default = |id: &ColumnId| table.column(*id).family == FamilyId::DEFAULT;
+                changed.iter().all(is_default) && !table.kept().any(has_any)
+            }
+            None => table.families.len() == 1 && table.kept().next().is_none(),
+        };
+        is_alone && table.followed().is_none()
     }
 
     /// What is written so far, in bytes and in entries of memory, is more than a commit should hold.

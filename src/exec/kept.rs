@@ -156,12 +156,7 @@ impl KeptRows {
             self.bytes.extend_from_slice(packed.as_bytes());
             return Ok(());
         }
-        let mut columns = Vec::new();
-        for id in packed.columns().filter(is_wanted) {
-            let ty = self.spec.table.column(id).ty;
-            columns.extend(packed.get(id, ty)?.map(|value| (id, ty, value)));
-        }
-        row::pack(columns, &mut self.bytes)
+        row::repack(packed, packed.columns().filter(is_wanted).map(|id| (id, None)), &mut self.bytes)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::index::entry_of;
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::row::{self, PackedRow};
-use crate::schema::{FamilyId, TableDef};
+use crate::schema::{Column, FamilyId, TableDef};
 use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
 
@@ -167,10 +167,8 @@ fn unpack_family(
 ) -> Result<()> {
     let packed = row::open(sealed)?;
     let packed = PackedRow::new(&packed)?;
-    for (id, column) in table.live_columns() {
-        if column.family == family
-            && wanted.has(id)
-            && table.is_stored(id)
+    for (id, column) in stored_columns(table, family) {
+        if wanted.has(id)
             && let Some(value) = packed.get(id, column.ty)?
         {
             values[usize::from(id.0)] = value.to_value();
@@ -182,9 +180,7 @@ fn unpack_family(
 /// Sealed value of one family of a row; `None` if nothing of it needs storing. The default family is
 /// always stored: its entry says that the row exists.
 pub fn seal_family(table: &TableDef, family: FamilyId, values: &[Value]) -> Result<Option<Vec<u8>>> {
-    let columns = table
-        .live_columns()
-        .filter(|(id, column)| column.family == family && table.is_stored(*id))
+    let columns = stored_columns(table, family)
         .map(|(id, column)| (id, column.ty, values[usize::from(id.0)].as_ref()))
         .filter(|(_, _, value)| !value.is_null());
     let mut columns = columns.peekable();
@@ -194,6 +190,25 @@ pub fn seal_family(table: &TableDef, family: FamilyId, values: &[Value]) -> Resu
     let mut packed = Vec::with_capacity(64);
     row::pack(columns, &mut packed)?;
     Ok(Some(row::seal(packed, table.family(family).compression)))
+}
+
+/// Sealed value of the default family of a row of which these columns have changed. What else is in it stays as it is,
+/// and is not looked at.
+pub fn reseal(table: &TableDef, sealed: &[u8], changed: &[(ColumnId, Value)]) -> Result<Vec<u8>> {
+    let old = row::open(sealed)?;
+    let old = PackedRow::new(&old)?;
+    let columns = stored_columns(table, FamilyId::DEFAULT).map(|(id, column)| {
+        let new = changed.iter().find(|(of, _)| *of == id);
+        (id, new.map(|(_, value)| (column.ty, value.as_ref())))
+    });
+    let mut packed = Vec::with_capacity(sealed.len() + 16);
+    row::repack(&old, columns, &mut packed)?;
+    Ok(row::seal(packed, table.family(FamilyId::DEFAULT).compression))
+}
+
+/// The columns that the packed values of a family have.
+fn stored_columns(table: &TableDef, family: FamilyId) -> impl Iterator<Item = (ColumnId, &Column)> {
+    table.live_columns().filter(move |(id, column)| column.family == family && table.is_stored(*id))
 }
 
 /// Calls `f` with everything that a row of `table` is: its families, and its entries in what writes keep.

@@ -64,6 +64,13 @@ pub struct Stamp {
     pub tombstone: bool,
 }
 
+/// What a column is packed from.
+enum Source<'v> {
+    Value(ColumnType, ValueRef<'v>),
+    /// Its bytes in another row.
+    Packed(&'v [u8]),
+}
+
 /// Appends the packed form of `columns` to `out`. NULLs are skipped.
 ///
 /// Errors: `Internal` when ids do not ascend or a value is not of its type; `Invalid` beyond 4 GiB.
@@ -80,25 +87,49 @@ pub fn pack_stamped<'v>(
     columns: impl IntoIterator<Item = (ColumnId, ColumnType, ValueRef<'v>)>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let columns = columns.into_iter();
-    let count = columns.size_hint().0;
-    let (mut ids, mut ends) = (Vec::<u16>::with_capacity(count), Vec::<u32>::with_capacity(count));
-    let mut data = Vec::with_capacity(count * 8);
-    for (ColumnId(id), ty, value) in columns {
-        if value.is_null() {
-            continue;
-        }
-        if ids.last().is_some_and(|&last| last >= id) {
+    let value =
+        |(id, ty, value): (_, _, ValueRef<'v>)| (id, (!value.is_null()).then_some(Source::Value(ty, value)));
+    pack_from(stamp, columns.into_iter().map(value), out)
+}
+
+/// [`pack`] of these columns as they are in `row`, but for those with a value here.
+pub fn repack<'v>(
+    row: &PackedRow<'v>,
+    columns: impl IntoIterator<Item = (ColumnId, Option<(ColumnType, ValueRef<'v>)>)>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let source = |(id, value): (ColumnId, Option<(_, ValueRef<'v>)>)| match value {
+        Some((ty, value)) => (id, (!value.is_null()).then_some(Source::Value(ty, value))),
+        None => (id, row.bytes(id).map(Source::Packed)),
+    };
+    pack_from(Stamp::default(), columns.into_iter().map(source), out)
+}
+
+/// Columns without a source are NULL.
+fn pack_from<'v>(
+    stamp: Stamp,
+    columns: impl Iterator<Item = (ColumnId, Option<Source<'v>>)>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    // Columns that are not NULL, and where their data ends. The data goes to `out` first, then behind its frame.
+    let mut packed: Vec<(u16, u32)> = Vec::with_capacity(columns.size_hint().1.unwrap_or(0).min(FEW));
+    let base = out.len();
+    for (ColumnId(id), source) in columns {
+        let Some(source) = source else { continue };
+        if packed.last().is_some_and(|&(last, _)| last >= id) {
             return Err(Error::internal(format!("column {id} packed out of order")));
         }
-        encode(ty, value, &mut data)?;
-        ids.push(id);
-        ends.push(u32::try_from(data.len()).map_err(|_| too_long())?);
+        match source {
+            Source::Value(ty, value) => encode(ty, value, out)?,
+            Source::Packed(bytes) => out.extend_from_slice(bytes),
+        }
+        packed.push((id, u32::try_from(out.len() - base).map_err(|_| too_long())?));
     }
 
-    let count = u16::try_from(ids.len()).map_err(|_| too_long())?;
-    let wide_ids = ids.last().is_some_and(|&id| id >= NARROW_IDS);
-    let end_code = match data.len() {
+    let count = u16::try_from(packed.len()).map_err(|_| too_long())?;
+    let data_len = out.len() - base;
+    let wide_ids = packed.last().is_some_and(|&(id, _)| id >= NARROW_IDS);
+    let end_code = match data_len {
         0..=0xFF => 0,
         0x100..=0xFFFF => 1,
         _ => 2u8,
@@ -109,13 +140,13 @@ pub fn pack_stamped<'v>(
     head |= if stamp.tombstone { TOMBSTONE } else { 0 };
 
     let (w, e) = (id_width(head), end_width(head));
-    out.reserve(9 + w + ids.len() * (w + e) + data.len());
+    out.reserve(9 + w + packed.len() * (w + e));
     out.push(head);
     out.extend(stamp.write_time_us.map(i64::to_le_bytes).iter().flatten());
     out.extend_from_slice(&count.to_le_bytes()[..w]);
-    ids.iter().for_each(|id| out.extend_from_slice(&id.to_le_bytes()[..w]));
-    ends.iter().for_each(|end| out.extend_from_slice(&end.to_le_bytes()[..e]));
-    out.extend_from_slice(&data);
+    packed.iter().for_each(|(id, _)| out.extend_from_slice(&id.to_le_bytes()[..w]));
+    packed.iter().for_each(|(_, end)| out.extend_from_slice(&end.to_le_bytes()[..e]));
+    out[base..].rotate_left(data_len);
     Ok(())
 }
 

@@ -68,6 +68,13 @@ impl Reads {
         }
     }
 
+    /// Adds a key. Most of those that are asked for were read before, by the walk that found them.
+    fn add_key(&mut self, keyspace: KeyspaceId, key: &[u8]) {
+        if !self.contains(keyspace, key) {
+            self.add(keyspace, KeyRange::point(key));
+        }
+    }
+
     /// `key` was read, or something around it.
     pub fn contains(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
         let Some(ranges) = self.keyspaces.get(&keyspace) else { return false };
@@ -140,12 +147,14 @@ struct RecordingReader<'s> {
 
 impl Reader for RecordingReader<'_> {
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>> {
-        self.reads.lock().add(keyspace, KeyRange::point(key));
+        self.reads.lock().add_key(keyspace, key);
         self.base.get(keyspace, key)
     }
 
     fn get_many(&self, keyspace: KeyspaceId, keys: &[&[u8]]) -> Result<Vec<Option<&[u8]>>> {
-        keys.iter().for_each(|key| self.reads.lock().add(keyspace, KeyRange::point(*key)));
+        let mut reads = self.reads.lock();
+        keys.iter().for_each(|key| reads.add_key(keyspace, key));
+        drop(reads);
         self.base.get_many(keyspace, keys)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
 use sqlparser::ast::{LimitClause, OrderBy, OrderByKind, Query};
 
 use super::returned::{Others, Returned};
@@ -11,16 +11,17 @@ use super::{
     select,
 };
 use crate::engine::copy::check_reads;
-use crate::engine::rows::{check_constraints, literal, values_of};
+use crate::engine::rows::{check_constraints, check_null, literal};
 use crate::engine::view::View;
 use crate::error::{Error, Result};
 use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::stored::{self, StoredRow};
-use crate::key::{ColumnId, Rowkey};
+use crate::key::Rowkey;
+use crate::row::{any_value_at, ref_at};
 use crate::schema::{IndexState, TableDef};
 use crate::sql::{Assignment, Delete, Update, name_of, name_sql};
 use crate::store::WriteBatch;
-use crate::value::Value;
+use crate::value::{Value, ValueRef};
 
 /// Rows (count) from which a DELETE of all rows gives whole keyspaces up, which takes a flush more than small writes do.
 const ROWS_CLEARED: u64 = 4096;
@@ -45,27 +46,7 @@ pub async fn update(view: &View, stmt: &Update, given: Given<'_>) -> Result<Writ
     let found = view.select_rowkeys(query, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
     let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
-    let mut rewriting = Rewriting::new(target, found.num_rows(), Some(&targets));
-    let becomes = |piece: &mut Piece, old: &[StoredRow]| {
-        let computed = std::mem::take(&mut piece.computed);
-        let row = |(old, computed): (&StoredRow, _)| assigned.row(&table, &old.values, &targets, computed);
-        old.iter().zip(computed).map(row).collect::<Result<Vec<_>>>()
-    };
-    let mut pieces = Pieces::new(found, alone);
-    while let Some(mut piece) = pieces.next().transpose()? {
-        let old = rewriting.read(&piece)?;
-        let new = becomes(&mut piece, &old)?;
-        check_constraints(view, &table, &new).await?;
-        rewriting.write(piece, old, Some(new))?;
-        if rewriting.is_for_the_bulk_door() {
-            return rewriting.through_the_bulk_door(pieces, |piece, old| {
-                let new = becomes(piece, old)?;
-                view.db.runtime().block_on(check_constraints(view, &table, &new))?;
-                Ok(Some(new))
-            });
-        }
-    }
-    rewriting.finish(taken).await
+    Rewriting::new(target, found.num_rows(), Some(&assigned)).all(Pieces::new(found, alone), taken).await
 }
 
 /// DELETE.
@@ -83,16 +64,7 @@ pub async fn delete(view: &View, stmt: &Delete, given: Given<'_>) -> Result<Writ
     let found = view.select_rowkeys(query, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
     let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
-    let mut rewriting = Rewriting::new(target, found.num_rows(), None);
-    let mut pieces = Pieces::new(found, alone);
-    while let Some(piece) = pieces.next().transpose()? {
-        let old = rewriting.read(&piece)?;
-        rewriting.write(piece, old, None)?;
-        if rewriting.is_for_the_bulk_door() {
-            return rewriting.through_the_bulk_door(pieces, |_, _| Ok(None));
-        }
-    }
-    rewriting.finish(taken).await
+    Rewriting::new(target, found.num_rows(), None).all(Pieces::new(found, alone), taken).await
 }
 
 /// The DELETE takes all rows of its table, without a look at each: nothing is asked but their number, they are many, and
@@ -119,10 +91,14 @@ fn clear(view: &View, table: &TableDef) -> Result<Written> {
 /// The rows of an UPDATE or DELETE on their way through, piece by piece.
 struct Rewriting<'a> {
     target: Target<'a>,
+    /// What the rows are given; `None`: they go.
+    assigned: Option<&'a Assigned<'a>>,
     writes: Writes<'a>,
     affected: u64,
     /// What RETURNING asks for.
     returned: Vec<Kept>,
+    /// What changes is all that has to be looked at.
+    is_alone: bool,
     /// Its rows can be written a part at a time.
     is_in_parts: bool,
 }
@@ -137,38 +113,42 @@ struct Kept {
 }
 
 impl<'a> Rewriting<'a> {
-    /// Of about so many rows; `changed`: the columns that change, if the rows do not go.
-    fn new(target: Target<'a>, rows: usize, changed: Option<&[ColumnId]>) -> Self {
+    /// Of about so many rows.
+    fn new(target: Target<'a>, rows: usize, assigned: Option<&'a Assigned<'a>>) -> Self {
         let mut batch = WriteBatch::default();
         batch.mutations.reserve(rows.min(ROWS_RESERVED));
-        let is_alone = target.view.recording.is_some() && target.returning.is_none();
-        let is_in_parts = is_alone && Writes::are_apart(target.table, changed);
-        let writes = Writes::new(target.table, batch);
-        Rewriting { target, writes, affected: 0, returned: Vec::new(), is_in_parts }
+        let Target { view, table, returning, .. } = target;
+        let changed = assigned.map(|assigned| assigned.targets);
+        let is_checked = changed.is_some() && !table.checks.is_empty();
+        let is_alone = returning.is_none() && !is_checked && Writes::are_alone(table, changed);
+        let may_part = view.recording.is_some() && returning.is_none();
+        let is_in_parts = may_part && Writes::are_apart(table, changed);
+        let writes = Writes::new(table, batch);
+        Rewriting { target, assigned, writes, affected: 0, returned: Vec::new(), is_alone, is_in_parts }
     }
 
-    /// There is more already than a commit should hold in memory, and it need not.
-    fn is_for_the_bulk_door(&mut self) -> bool {
-        self.is_in_parts && self.writes.are_many()
+    /// All of them. `taken`: columns of other tables, for each row found.
+    async fn all(mut self, mut pieces: Pieces, taken: RecordBatch) -> Result<Written> {
+        while let Some(piece) = pieces.next().transpose()? {
+            self.rewrite(piece).await?;
+            if self.is_in_parts && self.writes.are_many() {
+                return self.through_the_bulk_door(pieces);
+            }
+        }
+        self.finish(taken).await
     }
 
-    /// Writes what there is, and what `becomes` of the rows still to come, through the store's bulk door: in one atomic
-    /// step, nobody else writing meanwhile.
+    /// Writes what there is, and the rows still to come, through the store's bulk door: in one atomic step, nobody else
+    /// writing meanwhile.
     ///
     /// Errors: `Conflict` when something that was read has changed.
-    fn through_the_bulk_door(
-        mut self,
-        mut pieces: Pieces,
-        mut becomes: impl FnMut(&mut Piece, &[StoredRow]) -> Result<Option<Vec<Vec<Value>>>>,
-    ) -> Result<Written> {
+    fn through_the_bulk_door(mut self, mut pieces: Pieces) -> Result<Written> {
         let Target { view, table, .. } = self.target;
         let (_load, mut writer) = view.db.load(&view.watch.cancel)?;
         check_reads(view, table, &*writer)?;
         self.writes.move_into(&mut *writer)?;
-        while let Some(mut piece) = pieces.next().transpose()? {
-            let old = self.read(&piece)?;
-            let new = becomes(&mut piece, &old)?;
-            self.write(piece, old, new)?;
+        while let Some(piece) = pieces.next().transpose()? {
+            view.db.runtime().block_on(self.rewrite(piece))?;
             view.watch.step("writing rows", self.affected, Some(pieces.len()), "rows")?;
             if self.writes.are_many() {
                 self.writes.move_into(&mut *writer)?;
@@ -185,11 +165,50 @@ impl<'a> Rewriting<'a> {
         Ok(Written { batch: WriteBatch::default(), affected: self.affected, returning: None })
     }
 
+    /// Writes what becomes of the rows of a piece.
+    async fn rewrite(&mut self, mut piece: Piece) -> Result<()> {
+        let Target { view, table, .. } = self.target;
+        view.watch.cancel.check()?;
+        if self.is_alone {
+            return self.rewrite_alone(piece);
+        }
+        let old = self.read(&piece)?;
+        let new = match self.assigned {
+            None => None,
+            Some(assigned) => {
+                let computed = std::mem::take(&mut piece.computed);
+                let row = |(old, computed): (&StoredRow, _)| assigned.row(table, &old.values, computed);
+                let new = old.iter().zip(computed).map(row).collect::<Result<Vec<_>>>()?;
+                check_constraints(view, table, &new).await?;
+                Some(new)
+            }
+        };
+        self.write(piece, old, new)
+    }
+
+    /// The same of rows that nothing else goes by. Those that go were found where they are, so they are not read.
+    fn rewrite_alone(&mut self, piece: Piece) -> Result<()> {
+        let Target { view, table, .. } = self.target;
+        self.affected += piece.rowkeys.len() as u64;
+        let Some(assigned) = self.assigned else {
+            piece.rowkeys.into_iter().for_each(|rowkey| self.writes.remove(rowkey));
+            return Ok(());
+        };
+        let reader = view.snapshot.reader()?;
+        let sealed = reader.get_many(table.rows(), &piece.rowkeys())?;
+        for ((rowkey, computed), sealed) in piece.rowkeys.into_iter().zip(piece.computed).zip(sealed) {
+            let sealed = sealed.ok_or_else(|| gone(table, &rowkey))?;
+            let changed = assigned.values(table, computed).collect::<Result<Vec<_>>>()?;
+            changed.iter().try_for_each(|(id, value)| check_null(table, *id, value))?;
+            self.writes.assign(rowkey, sealed, &changed)?;
+        }
+        Ok(())
+    }
+
     /// The rows of a piece as they are. Errors: `Corrupt` when one is not there, which an index had told of.
     fn read(&self, piece: &Piece) -> Result<Vec<StoredRow>> {
         let Target { view, table, .. } = self.target;
-        view.watch.cancel.check()?;
-        let rowkeys: Vec<&[u8]> = piece.rowkeys.iter().map(|key| &key[..]).collect();
+        let rowkeys = piece.rowkeys();
         let rows = stored::rows_of(&*view.snapshot.reader()?, table, &rowkeys)?;
         let there = |(row, rowkey): (Option<StoredRow>, &&[u8])| row.ok_or_else(|| gone(table, rowkey));
         rows.into_iter().zip(&rowkeys).map(there).collect()
@@ -245,6 +264,12 @@ struct Piece {
     places: Vec<u64>,
 }
 
+impl Piece {
+    fn rowkeys(&self) -> Vec<&[u8]> {
+        self.rowkeys.iter().map(|rowkey| &rowkey[..]).collect()
+    }
+}
+
 impl Pieces {
     /// `alone`: the table is joined with no other.
     fn new(found: RecordBatch, alone: bool) -> Pieces {
@@ -258,13 +283,16 @@ impl Pieces {
 
     fn piece(&mut self, rows: usize) -> Result<Piece> {
         let mut piece = Piece { rowkeys: Vec::new(), computed: Vec::new(), places: Vec::new() };
-        for (place, mut row) in (self.at as u64..).zip(values_of(&self.found.slice(self.at, rows))?) {
-            let computed = row.split_off(1);
-            let rowkey = rowkey_of(row.pop())?;
+        let [rowkeys, computed @ ..] = self.found.columns() else {
+            return Err(Error::internal("rows without a rowkey"));
+        };
+        for at in self.at..self.at + rows {
+            let rowkey = rowkey_at(rowkeys, at)?;
             if self.seen.as_mut().is_none_or(|seen| seen.insert(rowkey.clone())) {
+                let computed = computed.iter().map(|column| any_value_at(column, at));
                 piece.rowkeys.push(rowkey);
-                piece.computed.push(computed);
-                piece.places.push(place);
+                piece.computed.push(computed.collect::<Result<_>>()?);
+                piece.places.push(at as u64);
             }
         }
         self.at += rows;
@@ -364,10 +392,10 @@ fn move_rows(table: &TableDef, stmt: &Update) -> String {
     )
 }
 
-fn rowkey_of(value: Option<Value>) -> Result<Rowkey> {
-    match value {
-        Some(Value::Text(text)) => Ok(Rowkey::new(text)),
-        Some(Value::Bytes(bytes)) => Ok(Rowkey::new(bytes)),
+fn rowkey_at(rowkeys: &dyn Array, at: usize) -> Result<Rowkey> {
+    match ref_at(rowkeys, at)? {
+        ValueRef::Text(text) => Ok(Rowkey::new(text)),
+        ValueRef::Bytes(bytes) => Ok(Rowkey::new(bytes)),
         _ => Err(Error::internal("a row without a rowkey")),
     }
 }

@@ -361,7 +361,7 @@ async fn settle(
         if result.pop() != Some(Value::Boolean(true)) {
             continue;
         }
-        let row = assigned.row(table, &old, &targets, result.drain(1..))?;
+        let row = assigned.row(table, &old, result.drain(1..))?;
         if !table.key.is_key_of(&row, &rowkey) {
             let moved = |id: &ColumnId| {
                 let at = usize::from(id.0);

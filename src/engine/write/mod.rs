@@ -266,6 +266,7 @@ fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<
 
 /// What SET gives its targets: values, as far as the statement tells them, and what a query computes.
 struct Assigned<'a> {
+    targets: &'a [ColumnId],
     exprs: Vec<Cow<'a, Expr>>,
     values: Vec<Option<Value>>,
 }
@@ -276,7 +277,7 @@ impl<'a> Assigned<'a> {
         view: &View,
         table: &TableDef,
         assignments: &'a [Assignment],
-        (targets, params): (&[ColumnId], &[Value]),
+        (targets, params): (&'a [ColumnId], &[Value]),
     ) -> Result<Assigned<'a>> {
         let expr = |(assignment, target): (&'a Assignment, &ColumnId)| {
             let default = table.column(*target).default.as_deref();
@@ -292,7 +293,7 @@ impl<'a> Assigned<'a> {
         exprs.iter().try_for_each(|expr| of_each_row(view, &**expr, "SET"))?;
         // Whatever is wrong with one, the query will say.
         let values = exprs.iter().map(|expr| view.value_of(expr, params).unwrap_or_default()).collect();
-        Ok(Assigned { exprs, values })
+        Ok(Assigned { targets, exprs, values })
     }
 
     /// Places of what is to be computed; `None` if a DEFAULT is, which the statement does not tell.
@@ -308,19 +309,31 @@ impl<'a> Assigned<'a> {
         computed.enumerate().map(|(i, (expr, _))| named((**expr).clone(), &format!("__set_{i}")))
     }
 
-    /// The row as it becomes, with what was computed. Errors: a value that does not fit its column.
+    /// The columns' values, with what was computed. Errors: one does not fit its column.
+    fn values(
+        &self,
+        table: &TableDef,
+        computed: impl IntoIterator<Item = Value>,
+    ) -> impl Iterator<Item = Result<(ColumnId, Value)>> {
+        let mut computed = computed.into_iter();
+        self.targets.iter().zip(&self.values).map(move |(id, value)| {
+            let value = value.clone().or_else(|| computed.next());
+            let value = value.ok_or_else(|| Error::internal("SET of a value that nobody computed"))?;
+            Ok((*id, assign(value, table.column(*id))?))
+        })
+    }
+
+    /// The row as it becomes. Errors: as [`Assigned::values`].
     fn row(
         &self,
         table: &TableDef,
         old: &[Value],
-        targets: &[ColumnId],
         computed: impl IntoIterator<Item = Value>,
     ) -> Result<Vec<Value>> {
-        let (mut row, mut computed) = (old.to_vec(), computed.into_iter());
-        for (id, value) in targets.iter().zip(&self.values) {
-            let value = value.clone().or_else(|| computed.next());
-            let value = value.ok_or_else(|| Error::internal("SET of a value that nobody computed"))?;
-            row[usize::from(id.0)] = assign(value, table.column(*id))?;
+        let mut row = old.to_vec();
+        for assigned in self.values(table, computed) {
+            let (id, value) = assigned?;
+            row[usize::from(id.0)] = value;
         }
         check_nulls(table, &row)?;
         Ok(row)
