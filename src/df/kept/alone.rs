@@ -12,6 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::union::UnionExec;
 
+use super::beside::Beside;
 use super::few_groups::FewGroups;
 use super::plan::picked;
 use super::row_map::RowMap;
@@ -34,6 +35,8 @@ pub enum Single {
     Totals(Arc<Totals>),
     /// Its groups.
     Groups(Arc<FewGroups>),
+    /// Several of what scans add up to, in one row.
+    Beside(Arc<Beside>),
     /// A row of no table.
     NoTable(Arc<RowMap>),
     /// One behind the other.
@@ -56,7 +59,8 @@ impl Single {
         let totals = Totals::of(root, schema).map(|totals| Single::Totals(Arc::new(totals)));
         let groups = || FewGroups::of(root, schema).map(|groups| Single::Groups(Arc::new(groups)));
         let no_table = || RowMap::new(root, None).map(|row| Single::NoTable(Arc::new(row)));
-        totals.or_else(groups).or_else(no_table)
+        let beside = || Beside::of(root, schema).map(|beside| Single::Beside(Arc::new(beside)));
+        totals.or_else(groups).or_else(no_table).or_else(beside)
     }
 
     /// Ready to run; `None` if a parameter does not suit, or operators do better.
@@ -66,6 +70,7 @@ impl Single {
             Single::Scan(scan) => Alone::of_scan(scan.run(binding, &Arc::default())?),
             Single::Totals(totals) => totals.run(binding)?.map(|run| Box::new(Alone::Totals(run))),
             Single::Groups(groups) => groups.run(binding)?.map(Box::new),
+            Single::Beside(beside) => beside.run(binding)?.map(Box::new),
             Single::NoTable(row) => {
                 let text = || ("a row of no table".to_owned(), None);
                 let row = row.apply(None, &binding.params)?;
@@ -151,15 +156,19 @@ impl Alone {
             Alone::Nested(nested) => nested.plan_text(),
             Alone::Rows(_, text) => Arc::clone(text),
             Alone::Several(all) => {
-                let texts: Vec<PlanText> = all.iter().map(Alone::plan_text).collect();
-                Arc::new(move || {
-                    let (texts, notes): (Vec<String>, Vec<Option<String>>) =
-                        texts.iter().map(|text| text()).unzip();
-                    (texts.join("\n"), notes.into_iter().flatten().next())
-                })
+                let texts = all.iter().map(Alone::plan_text);
+                one_of_all(texts.collect())
             }
         }
     }
+}
+
+/// The lines of several, with the first of their notes.
+pub(super) fn one_of_all(texts: Vec<PlanText>) -> PlanText {
+    Arc::new(move || {
+        let (texts, notes): (Vec<String>, Vec<Option<String>>) = texts.iter().map(|text| text()).unzip();
+        (texts.join("\n"), notes.into_iter().flatten().next())
+    })
 }
 
 /// What the first of these gives, or of those behind it, once it has no more.

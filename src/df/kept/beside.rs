@@ -1,0 +1,77 @@
+//! Totals side by side in one row: `SELECT min(ts), max(ts) FROM events WHERE host = $1`, each from its own end of a key.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::CrossJoinExec;
+
+use super::above::Above;
+use super::alone::{Alone, one_of_all};
+use super::plan::renamed;
+use super::totals::{Totals, TotalsRun};
+use crate::access::Guards;
+use crate::df::errors::df_error;
+use crate::df::table::Binding;
+use crate::error::{Error, Result};
+
+/// Totals of several scans, and what is made of their row.
+#[derive(Debug)]
+pub struct Beside {
+    each: Vec<Arc<Totals>>,
+    /// Columns of all of them.
+    results: SchemaRef,
+    above: Above,
+    /// Columns that come out.
+    schema: SchemaRef,
+}
+
+impl Beside {
+    /// The plan as totals side by side, if it is no more than that.
+    pub fn of(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Beside> {
+        let (above, joined) = Above::off(root);
+        let mut each = Vec::new();
+        gather(joined, &mut each)?;
+        let results = joined.schema();
+        (each.len() > 1).then(|| Beside { each, results, above, schema: Arc::clone(schema) })
+    }
+
+    /// Its row; `None` if a parameter does not suit, or operators do better.
+    pub fn run(&self, binding: &Binding) -> Result<Option<Alone>> {
+        let Some(above) = self.above.filled(&binding.params) else { return Ok(None) };
+        // Who counts what is read counts it of all together.
+        if binding.guards != Guards::default() {
+            return Ok(None);
+        }
+        let (mut columns, mut texts) = (Vec::new(), Vec::with_capacity(self.each.len()));
+        for totals in &self.each {
+            let run = totals.run(binding)?.filter(|run| !run.is_long());
+            let Some(run) = run else { return Ok(None) };
+            texts.push(run.plan_text());
+            columns.extend_from_slice(row_of(run)?.columns());
+        }
+        let row = above.of(renamed(columns, 1, &self.results)?).map_err(df_error)?;
+        let row = renamed(row.columns().to_vec(), row.num_rows(), &self.schema)?;
+        Ok(Some(Alone::Rows(Some(row), one_of_all(texts))))
+    }
+}
+
+/// The totals below cross joins, in the order of their columns; `None` if there is anything else.
+fn gather(plan: &Arc<dyn ExecutionPlan>, each: &mut Vec<Arc<Totals>>) -> Option<()> {
+    if let Some(join) = plan.downcast_ref::<CrossJoinExec>() {
+        gather(join.left(), each)?;
+        return gather(join.right(), each);
+    }
+    each.push(Arc::new(Totals::of(plan, &plan.schema())?));
+    Some(())
+}
+
+fn row_of(mut run: TotalsRun) -> Result<RecordBatch> {
+    while let Some(batch) = run.next_batch()? {
+        if batch.num_rows() == 1 {
+            return Ok(batch);
+        }
+    }
+    Err(Error::internal("totals without a row"))
+}
