@@ -194,19 +194,20 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
     }
 }
 
-/// Into the side whose columns the order names.
-fn follow_join(join: &Join, order: Vec<By>, what: What, joins: Joins) -> DfResult<Option<LogicalPlan>> {
+/// Into the side whose columns the order names; those in front do, where whoever sorts can stop early.
+fn follow_join(join: &Join, mut order: Vec<By>, what: What, joins: Joins) -> DfResult<Option<LogicalPlan>> {
     let found = match (what, joins) {
         (What::First { rows, .. } | What::Led(rows) | What::Found(rows), Joins::Around) => What::Found(rows),
         (What::First { rows, .. } | What::About(rows), Joins::Left | Joins::Right) => What::About(rows),
         _ => return Ok(None),
     };
-    let is_of = |side: &LogicalPlan| {
-        let column = |by: &By| match &by.expr {
+    let front = |side: &LogicalPlan| {
+        let is_of_side = |by: &&By| match &by.expr {
             Expr::Column(column) => side.schema().has_column(column),
             _ => false,
         };
-        order.iter().all(column)
+        let columns = order.iter().take_while(is_of_side).count();
+        (columns == order.len() || columns > 0 && joins != Joins::Around).then_some(columns)
     };
     let (mut left, mut right) = (Arc::clone(&join.left), Arc::clone(&join.right));
     // About how many rows are needed, nobody can tell then.
@@ -215,14 +216,17 @@ fn follow_join(join: &Join, order: Vec<By>, what: What, joins: Joins) -> DfResul
         return Ok(None);
     }
     use JoinType::{Inner, Left, LeftAnti, LeftSemi, Right, RightAnti, RightSemi};
-    let keeps_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti) && is_of(&left);
-    let keeps_right = matches!(join.join_type, Inner | Right | RightSemi | RightAnti) && is_of(&right);
-    let side = match (keeps_left, keeps_right) {
-        (false, false) => return Ok(None),
-        (true, true) if joins == Joins::Right => &mut right,
-        (true, _) => &mut left,
-        (false, true) => &mut right,
+    let keeps_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti);
+    let keeps_right = matches!(join.join_type, Inner | Right | RightSemi | RightAnti);
+    let of_left = front(&left).filter(|_| keeps_left);
+    let of_right = front(&right).filter(|_| keeps_right);
+    let (side, columns) = match (of_left, of_right) {
+        (None, None) => return Ok(None),
+        (Some(_), Some(columns)) if joins == Joins::Right => (&mut right, columns),
+        (Some(columns), _) => (&mut left, columns),
+        (None, Some(columns)) => (&mut right, columns),
     };
+    order.truncate(columns);
     let Some(advised) = follow(side, order, found, joins)? else { return Ok(None) };
     *side = Arc::new(advised);
     Ok(Some(LogicalPlan::Join(Join { left, right, ..join.clone() })))

@@ -51,6 +51,21 @@ pub fn is_long(plan: &Arc<dyn ExecutionPlan>) -> bool {
     reads_much(plan, None)
 }
 
+/// What it takes to read all that a plan reads, as of [`Access::work`](crate::access::Access::work), where that is known.
+pub fn work(plan: &Arc<dyn ExecutionPlan>) -> f64 {
+    work_of(plan, None)
+}
+
+fn work_of(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> f64 {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
+        return scan.work(told_by).unwrap_or_default();
+    }
+    if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
+        return work_of(join.rows(), told_by) + join.work().unwrap_or_default();
+    }
+    inputs(plan, told_by).into_iter().map(|(input, told_by)| work_of(input, told_by)).sum()
+}
+
 /// The same of a part of a plan whose scans will know what about so many rows can match, if they are told anything.
 fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {

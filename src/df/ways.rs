@@ -12,8 +12,10 @@ use super::order::Joins;
 use super::rules::short_circuit::short_circuits;
 use super::{order, parallel};
 use crate::df::kept::open;
+use crate::df::operators::trial::TrialExec;
 use crate::df::operators::{lookup, seek, tell};
-use crate::df::rules::{early, extremes, first_left, join_keys};
+use crate::df::rules::early::{self, Early};
+use crate::df::rules::{extremes, first_left, join_keys};
 use crate::error::Result;
 
 /// A plan made executable for one thread, and for all of them.
@@ -48,6 +50,7 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     let planner = Arc::clone(state.query_planner());
     // To share little work out to threads costs more than the work.
     let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
+    let mut tried: Option<Arc<dyn ExecutionPlan>> = None;
     for joins in [Joins::Left, Joins::Right] {
         let first = order::advise(plan.clone(), joins).map_err(df_error)?;
         if !first.transformed {
@@ -57,12 +60,18 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
         // A join that has been told cannot be turned.
         state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
         let first = planner.create_physical_plan(&finish(first.data)?, &state).await.map_err(df_error)?;
-        if let Some(alone) = early::stopping(first).map_err(df_error)? {
-            state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = true;
-            let alone = tell::of_joins(alone, state.config_options()).map_err(df_error)?;
-            return Ok(Ways { alone, shared: None });
+        state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = true;
+        let told = |plan| tell::of_joins(plan, state.config_options()).map_err(df_error);
+        match early::stopping(first).map_err(df_error)? {
+            Early::Stops(alone) => return Ok(Ways { alone: told(alone)?, shared: None }),
+            Early::MayStop(first) if tried.is_none() => tried = Some(told(first)?),
+            Early::MayStop(_) | Early::No => {}
         }
     }
+    let after_trial = |plan| match &tried {
+        Some(first) => TrialExec::of(first, plan),
+        None => plan,
+    };
     let plan = finish(plan)?;
     let alone = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
     let recursions = lookup::in_recursions(alone).map_err(df_error)?;
@@ -77,9 +86,9 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     };
     // Threads that share the work read ahead of whoever would stop them.
     if !worth_sharing || looks_up || early::may_stop(&alone) {
-        return Ok(Ways { alone, shared: None });
+        return Ok(Ways { alone: after_trial(alone), shared: None });
     }
     state.config_mut().options_mut().execution.target_partitions = threads;
     let shared = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
-    Ok(Ways { alone, shared: Some(shared) })
+    Ok(Ways { alone: after_trial(alone), shared: Some(after_trial(shared)) })
 }

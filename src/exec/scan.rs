@@ -22,7 +22,7 @@ use super::sums::Sums;
 pub use super::view::{Places, field_type};
 use super::walk::Walk;
 use super::watch::PlanText;
-use crate::access::{Access, Method, Path, Source, describe, refused};
+use crate::access::{Access, COST, Method, Path, Source, describe, refused};
 use crate::error::Result;
 use crate::plan::Field;
 use crate::schema::{IndexDef, IndexId, TableDef};
@@ -64,6 +64,16 @@ impl Counters {
     /// Adds to one of them.
     pub fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// What that has taken, as of [`Access::work`].
+    pub fn work(&self) -> f64 {
+        let Counters { gets, seeks, entries, fetched, .. } = self;
+        let of = |(counter, cost): (&AtomicU64, f64)| cost * counter.load(Ordering::Relaxed) as f64;
+        [(gets, COST.get), (seeks, COST.seek), (entries, COST.entry), (fetched, COST.fetch)]
+            .map(of)
+            .iter()
+            .sum()
     }
 }
 

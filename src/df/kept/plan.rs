@@ -35,6 +35,7 @@ use crate::df::errors::df_error;
 use crate::df::operators::lookup::{By, Lookups, Nested, NestedExec};
 use crate::df::operators::scan::ScanExec;
 use crate::df::operators::tell::Telling;
+use crate::df::operators::trial::TrialExec;
 use crate::df::operators::{lookup, seek};
 use crate::df::parallel;
 use crate::df::table::Binding;
@@ -52,8 +53,9 @@ pub struct Plan {
     looked_up: Option<Form>,
     /// The plan, if it is nothing but that.
     single: Option<Single>,
-    /// The same with one row after the other looking for others, if it is nothing but that.
-    nested: Option<Arc<Nested>>,
+    /// The same with one row after the other looking for others, if it is nothing but that: what is to be tried before
+    /// anything else.
+    nested: Vec<Arc<Nested>>,
     /// The same below other operators.
     nested_below: Option<Form>,
     schema: SchemaRef,
@@ -106,13 +108,16 @@ impl Plan {
                 Ok(if repeats { Leaf::Same } else { Leaf::Unfit })
             })
         };
+        let trial = root.downcast_ref::<TrialExec>();
         let joins = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
         let joins = holds(root, &joins);
         // A join that has told something cannot be turned, but one that is as new.
-        let as_new = if joins { each_leaf(root, &mut |_| Ok(Leaf::Same))? } else { None };
+        let otherwise = trial.map_or(root, TrialExec::otherwise);
+        let as_new = if joins { each_leaf(otherwise, &mut |_| Ok(Leaf::Same))? } else { None };
         let looked_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?;
         let nested = looked_up.as_ref().or((!joins).then_some(root));
         let nested = nested.and_then(|root| Nested::of(root, &output_schema(&root.schema())));
+        let tried = trial.and_then(|trial| Nested::of_trial(trial, &output_schema(&root.schema())));
         let below = looked_up.as_ref().filter(|_| nested.is_none()).map(NestedExec::below);
         let below = below.transpose().map_err(df_error)?.flatten();
         let looked_up = looked_up.filter(lookup::are_all_lookups);
@@ -127,7 +132,7 @@ impl Plan {
         let schema = output_schema(&root.schema());
         let single = Single::of(&root, &schema);
         Ok((scans > 0 || single.is_some()).then(|| Plan {
-            nested: nested.map(Arc::new),
+            nested: nested.into_iter().chain(tried).map(Arc::new).collect(),
             nested_below: below.filter(fits).map(Form::new),
             single,
             schema,
@@ -161,7 +166,7 @@ impl Plan {
             shared: None,
             looked_up: None,
             single: Some(single),
-            nested: None,
+            nested: Vec::new(),
             nested_below: None,
             schema: Arc::clone(schema),
             joins: false,
@@ -201,10 +206,10 @@ impl Plan {
 
     /// Ready to run; `None` if the plan does not hold for these parameters.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
-        if let Some(nested) = &self.nested
-            && let Some(run) = nested.run(binding)?
-        {
-            return Ok(Some(Run::Alone(Box::new(Alone::Nested(run)))));
+        for nested in &self.nested {
+            if let Some(run) = nested.run(binding)? {
+                return Ok(Some(Run::Alone(Box::new(Alone::Nested(run)))));
+            }
         }
         let alone = match (&self.single, self.paging) {
             (Some(Single::Scan(scan)), Some(paging)) => match paging.values(&binding.params) {

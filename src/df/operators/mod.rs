@@ -14,6 +14,7 @@ pub(super) mod recursion;
 pub(super) mod scan;
 pub(super) mod seek;
 pub(super) mod tell;
+pub(super) mod trial;
 mod until_enough;
 pub(super) mod yielding;
 

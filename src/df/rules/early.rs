@@ -22,11 +22,25 @@ use crate::df::operators::lookup::{self, By, LookupJoinExec};
 use crate::df::operators::scan::ScanExec;
 use crate::df::wanted::Rows;
 
-/// The plan with such joins, whose scans were asked for about so many rows; `None` if one of them would read on.
-pub fn stopping(plan: Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+/// A plan with such joins, whose scans were asked for about so many rows.
+pub enum Early {
+    /// They read no further than that.
+    Stops(Arc<dyn ExecutionPlan>),
+    /// So it is if their rows find enough, which they may not.
+    MayStop(Arc<dyn ExecutionPlan>),
+    /// One of them would read on.
+    No,
+}
+
+/// The plan, made so.
+pub fn stopping(plan: Arc<dyn ExecutionPlan>) -> DfResult<Early> {
     let plan = lookup::instead_of_hashes_either_way(plan, By::Ranges)?;
     let plan = plan.transform_up(without_sort).data()?;
-    Ok((may_stop(&plan) && stops(&plan, false) && !limits_sorted_groups(&plan)).then_some(plan))
+    Ok(match may_stop(&plan) && !limits_sorted_groups(&plan) {
+        true if stops(&plan, false, &LookupJoinExec::is_promising) => Early::Stops(plan),
+        true if stops(&plan, false, &|_| true) => Early::MayStop(plan),
+        _ => Early::No,
+    })
 }
 
 /// There are groups of which the first few are wanted, in whatever order: DataFusion 55.2 takes an order that their rows
@@ -63,20 +77,20 @@ fn without_sort(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn Ex
 
 /// A sort that keeps the first few of rows of which some columns in front are in order.
 fn ends_early(sort: &SortExec) -> bool {
-    let prefix = sort.input().equivalence_properties().extract_common_sort_prefix(sort.expr().clone());
-    sort.fetch().is_some() && prefix.is_ok_and(|(prefix, _)| !prefix.is_empty())
+    sort.fetch().is_some() && lookup::led(sort) > 0
 }
 
-/// Every scan that was asked for about so many rows is read no further than a limit above it wants.
-fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool) -> bool {
+/// Every scan that was asked for about so many rows is read no further than a limit above it wants, if those joins give
+/// rows that are `promising`.
+fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool, promising: &dyn Fn(&LookupJoinExec) -> bool) -> bool {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         return limited || !matches!(scan.request.rows, Rows::About { .. });
     }
     if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
-        return stops(join.rows(), limited && join.is_promising());
+        return stops(join.rows(), limited && promising(join), promising);
     }
     let passes_on = plan.is::<ProjectionExec>() || plan.is::<CooperativeExec>() || plan.is::<FixedExec>();
     let ends = plan.is::<GlobalLimitExec>() || plan.downcast_ref().is_some_and(ends_early);
     let limited = ends || limited && passes_on;
-    plan.children().into_iter().all(|child| stops(child, limited))
+    plan.children().into_iter().all(|child| stops(child, limited, promising))
 }

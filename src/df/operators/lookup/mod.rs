@@ -35,7 +35,7 @@ pub use self::instead::{
     are_all_lookups, are_worth_it, in_recursions, instead_of_all_hashes, instead_of_hashes,
     instead_of_hashes_either_way, only_equates,
 };
-pub use self::nested::{Nested, NestedExec, NestedRun};
+pub use self::nested::{Nested, NestedExec, NestedRun, led};
 use super::scan::{Expected, ScanExec};
 use crate::access::{COST, Method};
 use crate::df::errors::to_df;
@@ -158,7 +158,9 @@ impl LookupJoinExec {
     pub fn is_promising(&self) -> bool {
         let Some(scan) = scan_of(&self.table) else { return false };
         let Ok(bound) = scan.bound() else { return false };
-        let finds_most = bound.need.predicate.is_true();
+        // What is asked of the columns that are equal is asked of both sides' rows.
+        let is_equal = |field| self.on.iter().any(|equal| Field::Column(equal.key) == field);
+        let finds_most = bound.need.predicate.fields().into_iter().all(is_equal);
         let most = match self.kind {
             Kind::Left => return true,
             Kind::Inner if finds_most => return true,

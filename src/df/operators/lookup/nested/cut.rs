@@ -17,6 +17,8 @@ pub struct Cut {
     pub joins: usize,
     /// The rows are sorted by these.
     pub order: Vec<(ColumnOf, SortOptions)>,
+    /// Rows come in the order of so many of these (count), which are columns of the first table.
+    pub led: usize,
     /// Rows (count) that are passed over, and those behind them that go on at the most.
     skip: usize,
     fetch: usize,
@@ -25,12 +27,13 @@ pub struct Cut {
 impl Cut {
     /// All rows behind so many joins, as they come.
     pub fn all(joins: usize) -> Cut {
-        Cut { joins, order: Vec::new(), skip: 0, fetch: usize::MAX }
+        Cut { joins, order: Vec::new(), led: 0, skip: 0, fetch: usize::MAX }
     }
 
-    /// All of them in an order.
-    pub fn sorted(joins: usize, order: Vec<(ColumnOf, SortOptions)>) -> Cut {
-        Cut { order, ..Cut::all(joins) }
+    /// All of them in an order, of which they come in the first so many columns (count).
+    pub fn sorted(joins: usize, order: Vec<(ColumnOf, SortOptions)>, led: usize) -> Cut {
+        let of_first = order.iter().take(led).take_while(|(of, _)| of.table == 0).count();
+        Cut { order, led: of_first, ..Cut::all(joins) }
     }
 
     /// All rows go on, as they come.
@@ -47,6 +50,25 @@ impl Cut {
     /// Rows (count) that are enough; those that are sorted are all wanted first.
     pub fn wanted(&self) -> usize {
         if self.order.is_empty() { self.skip.saturating_add(self.fetch) } else { usize::MAX }
+    }
+
+    /// It needs not all rows that are to be sorted, or none are.
+    pub fn may_end(&self) -> bool {
+        self.order.is_empty() || self.led > 0 && self.fetch < usize::MAX
+    }
+
+    /// A row of the first table with these values, and all behind it, comes behind the last one that goes on of `rows`.
+    pub fn ends_before(&self, rows: &JoinedRows, value: impl Fn(usize) -> Result<Value>) -> Result<bool> {
+        let enough = self.skip.saturating_add(self.fetch);
+        let Some(last) = enough.checked_sub(1).filter(|_| self.led > 0 && rows.len() >= enough) else {
+            return Ok(false);
+        };
+        for (of, _) in &self.order[..self.led] {
+            if rows.value_of(last, *of)?.cmp(&value(of.column)?) != Order::Equal {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Leaves the rows that go on.

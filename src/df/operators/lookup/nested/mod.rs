@@ -22,6 +22,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use self::cut::Cut;
 pub use self::operator::NestedExec;
 use self::parts::Parts;
+pub use self::parts::led;
 use self::search::Search;
 use self::totals::TotalsOf;
 use super::Kind;
@@ -31,6 +32,7 @@ use crate::df::kept::above::Above;
 use crate::df::kept::plan::renamed;
 use crate::df::kept::template::Template;
 use crate::df::operators::scan::ScanExec;
+use crate::df::operators::trial::TrialExec;
 use crate::df::table::Binding;
 use crate::error::Result;
 use crate::exec::joined::{ColumnOf, JoinedRows};
@@ -38,6 +40,9 @@ use crate::exec::kept::NextRows;
 use crate::exec::watch::PlanText;
 use crate::plan::Field;
 use crate::value::ColumnType;
+
+/// What it may take to find them, as of [`Access::work`](crate::access::Access::work): some 0.4 ms.
+const WORK_MAX: f64 = 5_000.0;
 
 /// Runs (count) that do without trying, at the most, after some that had too many rows.
 const RUNS_WITHOUT: u32 = 63;
@@ -56,6 +61,10 @@ pub struct Nested {
     above: Above,
     /// Columns that come out.
     schema: SchemaRef,
+    /// What it may take, as of [`Access::work`](crate::access::Access::work).
+    work_max: f64,
+    /// As many rows are read as that allows, and not only a few of the first table.
+    is_tried: bool,
     /// Runs (count) to do without, and so many after the next time that there are too many rows.
     waiting: AtomicU32,
     backoff: AtomicU32,
@@ -92,9 +101,18 @@ impl Nested {
             below,
             above,
             schema: Arc::clone(schema),
+            work_max: WORK_MAX,
+            is_tried: false,
             waiting: AtomicU32::new(0),
             backoff: AtomicU32::new(0),
         })
+    }
+
+    /// The first of a trial, if it is a plan of lookups that ends as soon as there are enough rows.
+    pub fn of_trial(trial: &TrialExec, schema: &SchemaRef) -> Option<Nested> {
+        let nested = Nested::of(trial.first(), schema)?;
+        let ends = nested.cuts.iter().all(Cut::may_end) && !nested.above.changes_rows();
+        ends.then(|| Nested { work_max: trial.work(), is_tried: true, ..nested })
     }
 
     /// Its rows; `None` if they are not few, or the plan does not hold for this run.

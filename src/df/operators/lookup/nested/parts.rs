@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_expr::PhysicalSortExpr;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::Join;
 use super::cut::Cut;
@@ -56,7 +56,7 @@ impl Parts {
         if let Some(sort) = plan.downcast_ref::<SortExec>() {
             let below = Parts::of(sort.input())?;
             return match below.order(sort) {
-                Some(order) => Some(below.sorted(order).limited(0, sort.fetch())),
+                Some(order) => Some(below.sorted(order, led(sort)).limited(0, sort.fetch())),
                 None => below.made(plan),
             };
         }
@@ -97,8 +97,10 @@ impl Parts {
         sort.expr().iter().map(by).collect::<Option<_>>().filter(|_| self.above.is_empty())
     }
 
-    fn sorted(mut self, order: Vec<(ColumnOf, SortOptions)>) -> Parts {
-        self.cuts.push(Cut::sorted(self.joins.len(), order));
+    fn sorted(mut self, order: Vec<(ColumnOf, SortOptions)>, led: usize) -> Parts {
+        // All rows that come out below are sorted at once.
+        self.cuts.pop_if(|cut| cut.cuts_nothing());
+        self.cuts.push(Cut::sorted(self.joins.len(), order, led));
         self
     }
 
@@ -159,6 +161,12 @@ impl Parts {
         let output = output.iter().map(|at| all.get(*at).copied()).collect::<Option<_>>()?;
         Some(Parts { output, schema, ..self })
     }
+}
+
+/// Columns (count) that a sort sorts by and in whose order its rows come.
+pub fn led(sort: &SortExec) -> usize {
+    let prefix = sort.input().equivalence_properties().extract_common_sort_prefix(sort.expr().clone());
+    prefix.map_or(0, |(prefix, _)| prefix.len())
 }
 
 /// What comes out of an operator as it is.

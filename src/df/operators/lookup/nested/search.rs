@@ -1,10 +1,8 @@
 //! Rows that look for others, table by table.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Join, Nested, TotalsOf};
-use crate::access::COST;
+use super::{Cut, Join, Nested, TotalsOf};
 use crate::df::operators::lookup::Kind;
 use crate::df::table::Binding;
 use crate::error::{Error, Result};
@@ -21,9 +19,6 @@ pub(super) const FEW_ROWS: usize = 64;
 
 /// Rows (count) that come out, at the most.
 const ROWS_MAX: usize = 4096;
-
-/// What it may take to find them, as of [`Access::work`](crate::access::Access::work): some 0.4 ms.
-const WORK_MAX: f64 = 5_000.0;
 
 /// Values of the columns that a join equates.
 struct Equal<'v> {
@@ -160,8 +155,8 @@ impl<'n> Search<'n> {
             self.last = cut.joins;
             let before = std::mem::replace(&mut self.out, self.nested.rows_of(cut.joins));
             let is_done = match at {
-                0 => self.begin(cut.wanted())?,
-                _ => self.go_on_behind(&before, cut.wanted())?,
+                0 => self.begin(cut)?,
+                _ => self.go_on_behind(&before, cut)?,
             };
             if !is_done {
                 return Ok(None);
@@ -171,19 +166,20 @@ impl<'n> Search<'n> {
         Ok(Some(self.out))
     }
 
-    /// Looks for as many as are `wanted`, from the first table on. False: too much is read for them.
-    fn begin(&mut self, wanted: usize) -> Result<bool> {
+    /// Looks for as many as go on, from the first table on. False: too much is read for them.
+    fn begin(&mut self, cut: &Cut) -> Result<bool> {
+        let wanted = cut.wanted();
         self.levels[0].read(wanted.clamp(1, FEW_ROWS))?;
-        if self.levels[0].reading.is_some() && wanted > FEW_ROWS {
+        if self.levels[0].reading.is_some() && wanted > FEW_ROWS && !self.nested.is_tried {
             return Ok(false);
         }
-        self.below(0, wanted)
+        self.below(0, cut)
     }
 
     /// The same from rows on that are made of rows of the tables before.
-    fn go_on_behind(&mut self, rows: &JoinedRows, wanted: usize) -> Result<bool> {
+    fn go_on_behind(&mut self, rows: &JoinedRows, cut: &Cut) -> Result<bool> {
         for row in 0..rows.len() {
-            if self.out.len() >= wanted {
+            if self.out.len() >= cut.wanted() {
                 break;
             }
             for (table, level) in self.levels.iter_mut().enumerate().take(rows.tables()) {
@@ -191,7 +187,7 @@ impl<'n> Search<'n> {
             }
             self.at = rows.tables() - 1;
             self.go_on()?;
-            if !self.below(rows.tables(), wanted)? {
+            if !self.below(rows.tables(), cut)? {
                 return Ok(false);
             }
         }
@@ -199,8 +195,8 @@ impl<'n> Search<'n> {
     }
 
     /// Looks for them among the rows of a level, and of those below it.
-    fn below(&mut self, first: usize, wanted: usize) -> Result<bool> {
-        let nested = self.nested;
+    fn below(&mut self, first: usize, cut: &Cut) -> Result<bool> {
+        let (nested, wanted) = (self.nested, cut.wanted());
         while self.at >= first && self.out.len() < wanted {
             if self.out.len() >= ROWS_MAX || self.out.is_heavy() {
                 return Ok(false);
@@ -210,6 +206,9 @@ impl<'n> Search<'n> {
             let asks_for_one = join.is_some_and(Join::asks_for_one);
             let level = &mut self.levels[self.at];
             if level.next() {
+                if self.at == 0 && cut.ends_before(&self.out, |column| level.value(column))? {
+                    break;
+                }
                 level.has_found = true;
                 if asks_for_one {
                     level.close();
@@ -220,7 +219,7 @@ impl<'n> Search<'n> {
             } else if level.reading.is_some() {
                 let most = if join.is_none() { FEW_ROWS } else { BATCH_ROWS };
                 level.read(if asks_for_one { 1 } else { most })?;
-                if self.work() > WORK_MAX {
+                if self.counters.work() > nested.work_max {
                     return Ok(false);
                 }
             } else if !level.has_found && matches!(kind, Kind::Left | Kind::Anti) {
@@ -236,16 +235,6 @@ impl<'n> Search<'n> {
             }
         }
         Ok(true)
-    }
-
-    /// What it has taken so far.
-    fn work(&self) -> f64 {
-        let Counters { gets, seeks, entries, fetched, .. } = &*self.counters;
-        let of = |(counter, cost): (&AtomicU64, f64)| cost * counter.load(Ordering::Relaxed) as f64;
-        [(gets, COST.get), (seeks, COST.seek), (entries, COST.entry), (fetched, COST.fetch)]
-            .map(of)
-            .iter()
-            .sum()
     }
 
     /// The rows at hand come out, or look for others in the next table.
