@@ -649,6 +649,26 @@ mod tests {
         }
 
         #[test]
+        fn a_row_that_is_packed_again_has_what_changed(
+            columns in columns(),
+            changes in prop::collection::vec(prop::option::of(any::<bool>()), 20),
+        ) {
+            // Of each column: it stays, becomes NULL, or is that of another row.
+            let new: Vec<Column> = columns.iter().zip(&changes).map(|((id, ty, value), change)| match change {
+                Some(true) => (*id, ColumnType::Boolean, Value::Boolean(true)),
+                Some(false) => (*id, *ty, Value::Null),
+                None => (*id, *ty, value.clone()),
+            }).collect();
+            let old = packed(Stamp::default(), &columns);
+            let given = new.iter().zip(&changes).map(|((id, ty, value), change)| {
+                (*id, change.map(|_| (*ty, value.as_ref())))
+            });
+            let mut again = b"before".to_vec();
+            repack(&PackedRow::new(&old).unwrap(), given, &mut again).unwrap();
+            prop_assert_eq!(&again[6..], &packed(Stamp::default(), &new)[..]);
+        }
+
+        #[test]
         fn noise_never_panics(
             head in any::<u8>(),
             noise in prop::collection::vec(any::<u8>(), 0..40),

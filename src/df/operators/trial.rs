@@ -29,8 +29,8 @@ use crate::exec::scan::Counters;
 /// The part of the other plan's work that a trial may take.
 const SHARE: f64 = 0.125;
 
-/// What it may take in any case, as of [`Access::work`](crate::access::Access::work).
-const WORK_MIN: f64 = 1_000.0;
+/// With less than this, as of [`Access::work`](crate::access::Access::work), nothing is worth a trial.
+const WORK_MIN: f64 = 250.0;
 
 /// Rows (count) that a trial may find: they wait until it is known that they are all.
 const ROWS_MAX: usize = 16_384;
