@@ -38,7 +38,7 @@ use crate::value::{ColumnType, Value};
 const FOLLOWING_ROWS: usize = 1024;
 
 /// Rows of the first batch of a scan that somebody is likely to stop, at the least.
-const FEW_ROWS: usize = 64;
+pub const FEW_ROWS: usize = 64;
 
 /// One access of one statement.
 #[derive(Clone)]

@@ -20,6 +20,7 @@ use datafusion::physical_plan::{
 };
 use futures::TryStreamExt;
 
+use crate::df::operators::lookup::LookupJoinExec;
 use crate::df::operators::operator;
 use crate::df::operators::scan::ScanExec;
 use crate::df::parallel;
@@ -28,6 +29,9 @@ use crate::exec::scan::Counters;
 
 /// The part of the other plan's work that a trial may take.
 const SHARE: f64 = 0.125;
+
+/// The part that its first rows may take, before anybody looks.
+const BEGIN_SHARE: f64 = 0.5;
 
 /// With less than this, as of [`Access::work`](crate::access::Access::work), nothing is worth a trial.
 const WORK_MIN: f64 = 250.0;
@@ -46,11 +50,13 @@ pub struct TrialExec {
 
 impl TrialExec {
     /// `first`, whose scans were asked for about so many rows, before `otherwise`; `otherwise` alone, if that takes so
-    /// little that there is nothing to try.
+    /// little that there is nothing to try, or `first` so much before it can be told how far it is.
     pub fn of(first: &Arc<dyn ExecutionPlan>, otherwise: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        let work = SHARE * parallel::work(&otherwise);
+        let all = parallel::work(&otherwise);
+        let work = SHARE * all;
         let is_one = |plan: &Arc<dyn ExecutionPlan>| plan.output_partitioning().partition_count() == 1;
-        if work < WORK_MIN || !is_one(first) || !is_one(&otherwise) || first.schema() != otherwise.schema() {
+        let is_worth_it = work >= WORK_MIN && begins_within(first, all * BEGIN_SHARE);
+        if !is_worth_it || !is_one(first) || !is_one(&otherwise) || first.schema() != otherwise.schema() {
             return otherwise;
         }
         let of = otherwise.properties();
@@ -112,6 +118,13 @@ impl ExecutionPlan for TrialExec {
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches.try_flatten())))
     }
+}
+
+/// What the first few rows of a plan look up takes no more than that.
+fn begins_within(plan: &Arc<dyn ExecutionPlan>, work: f64) -> bool {
+    let join = plan.downcast_ref::<LookupJoinExec>();
+    join.is_none_or(|join| join.work_at_first().is_some_and(|first| first <= work))
+        && plan.children().into_iter().all(|child| begins_within(child, work))
 }
 
 /// All rows; `None`: they are too many.

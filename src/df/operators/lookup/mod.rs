@@ -36,7 +36,7 @@ pub use self::instead::{
     instead_of_hashes_either_way, only_equates,
 };
 pub use self::nested::{Nested, NestedExec, NestedRun, led};
-use super::scan::{Expected, ScanExec};
+use super::scan::{Expected, FEW_ROWS, ScanExec};
 use crate::access::{COST, Method};
 use crate::df::errors::to_df;
 use crate::df::kept::plan::picked;
@@ -204,6 +204,14 @@ impl LookupJoinExec {
         let of_value =
             |equal: &Equal| scan.request.work_of_value(binding, equal.of_table.name(), spec.access.path);
         self.on.iter().filter_map(of_value).reduce(f64::min)
+    }
+
+    /// What it takes until the first rows come out, if these find any; nothing for those that are looked up by their keys.
+    pub fn work_at_first(&self) -> Option<f64> {
+        match self.by {
+            By::Rowkeys => Some(0.0),
+            By::Ranges => Some(self.together.min(FEW_ROWS) as f64 * self.work_of_one()?),
+        }
     }
 
     /// What is found may come in the order of which somebody above keeps the first rows, if that one tells which.
