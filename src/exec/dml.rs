@@ -219,7 +219,7 @@ impl<'a> Writes<'a> {
         }
     }
 
-    /// These columns of a row change, and nothing else does: see [`Writes::are_alone`]. `sealed`: its default family.
+    /// These columns of a row change, and nothing else does: see [`Writes::are_simple`]. `sealed`: its default family.
     pub fn assign(&mut self, rowkey: Rowkey, sealed: &[u8], changed: &[(ColumnId, Value)]) -> Result<()> {
         self.table.touched(Access::Write, &rowkey);
         let new = stored::reseal(self.table, sealed, changed)?;
@@ -229,7 +229,7 @@ impl<'a> Writes<'a> {
         Ok(())
     }
 
-    /// A row goes that is all there is of it: see [`Writes::are_alone`].
+    /// A row goes that is all there is of it: see [`Writes::are_simple`].
     pub fn remove(&mut self, rowkey: Rowkey) {
         self.table.touched(Access::Write, &rowkey);
         self.batch.delete(self.table.rows(), rowkey);
@@ -237,8 +237,8 @@ impl<'a> Writes<'a> {
 
     /// What changes is in the default family, and no index has any of it, nor a next layout: where `changed` are the
     /// columns that change, or all rows go (`None`).
-    pub fn are_alone(table: &TableDef, changed: Option<&[ColumnId]>) -> bool {
-        let is_alone = match changed {
+    pub fn are_simple(table: &TableDef, changed: Option<&[ColumnId]>) -> bool {
+        let is_simple = match changed {
             Some(changed) => {
                 let has_any = |index| stored_columns(table, index).iter().any(|id| changed.contains(id));
                 let is_default = |id: &ColumnId| table.column(*id).family == FamilyId::DEFAULT;
@@ -246,7 +246,7 @@ impl<'a> Writes<'a> {
             }
             None => table.families.len() == 1 && table.kept().next().is_none(),
         };
-        is_alone && table.followed().is_none()
+        is_simple && table.followed().is_none()
     }
 
     /// What is written so far, in bytes and in entries of memory, is more than a commit should hold.

@@ -167,7 +167,7 @@ fn unpack_family(
 ) -> Result<()> {
     let packed = row::open(sealed)?;
     let packed = PackedRow::new(&packed)?;
-    for (id, column) in stored_columns(table, family) {
+    for (id, column) in packed_columns(table, family) {
         if wanted.has(id)
             && let Some(value) = packed.get(id, column.ty)?
         {
@@ -180,7 +180,7 @@ fn unpack_family(
 /// Sealed value of one family of a row; `None` if nothing of it needs storing. The default family is
 /// always stored: its entry says that the row exists.
 pub fn seal_family(table: &TableDef, family: FamilyId, values: &[Value]) -> Result<Option<Vec<u8>>> {
-    let columns = stored_columns(table, family)
+    let columns = packed_columns(table, family)
         .map(|(id, column)| (id, column.ty, values[usize::from(id.0)].as_ref()))
         .filter(|(_, _, value)| !value.is_null());
     let mut columns = columns.peekable();
@@ -197,7 +197,7 @@ pub fn seal_family(table: &TableDef, family: FamilyId, values: &[Value]) -> Resu
 pub fn reseal(table: &TableDef, sealed: &[u8], changed: &[(ColumnId, Value)]) -> Result<Vec<u8>> {
     let old = row::open(sealed)?;
     let old = PackedRow::new(&old)?;
-    let columns = stored_columns(table, FamilyId::DEFAULT).map(|(id, column)| {
+    let columns = packed_columns(table, FamilyId::DEFAULT).map(|(id, column)| {
         let new = changed.iter().find(|(of, _)| *of == id);
         (id, new.map(|(_, value)| (column.ty, value.as_ref())))
     });
@@ -207,7 +207,7 @@ pub fn reseal(table: &TableDef, sealed: &[u8], changed: &[(ColumnId, Value)]) ->
 }
 
 /// The columns that the packed values of a family have.
-fn stored_columns(table: &TableDef, family: FamilyId) -> impl Iterator<Item = (ColumnId, &Column)> {
+fn packed_columns(table: &TableDef, family: FamilyId) -> impl Iterator<Item = (ColumnId, &Column)> {
     table.live_columns().filter(move |(id, column)| column.family == family && table.is_stored(*id))
 }
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -17,12 +16,12 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 use futures::TryStreamExt;
 
 use crate::df::kept::plan::holds;
-use crate::df::operators::{operator, over_changed};
+use crate::df::operators::{in_one_part, operator, over_changed};
 use crate::df::parallel;
 
 /// The plan as it runs: short unions are read in turn.
@@ -71,15 +70,9 @@ struct InTurnExec {
 
 impl InTurnExec {
     fn new(input: Arc<dyn ExecutionPlan>) -> InTurnExec {
-        let of = input.properties();
         // The inputs may each be in an order; one behind the other is in none.
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(input.schema()),
-            Partitioning::UnknownPartitioning(1),
-            of.emission_type,
-            of.boundedness,
-        );
-        InTurnExec { input, properties: Arc::new(properties) }
+        let properties = in_one_part(&input);
+        InTurnExec { input, properties }
     }
 }
 

@@ -21,7 +21,10 @@ pub(super) mod yielding;
 use std::sync::Arc;
 
 use datafusion::error::Result as DfResult;
-use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
+};
 
 /// The operator over other inputs that give the same rows, so that it keeps what it knows; `None` if none changed.
 pub(in crate::df) fn over_changed(
@@ -36,6 +39,17 @@ pub(in crate::df) fn over_changed(
     let inputs = plan.children().into_iter().zip(inputs).map(or_as_it_was).collect();
     let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
     Arc::clone(plan).replace_children(inputs, keep).map(Some)
+}
+
+/// What is known of the rows of a plan that come out in one part, and in no order.
+fn in_one_part(plan: &Arc<dyn ExecutionPlan>) -> Arc<PlanProperties> {
+    let of = plan.properties();
+    Arc::new(PlanProperties::new(
+        EquivalenceProperties::new(plan.schema()),
+        Partitioning::UnknownPartitioning(1),
+        of.emission_type,
+        of.boundedness,
+    ))
 }
 
 /// Methods of `ExecutionPlan` for an operator with these inputs: its name, its inputs, and the same operator made from

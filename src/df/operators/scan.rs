@@ -331,6 +331,11 @@ impl ScanExec {
         Some(told.into_iter().fold(bound.spec.access.work(), f64::min))
     }
 
+    /// It was asked for about so many rows: somebody stops reading it when there are enough.
+    pub fn may_stop(&self) -> bool {
+        matches!(self.request.rows, Rows::About { .. })
+    }
+
     /// What it takes to read the rows with one value of a column, as [`Request::work_of_value`]. Of a column of which
     /// nothing is known a value that is there is counted.
     fn work_of_value(&self, bound: &Bound, column: &str) -> Option<f64> {

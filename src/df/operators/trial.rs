@@ -13,18 +13,16 @@ use arrow::array::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 use futures::TryStreamExt;
 
 use crate::df::operators::lookup::LookupJoinExec;
-use crate::df::operators::operator;
 use crate::df::operators::scan::ScanExec;
+use crate::df::operators::{in_one_part, operator};
 use crate::df::parallel;
-use crate::df::rules::early;
 use crate::exec::scan::Counters;
 
 /// The part of the other plan's work that a trial may take.
@@ -59,14 +57,7 @@ impl TrialExec {
         if !is_worth_it || !is_one(first) || !is_one(&otherwise) || first.schema() != otherwise.schema() {
             return otherwise;
         }
-        let of = otherwise.properties();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(otherwise.schema()),
-            Partitioning::UnknownPartitioning(1),
-            of.emission_type,
-            of.boundedness,
-        );
-        let (first, properties) = (Arc::clone(first), Arc::new(properties));
+        let (first, properties) = (Arc::clone(first), in_one_part(&otherwise));
         Arc::new(TrialExec { first, otherwise, work, properties })
     }
 
@@ -163,7 +154,7 @@ impl Budget {
     /// The plan, whose scans that were asked for about so many rows end when it is spent.
     fn over(self: &Arc<Self>, plan: &Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
         let watched = Arc::clone(plan).transform_up(|node| {
-            Ok(match node.is::<ScanExec>() && early::may_stop(&node) {
+            Ok(match node.downcast_ref().is_some_and(ScanExec::may_stop) {
                 true => {
                     let budget = Arc::clone(self);
                     Transformed::yes(Arc::new(WithinExec { rows: node, budget }) as Arc<dyn ExecutionPlan>)

@@ -20,7 +20,6 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrd
 use super::kept_sorts::FixedExec;
 use crate::df::operators::lookup::{self, By, LookupJoinExec};
 use crate::df::operators::scan::ScanExec;
-use crate::df::wanted::Rows;
 
 /// A plan with such joins, whose scans were asked for about so many rows.
 pub enum Early {
@@ -54,8 +53,7 @@ fn limits_sorted_groups(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Somebody in the plan stops reading a scan when there are enough rows.
 pub fn may_stop(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let is_asked = |scan: &ScanExec| matches!(scan.request.rows, Rows::About { .. });
-    plan.downcast_ref::<ScanExec>().is_some_and(is_asked) || plan.children().into_iter().any(may_stop)
+    plan.downcast_ref().is_some_and(ScanExec::may_stop) || plan.children().into_iter().any(may_stop)
 }
 
 /// A limit in the place of a sort of what is sorted.
@@ -84,7 +82,7 @@ fn ends_early(sort: &SortExec) -> bool {
 /// rows that are `promising`.
 fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool, promising: &dyn Fn(&LookupJoinExec) -> bool) -> bool {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
-        return limited || !matches!(scan.request.rows, Rows::About { .. });
+        return limited || !scan.may_stop();
     }
     if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
         return stops(join.rows(), limited && promising(join), promising);

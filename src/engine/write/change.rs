@@ -98,7 +98,7 @@ struct Rewriting<'a> {
     /// What RETURNING asks for.
     returned: Vec<Kept>,
     /// What changes is all that has to be looked at.
-    is_alone: bool,
+    is_simple: bool,
     /// Its rows can be written a part at a time.
     is_in_parts: bool,
 }
@@ -120,11 +120,11 @@ impl<'a> Rewriting<'a> {
         let Target { view, table, returning, .. } = target;
         let changed = assigned.map(|assigned| assigned.targets);
         let is_checked = changed.is_some() && !table.checks.is_empty();
-        let is_alone = returning.is_none() && !is_checked && Writes::are_alone(table, changed);
+        let is_simple = returning.is_none() && !is_checked && Writes::are_simple(table, changed);
         let may_part = view.recording.is_some() && returning.is_none();
         let is_in_parts = may_part && Writes::are_apart(table, changed);
         let writes = Writes::new(table, batch);
-        Rewriting { target, assigned, writes, affected: 0, returned: Vec::new(), is_alone, is_in_parts }
+        Rewriting { target, assigned, writes, affected: 0, returned: Vec::new(), is_simple, is_in_parts }
     }
 
     /// All of them. `taken`: columns of other tables, for each row found.
@@ -169,8 +169,8 @@ impl<'a> Rewriting<'a> {
     async fn rewrite(&mut self, mut piece: Piece) -> Result<()> {
         let Target { view, table, .. } = self.target;
         view.watch.cancel.check()?;
-        if self.is_alone {
-            return self.rewrite_alone(piece);
+        if self.is_simple {
+            return self.rewrite_simple(piece);
         }
         let old = self.read(&piece)?;
         let new = match self.assigned {
@@ -187,7 +187,7 @@ impl<'a> Rewriting<'a> {
     }
 
     /// The same of rows that nothing else goes by. Those that go were found where they are, so they are not read.
-    fn rewrite_alone(&mut self, piece: Piece) -> Result<()> {
+    fn rewrite_simple(&mut self, piece: Piece) -> Result<()> {
         let Target { view, table, .. } = self.target;
         self.affected += piece.rowkeys.len() as u64;
         let Some(assigned) = self.assigned else {
