@@ -1,6 +1,7 @@
 //! Definitions: CREATE, DROP, ALTER and TRUNCATE. Each is one atomic change of the catalog.
 
 mod alter;
+mod in_rows;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use sqlparser::ast::Ident;
 
 use super::design::regions;
 use super::outcome::Warning;
-use super::view::View;
+use super::view::{View, column_named};
 use super::{Database, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::Rule;
@@ -23,8 +24,8 @@ use crate::schema::{
 };
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{
-    AlterTableOp, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef, Statement,
-    key_specs, name_of, name_sql, span_of_name, unqualified,
+    AlterTableOp, ColumnChange, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
+    Statement, key_specs, name_of, name_sql, span_of_name, unqualified,
 };
 use crate::value::{ColumnType, Value};
 
@@ -37,7 +38,7 @@ const NAME_BYTES_MAX: usize = 128;
 pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<Vec<Warning>> {
     match statement {
         Statement::CreateTable(create) => {
-            vet::vet(db, create, &columns(create)?).await?;
+            vet::table(db, create, &columns(create)?).await?;
             db.change_catalog(&watch.cancel, |catalog| create_table(catalog, create))
         }
         Statement::CreateTableAs(create) => Err(Error::unsupported("CREATE TABLE AS is not supported")
@@ -70,6 +71,24 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
             AlterTableOp::Rekey { keys } => rekey::rekey(db, alter, keys, watch),
             AlterTableOp::CancelRekey => rekey::cancel(db, &alter.name, watch).map(|()| Vec::new()),
             AlterTableOp::Split(split) => alter::split_table(db, alter, split, watch),
+            AlterTableOp::AddColumn(add) => {
+                let new = column(&add.column, FamilyId::DEFAULT)?;
+                vet::default(db, add.column.default.as_ref(), &new).await?;
+                match new.nullable && new.default.is_none() && new.identity.is_none() {
+                    true => change(db, watch, |catalog| alter::alter_table(catalog, alter)),
+                    false => in_rows::add_column(db, alter, add, watch),
+                }
+            }
+            AlterTableOp::AlterColumn { name, change: ColumnChange::SetNotNull } => {
+                in_rows::set_not_null(db, alter, name, watch)
+            }
+            AlterTableOp::AlterColumn { name, change: ColumnChange::SetDefault(expr) } => {
+                if let Ok(table) = db.catalog().table(&name_of(&alter.name)) {
+                    let id = column_named(&table, name)?;
+                    vet::default(db, Some(expr), table.column(id)).await?;
+                }
+                change(db, watch, |catalog| alter::alter_table(catalog, alter))
+            }
             _ => change(db, watch, |catalog| alter::alter_table(catalog, alter)),
         },
         Statement::DropIndex { if_exists, name } => {
@@ -109,27 +128,34 @@ type Changed<T> = Result<(T, Option<(Catalog, crate::store::WriteBatch)>)>;
 
 /// Changes what views may read. Errors: one of them could not be planned any more.
 fn change<T>(db: &Database, watch: &Watch, to: impl FnOnce(&Catalog) -> Changed<T>) -> Result<T> {
-    let mut view = View { moments: Arc::default(), ..db.session().view()? };
     db.change_catalog(&watch.cancel, |catalog| {
         let (result, next) = to(catalog)?;
-        let Some((after, _)) = &next else { return Ok((result, None)) };
-        let [before, after] = [catalog, after].map(|catalog| Arc::new(catalog.clone()));
-        for def in after.views() {
-            let mut under = |catalog: &Arc<Catalog>| {
-                view.catalog = Arc::clone(catalog);
-                view.view_schema(def)
-            };
-            if let Err(e) = under(&after)
-                && under(&before).is_ok()
-            {
-                return Err(Error::invalid(format!("view \"{}\" reads what this would change", def.name))
-                    .why(format!("it would say: {}", e.what()))
-                    .hint(format!("DROP VIEW {} first", name_sql(&def.name)))
-                    .state("2BP01"));
-            }
+        if let Some((after, _)) = &next {
+            check_views(db, catalog, after)?;
         }
         Ok((result, next))
     })
+}
+
+/// Errors: a view could be planned before, and cannot any more.
+fn check_views(db: &Database, before: &Catalog, after: &Catalog) -> Result<()> {
+    let mut view = View { moments: Arc::default(), ..db.session().view()? };
+    let [before, after] = [before, after].map(|catalog| Arc::new(catalog.clone()));
+    for def in after.views() {
+        let mut under = |catalog: &Arc<Catalog>| {
+            view.catalog = Arc::clone(catalog);
+            view.view_schema(def)
+        };
+        if let Err(e) = under(&after)
+            && under(&before).is_ok()
+        {
+            return Err(Error::invalid(format!("view \"{}\" reads what this would change", def.name))
+                .why(format!("it would say: {}", e.what()))
+                .hint(format!("DROP VIEW {} first", name_sql(&def.name)))
+                .state("2BP01"));
+        }
+    }
+    Ok(())
 }
 
 fn finish(edit: CatalogEdit, warnings: Vec<Warning>) -> Changed<Vec<Warning>> {

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::exec::watch::CancelHandle;
-use crate::store::{Snapshot, Store, WriteBatch};
+use crate::store::{Snapshot, Store};
 
 /// How often whoever waits looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(10);
@@ -95,12 +95,17 @@ impl Change<'_> {
         self.definitions.current()
     }
 
-    /// Commits the next catalog, which the batch stores. Errors: of the store; it may be there all the same if another
-    /// one of its group panicked.
-    pub fn commit(self, store: &dyn Store, catalog: Catalog, batch: WriteBatch) -> Result<()> {
+    /// Makes the next catalog that in force, which `commit` stores. Errors: those of `commit`; it may be there all the
+    /// same if another one of its group panicked.
+    pub fn commit(
+        self,
+        store: &dyn Store,
+        catalog: Catalog,
+        commit: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         let next = Arc::new(catalog);
         self.definitions.now.write().next = Some(Arc::clone(&next));
-        if let Err(e) = store.commit(batch) {
+        if let Err(e) = commit() {
             // While the store does not say, readers ask with each snapshot.
             let _ = self.definitions.settle(store);
             return Err(e);
@@ -116,7 +121,7 @@ impl Change<'_> {
 mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::store::{BulkWriter, Capabilities, MemoryStore};
+    use crate::store::{BulkWriter, Capabilities, MemoryStore, WriteBatch};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread;
@@ -168,7 +173,7 @@ mod tests {
             scope.spawn(|| {
                 let change = definitions.change(&store, &CancelHandle::default()).unwrap();
                 let (catalog, batch) = change.current().edit().finish().unwrap();
-                change.commit(&store, catalog, batch).unwrap();
+                change.commit(&store, catalog, || store.commit(batch)).unwrap();
             });
             assert_eq!(stops.recv().unwrap(), "before");
             assert_eq!(seen(), 0);
@@ -213,7 +218,7 @@ mod tests {
             let definitions = Definitions::new(Catalog::empty());
             let change = || definitions.change(&store, &CancelHandle::default()).unwrap();
             let (catalog, batch) = change().current().edit().finish().unwrap();
-            let commit = || change().commit(&store, catalog, batch);
+            let commit = || change().commit(&store, catalog, || store.commit(batch));
             assert!(
                 catch_unwind(AssertUnwindSafe(commit)).is_ok_and(|done| done.is_err()) || how == "panics"
             );

@@ -301,7 +301,25 @@ impl Database {
         let (result, next) = change(&definitions.current())?;
         if let Some((catalog, batch)) = next {
             let _leave = self.shared.turns.commit(&batch, cancel, None)?;
-            definitions.commit(self.store(), catalog, batch)?;
+            definitions.commit(self.store(), catalog, || self.store().commit(batch))?;
+        }
+        Ok(result)
+    }
+
+    /// The same, together with what `change` writes into rows: nobody else writes until the next catalog is in.
+    fn change_rows<T>(
+        &self,
+        cancel: &CancelHandle,
+        change: impl FnOnce(&Catalog, &mut dyn BulkWriter) -> Result<(T, Option<(Catalog, WriteBatch)>)>,
+    ) -> Result<T> {
+        let definitions = self.shared.definitions.change(self.store(), cancel)?;
+        let (_load, mut writer) = self.load(cancel)?;
+        let (result, next) = change(&definitions.current(), &mut *writer)?;
+        if let Some((catalog, batch)) = next {
+            batch.mutations.iter().try_for_each(|mutation| mutation.write_to(&mut *writer))?;
+            // The last moment to stop: from here on it is done or not.
+            cancel.check()?;
+            definitions.commit(self.store(), catalog, || writer.commit())?;
         }
         Ok(result)
     }

@@ -206,7 +206,7 @@ fn show_row(table: &TableDef, row: &[Value]) -> String {
 }
 
 /// `n` values of a DEFAULT expression.
-async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
+pub async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
     let expr = view.db.shared.defaults.parse(sql)?;
     if let Some(value) = view.value_of(&expr, &[])? {
         return Ok(vec![value; n]);
@@ -230,7 +230,7 @@ async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
 
 /// Numbers the `wanted` rows from an identity column's counter, which first passes the numbers that the others
 /// were given: none comes twice.
-fn number(
+pub fn number(
     view: &View,
     table: &TableDef,
     (id, identity): (ColumnId, Identity),

@@ -18,20 +18,11 @@ use crate::sql::{CreateTable, name_of, parse_query, span_of};
 
 /// Errors: a DEFAULT that names a column or does not fit its own; a CHECK that cannot be planned, or is no
 /// condition; either, if it takes more than one row to compute. With their places.
-pub async fn vet(db: &Database, create: &CreateTable, columns: &[Column]) -> Result<()> {
-    let view = db.session().view()?;
+pub async fn table(db: &Database, create: &CreateTable, columns: &[Column]) -> Result<()> {
     for (def, column) in create.columns.iter().zip(columns) {
-        let Some(default) = &def.default else { continue };
-        let place = span_of(default);
-        of_one_row(&view, default, "a DEFAULT", place)?;
-        match literal(default, &[]).map_err(|e| e.at(place))? {
-            Some(value) => drop(assign(value, column).map_err(|e| e.at(place))?),
-            None => {
-                let query = parse_query(&format!("SELECT ({default})"))?;
-                view.select(query, &[]).await.map_err(|e| e.unplaced().at(place))?;
-            }
-        }
+        default(db, def.default.as_ref(), column).await?;
     }
+    let view = db.session().view()?;
     let fields: Vec<_> = columns.iter().map(|column| field(&column.name, column.ty, true)).collect();
     for check in &create.checks {
         of_one_row(&view, &check.expr, "a CHECK", Some(check.span))?;
@@ -49,6 +40,20 @@ pub async fn vet(db: &Database, create: &CreateTable, columns: &[Column]) -> Res
         }
     }
     Ok(())
+}
+
+/// Errors: a DEFAULT that names a column, does not fit its own, or takes more than one row to compute; with its place.
+pub async fn default(db: &Database, default: Option<&Expr>, column: &Column) -> Result<()> {
+    let Some(default) = default else { return Ok(()) };
+    let (view, place) = (db.session().view()?, span_of(default));
+    of_one_row(&view, default, "a DEFAULT", place)?;
+    match literal(default, &[]).map_err(|e| e.at(place))? {
+        Some(value) => assign(value, column).map(drop).map_err(|e| e.at(place)),
+        None => {
+            let query = parse_query(&format!("SELECT ({default})"))?;
+            view.select(query, &[]).await.map(drop).map_err(|e| e.unplaced().at(place))
+        }
+    }
 }
 
 /// Errors: a subquery, a window function or an aggregate, whose values depend on other rows.

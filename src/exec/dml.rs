@@ -222,7 +222,7 @@ impl<'a> Writes<'a> {
     /// These columns of a row change, and nothing else does: see [`Writes::are_simple`]. `sealed`: its default family.
     pub fn assign(&mut self, rowkey: Rowkey, sealed: &[u8], changed: &[(ColumnId, Value)]) -> Result<()> {
         self.table.touched(Access::Write, &rowkey);
-        let new = stored::reseal(self.table, sealed, changed)?;
+        let new = stored::reseal(self.table, FamilyId::DEFAULT, Some(sealed), changed)?;
         if new != sealed {
             self.batch.put(self.table.rows(), rowkey, new);
         }
@@ -264,11 +264,7 @@ impl<'a> Writes<'a> {
         self.unique = UniqueCheck::default();
         let mut mutations = mem::take(&mut self.batch.mutations);
         mutations.sort_unstable_by(|a, b| a.place().cmp(&b.place()));
-        mutations.iter().try_for_each(|mutation| match mutation.change() {
-            Some((key, Some(value))) => writer.put(mutation.keyspace(), key, value),
-            Some((key, None)) => writer.delete(mutation.keyspace(), key),
-            None => Err(Error::internal("rows that change clear a keyspace")),
-        })
+        mutations.iter().try_for_each(|mutation| mutation.write_to(writer))
     }
 
     /// No two rows write one entry, so that it does not matter which goes first: where `changed` are the columns that

@@ -192,18 +192,28 @@ pub fn seal_family(table: &TableDef, family: FamilyId, values: &[Value]) -> Resu
     Ok(Some(row::seal(packed, table.family(family).compression)))
 }
 
-/// Sealed value of the default family of a row of which these columns have changed. What else is in it stays as it is,
-/// and is not looked at.
-pub fn reseal(table: &TableDef, sealed: &[u8], changed: &[(ColumnId, Value)]) -> Result<Vec<u8>> {
-    let old = row::open(sealed)?;
-    let old = PackedRow::new(&old)?;
-    let columns = packed_columns(table, FamilyId::DEFAULT).map(|(id, column)| {
+/// Sealed value of a family of a row of which these columns have changed. What else is in it stays as it is, and is not
+/// looked at. `sealed`: as it was, if it was there.
+pub fn reseal(
+    table: &TableDef,
+    family: FamilyId,
+    sealed: Option<&[u8]>,
+    changed: &[(ColumnId, Value)],
+) -> Result<Vec<u8>> {
+    let new = |(id, column): (ColumnId, &Column)| {
         let new = changed.iter().find(|(of, _)| *of == id);
         (id, new.map(|(_, value)| (column.ty, value.as_ref())))
-    });
-    let mut packed = Vec::with_capacity(sealed.len() + 16);
-    row::repack(&old, columns, &mut packed)?;
-    Ok(row::seal(packed, table.family(FamilyId::DEFAULT).compression))
+    };
+    let columns = packed_columns(table, family).map(new);
+    let mut packed = Vec::with_capacity(sealed.map_or(0, <[u8]>::len) + 16);
+    match sealed {
+        Some(sealed) => row::repack(&PackedRow::new(&row::open(sealed)?)?, columns, &mut packed)?,
+        None => {
+            let known = columns.filter_map(|(id, new)| new.map(|(ty, value)| (id, ty, value)));
+            row::pack(known, &mut packed)?;
+        }
+    }
+    Ok(row::seal(packed, table.family(family).compression))
 }
 
 /// The columns that the packed values of a family have.

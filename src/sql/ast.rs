@@ -221,9 +221,11 @@ pub struct AlterTable {
 #[expect(missing_docs, reason = "the text of a variant speaks of its fields")]
 pub enum AlterTableOp {
     /// `ADD [COLUMN] [IF NOT EXISTS] column [FAMILY family]`
-    AddColumn { if_not_exists: bool, column: Box<ColumnDef>, family: Option<Ident> },
+    AddColumn(Box<AddColumn>),
     /// `DROP [COLUMN] [IF EXISTS] name`
     DropColumn { if_exists: bool, name: Ident },
+    /// `ALTER [COLUMN] name change`
+    AlterColumn { name: Ident, change: ColumnChange },
     /// `RENAME [COLUMN] from TO to`
     RenameColumn { from: Ident, to: Ident },
     /// `RENAME TO to`
@@ -234,6 +236,30 @@ pub enum AlterTableOp {
     Rekey { keys: Vec<KeyExpr> },
     /// `REKEY CANCEL`
     CancelRekey,
+}
+
+/// A column to be added.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AddColumn {
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// The column.
+    pub column: ColumnDef,
+    /// `FAMILY`
+    pub family: Option<Ident>,
+}
+
+/// What becomes of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnChange {
+    /// `SET DEFAULT expr`
+    SetDefault(Box<Expr>),
+    /// `DROP DEFAULT`
+    DropDefault,
+    /// `SET NOT NULL`
+    SetNotNull,
+    /// `DROP NOT NULL`
+    DropNotNull,
 }
 
 /// `CREATE [UNIQUE] INDEX [name] ON table (keys) [INCLUDE (columns)] [WHERE filter]`

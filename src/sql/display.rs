@@ -212,19 +212,31 @@ impl Display for AlterTable {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "ALTER TABLE {}{} ", when(self.if_exists, "IF EXISTS "), self.name)?;
         match &self.op {
-            AlterTableOp::AddColumn { if_not_exists, column, family } => {
-                let exists = when(*if_not_exists, "IF NOT EXISTS ");
-                write!(f, "ADD COLUMN {exists}{column}{}", Clause("FAMILY", family.as_ref()))
+            AlterTableOp::AddColumn(add) => {
+                let exists = when(add.if_not_exists, "IF NOT EXISTS ");
+                write!(f, "ADD COLUMN {exists}{}{}", add.column, Clause("FAMILY", add.family.as_ref()))
             }
             AlterTableOp::DropColumn { if_exists, name } => {
                 write!(f, "DROP COLUMN {}{name}", when(*if_exists, "IF EXISTS "))
             }
+            AlterTableOp::AlterColumn { name, change } => write!(f, "ALTER COLUMN {name} {change}"),
             AlterTableOp::RenameColumn { from, to } => write!(f, "RENAME COLUMN {from} TO {to}"),
             AlterTableOp::RenameTable { to } => write!(f, "RENAME TO {to}"),
             AlterTableOp::Split(points @ Split::At(_)) => write!(f, "SPLIT ON {points}"),
             AlterTableOp::Split(into) => write!(f, "SPLIT {into}"),
             AlterTableOp::Rekey { keys } => write!(f, "REKEY ({})", List(keys)),
             AlterTableOp::CancelRekey => f.write_str("REKEY CANCEL"),
+        }
+    }
+}
+
+impl Display for ColumnChange {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            ColumnChange::SetDefault(expr) => write!(f, "SET DEFAULT {expr}"),
+            ColumnChange::DropDefault => f.write_str("DROP DEFAULT"),
+            ColumnChange::SetNotNull => f.write_str("SET NOT NULL"),
+            ColumnChange::DropNotNull => f.write_str("DROP NOT NULL"),
         }
     }
 }

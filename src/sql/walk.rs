@@ -31,7 +31,10 @@ macro_rules! walk {
                             }
                         }
                         Statement::AlterTable(alter) => match & $($mut)? alter.op {
-                            AlterTableOp::AddColumn { column, .. } => column.default.visit(v),
+                            AlterTableOp::AddColumn(add) => add.column.default.visit(v),
+                            AlterTableOp::AlterColumn { change: ColumnChange::SetDefault(expr), .. } => {
+                                expr.visit(v)
+                            }
                             AlterTableOp::Split(split) => split_of(split, v),
                             AlterTableOp::Rekey { keys } => keys_of(keys, v),
                             _ => ControlFlow::Continue(()),

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Change, Reads};
+use super::{BulkWriter, Change, Reads};
+use crate::error::{Error, Result};
 use crate::key::Rowkey;
 
 /// A named, sorted space of keys: one per table family and one per index.
@@ -46,6 +47,15 @@ impl Mutation {
             Mutation::Put(_, key, value) => Some((key, Some(value))),
             Mutation::Delete(_, key) => Some((key, None)),
             Mutation::Clear(_) => None,
+        }
+    }
+
+    /// Goes through the bulk door, which clears no keyspaces.
+    pub fn write_to(&self, writer: &mut dyn BulkWriter) -> Result<()> {
+        match self.change() {
+            Some((key, Some(value))) => writer.put(self.keyspace(), key, value),
+            Some((key, None)) => writer.delete(self.keyspace(), key),
+            None => Err(Error::internal("a bulk writer is to clear a keyspace")),
         }
     }
 }

@@ -112,6 +112,10 @@ fn a_statement_stopped_at_any_step_is_done_or_not() {
         "TRUNCATE TABLE orders",
         "DROP TABLE orders",
         "ALTER TABLE orders ADD COLUMN extra TEXT",
+        "ALTER TABLE orders ADD COLUMN extra TEXT NOT NULL DEFAULT 'none'",
+        "ALTER TABLE orders ADD COLUMN extra INT DEFAULT 1 + 1 FAMILY n",
+        "ALTER TABLE orders ADD COLUMN extra SERIAL",
+        "ALTER TABLE orders ALTER COLUMN buyer SET DEFAULT 7",
         "ALTER TABLE orders REKEY (buyer DESC, id)",
     ];
     for sql in statements {

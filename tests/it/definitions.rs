@@ -21,8 +21,11 @@ const SCHEMA: [&str; 9] = [
 ];
 
 /// Changes of `{t}`, one of whose indexes is `{i}`.
-const CHANGES: [&str; 12] = [
+const CHANGES: [&str; 15] = [
     "ALTER TABLE {t} ADD COLUMN more INT",
+    "ALTER TABLE {t} ADD COLUMN more INT NOT NULL DEFAULT 7",
+    "ALTER TABLE {t} ALTER COLUMN id SET DEFAULT 7",
+    "ALTER TABLE {t} ALTER COLUMN spare DROP NOT NULL",
     "ALTER TABLE {t} DROP COLUMN spare",
     "ALTER TABLE {t} RENAME COLUMN spare TO rest",
     "ALTER TABLE {t} RENAME TO renamed",

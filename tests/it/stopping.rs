@@ -177,6 +177,8 @@ fn whoever_waits_for_a_load_can_be_stopped_and_readers_do_not_wait() {
                 "CREATE INDEX i ON t (n)",
                 "CREATE VIEW v AS SELECT 1 AS n",
                 "ALTER TABLE t ADD COLUMN m INT",
+                "ALTER TABLE t ADD COLUMN m INT DEFAULT 7",
+                "ALTER TABLE t ALTER COLUMN n SET NOT NULL",
                 "ALTER TABLE t REKEY (n, id)",
                 "TRUNCATE TABLE t",
                 "ANALYZE t",

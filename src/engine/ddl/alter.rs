@@ -14,10 +14,13 @@ use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::{FamilyId, IndexDef, TableDef};
-use crate::sql::{AlterTable, AlterTableOp, Split, name_of, names_column, rename_column, span_of_name};
+use crate::sql::{
+    AddColumn, AlterTable, AlterTableOp, ColumnChange, Split, name_of, name_sql, names_column, rename_column,
+    span_of_name,
+};
 
 /// The table to be altered, if it has to be there. Errors: it is not, or it is being re-keyed.
-fn altered(catalog: &Catalog, alter: &AlterTable) -> Result<Option<Arc<TableDef>>> {
+pub fn altered(catalog: &Catalog, alter: &AlterTable) -> Result<Option<Arc<TableDef>>> {
     match catalog.table(&name_of(&alter.name)) {
         Ok(table) => rekey::refuse(&table).map(|()| Some(table)),
         Err(_) if alter.if_exists => Ok(None),
@@ -54,45 +57,13 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning
     let mut table = (*old).clone();
     let mut warnings = Vec::new();
     match &alter.op {
-        AlterTableOp::AddColumn { if_not_exists, column: def, family } => {
-            if table.column_id(&name_of(&def.name)).is_some() {
-                if *if_not_exists {
-                    return Ok((Vec::new(), None));
-                }
-                return Err(Error::invalid(format!(
-                    "table \"{}\" has a column \"{}\" already",
-                    table.name,
-                    name_of(&def.name)
-                ))
-                .state(sqlstate::DUPLICATE_COLUMN)
-                .at(def.span));
-            }
-            let family = match family {
-                None => FamilyId::DEFAULT,
-                Some(name) => {
-                    let wanted = name_of(name);
-                    let at = table.families.iter().position(|f| f.name == wanted);
-                    FamilyId(at.ok_or_else(|| {
-                        Error::invalid(format!("table \"{}\" has no family \"{wanted}\"", table.name))
-                            .at(span_of_name(name))
-                    })? as u8)
-                }
-            };
-            let column = column(def, family)?;
-            if !column.nullable || column.default.is_some() || column.identity.is_some() {
-                return Err(Error::unsupported(format!("column \"{}\" cannot be added as NOT NULL or with a DEFAULT", column.name))
-                    .why("adding a column is instant: the rows that are there are not rewritten, so it is NULL in them")
-                    .hint("add it without, then UPDATE")
-                    .at(def.span));
-            }
-            if table.columns.len() >= COLUMNS_MAX {
-                return Err(Error::invalid(format!(
-                    "a table has {COLUMNS_MAX} columns at the most, dropped ones included"
-                ))
-                .state(sqlstate::LIMIT));
-            }
-            table.columns.push(column);
-            warnings.extend(cut_digits(def));
+        AlterTableOp::AddColumn(add) => match new_column(&mut table, add)? {
+            Some(of_column) => warnings.extend(of_column),
+            None => return Ok((Vec::new(), None)),
+        },
+        AlterTableOp::AlterColumn { name, change } => {
+            let id = column_named(&table, name)?;
+            alter_column(&mut table, id, change).map_err(|e| e.at(span_of_name(name)))?;
         }
         AlterTableOp::DropColumn { if_exists, name } => {
             let id = match column_named(&table, name) {
@@ -115,6 +86,7 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning
             }
             rewrite(&mut table, |sql| rename_column(sql, &name_of(from), &to_name))?;
             table.columns[usize::from(id.0)].name = to_name;
+            warnings.extend(hidden_rowkey(&table).filter(|_| !old.names_rowkey()));
         }
         AlterTableOp::RenameTable { to } => {
             let name = new_name(to)?;
@@ -126,11 +98,101 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning
             return Err(Error::internal("no single change of the catalog"));
         }
     }
-    if !old.names_rowkey() {
-        warnings.extend(hidden_rowkey(&table));
-    }
     edit.put_table(table)?;
     finish(edit, warnings)
+}
+
+/// Adds a column to the definition, with what to know of it; `None` if it is there and may be.
+pub fn new_column(table: &mut TableDef, add: &AddColumn) -> Result<Option<Vec<Warning>>> {
+    let AddColumn { if_not_exists, column: def, family } = add;
+    if table.column_id(&name_of(&def.name)).is_some() {
+        if *if_not_exists {
+            return Ok(None);
+        }
+        return Err(Error::invalid(format!(
+            "table \"{}\" has a column \"{}\" already",
+            table.name,
+            name_of(&def.name)
+        ))
+        .state(sqlstate::DUPLICATE_COLUMN)
+        .at(def.span));
+    }
+    let family = match family {
+        None => FamilyId::DEFAULT,
+        Some(name) => {
+            let wanted = name_of(name);
+            let at = table.families.iter().position(|f| f.name == wanted);
+            FamilyId(at.ok_or_else(|| {
+                Error::invalid(format!("table \"{}\" has no family \"{wanted}\"", table.name))
+                    .at(span_of_name(name))
+            })? as u8)
+        }
+    };
+    if table.columns.len() >= COLUMNS_MAX {
+        return Err(Error::invalid(format!(
+            "a table has {COLUMNS_MAX} columns at the most, dropped ones included"
+        ))
+        .state(sqlstate::LIMIT));
+    }
+    let hid_rowkey = table.names_rowkey();
+    table.columns.push(column(def, family)?);
+    let hides_rowkey = hidden_rowkey(table).filter(|_| !hid_rowkey);
+    Ok(Some(cut_digits(def).into_iter().chain(hides_rowkey).collect()))
+}
+
+/// What needs no look at the rows.
+fn alter_column(table: &mut TableDef, id: ColumnId, change: &ColumnChange) -> Result<()> {
+    let column = &mut table.columns[usize::from(id.0)];
+    match change {
+        ColumnChange::SetDefault(_) if column.identity.is_some() => {
+            Err(Error::invalid(format!("column \"{}\" numbers itself", column.name))
+                .why("a DEFAULT and an identity both say what it gets when nothing is given"))
+        }
+        ColumnChange::SetDefault(expr) => {
+            column.default = Some(expr.to_string());
+            Ok(())
+        }
+        ColumnChange::DropDefault => {
+            column.default = None;
+            Ok(())
+        }
+        ColumnChange::DropNotNull => may_be_null(table, id, true),
+        ColumnChange::SetNotNull => Err(Error::internal("no rows were looked at")),
+    }
+}
+
+/// A column may be NULL from now on, or is NOT NULL. Errors: a key was laid out by that.
+pub fn may_be_null(table: &mut TableDef, id: ColumnId, nullable: bool) -> Result<()> {
+    if table.column(id).nullable == nullable {
+        return Ok(());
+    }
+    let refused = |user: String, hint: String| {
+        let to = if nullable { "may be NULL" } else { "is NOT NULL" };
+        Err(Error::invalid(format!("whether column \"{}\" {to} cannot change", table.column_name(id)))
+            .why(format!("{user} goes by that"))
+            .hint(hint)
+            .state("2BP01"))
+    };
+    if table.is_key_column(id) {
+        return refused(
+            "the rowkey".to_owned(),
+            format!("INSERT INTO a table that declares it so SELECT ... FROM {}", name_sql(&table.name)),
+        );
+    }
+    if table.column(id).identity.is_some() {
+        return Err(Error::invalid(format!("identity column \"{}\" is NOT NULL", table.column_name(id)))
+            .why("it numbers itself"));
+    }
+    let user =
+        table.indexes.iter().find(|index| index.inputs().any(|used| table.sources(used).contains(&id)));
+    if let Some(index) = user {
+        return refused(
+            format!("index \"{}\"", index.name),
+            format!("DROP INDEX {} first, and CREATE it behind", name_sql(&index.name)),
+        );
+    }
+    table.columns[usize::from(id.0)].nullable = nullable;
+    Ok(())
 }
 
 /// Changes every expression that a table keeps as it was written.

@@ -446,6 +446,11 @@ impl Parser<'_> {
             let if_exists = self.if_exists();
             return Ok(AlterTableOp::DropColumn { if_exists, name: self.name("a column")? });
         }
+        if self.word("ALTER") {
+            self.word("COLUMN");
+            let name = self.name("a column")?;
+            return Ok(AlterTableOp::AlterColumn { name, change: self.column_change()? });
+        }
         if self.words(&["RENAME", "TO"]) {
             return Ok(AlterTableOp::RenameTable { to: self.object_name("the new name")? });
         }
@@ -465,8 +470,31 @@ impl Parser<'_> {
             return Ok(AlterTableOp::Rekey { keys: self.keys()? });
         }
         Err(self
-            .expected("ADD, DROP, RENAME, REKEY or SPLIT")
+            .expected("ADD, ALTER, DROP, RENAME, REKEY or SPLIT")
             .hint("a column's type cannot change; the key layout can: REKEY (...)"))
+    }
+
+    fn column_change(&mut self) -> Result<ColumnChange> {
+        if self.words(&["SET", "NOT", "NULL"]) {
+            return Ok(ColumnChange::SetNotNull);
+        }
+        if self.words(&["DROP", "NOT", "NULL"]) {
+            return Ok(ColumnChange::DropNotNull);
+        }
+        if self.words(&["DROP", "DEFAULT"]) {
+            return Ok(ColumnChange::DropDefault);
+        }
+        if self.peek_words(&["SET", "DEFAULT"]) {
+            self.expect_word("SET")?;
+            return Ok(ColumnChange::SetDefault(Box::new(self.default()?)));
+        }
+        let error = self.expected("SET DEFAULT, DROP DEFAULT, SET NOT NULL or DROP NOT NULL");
+        Err(match self.peek_words(&["TYPE"]) || self.peek_words(&["SET", "DATA"]) {
+            true => error
+                .why("a column's type cannot change")
+                .hint("ADD a column of the other type, UPDATE t SET new = CAST(old AS type), DROP the old one, RENAME"),
+            false => error,
+        })
     }
 
     fn add_column(&mut self) -> Result<AlterTableOp> {
@@ -490,7 +518,9 @@ impl Parser<'_> {
         }
         let family = if self.word("FAMILY") { Some(self.name("the name of the family")?) } else { None };
         match elements.columns.pop() {
-            Some(column) => Ok(AlterTableOp::AddColumn { if_not_exists, column: Box::new(column), family }),
+            Some(column) => {
+                Ok(AlterTableOp::AddColumn(Box::new(AddColumn { if_not_exists, column, family })))
+            }
             None => Err(self.expected("a column")),
         }
     }

@@ -1,0 +1,158 @@
+//! Changes of a column that the rows which are there have a part in. Nobody writes any meanwhile.
+
+use sqlparser::ast::Ident;
+
+use super::alter::{altered, may_be_null, new_column};
+use super::{check_views, finish};
+use crate::engine::Database;
+use crate::engine::outcome::Warning;
+use crate::engine::rows::{assign, check_null, defaults, number, quote};
+use crate::engine::view::{View, column_named};
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::dml::ROWS_READ;
+use crate::exec::stored;
+use crate::exec::watch::Watch;
+use crate::key::{ColumnId, KeyRange, Rowkey};
+use crate::row::value_at;
+use crate::schema::TableDef;
+use crate::sql::{AddColumn, AlterTable, name_of, name_sql, parse_query, span_of_name};
+use crate::store::{BulkWriter, Direction, WriteBatch};
+use crate::value::{ColumnType, Value};
+
+/// ADD COLUMN that gives the rows that are there a value: its DEFAULT, or its number.
+pub fn add_column(db: &Database, alter: &AlterTable, add: &AddColumn, watch: &Watch) -> Result<Vec<Warning>> {
+    db.change_rows(&watch.cancel, |catalog, writer| {
+        let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
+            return Ok((Vec::new(), None));
+        };
+        let Some(warnings) = new_column(&mut table, add)? else { return Ok((Vec::new(), None)) };
+        let id = ColumnId(table.columns.len() as u16 - 1);
+        let mut edit = catalog.edit();
+        let view = View { watch: watch.clone(), ..db.session().view()? };
+        Filling { view: &view, table: &table, id }
+            .all(writer, &mut edit.batch)
+            .map_err(|e| e.unplaced().at(add.column.span))?;
+        edit.put_table(table)?;
+        let (after, batch) = edit.finish()?;
+        check_views(db, catalog, &after)?;
+        Ok((warnings, Some((after, batch))))
+    })
+}
+
+/// SET NOT NULL. Errors: a row that is there is NULL in it.
+pub fn set_not_null(db: &Database, alter: &AlterTable, name: &Ident, watch: &Watch) -> Result<Vec<Warning>> {
+    db.change_rows(&watch.cancel, |catalog, _| {
+        let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
+            return Ok((Vec::new(), None));
+        };
+        let id = column_named(&table, name)?;
+        may_be_null(&mut table, id, false).map_err(|e| e.at(span_of_name(name)))?;
+        let view = View { watch: watch.clone(), ..db.session().view()? };
+        let (of, column) = (quote(&table.name), quote(&name_of(name)));
+        let query = parse_query(&format!("SELECT count(*) FROM {of} WHERE {column} IS NULL"))?;
+        let counted = db.runtime().block_on(view.select(query, &[]))?;
+        match value_at(counted.column(0), 0, ColumnType::BigInt)? {
+            Value::Int(0) => {}
+            Value::Int(rows) => return Err(has_nulls(&table, name, rows)),
+            _ => return Err(Error::internal("a count that is no number")),
+        }
+        let mut edit = catalog.edit();
+        edit.put_table(table)?;
+        finish(edit, Vec::new())
+    })
+}
+
+fn has_nulls(table: &TableDef, name: &Ident, rows: i64) -> Error {
+    let column = name_sql(&name_of(name));
+    let rows = match rows {
+        1 => "1 row".to_owned(),
+        rows => format!("{rows} rows"),
+    };
+    Error::invalid(format!("column \"{}\" cannot become NOT NULL", name_of(name)))
+        .why(format!("it is NULL in {rows} of table \"{}\"", table.name))
+        .hint(format!("UPDATE {} SET {column} = ... WHERE {column} IS NULL first", name_sql(&table.name)))
+        .state(sqlstate::NOT_NULL)
+        .at(span_of_name(name))
+}
+
+/// A new column of a table, and the rows that are to have a value in it.
+struct Filling<'a> {
+    view: &'a View,
+    table: &'a TableDef,
+    id: ColumnId,
+}
+
+impl Filling<'_> {
+    /// Writes them; `batch` gets what number the next row will have.
+    fn all(&self, writer: &mut dyn BulkWriter, batch: &mut WriteBatch) -> Result<()> {
+        let Filling { view, table, .. } = self;
+        let label = format!("filling {}", table.column_name(self.id));
+        let total = view.snapshot.reader()?.entries(table.rows())?;
+        let (mut rest, mut filled) = (KeyRange::all(), 0);
+        loop {
+            let rowkeys = self.rowkeys(&rest)?;
+            let Some(last) = rowkeys.last() else { break };
+            rest.start = last.successor();
+            let values = self.values(rowkeys.len(), batch)?;
+            self.write(&rowkeys, values, writer)?;
+            filled += rowkeys.len() as u64;
+            view.watch.step(&label, filled, Some(total), "rows")?;
+        }
+        view.watch.finish(&label, filled, "rows");
+        Ok(())
+    }
+
+    /// The next of them.
+    fn rowkeys(&self, range: &KeyRange) -> Result<Vec<Rowkey>> {
+        let reader = self.view.snapshot.reader()?;
+        let mut cursor = reader.cursor(self.table.rows(), range, Direction::Forward)?;
+        let mut rowkeys = Vec::new();
+        while rowkeys.len() < ROWS_READ
+            && let Some((rowkey, _)) = cursor.next()?
+        {
+            rowkeys.push(Rowkey::from(rowkey));
+        }
+        Ok(rowkeys)
+    }
+
+    /// A value for each of so many rows. Errors: NULL, and the column is NOT NULL.
+    fn values(&self, rows: usize, batch: &mut WriteBatch) -> Result<Vec<Value>> {
+        let Filling { view, table, id } = *self;
+        let (column, at) = (table.column(id), usize::from(id.0));
+        if let Some(identity) = column.identity {
+            let mut numbered = vec![vec![Value::Null; table.columns.len()]; rows];
+            let wanted: Vec<usize> = (0..rows).collect();
+            number(view, table, (id, identity), &mut numbered, &wanted, batch)?;
+            return Ok(numbered.into_iter().map(|mut row| row.swap_remove(at)).collect());
+        }
+        let Some(sql) = &column.default else {
+            return Err(Error::invalid(format!("column \"{}\" cannot be added as NOT NULL", column.name))
+                .why("there are rows, and nothing says what they have in it")
+                .hint("give it a DEFAULT")
+                .state(sqlstate::NOT_NULL));
+        };
+        let values = view.db.runtime().block_on(defaults(view, sql, rows))?;
+        let fitted = values.into_iter().map(|value| {
+            let value = assign(value, column)?;
+            check_null(table, id, &value)?;
+            Ok(value)
+        });
+        fitted.collect()
+    }
+
+    fn write(&self, rowkeys: &[Rowkey], values: Vec<Value>, writer: &mut dyn BulkWriter) -> Result<()> {
+        let Filling { view, table, id } = *self;
+        let family = table.column(id).family;
+        let keyspace = table.family(family).keyspace;
+        let reader = view.snapshot.reader()?;
+        let keys: Vec<&[u8]> = rowkeys.iter().map(|key| &key[..]).collect();
+        for ((rowkey, value), sealed) in keys.iter().zip(values).zip(reader.get_many(keyspace, &keys)?) {
+            if value.is_null() {
+                continue;
+            }
+            let sealed = stored::reseal(table, family, sealed, &[(id, value)])?;
+            writer.put(keyspace, rowkey, &sealed)?;
+        }
+        Ok(())
+    }
+}
