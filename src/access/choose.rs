@@ -209,6 +209,11 @@ pub(super) fn index_walk(
     let held = held_fields(table, index);
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
     let EntryKey { layout, target } = index.sorted_by(&table.key);
+    let asked = need.hints.asks_for(index.id);
+    let is_in_the_way = !asked && !covering && index.filter.is_none();
+    if is_in_the_way && need.order.is_empty() && need.each.is_none() && !is_about(&need.predicate, layout) {
+        return Err(unbound(index));
+    }
     let sorted = Sorted::index(index, layout);
     // One entry is walked, too: a GET is for rows.
     let ranges = |need: &Need| Ranges { points: false, ..key_ranges(need, layout, *target) };
@@ -219,19 +224,22 @@ pub(super) fn index_walk(
         access = candidate(sorted, ranges(&need), &need, stats);
     }
     let need = &need;
-    let asked = need.hints.asks_for(index.id);
-    if access.method.is_whole()
-        && !asked
-        && !covering
-        && index.filter.is_none()
-        && (need.order.is_empty() || !access.ordered)
-    {
+    if access.method.is_whole() && is_in_the_way && (need.order.is_empty() || !access.ordered) {
         return Err(unbound(index));
     }
     let filter = std::mem::replace(&mut access.filter, Filter::all());
     (access.entry_filter, access.filter) = split(filter.into(), &held);
     access.path = if covering { Path::IndexOnly(index.id) } else { Path::IndexFetch(index.id) };
     Ok(access)
+}
+
+/// The condition says something of what keys are made of.
+fn is_about(predicate: &Predicate, layout: &KeyLayout) -> bool {
+    let columns = layout.columns();
+    predicate.fields().iter().any(|field| match field {
+        Field::Column(id) => columns.contains(id),
+        Field::Rowkey | Field::PrimaryRowkey => true,
+    })
 }
 
 /// What is wanted of the table, as wanted of an index: there the table's rowkey is the pointer, and what

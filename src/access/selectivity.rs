@@ -7,7 +7,6 @@ use super::cost::COST;
 use crate::key::Interval;
 use crate::plan::{Field, Predicate, ValueSet, possible_values};
 use crate::schema::{ColumnStatistics, TableStatistics};
-use crate::value::Value;
 
 /// The share of rows whose `field` has a value that `predicate` allows; `None` if nothing is known of it.
 pub fn share_of_field(stats: Option<&TableStatistics>, predicate: &Predicate, field: Field) -> Option<f64> {
@@ -51,19 +50,20 @@ pub fn share_of_equals(stats: Option<&TableStatistics>, fields: impl Iterator<It
 fn share_of_set(column: &ColumnStatistics, set: &ValueSet) -> f64 {
     let nulls = if set.has_null() { column.nulls } else { 0.0 };
     let common = column.common.iter().filter(|(value, _)| set.contains(value.as_ref()));
-    let common: f64 = common.map(|(_, share)| share).sum();
-    let mut others = Others { column, common: Vec::new(), share: column.others(), rare: column.rare() };
-    others.common.extend(column.common.iter().map(|(value, _)| value));
-    others.common.sort_unstable();
-    let uncommon: f64 = set.intervals().iter().map(|interval| others.share_in(interval)).sum();
+    let (common, found) = common.fold((0.0, 0), |(sum, n), (_, share)| (sum + share, n + 1));
+    let others = Others { column, share: column.others(), rare: column.rare() };
+    // Of a list, each value that is not among the common ones.
+    let listed = set.points().map(|values| values.len() - usize::from(set.has_null()));
+    let uncommon: f64 = match listed {
+        Some(listed) => others.rare * listed.saturating_sub(found) as f64,
+        None => set.intervals().iter().map(|interval| others.share_in(interval)).sum(),
+    };
     (nulls + common + uncommon.min(others.share)).clamp(0.0, 1.0)
 }
 
-/// What is known of the values of a column that are not common. A list of them may be long.
+/// What is known of the values of a column that are not common.
 struct Others<'a> {
     column: &'a ColumnStatistics,
-    /// Those that are, in order.
-    common: Vec<&'a Value>,
     /// Share of rows, of all of them and of each.
     share: f64,
     rare: f64,
@@ -75,11 +75,7 @@ impl Others<'_> {
         let column = self.column;
         match (&interval.lower, &interval.upper) {
             (Bound::Included(a), Bound::Included(b)) if a == b => {
-                if self.common.binary_search(&a).is_ok() {
-                    0.0
-                } else {
-                    self.rare
-                }
+                if column.common.iter().any(|(value, _)| value == a) { 0.0 } else { self.rare }
             }
             (lower, upper) => {
                 let from = match lower {
@@ -105,6 +101,7 @@ mod tests {
     use super::*;
     use crate::key::ColumnId;
     use crate::plan::CmpOp;
+    use crate::value::Value;
 
     const A: Field = Field::Column(ColumnId(0));
 

@@ -1,6 +1,7 @@
 //! Sets of values of one column: what a condition leaves possible.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use super::like::LikePattern;
 use super::predicate::{CmpOp, Field, Predicate};
@@ -15,13 +16,14 @@ use crate::value::{Value, ValueRef};
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueSet {
     null: bool,
-    intervals: Vec<Interval>,
+    /// There may be thousands, and several that know them.
+    intervals: Arc<Vec<Interval>>,
 }
 
 impl ValueSet {
     /// No value, not even NULL.
     pub fn none() -> Self {
-        ValueSet { null: false, intervals: Vec::new() }
+        ValueSet { null: false, intervals: Arc::default() }
     }
 
     /// Every value and NULL.
@@ -36,7 +38,7 @@ impl ValueSet {
 
     /// NULL only.
     pub fn null() -> Self {
-        ValueSet { null: true, intervals: Vec::new() }
+        ValueSet { null: true, intervals: Arc::default() }
     }
 
     /// The values between two bounds; bounds that cross hold none.
@@ -50,10 +52,12 @@ impl ValueSet {
         if values.iter().any(|value| matches!(value, Value::Boolean(_))) {
             return Self::of_intervals(false, values.into_iter().map(point).collect());
         }
-        // Whatever can be counted stays a list.
-        values.sort();
-        values.dedup();
-        ValueSet { null: false, intervals: values.into_iter().map(point).collect() }
+        // Whatever can be counted stays a list, which most often is in order.
+        if !values.is_sorted_by(|a, b| a < b) {
+            values.sort();
+            values.dedup();
+        }
+        ValueSet { null: false, intervals: Arc::new(values.into_iter().map(point).collect()) }
     }
 
     fn of_intervals(null: bool, intervals: Vec<Interval>) -> Self {
@@ -70,7 +74,7 @@ impl ValueSet {
                 _ => merged.push(next),
             }
         }
-        ValueSet { null, intervals: merged }
+        ValueSet { null, intervals: Arc::new(merged) }
     }
 
     /// NULL is inside.
@@ -138,7 +142,7 @@ impl ValueSet {
         let (mut null, mut intervals) = (false, Vec::new());
         for set in first.into_iter().chain([second]).chain(sets) {
             null |= set.null;
-            intervals.extend(set.intervals);
+            intervals.extend(Arc::unwrap_or_clone(set.intervals));
         }
         Self::of_intervals(null, intervals)
     }
@@ -148,8 +152,14 @@ impl ValueSet {
     pub fn intersect(&self, other: &ValueSet) -> ValueSet {
         let is_shorter = self.intervals.len() <= other.intervals.len();
         let (few, many) = if is_shorter { (self, other) } else { (other, self) };
+        let null = self.null && other.null;
+        if let [around] = &few.intervals[..]
+            && many.lies_in(around)
+        {
+            return ValueSet { null, intervals: Arc::clone(&many.intervals) };
+        }
         let (mut rest, mut intervals) = (&many.intervals[..], Vec::new());
-        for a in &few.intervals {
+        for a in few.intervals.iter() {
             // One value is often looked for in a list of a thousand.
             rest = &rest[rest.partition_point(|b| upper_cut(b) <= lower_cut(a))..];
             for b in rest.iter().take_while(|b| lower_cut(b) < upper_cut(a)) {
@@ -159,7 +169,15 @@ impl ValueSet {
             }
         }
         // Pieces of disjoint intervals, in order, are such.
-        ValueSet { null: self.null && other.null, intervals }
+        ValueSet { null, intervals: Arc::new(intervals) }
+    }
+
+    /// Every value but NULL is in an interval.
+    fn lies_in(&self, around: &Interval) -> bool {
+        let ends = self.intervals.first().zip(self.intervals.last());
+        ends.is_none_or(|(first, last)| {
+            lower_cut(around) <= lower_cut(first) && upper_cut(last) <= upper_cut(around)
+        })
     }
 
     /// Values other than NULL that are not inside.
@@ -167,7 +185,7 @@ impl ValueSet {
     pub fn complement(&self) -> ValueSet {
         let mut gaps = Vec::with_capacity(self.intervals.len() + 1);
         let mut lower = Some(Bound::Unbounded);
-        for interval in &self.intervals {
+        for interval in self.intervals.iter() {
             if let (Some(lower), Some(upper)) = (lower, beyond(&interval.lower)) {
                 gaps.push(Interval { lower, upper });
             }

@@ -331,8 +331,13 @@ impl PartialEq for ValueRef<'_> {
 impl Eq for ValueRef<'_> {}
 
 impl Ord for Value {
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        self.as_ref().cmp(&other.as_ref())
+        match (self, other) {
+            // Long lists of them are put in order.
+            (Value::Int(a), Value::Int(b)) => a.cmp(b),
+            _ => self.as_ref().cmp(&other.as_ref()),
+        }
     }
 }
 
