@@ -3,8 +3,12 @@
 //!
 //! `SELECT * FROM t WHERE id = 7 AND day >= DATE '2024-01-01'` becomes `... WHERE id = $1 AND day >= $2` with two
 //! values. Only a literal that is a whole side of a comparison is lifted, or what OFFSET passes over: `= 7 AND`, but not
-//! `= 7 + x`, `LIMIT 7` or `lpad(id, 7)`, which shape the plan. Nothing is parsed: this runs before the plan cache is asked, on every
-//! statement, so it walks the bytes once.
+//! `= 7 + x`, `LIMIT 7` or `lpad(id, 7)`, which shape the plan. In a select list that goes for columns with a name (`AS`)
+//! only: others are called by their text. Nothing is parsed: this runs before the plan cache is asked, on every statement,
+//! so it walks the bytes once.
+
+use std::cell::OnceCell;
+use std::ops::Range;
 
 use crate::value::{ColumnType, Value};
 
@@ -99,9 +103,9 @@ pub fn lift(sql: &str) -> Option<Lifted> {
     let mut lifted = Lifted { text: String::with_capacity(sql.len() + 8), values: Vec::new(), own };
     // Inside of how many parentheses the list of an IN is, or what stands in one beside a comparison.
     let (mut copied, mut in_list, mut list_depth) = (0, false, 0);
-    // A bit for each parenthesis around, the innermost first: it is in a select list, whose columns are called by their
-    // text.
+    // A bit for each parenthesis around, the innermost first: it is in a select list.
     let (mut selects, mut depth) = (0_u64, 0_i32);
+    let called = OnceCell::new();
     let mut next = 0;
     while next < tokens.len() {
         let at = next;
@@ -128,10 +132,10 @@ pub fn lift(sql: &str) -> Option<Lifted> {
         if !(0..=DEPTH_MAX).contains(&depth) {
             return None;
         }
-        let lifts = match selects {
-            0 => compared_literal(sql, &tokens, at, in_list),
-            _ => None,
-        };
+        let lifts = compared_literal(sql, &tokens, at, in_list).filter(|_| {
+            let called = || called.get_or_init(|| called_by_their_text(sql, &tokens));
+            selects == 0 || !called().iter().any(|column| column.contains(&at))
+        });
         next += lifts.as_ref().map_or(1, |(_, len)| *len);
         let Some((value, len)) = lifts else {
             // A row among others ends in there.
@@ -150,6 +154,60 @@ pub fn lift(sql: &str) -> Option<Lifted> {
     lifted.text.push_str(&sql[copied..]);
     Some(lifted)
 }
+
+/// Columns in select lists whose literals stay: those without a name of their own, which are called by their text; and
+/// all of them, where rows are grouped or sorted by what holds a literal, which may be one of them again.
+fn called_by_their_text(sql: &str, tokens: &[Token]) -> Vec<Range<usize>> {
+    let mut columns: Vec<(Range<usize>, bool)> = Vec::new();
+    let mut end = |(_, from): List, end: usize| {
+        let is_named = match &tokens[..end] {
+            [.., word, name] => {
+                word.is(sql, &["as"]) && (name.class == Class::Word || name.text(sql).starts_with('"'))
+            }
+            _ => false,
+        };
+        columns.push((from..end, is_named));
+    };
+    // The lists around.
+    let mut lists: Vec<List> = Vec::new();
+    let (mut depth, mut sorts, mut sorts_by_literals) = (0, false, false);
+    for (at, token) in tokens.iter().enumerate() {
+        let is_in_list = lists.last().is_some_and(|(list, _)| *list == depth);
+        match (token.class, token.text(sql)) {
+            (Class::Comparison, _) => sorts_by_literals |= sorts,
+            (Class::Other, "(") => depth += 1,
+            (Class::Other, ")") => {
+                (depth, sorts) = (depth - 1, false);
+                lists.pop_if(|(list, _)| *list > depth).into_iter().for_each(|list| end(list, at));
+            }
+            (Class::Other, ",") if is_in_list => {
+                lists.pop().into_iter().for_each(|list| end(list, at));
+                lists.push((depth, at + 1));
+            }
+            (Class::Word, _) if token.is(sql, &["select"]) => lists.push((depth, at + 1)),
+            (Class::Word, _) => {
+                // What IS DISTINCT FROM compares is no table.
+                let is_distinct =
+                    at.checked_sub(1).is_some_and(|before| tokens[before].is(sql, &["distinct"]));
+                let begins = token.is(sql, &["group", "order"]);
+                let ends = token
+                    .is(sql, &["from", "where", "having", "limit", "offset", "union", "except", "intersect"]);
+                if is_in_list && (begins || ends) && !is_distinct {
+                    lists.pop().into_iter().for_each(|list| end(list, at));
+                }
+                sorts = begins || sorts && !ends;
+                sorts_by_literals |= sorts && token.is(sql, &["in", "between", "like"]);
+            }
+            _ => {}
+        }
+    }
+    lists.into_iter().for_each(|list| end(list, tokens.len()));
+    let stays = |(_, is_named): &(Range<usize>, bool)| sorts_by_literals || !is_named;
+    columns.into_iter().filter(stays).map(|(column, _)| column).collect()
+}
+
+/// A select list: inside of how many parentheses it is, and where its last column begins.
+type List = (i32, usize);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -225,6 +283,7 @@ fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Op
                     "and",
                     "or",
                     "then",
+                    "as",
                     "order",
                     "group",
                     "having",
@@ -514,6 +573,46 @@ mod tests {
             (
                 "SELECT * FROM t WHERE a = $1 -- = 4\n AND b>$2".into(),
                 vec![Value::Decimal(250, 2), Value::Double(1000.0)]
+            )
+        );
+    }
+
+    #[test]
+    fn columns_with_a_name_may_compare_with_anything() {
+        let int = Value::Int;
+        assert_eq!(
+            lifted(
+                "SELECT a > 4, sum(CASE WHEN a = 3 THEN 5 END) AS x, (SELECT b FROM u WHERE c IN (5, 6)) AS \"y\", \
+                 a < 8 z, (a < 9) AS w FROM t WHERE b = 1 GROUP BY c HAVING a > 2 ORDER BY x"
+            ),
+            (
+                "SELECT a > 4, sum(CASE WHEN a = $1 THEN 5 END) AS x, (SELECT b FROM u WHERE c IN ($2, $3)) AS \"y\", \
+                 a < 8 z, (a < $4) AS w FROM t WHERE b = $5 GROUP BY c HAVING a > $6 ORDER BY x"
+                    .into(),
+                vec![int(3), int(5), int(6), int(9), int(1), int(2)]
+            )
+        );
+        assert_eq!(
+            lifted("SELECT a > 4 AS x FROM (SELECT (b > 5) AS a, b > 6 FROM t) u UNION SELECT (b > 7) AS c FROM v"),
+            (
+                "SELECT a > $1 AS x FROM (SELECT (b > $2) AS a, b > 6 FROM t) u UNION SELECT (b > $3) AS c FROM v"
+                    .into(),
+                vec![int(4), int(5), int(7)]
+            )
+        );
+        assert_eq!(
+            lifted("SELECT CASE WHEN a > 5 THEN 1 END AS x, count(*) FROM t WHERE b = 6 GROUP BY CASE WHEN a > 5 THEN 1 END"),
+            (
+                "SELECT CASE WHEN a > 5 THEN 1 END AS x, count(*) FROM t WHERE b = $1 GROUP BY CASE WHEN a > $2 THEN 1 END"
+                    .into(),
+                vec![int(6), int(5)]
+            )
+        );
+        assert_eq!(
+            lifted("SELECT (SELECT b > 5) AS x, a IS DISTINCT FROM (3) AS y, count(*) FILTER (WHERE a = 7) AS n"),
+            (
+                "SELECT (SELECT b > 5) AS x, a IS DISTINCT FROM (3) AS y, count(*) FILTER (WHERE a = $1) AS n".into(),
+                vec![int(7)]
             )
         );
     }
