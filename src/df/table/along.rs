@@ -122,9 +122,14 @@ impl Request {
     }
 
     /// The keys that have rows with the same values of some of these columns, or all rows, in the order of another one,
-    /// so that a range of that one's values is a range of keys; those with most of the columns before it. Of all rows
-    /// that a scan is `bound` to, or of these only.
-    pub fn ranges_behind(&self, equal: &[ColumnId], ranged: ColumnId, bound: &Bound) -> Vec<Behind> {
+    /// so that a range of that one's values is a range of keys, or, where its values are `listed`, each of them is; those
+    /// with most of the columns before it. Of all rows that a scan is `bound` to, or of these only.
+    pub fn ranges_behind(
+        &self,
+        equal: &[ColumnId],
+        (ranged, listed): (ColumnId, bool),
+        bound: &Bound,
+    ) -> Vec<Behind> {
         let Relation { table, .. } = &*self.relation;
         let has_all = |index: &&IndexDef| {
             index.state == IndexState::Ready
@@ -135,15 +140,20 @@ impl Request {
         });
         let is_equal =
             |part: &KeyPart| !part.is_random() && part.columns().iter().all(|column| equal.contains(column));
+        // A bucket that each listed value tells.
+        let is_told = |part: &KeyPart| {
+            listed && part.columns() == [ranged] && !part.facts().injective && !part.is_random()
+        };
         let mut found: Vec<Behind> = Vec::new();
         for (path, layout, of_some) in std::iter::once((Path::Primary, &table.key, false)).chain(indexes) {
             let parts = layout.parts();
-            let Some(at) = parts.iter().position(|part| !is_equal(part)) else { continue };
-            if parts[at].columns() != [ranged] || parts[at].facts().order.is_none() {
+            let Some(at) = parts.iter().position(|part| !is_equal(part) && !is_told(part)) else { continue };
+            let facts = parts[at].facts();
+            if parts[at].columns() != [ranged] || facts.order.is_none() && !(listed && facts.injective) {
                 continue;
             }
-            let before = parts[..at].iter().flat_map(|part| part.columns()).map(|id| Field::Column(*id));
-            let before: Vec<Field> = before.collect();
+            let before = parts[..at].iter().filter(|part| !is_told(part)).flat_map(|part| part.columns());
+            let before: Vec<Field> = before.map(|id| Field::Column(*id)).collect();
             found.push(Behind { path, before, of_some });
         }
         let longest = found.iter().map(|behind| behind.before.len()).max();

@@ -69,6 +69,17 @@ pub struct Bound {
     pub note: Option<String>,
 }
 
+impl Bound {
+    /// Columns that are asked to equal a value.
+    pub fn fixed(&self) -> Vec<ColumnId> {
+        let column = |term| match term {
+            Predicate::Compare { field: Field::Column(id), op: CmpOp::Eq, .. } => Some(id),
+            _ => None,
+        };
+        self.need.predicate.clone().conjuncts().into_iter().filter_map(column).collect()
+    }
+}
+
 impl Request {
     /// The same request for some of its columns, under other names.
     pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> Request {

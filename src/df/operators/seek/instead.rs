@@ -184,7 +184,7 @@ impl<'j> Pairs<'j> {
         };
         let seek = SeekJoinExec {
             rows: Arc::clone(rows),
-            table: Arc::new(scan.for_each_row(words(&terms))),
+            table: Arc::new(scan.for_each_row(words(&terms, &rows.schema()))),
             terms: terms.into(),
             filter,
             rows_are,
@@ -272,6 +272,9 @@ impl Sides<'_> {
 
     fn compared(&self, term: &Arc<dyn PhysicalExpr>, filter: &JoinFilter) -> Option<Term> {
         let compared = term.downcast_ref::<BinaryExpr>()?;
+        if *compared.op() == Operator::Or {
+            return self.equal_to_any(compared, filter);
+        }
         let index = |expr: &Arc<dyn PhysicalExpr>| filter.column_indices().get(place(expr)?);
         let of_table = |expr| index(expr).filter(|index| index.side != self.rows_are);
         let (column, op, value) = match (of_table(compared.left()), of_table(compared.right())) {
@@ -288,6 +291,19 @@ impl Sides<'_> {
             _ => return None,
         };
         self.term(column.index, op, self.of_row(value, filter)?)
+    }
+
+    /// A column of the table that equals one or another column of a row.
+    fn equal_to_any(&self, or: &BinaryExpr, filter: &JoinFilter) -> Option<Term> {
+        let [mut left, right] = [self.compared(or.left(), filter)?, self.compared(or.right(), filter)?];
+        let are_equal = left.op == CmpOp::Eq && right.op == CmpOp::Eq && left.field == right.field;
+        // What is computed may fail for a row whose other value is found.
+        if !are_equal || place(&left.value).is_none() {
+            return None;
+        }
+        left.or.push(place(&right.value)?);
+        left.or.extend(right.or);
+        Some(left)
     }
 
     /// What a filter says of a row alone, over the row's columns.
@@ -321,7 +337,8 @@ impl Sides<'_> {
         let found = request.schema.field(at);
         let is_same = column_type_of(found) == Some(ty)
             && value.data_type(&self.rows.schema()).ok()? == *found.data_type();
-        (is_exact && is_same).then(|| Term { column: found.name().clone(), field, ty, op, value })
+        let column = found.name().clone();
+        (is_exact && is_same).then(|| Term { column, field, ty, op, value, or: Vec::new() })
     }
 
     /// Where a row seeks: behind the columns that are equal, in the order of one of which it tells an end, or of which
@@ -333,28 +350,27 @@ impl Sides<'_> {
             Field::Column(id) => Some(id),
             _ => None,
         };
-        let of_terms = terms.iter().filter(|term| term.op == CmpOp::Eq).filter_map(|term| column(term.field));
-        let fixed = bound.need.predicate.clone().conjuncts().into_iter().filter_map(|term| match term {
-            Predicate::Compare { field, op: CmpOp::Eq, .. } => column(field),
-            _ => None,
-        });
-        let equal: Vec<ColumnId> = of_terms.chain(fixed).collect();
-        let ranged = terms.iter().filter(|term| term.op != CmpOp::Eq).filter_map(|term| column(term.field));
+        let equals_one = |term: &&Term| term.op == CmpOp::Eq && term.or.is_empty();
+        let of_terms = terms.iter().filter(equals_one).filter_map(|term| column(term.field));
+        let equal: Vec<ColumnId> = of_terms.chain(bound.fixed()).collect();
+        let ranged = terms.iter().filter(|term| !equals_one(term)).filter_map(|term| column(term.field));
         let mut ranged: Vec<ColumnId> = ranged.collect();
         if ranged.is_empty() {
             ranged.extend(first.and_then(|first| column(first.order.first()?.field)));
         }
         let keys = ranged.into_iter().filter_map(|ranged| {
-            let behind = request.ranges_behind(&equal, ranged, bound);
+            let any = terms.iter().find(|term| term.field == Field::Column(ranged) && !term.or.is_empty());
+            let behind = request.ranges_behind(&equal, (ranged, any.is_some()), bound);
             let before = &behind.first()?.before;
             let has = |ops: [CmpOp; 2]| {
                 terms.iter().any(|term| term.field == Field::Column(ranged) && ops.contains(&term.op))
             };
+            let of_any = any.map(|term| (1 + term.or.len()) as f64 * request.share_of_equals(&[term.field]));
             let share = match (has([CmpOp::Gt, CmpOp::Ge]), has([CmpOp::Lt, CmpOp::Le])) {
                 (true, true) => COST.between_share,
                 (false, false) => 1.0,
                 _ => COST.range_share,
-            };
+            } * of_any.unwrap_or(1.0);
             let of_some = behind.iter().any(|behind| behind.of_some);
             let all = if of_some { bound.rows } else { request.entries(&bound.binding) };
             let is_in_key = |term: &Predicate| match term {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take;
+use arrow::datatypes::Schema;
 use datafusion::common::stats::Precision;
 use datafusion::common::{JoinSide, Statistics};
 use datafusion::error::Result as DfResult;
@@ -35,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::exec::scan::{Scan, Together};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::value_at;
-use crate::value::ColumnType;
+use crate::value::{ColumnType, Value};
 
 /// Rows (count) that look for others together at first.
 const ROWS_FIRST: usize = 16;
@@ -72,6 +73,8 @@ struct Term {
     op: CmpOp,
     /// Of the row's columns.
     value: Arc<dyn PhysicalExpr>,
+    /// Columns of the row (by their places), any of which it may equal instead.
+    or: Vec<usize>,
 }
 
 impl Term {
@@ -169,10 +172,18 @@ impl Seeking {
                     }
                 },
             };
-            if values.is_null(at) {
-                return Ok(None);
-            }
-            condition.push(Predicate::compare(term.field, term.op, value_at(&values, at, term.ty)?));
+            let value = |values: &ArrayRef, at| {
+                values.is_valid(at).then(|| value_at(values, at, term.ty)).transpose()
+            };
+            let or = term.or.iter().map(|column| value(self.rows.column(*column), self.at));
+            let known = std::iter::once(value(&values, at)).chain(or);
+            let known: Vec<Value> = known.filter_map(Result::transpose).collect::<Result<_>>()?;
+            condition.push(match <[Value; 1]>::try_from(known) {
+                Ok([value]) => Predicate::compare(term.field, term.op, value),
+                // NULL equals nothing, and is not less than anything.
+                Err(none) if none.is_empty() => return Ok(None),
+                Err(some) => Predicate::is_in(term.field, some),
+            });
         }
         let join = &self.join;
         let condition = Predicate::and(condition);
@@ -306,7 +317,7 @@ impl Drop for Seeking {
 
 impl DisplayAs for SeekJoinExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SeekJoinExec: join_type={:?}, on={}", self.kind, words(&self.terms))?;
+        write!(f, "SeekJoinExec: join_type={:?}, on={}", self.kind, words(&self.terms, &self.rows.schema()))?;
         if let Some(filter) = &self.filter {
             write!(f, ", filter={}", filter.expression())?;
         }
@@ -318,10 +329,17 @@ impl DisplayAs for SeekJoinExec {
 }
 
 /// What a row of the table must be, in words.
-fn words(terms: &[Term]) -> String {
+fn words(terms: &[Term], rows: &Schema) -> String {
     let word = |term: &Term| {
         let value = crate::df::rules::join_keys::shown(&term.value.to_string()).to_owned();
-        format!("{} {} {value}", term.column, term.op.sql())
+        match &term.or[..] {
+            [] => format!("{} {} {value}", term.column, term.op.sql()),
+            or => {
+                let or = or.iter().map(|at| format!("{}@{at}", rows.field(*at).name()));
+                let any: Vec<String> = std::iter::once(value).chain(or).collect();
+                format!("{} IN ({})", term.column, any.join(", "))
+            }
+        }
     };
     terms.iter().map(word).collect::<Vec<_>>().join(" AND ")
 }
