@@ -308,7 +308,8 @@ fn a_few_rows_are_joined_one_by_one() {
     let mut statement = db.prepare(partners).unwrap();
     (3..6).for_each(|id| assert_eq!(statement.query(&[Value::Int(id)]).unwrap().count(), id as usize));
     assert_eq!(runs_one_by_one(partners, 7, Guards::default()), Some(true));
-    assert_eq!(runs_one_by_one(partners, 63, Guards::default()), Some(false));
+    assert_eq!(runs_one_by_one(partners, 63, Guards::default()), Some(true));
+    assert_eq!(runs_one_by_one(partners, 1500, Guards::default()), Some(false));
     // No key says where the partners are.
     let whole = "SELECT x.id, (SELECT count(*) FROM b WHERE b.n = x.k) FROM a x WHERE x.id = $1";
     let mut statement = db.prepare(whole).unwrap();

@@ -41,8 +41,22 @@ use crate::exec::watch::PlanText;
 use crate::plan::Field;
 use crate::value::ColumnType;
 
-/// What it may take to find them, as of [`Access::work`](crate::access::Access::work): some 0.4 ms.
-const WORK_MAX: f64 = 5_000.0;
+/// How many rows are few.
+#[derive(Clone, Copy, Debug)]
+struct Few {
+    /// Of the first table (count), if all of them are asked for.
+    rows: usize,
+    /// That come out (count).
+    found: usize,
+    /// What it may take to find them, as of [`Access::work`](crate::access::Access::work).
+    work: f64,
+}
+
+/// Where each row finds others by their rowkeys, which for many are cheaper to get together: some 0.4 ms.
+const BY_ROWKEYS: Few = Few { rows: 64, found: 4096, work: 5_000.0 };
+
+/// Where one finds them by a range, for which a cursor has to be placed in any case: some 4 ms.
+const BY_RANGES: Few = Few { rows: 1024, found: 16_384, work: 60_000.0 };
 
 /// Runs (count) that do without trying, at the most, after some that had too many rows.
 const RUNS_WITHOUT: u32 = 63;
@@ -61,8 +75,7 @@ pub struct Nested {
     above: Above,
     /// Columns that come out.
     schema: SchemaRef,
-    /// What it may take, as of [`Access::work`](crate::access::Access::work).
-    work_max: f64,
+    few: Few,
     /// As many rows are read as that allows, and not only a few of the first table.
     is_tried: bool,
     /// Runs (count) to do without, and so many after the next time that there are too many rows.
@@ -90,7 +103,7 @@ struct Join {
 impl Nested {
     /// A plan whose joins are all lookups; `None` if it is something else, too, or nothing but a scan.
     pub fn of(plan: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Nested> {
-        let Parts { first, joins, cuts, output, schema: below, above } = Parts::of(plan)?;
+        let Parts { first, joins, cuts, output, schema: below, above, by_ranges } = Parts::of(plan)?;
         let sorts = cuts.iter().any(|cut| !cut.order.is_empty());
         let is_more = !joins.is_empty() || sorts || !above.is_empty();
         is_more.then(|| Nested {
@@ -101,7 +114,7 @@ impl Nested {
             below,
             above,
             schema: Arc::clone(schema),
-            work_max: WORK_MAX,
+            few: if by_ranges { BY_RANGES } else { BY_ROWKEYS },
             is_tried: false,
             waiting: AtomicU32::new(0),
             backoff: AtomicU32::new(0),
@@ -112,7 +125,7 @@ impl Nested {
     pub fn of_trial(trial: &TrialExec, schema: &SchemaRef) -> Option<Nested> {
         let nested = Nested::of(trial.first(), schema)?;
         let ends = nested.cuts.iter().all(Cut::may_end) && !nested.above.changes_rows();
-        ends.then(|| Nested { work_max: trial.work(), is_tried: true, ..nested })
+        ends.then(|| Nested { few: Few { work: trial.work(), ..BY_ROWKEYS }, is_tried: true, ..nested })
     }
 
     /// Its rows; `None` if they are not few, or the plan does not hold for this run.

@@ -20,7 +20,9 @@ use crate::df::kept::plan::place;
 use crate::df::operators::lookup::{Equal, Kind, LookupJoinExec, scan_of};
 use crate::df::operators::scan::ScanExec;
 use crate::df::rules::kept_sorts::FixedExec;
+use crate::df::table::Bound;
 use crate::exec::joined::ColumnOf;
+use crate::key::ColumnId;
 use crate::plan::Field;
 
 /// A plan, taken apart.
@@ -34,6 +36,8 @@ pub struct Parts {
     pub schema: SchemaRef,
     /// What is made of it.
     pub above: Above,
+    /// Each row of some table finds its others by ranges.
+    pub by_ranges: bool,
 }
 
 impl Parts {
@@ -74,6 +78,7 @@ impl Parts {
             output: columns(0, scan.request.schema.fields().len()).collect(),
             schema: plan.schema(),
             above: Above::default(),
+            by_ranges: false,
         })
     }
 
@@ -119,7 +124,8 @@ impl Parts {
         }
         let table = scan_of(&join.table)?;
         let shown = if join.kind.shows_found() { table.request.schema.fields().len() } else { 0 };
-        let joined = self.joined(join.kind, table, &join.on, None)?;
+        let by_ranges = self.by_ranges || !tells_rowkey(table, &join.on);
+        let joined = Parts { by_ranges, ..self }.joined(join.kind, table, &join.on, None)?;
         joined.with_output(&join.output, shown, join.schema())
     }
 
@@ -128,7 +134,9 @@ impl Parts {
         let kind = Kind::of(*join.join_type()).filter(|kind| matches!(kind, Kind::Inner | Kind::Left))?;
         let (totals, table, on) = TotalsOf::of(join)?;
         let shown = join.right().schema().fields().len();
-        let joined = self.joined(kind, &table, &on, Some(totals))?.limited(0, join.fetch());
+        let joined = Parts { by_ranges: true, ..self }
+            .joined(kind, &table, &on, Some(totals))?
+            .limited(0, join.fetch());
         let all: Vec<usize> = (0..join.left().schema().fields().len() + shown).collect();
         let output = join.projection.as_ref().map_or(&all[..], |output| output);
         joined.with_output(output, shown, join.schema())
@@ -161,6 +169,13 @@ impl Parts {
         let output = output.iter().map(|at| all.get(*at).copied()).collect::<Option<_>>()?;
         Some(Parts { output, schema, ..self })
     }
+}
+
+/// What a row tells, and what is asked of the table besides, is a whole rowkey.
+fn tells_rowkey(table: &ScanExec, on: &[Equal]) -> bool {
+    let fixed = table.bound().map(Bound::fixed).unwrap_or_default();
+    let is_told = |id: &ColumnId| fixed.contains(id) || on.iter().any(|equal| equal.key == *id);
+    table.request.table().key.columns().iter().all(is_told)
 }
 
 /// Columns (count) that a sort sorts by and in whose order its rows come.

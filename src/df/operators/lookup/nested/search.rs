@@ -14,11 +14,8 @@ use crate::exec::watch::PlanText;
 use crate::plan::{Field, Predicate, RowView};
 use crate::value::{ColumnType, Value, ValueRef};
 
-/// Rows (count) of the first table, at the most, if all of them are asked for.
+/// Rows (count) of the first table that are read together, where they may be enough.
 pub(super) const FEW_ROWS: usize = 64;
-
-/// Rows (count) that come out, at the most.
-const ROWS_MAX: usize = 4096;
 
 /// Values of the columns that a join equates.
 struct Equal<'v> {
@@ -169,8 +166,9 @@ impl<'n> Search<'n> {
     /// Looks for as many as go on, from the first table on. False: too much is read for them.
     fn begin(&mut self, cut: &Cut) -> Result<bool> {
         let wanted = cut.wanted();
-        self.levels[0].read(wanted.clamp(1, FEW_ROWS))?;
-        if self.levels[0].reading.is_some() && wanted > FEW_ROWS && !self.nested.is_tried {
+        let few = self.nested.few.rows;
+        self.levels[0].read(wanted.clamp(1, few))?;
+        if self.levels[0].reading.is_some() && wanted > few && !self.nested.is_tried {
             return Ok(false);
         }
         self.below(0, cut)
@@ -198,7 +196,7 @@ impl<'n> Search<'n> {
     fn below(&mut self, first: usize, cut: &Cut) -> Result<bool> {
         let (nested, wanted) = (self.nested, cut.wanted());
         while self.at >= first && self.out.len() < wanted {
-            if self.out.len() >= ROWS_MAX || self.out.is_heavy() {
+            if self.out.len() >= nested.few.found || self.out.is_heavy() {
                 return Ok(false);
             }
             let join = self.at.checked_sub(1).map(|join| &nested.joins[join]);
@@ -219,7 +217,7 @@ impl<'n> Search<'n> {
             } else if level.reading.is_some() {
                 let most = if join.is_none() { FEW_ROWS } else { BATCH_ROWS };
                 level.read(if asks_for_one { 1 } else { most })?;
-                if self.counters.work() > nested.work_max {
+                if self.counters.work() > nested.few.work {
                     return Ok(false);
                 }
             } else if !level.has_found && matches!(kind, Kind::Left | Kind::Anti) {
