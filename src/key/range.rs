@@ -170,6 +170,11 @@ impl KeyRanges {
         &self.0
     }
 
+    /// The same, owned.
+    pub fn into_vec(self) -> Vec<KeyRange> {
+        self.0
+    }
+
     /// Holds no key.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

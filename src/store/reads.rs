@@ -7,14 +7,13 @@
 //! serializable in the order of their commits: no lost update, no write skew, no phantom.
 
 use std::collections::BTreeMap;
-use std::ops::Bound::{Included, Unbounded};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::{Cursor, Direction, Entry, KeyspaceId, Reader, Snapshot};
 use crate::error::Result;
-use crate::key::{End, KeyRange, Rowkey};
+use crate::key::{End, KeyRange, KeyRanges, Rowkey};
 
 /// Ranges kept of one keyspace (count); beyond it neighbours are joined, gaps included.
 const RANGES_MAX: usize = 8192;
@@ -24,8 +23,33 @@ const RANGES_MAX: usize = 8192;
 pub struct Reads {
     /// Version of the snapshot they were read from.
     since: u64,
-    /// Sorted, disjoint ranges by their start.
-    keyspaces: BTreeMap<KeyspaceId, BTreeMap<Rowkey, End>>,
+    keyspaces: BTreeMap<KeyspaceId, Ranges>,
+}
+
+/// Those of one keyspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Ranges {
+    joined: KeyRanges,
+    /// What came since those were joined, no more than they are: so each is moved a few times, however many come.
+    more: Vec<KeyRange>,
+}
+
+impl Ranges {
+    fn add(&mut self, range: KeyRange) {
+        self.more.push(range);
+        if self.more.len() > self.joined.as_slice().len() {
+            self.join();
+        }
+    }
+
+    fn join(&mut self) {
+        if self.more.is_empty() {
+            return;
+        }
+        let mut all = std::mem::take(&mut self.joined).into_vec();
+        all.append(&mut self.more);
+        self.joined = KeyRanges::new(all).coarsen(RANGES_MAX);
+    }
 }
 
 impl Reads {
@@ -39,71 +63,33 @@ impl Reads {
         self.since
     }
 
-    /// Adds a range, joined with those it touches. Beyond a limit per keyspace ranges become coarser,
-    /// never fewer keys.
+    /// Adds a range, to be joined with those it touches. Beyond a limit per keyspace ranges become coarser, never fewer
+    /// keys.
     pub fn add(&mut self, keyspace: KeyspaceId, range: KeyRange) {
-        if range.is_empty() {
-            return;
-        }
-        let ranges = self.keyspaces.entry(keyspace).or_default();
-        let KeyRange { mut start, mut end } = range;
-        if let Some((first, reach)) = ranges.range::<[u8], _>((Unbounded, Included(&start[..]))).next_back()
-            && reaches(reach, &start)
-        {
-            if *reach >= end {
-                return;
-            }
-            start = first.clone();
-        }
-        while let Some((next, reach)) = ranges.range::<[u8], _>((Included(&start[..]), Unbounded)).next()
-            && reaches(&end, next)
-        {
-            end = end.max(reach.clone());
-            let next = next.clone();
-            ranges.remove(&next);
-        }
-        ranges.insert(start, end);
-        if ranges.len() > RANGES_MAX {
-            halve(ranges);
+        if !range.is_empty() {
+            self.keyspaces.entry(keyspace).or_default().add(range);
         }
     }
 
-    /// Adds a key. Most of those that are asked for were read before, by the walk that found them.
-    fn add_key(&mut self, keyspace: KeyspaceId, key: &[u8]) {
-        if !self.contains(keyspace, key) {
-            self.add(keyspace, KeyRange::point(key));
+    /// Adds keys. Most of those that are asked for were read before, by the walk that found them.
+    fn add_keys<'k>(&mut self, keyspace: KeyspaceId, keys: impl IntoIterator<Item = &'k [u8]>) {
+        let ranges = self.keyspaces.entry(keyspace).or_default();
+        for key in keys {
+            if !ranges.joined.contains(key) {
+                ranges.add(KeyRange::point(key));
+            }
         }
     }
 
     /// `key` was read, or something around it.
     pub fn contains(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
-        let Some(ranges) = self.keyspaces.get(&keyspace) else { return false };
-        match ranges.range::<[u8], _>((Unbounded, Included(key))).next_back() {
-            Some((_, End::Before(end))) => *key < **end,
-            Some((_, End::Open)) => true,
-            None => false,
-        }
+        let Some(Ranges { joined, more }) = self.keyspaces.get(&keyspace) else { return false };
+        joined.contains(key) || more.iter().any(|range| range.contains(key))
     }
 
     /// Keyspaces that something was read of.
     pub fn keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
         self.keyspaces.keys().copied()
-    }
-}
-
-/// A range that ends there touches one that starts at `key`.
-fn reaches(end: &End, key: &Rowkey) -> bool {
-    match end {
-        End::Before(end) => end >= key,
-        End::Open => true,
-    }
-}
-
-/// Joins every second range with the one before it.
-fn halve(ranges: &mut BTreeMap<Rowkey, End>) {
-    let all: Vec<(Rowkey, End)> = std::mem::take(ranges).into_iter().collect();
-    for pair in all.chunks(2) {
-        ranges.insert(pair[0].0.clone(), pair[pair.len() - 1].1.clone());
     }
 }
 
@@ -122,7 +108,9 @@ impl Recording {
 
     /// What was read so far.
     pub fn reads(&self) -> Reads {
-        self.reads.lock().clone()
+        let mut reads = self.reads.lock();
+        reads.keyspaces.values_mut().for_each(Ranges::join);
+        reads.clone()
     }
 }
 
@@ -147,14 +135,12 @@ struct RecordingReader<'s> {
 
 impl Reader for RecordingReader<'_> {
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>> {
-        self.reads.lock().add_key(keyspace, key);
+        self.reads.lock().add_keys(keyspace, [key]);
         self.base.get(keyspace, key)
     }
 
     fn get_many(&self, keyspace: KeyspaceId, keys: &[&[u8]]) -> Result<Vec<Option<&[u8]>>> {
-        let mut reads = self.reads.lock();
-        keys.iter().for_each(|key| reads.add_key(keyspace, key));
-        drop(reads);
+        self.reads.lock().add_keys(keyspace, keys.iter().copied());
         self.base.get_many(keyspace, keys)
     }
 
@@ -269,9 +255,8 @@ mod tests {
 
     fn shown(recording: &Recording) -> String {
         let reads = recording.reads();
-        let ranges = reads.keyspaces.get(&T).into_iter().flatten();
-        let shown = ranges.map(|(start, end)| KeyRange { start: start.clone(), end: end.clone() });
-        shown.map(|range| format!("{range:?}")).collect::<Vec<_>>().join(" ")
+        let ranges = reads.keyspaces.get(&T).map_or(&[][..], |ranges| ranges.joined.as_slice());
+        ranges.iter().map(|range| format!("{range:?}")).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -311,7 +296,8 @@ mod tests {
         let mut reads = Reads::new(1);
         let key = |n: usize| format!("{n:08}");
         (0..5 * RANGES_MAX).for_each(|n| reads.add(T, KeyRange::point(&*key(n))));
-        assert!(reads.keyspaces[&T].len() <= RANGES_MAX);
+        let Ranges { joined, more } = &reads.keyspaces[&T];
+        assert!(joined.as_slice().len() <= RANGES_MAX && more.len() <= RANGES_MAX);
         assert!((0..5 * RANGES_MAX).all(|n| reads.contains(T, key(n).as_bytes())));
         assert!(!reads.contains(T, b"1") && !reads.contains(T, b"/"));
     }
@@ -324,6 +310,7 @@ mod tests {
         #[test]
         fn what_was_added_is_contained_and_nothing_else(
             ranges in prop::collection::vec((key(), prop::option::of(key())), 0..8),
+            points in prop::collection::vec(key(), 0..8),
             keys in prop::collection::vec(key(), 20),
         ) {
             let mut reads = Reads::new(1);
@@ -332,12 +319,12 @@ mod tests {
                 .map(|(start, end)| end.map_or_else(|| KeyRange::from(start.clone()), |end| KeyRange::new(start.clone(), end)))
                 .collect();
             ranges.iter().for_each(|range| reads.add(T, range.clone()));
+            reads.add_keys(T, points.iter().map(|key| &key[..]));
             for key in keys {
-                prop_assert_eq!(reads.contains(T, &key), ranges.iter().any(|range| range.contains(&key)));
+                let is_read = points.contains(&key) || ranges.iter().any(|range| range.contains(&key));
+                prop_assert_eq!(reads.contains(T, &key), is_read);
                 prop_assert!(!reads.contains(KeyspaceId(2), &key));
             }
-            let kept: Vec<_> = reads.keyspaces.get(&T).into_iter().flatten().collect();
-            prop_assert!(kept.windows(2).all(|pair| !reaches(pair[0].1, pair[1].0)), "disjoint, not touching");
         }
     }
 }

@@ -41,6 +41,19 @@ pub(super) struct Btree<'m> {
     pub(super) root: Root,
 }
 
+/// Two entries with nothing between them, or an end of the keyspace.
+#[derive(Clone, Copy)]
+struct Gap<'m> {
+    below: Option<&'m [u8]>,
+    above: Option<&'m [u8]>,
+}
+
+impl Gap<'_> {
+    fn has(&self, key: &[u8]) -> bool {
+        self.below.is_none_or(|below| below < key) && self.above.is_none_or(|above| key < above)
+    }
+}
+
 impl<'m> Btree<'m> {
     /// The value under `key`.
     #[inline]
@@ -57,41 +70,42 @@ impl<'m> Btree<'m> {
         let leaf = self.page(number, true)?;
         let (at, found) = leaf.search(key, around).ok_or_else(|| self.damaged(number))?;
         if !found {
-            return self.absent(key, leaf, number, at).map(|()| None);
+            return self.absent(key, leaf, number, at).map(|_| None);
         }
         let stored =
             leaf.entry(at).and_then(|(_, stored)| self.value(stored)).ok_or_else(|| self.damaged(number))?;
         unseal(self.keyspace, key, stored).map(Some)
     }
 
-    /// Proves that there is no `key`, which belongs before entry `at` of a leaf.
-    fn absent(self, key: &[u8], leaf: Page<'m>, number: u64, at: usize) -> Result<()> {
+    /// Proves that there is no `key`, which belongs before entry `at` of a leaf, nor any other in the gap that is given.
+    fn absent(self, key: &[u8], leaf: Page<'m>, number: u64, at: usize) -> Result<Gap<'m>> {
         let leaf = Level { page: leaf, number, at, is_whole: false };
-        let is_proved = self.prove_near(&leaf, Direction::Reverse, |below| below < key)?
-            && self.prove_near(&leaf, Direction::Forward, |above| above > key)?;
-        if is_proved {
-            return Ok(());
+        let (is_below, is_above) = (|below: &[u8]| below < key, |above: &[u8]| above > key);
+        if let Some(below) = self.prove_near(&leaf, Direction::Reverse, is_below)?
+            && let Some(above) = self.prove_near(&leaf, Direction::Forward, is_above)?
+        {
+            return Ok(Gap { below: Some(below), above: Some(above) });
         }
         let place = self.seek(key)?;
-        place.prove(Direction::Reverse, |below| below < key)?;
-        place.prove(Direction::Forward, |above| above > key)
+        let below = place.prove(Direction::Reverse, is_below)?;
+        Ok(Gap { below, above: place.prove(Direction::Forward, is_above)? })
     }
 
-    /// Proves that no entry lies between a place in a leaf and the next one there, whose key `suits`; false if there is
-    /// none.
+    /// Proves that no entry lies between a place in a leaf and the next one there, whose key `suits` and is given; `None`
+    /// if there is none.
     fn prove_near(
         self,
         leaf: &Level<'m>,
         direction: Direction,
         suits: impl Fn(&[u8]) -> bool,
-    ) -> Result<bool> {
-        let Some(at) = leaf.near(direction, 0) else { return Ok(false) };
+    ) -> Result<Option<&'m [u8]>> {
+        let Some(at) = leaf.near(direction, 0) else { return Ok(None) };
         let (key, stored) = self.entry(leaf, at)?;
         unseal(self.keyspace, key, stored)?;
         if !suits(key) {
             return Err(self.misplaced(key));
         }
-        self.prove_order(leaf, direction, 1, key).map(|()| true)
+        self.prove_order(leaf, direction, 1, key).map(|()| Some(key))
     }
 
     /// Proves that the `n`th entry of a leaf from a place follows `key`, if there is one.
@@ -294,19 +308,22 @@ impl<'m> Place<'m> {
         }
     }
 
-    /// Proves that no entry lies between the place and the next one in `direction`, whose key `suits`.
-    pub(super) fn prove(&self, direction: Direction, suits: impl Fn(&[u8]) -> bool) -> Result<()> {
-        let Some(leaf) = self.levels.last() else { return Ok(()) };
-        if self.tree.prove_near(leaf, direction, &suits)? {
-            return Ok(());
+    /// Proves that no entry lies between the place and the next one in `direction`, whose key `suits` and is given, if
+    /// there is one.
+    pub(super) fn prove(
+        &self,
+        direction: Direction,
+        suits: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<&'m [u8]>> {
+        let Some(leaf) = self.levels.last() else { return Ok(None) };
+        if let Some(key) = self.tree.prove_near(leaf, direction, &suits)? {
+            return Ok(Some(key));
         }
         let mut beyond = self.clone();
-        if beyond.cross(direction)?
-            && let Some(leaf) = beyond.levels.last()
-        {
-            self.tree.prove_near(leaf, direction, &suits)?;
+        match (beyond.cross(direction)?, beyond.levels.last()) {
+            (true, Some(leaf)) => self.tree.prove_near(leaf, direction, &suits),
+            _ => Ok(None),
         }
-        Ok(())
     }
 
     /// The key of the entry that comes first in this leaf `suits`, if there is one.

@@ -257,7 +257,7 @@ impl<'a> TreeCursor<'a> {
         match direction {
             Direction::Forward => place.prove(Direction::Reverse, |below| *below < **start)?,
             Direction::Reverse => place.prove(Direction::Forward, |above| range.is_past(above))?,
-        }
+        };
         let is_right = |first: &[u8]| match direction {
             Direction::Forward => *first >= **start,
             Direction::Reverse => !range.is_past(first),

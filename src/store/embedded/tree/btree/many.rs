@@ -3,9 +3,11 @@
 //! Most of the time of a search goes into waiting for memory, once for each page and for each node that it looks at.
 //! What one search looks at next depends on what it waits for; what another one looks at does not. So each asks for what
 //! it needs next, and the others have their turn while that comes. Where keys ascend, one whose way goes through the same
-//! page as the way of the one before it begins where that one left off: many rows are got in the order of their keys.
+//! page as the way of the one before it begins where that one left off: many rows are got in the order of their keys. Keys
+//! that lie close together are looked for in a leaf one after the other, without a way down for each; and of such as are
+//! not there one proof does for all that lie in the same gap.
 
-use super::Btree;
+use super::{Btree, Gap};
 use crate::error::Result;
 use crate::store::embedded::tree::ahead::ask;
 use crate::store::embedded::tree::guess::{Around, Narrowing};
@@ -19,6 +21,7 @@ const LANES: usize = 16;
 const ASKED_BYTES: usize = 512;
 
 /// The search for one key in one page, which ends where `Page::search` ends.
+#[derive(Clone, Copy)]
 struct Search<'m> {
     page: Page<'m>,
     /// The page's number.
@@ -41,8 +44,18 @@ impl<'m> Btree<'m> {
             values.resize(keys.len(), None);
             return Ok(values);
         };
-        let mut searches = Vec::with_capacity(LANES.min(keys.len()));
-        for keys in keys.chunks(LANES) {
+        let mut searches: Vec<Search<'m>> = Vec::with_capacity(LANES.min(keys.len()));
+        let (mut rest, mut gap) = (keys, None);
+        while !rest.is_empty() {
+            let n = match &searches[..] {
+                [.., before, last] if before.number == last.number => {
+                    let last_key = keys[keys.len() - rest.len() - 1];
+                    self.follow(*last, last_key, rest, &mut values, &mut gap)?
+                }
+                _ => 0,
+            };
+            let keys;
+            (keys, rest) = rest[n..].split_at(LANES.min(rest.len() - n));
             searches.clear();
             let ascend = keys.is_sorted_by(|a, b| compare(a, b).is_le());
             // The root is at hand.
@@ -81,9 +94,34 @@ impl<'m> Btree<'m> {
                     }
                 }
             }
-            self.values(&searches, keys, &mut values)?;
+            self.values(&searches, keys, &mut values, &mut gap)?;
         }
         Ok(values)
+    }
+
+    /// The values of the keys that come next in the leaf where a search has ended, as far as they ascend; how many.
+    fn follow<'k>(
+        &self,
+        mut search: Search<'m>,
+        mut before: &'k [u8],
+        keys: &[&'k [u8]],
+        values: &mut Vec<Option<&'m [u8]>>,
+        gap: &mut Option<Gap<'m>>,
+    ) -> Result<usize> {
+        let Search { page, number, .. } = search;
+        let end = page.key(page.len() - 1).ok_or_else(|| self.damaged(number))?;
+        for (n, key) in keys.iter().enumerate() {
+            if compare(before, key).is_ge() || compare(key, end).is_gt() {
+                return Ok(n);
+            }
+            let low = search.narrowing.low + usize::from(search.found);
+            search.narrowing = Narrowing::behind(low, page.len());
+            self.search_alone(&mut search, key)?;
+            let stored = self.stored(&search)?;
+            values.push(self.open(key, &search, stored, gap)?);
+            before = key;
+        }
+        Ok(keys.len())
     }
 
     /// One search in each page, step by step.
@@ -123,25 +161,51 @@ impl<'m> Btree<'m> {
     }
 
     /// Of leaves: the values that were found.
-    fn values(&self, searches: &[Search<'m>], keys: &[&[u8]], out: &mut Vec<Option<&'m [u8]>>) -> Result<()> {
+    fn values(
+        &self,
+        searches: &[Search<'m>],
+        keys: &[&[u8]],
+        out: &mut Vec<Option<&'m [u8]>>,
+        gap: &mut Option<Gap<'m>>,
+    ) -> Result<()> {
         let first = out.len();
         for search in searches {
-            if !search.found {
-                out.push(None);
-                continue;
-            }
-            let stored = search.page.entry(search.narrowing.low).and_then(|(_, stored)| self.value(stored));
-            let value = stored.ok_or_else(|| self.damaged(search.number))?;
-            ask(&value[..value.len().min(ASKED_BYTES)]);
-            out.push(Some(value));
+            let value = self.stored(search)?;
+            ask(value.map_or(&[], |value| &value[..value.len().min(ASKED_BYTES)]));
+            out.push(value);
         }
         for ((value, search), key) in out[first..].iter_mut().zip(searches).zip(keys) {
-            match value {
-                Some(stored) => *stored = unseal(self.keyspace, key, stored)?,
-                None => self.absent(key, search.page, search.number, search.narrowing.low)?,
-            }
+            *value = self.open(key, search, *value, gap)?;
         }
         Ok(())
+    }
+
+    /// Of a leaf: the value that was found, sealed.
+    #[inline]
+    fn stored(&self, search: &Search<'m>) -> Result<Option<&'m [u8]>> {
+        if !search.found {
+            return Ok(None);
+        }
+        let stored = search.page.entry(search.narrowing.low).and_then(|(_, stored)| self.value(stored));
+        stored.map(Some).ok_or_else(|| self.damaged(search.number))
+    }
+
+    /// That value opened, or the proof that there is none. `gap`: one that is proved, where the next keys may lie, too.
+    #[inline]
+    fn open(
+        &self,
+        key: &[u8],
+        search: &Search<'m>,
+        stored: Option<&'m [u8]>,
+        gap: &mut Option<Gap<'m>>,
+    ) -> Result<Option<&'m [u8]>> {
+        if let Some(stored) = stored {
+            return unseal(self.keyspace, key, stored).map(Some);
+        }
+        if !gap.is_some_and(|gap| gap.has(key)) {
+            *gap = Some(self.absent(key, search.page, search.number, search.narrowing.low)?);
+        }
+        Ok(None)
     }
 }
 

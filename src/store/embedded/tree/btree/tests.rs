@@ -100,12 +100,17 @@ fn read(tree: Btree<'_>, model: &BTreeMap<Vec<u8>, Vec<u8>>, damages: &mut u32) 
     let keys: Vec<&Vec<u8>> = model.keys().collect();
     for some in keys.chunks(50) {
         let next: Vec<Vec<u8>> = some.iter().map(|key| [&key[..], b"\0"].concat()).collect();
-        let asked: Vec<&[u8]> =
-            some.iter().map(|key| &key[..]).chain(next.iter().map(|key| &key[..])).collect();
-        let expected: Vec<_> = asked.iter().map(|key| model.get(*key).map(|value| &value[..])).collect();
-        right(tree.get_many(&asked).map(|found| found == expected), &|| {
-            format!("GETs from {}", hex(asked[0]))
-        })?;
+        let behind: Vec<Vec<u8>> = next.iter().map(|key| [&key[..], b"\0"].concat()).collect();
+        let some = some.iter().map(|key| &key[..]);
+        let (next, behind) = (next.iter().map(|key| &key[..]), behind.iter().map(|key| &key[..]));
+        let mut in_order: Vec<&[u8]> = some.clone().chain(next.clone()).chain(behind).collect();
+        in_order.sort();
+        for asked in [some.chain(next).collect(), in_order] {
+            let expected: Vec<_> = asked.iter().map(|key| model.get(*key).map(|value| &value[..])).collect();
+            right(tree.get_many(&asked).map(|found| found == expected), &|| {
+                format!("GETs from {}", hex(asked[0]))
+            })?;
+        }
     }
     let ends = |at: usize| keys.get(at).map_or(End::Open, |key| End::Before(Rowkey::from(&key[..])));
     let mut ranges = vec![KeyRange::all()];
