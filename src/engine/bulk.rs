@@ -11,12 +11,12 @@ use futures::StreamExt;
 
 use super::copy::load;
 use super::plans::Asked;
-use super::rows::values_of;
 use super::view::View;
 use crate::df::query::BatchStream;
 use crate::error::Result;
 use crate::exec::watch::CancelHandle;
 use crate::key::ColumnId;
+use crate::row::any_value_at;
 use crate::schema::TableDef;
 use crate::value::Value;
 
@@ -95,6 +95,12 @@ impl Source {
 }
 
 fn cells_of(batch: &RecordBatch) -> Result<Vec<Vec<Option<Value>>>> {
-    let rows = values_of(batch)?;
-    Ok(rows.into_iter().map(|row| row.into_iter().map(Some).collect()).collect())
+    let row = |_| Vec::with_capacity(batch.num_columns());
+    let mut rows: Vec<Vec<Option<Value>>> = (0..batch.num_rows()).map(row).collect();
+    for column in batch.columns() {
+        for (at, row) in rows.iter_mut().enumerate() {
+            row.push(Some(any_value_at(column, at)?));
+        }
+    }
+    Ok(rows)
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::pieces::{PIECES, pieces_of};
 use super::rekey;
 use super::run::{Run, sort_all};
-use super::stored::{self, Wanted};
+use super::stored::{self, Packer, Wanted};
 use crate::error::{Error, Result};
 use crate::index::{entry_of, open_entry};
 use crate::key::{KeyRange, Rowkey};
@@ -76,8 +76,9 @@ pub fn gather_rows(
     snapshot: &dyn Snapshot,
     told: &mut Told<'_>,
 ) -> Result<Gathered> {
+    let next = Packer::new(next);
     let entries = |row: &[Value], rowkey: &Rowkey, runs: &mut Runs| {
-        rekey::entries_of(next, row, rowkey, &mut |keyspace, key, value| {
+        rekey::entries_of(&next, row, rowkey, &mut |keyspace, key, value| {
             runs.entry(keyspace).or_default().push(key, value);
         })
     };

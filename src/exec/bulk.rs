@@ -11,7 +11,7 @@ use std::thread;
 use super::dml::{duplicate_index_key, duplicate_rowkey, rowkey_of};
 use super::rekey;
 use super::sorter::{Pile, Sorter};
-use super::stored;
+use super::stored::Packer;
 use super::watch::Watch;
 use crate::error::{Error, Kind, Result};
 use crate::index::{entry_of, open_entry};
@@ -48,7 +48,9 @@ pub struct Loader<'a> {
 
 /// The entries of rows.
 struct Gathered<'a> {
-    table: &'a TableDef,
+    packer: Packer<'a>,
+    /// For rows of the next layout.
+    next: Option<Packer<'a>>,
     watch: &'a Watch,
     sorter: Sorter,
     rows: u64,
@@ -56,9 +58,11 @@ struct Gathered<'a> {
 
 impl Gathered<'_> {
     fn add(&mut self, row: &[Value], rowkey: &Rowkey) -> Result<()> {
-        self.table.touched(Access::Write, rowkey);
-        let sorter = &mut self.sorter;
-        entries_of(self.table, row, rowkey, &mut |keyspace, key, value| sorter.push(keyspace, key, value))?;
+        self.packer.table().touched(Access::Write, rowkey);
+        let Gathered { packer, next, sorter, .. } = self;
+        entries_of((packer, next), row, rowkey, &mut |keyspace, key, value| {
+            sorter.push(keyspace, key, value);
+        })?;
         self.rows += 1;
         self.sorter.make_room(&self.watch.cancel)
     }
@@ -66,13 +70,13 @@ impl Gathered<'_> {
 
 /// Calls `f` with everything that a row is, under the next layout, too.
 fn entries_of(
-    table: &TableDef,
+    (packer, next): (&Packer<'_>, &Option<Packer<'_>>),
     row: &[Value],
     rowkey: &Rowkey,
     f: &mut dyn FnMut(KeyspaceId, &Rowkey, &[u8]),
 ) -> Result<()> {
-    stored::entries_of(table, row, rowkey, f)?;
-    table.followed().map_or(Ok(()), |next| rekey::entries_of(next, row, rowkey, f))
+    packer.entries_of(row, rowkey, f)?;
+    next.as_ref().map_or(Ok(()), |next| rekey::entries_of(next, row, rowkey, f))
 }
 
 /// Keys of the rows in the sorter that no other row may have, where they are asked for.
@@ -103,7 +107,8 @@ impl<'a> Loader<'a> {
     /// A load of new rows into `table`. `fresh`: the table has no rows yet.
     pub fn new(table: &'a TableDef, writer: Box<dyn BulkWriter + 'a>, fresh: bool, watch: &'a Watch) -> Self {
         let sorter = Sorter::new(writer.folder().map(Path::to_owned), GATHERED_BYTES);
-        let gathered = Gathered { table, watch, sorter, rows: 0 };
+        let (packer, next) = (Packer::new(table), table.followed().map(Packer::new));
+        let gathered = Gathered { packer, next, watch, sorter, rows: 0 };
         Loader { table, writer, watch, gathered, fresh, taken: Taken::default() }
     }
 
@@ -142,7 +147,8 @@ impl<'a> Loader<'a> {
                 });
             }
         }
-        entries_of(table, row, &rowkey, &mut |_, _, _| ())?;
+        let Gathered { packer, next, .. } = &self.gathered;
+        entries_of((packer, next), row, &rowkey, &mut |_, _, _| ())?;
         for (index, key) in keys {
             match index {
                 Some(index) => self.taken.add(index.keyspace, key, Some(rowkey.clone())),

@@ -10,7 +10,7 @@ use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::rekey;
-use super::stored::{self, StoredRow};
+use super::stored::{self, Packer, StoredRow};
 use super::watch::Watch;
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{check_length, entry_of, index_changes, open_entry};
@@ -45,12 +45,12 @@ pub struct RowWriter<'a> {
 }
 
 /// Changes by rowkey.
-pub type Changes = BTreeMap<Rowkey, Change>;
+pub type Changes = FastMap<Rowkey, Change>;
 
 impl<'a> RowWriter<'a> {
     /// Changes of `table`, read through `reader`, until `watch` is told to stop.
     pub fn new(table: &'a TableDef, reader: &'a dyn Reader, watch: &'a Watch) -> Self {
-        RowWriter::resume(table, reader, watch, BTreeMap::new())
+        RowWriter::resume(table, reader, watch, Changes::default())
     }
 
     /// Goes on with changes collected before.
@@ -100,11 +100,11 @@ impl<'a> RowWriter<'a> {
     }
 
     /// Adds a row. Errors: its rowkey exists.
-    pub fn insert(&mut self, rowkey: Rowkey, values: Vec<Value>) -> Result<()> {
+    pub fn insert(&mut self, rowkey: &Rowkey, values: Vec<Value>) -> Result<()> {
         let table = self.table;
-        let change = self.change(&rowkey)?;
+        let change = self.change(rowkey)?;
         if change.new.is_some() {
-            return Err(duplicate_rowkey(table, &rowkey));
+            return Err(duplicate_rowkey(table, rowkey));
         }
         change.new = Some(values);
         Ok(())
@@ -149,7 +149,9 @@ impl<'a> RowWriter<'a> {
     /// Errors: two rows with one key in a UNIQUE index; a value an index layout cannot hold.
     pub fn finish(self, batch: &mut WriteBatch) -> Result<Changes> {
         let mut writes = Writes::new(self.table, mem::take(batch));
-        for (n, (rowkey, Change { old, new })) in self.changes.iter().enumerate() {
+        let mut changes: Vec<(&Rowkey, &Change)> = self.changes.iter().collect();
+        changes.sort_unstable_by_key(|(rowkey, _)| *rowkey);
+        for (n, (rowkey, Change { old, new })) in changes.into_iter().enumerate() {
             self.may_go_on(n)?;
             writes.add(self.reader, rowkey, old.as_ref(), new.as_deref())?;
         }
@@ -161,6 +163,9 @@ impl<'a> RowWriter<'a> {
 /// Turns changes of rows into writes, each row at most once.
 pub struct Writes<'a> {
     table: &'a TableDef,
+    packer: Packer<'a>,
+    /// For rows of the next layout.
+    next: Option<Packer<'a>>,
     /// With the columns that their entries are made of.
     indexes: Vec<(&'a IndexDef, OnceCell<Vec<ColumnId>>)>,
     unique: UniqueCheck,
@@ -174,7 +179,8 @@ impl<'a> Writes<'a> {
     /// Writes that come to those of `batch`.
     pub fn new(table: &'a TableDef, batch: WriteBatch) -> Self {
         let indexes = table.kept().map(|index| (index, OnceCell::new())).collect();
-        Writes { table, indexes, unique: UniqueCheck::default(), batch, counted: 0, bytes: 0 }
+        let (packer, next) = (Packer::new(table), table.followed().map(Packer::new));
+        Writes { table, packer, next, indexes, unique: UniqueCheck::default(), batch, counted: 0, bytes: 0 }
     }
 
     /// A row becomes another; `None`: it is not there.
@@ -187,12 +193,12 @@ impl<'a> Writes<'a> {
         old: Option<&StoredRow>,
         new: Option<&[Value]>,
     ) -> Result<()> {
-        let Writes { table, indexes, unique, batch, .. } = self;
+        let Writes { table, packer, next, indexes, unique, batch, .. } = self;
         if old.is_none() && new.is_none() {
             return Ok(());
         }
         table.touched(Access::Write, rowkey);
-        stored::write_row(table, rowkey, old, new, batch)?;
+        packer.write_row(rowkey, old, new, batch)?;
         let old = old.map(|row| &row.values[..]);
         for (index, columns) in indexes {
             if let (Some(old), Some(new)) = (old, new) {
@@ -213,16 +219,13 @@ impl<'a> Writes<'a> {
                 batch.put(index.keyspace, entry.key, entry.value);
             }
         }
-        match table.followed() {
-            Some(next) => rekey::follow(next, rowkey, old, new, batch),
-            None => Ok(()),
-        }
+        next.as_ref().map_or(Ok(()), |next| rekey::follow(next, rowkey, old, new, batch))
     }
 
     /// These columns of a row change, and nothing else does: see [`Writes::are_simple`]. `sealed`: its default family.
     pub fn assign(&mut self, rowkey: Rowkey, sealed: &[u8], changed: &[(ColumnId, Value)]) -> Result<()> {
         self.table.touched(Access::Write, &rowkey);
-        let new = stored::reseal(self.table, FamilyId::DEFAULT, Some(sealed), changed)?;
+        let new = self.packer.reseal(FamilyId::DEFAULT, Some(sealed), changed)?;
         if new != sealed {
             self.batch.put(self.table.rows(), rowkey, new);
         }

@@ -9,7 +9,7 @@ use std::collections::btree_map::Entry;
 
 use super::check::Digest;
 use super::dml::{drawn, rowkey_from};
-use super::stored;
+use super::stored::{self, Packer};
 use super::watch::Watch;
 use crate::error::{Error, Result};
 use crate::key::{KeyRange, Rowkey};
@@ -17,24 +17,24 @@ use crate::schema::TableDef;
 use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
 
-/// Calls `f` with everything that a row is in `next`; `old` is its rowkey now.
+/// Calls `f` with everything that a row is in the table of `next`; `old` is its rowkey now.
 ///
 /// Errors: a value that a layout cannot hold.
 pub fn entries_of(
-    next: &TableDef,
+    next: &Packer<'_>,
     row: &[Value],
     old: &[u8],
     f: &mut dyn FnMut(KeyspaceId, &Rowkey, &[u8]),
 ) -> Result<()> {
     // A `random(n)` part is drawn once for a row: from its old rowkey, which stays.
     let entropy = old.iter().fold(0, |entropy, byte| drawn(entropy ^ u64::from(*byte)));
-    let rowkey = rowkey_from(next, row, entropy)?;
-    stored::entries_of(next, row, &rowkey, f)
+    let rowkey = rowkey_from(next.table(), row, entropy)?;
+    next.entries_of(row, &rowkey, f)
 }
 
 /// Does to `next` what the change of a row from `old` to `new` (`None`: absent) means there.
 pub fn follow(
-    next: &TableDef,
+    next: &Packer<'_>,
     rowkey: &[u8],
     old: Option<&[Value]>,
     new: Option<&[Value]>,
@@ -72,11 +72,12 @@ pub fn verify(table: &TableDef, next: &TableDef, reader: &dyn Reader, watch: &Wa
     let total = Some(reader.entries(table.rows())?);
     let mut expected: BTreeMap<KeyspaceId, Digest> =
         next.keyspaces().map(|keyspace| (keyspace, Digest::default())).collect();
+    let next = Packer::new(next);
     let mut rows = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
     let mut n = 0;
     while let Some((key, value)) = rows.next()? {
         let row = stored::values_of(reader, table, key, value)?;
-        entries_of(next, &row, key, &mut |keyspace, key, value| {
+        entries_of(&next, &row, key, &mut |keyspace, key, value| {
             expected.entry(keyspace).or_default().add(key, value);
         })?;
         n += 1;

@@ -7,7 +7,7 @@ use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::row::{self, PackedRow};
 use crate::schema::{Column, FamilyId, TableDef};
 use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
-use crate::value::{Value, name_sql};
+use crate::value::{ColumnType, Value, name_sql};
 
 /// A row as read, with the bytes it was read from.
 #[derive(Clone, Debug)]
@@ -177,93 +177,115 @@ fn unpack_family(
     Ok(())
 }
 
-/// Sealed value of one family of a row; `None` if nothing of it needs storing. The default family is
-/// always stored: its entry says that the row exists.
-pub fn seal_family(table: &TableDef, family: FamilyId, values: &[Value]) -> Result<Option<Vec<u8>>> {
-    let columns = packed_columns(table, family)
-        .map(|(id, column)| (id, column.ty, values[usize::from(id.0)].as_ref()))
-        .filter(|(_, _, value)| !value.is_null());
-    let mut columns = columns.peekable();
-    if family != FamilyId::DEFAULT && columns.peek().is_none() {
-        return Ok(None);
-    }
-    let mut packed = Vec::with_capacity(64);
-    row::pack(columns, &mut packed)?;
-    Ok(Some(row::seal(packed, table.family(family).compression)))
-}
-
-/// Sealed value of a family of a row of which these columns have changed. What else is in it stays as it is, and is not
-/// looked at. `sealed`: as it was, if it was there.
-pub fn reseal(
-    table: &TableDef,
-    family: FamilyId,
-    sealed: Option<&[u8]>,
-    changed: &[(ColumnId, Value)],
-) -> Result<Vec<u8>> {
-    let new = |(id, column): (ColumnId, &Column)| {
-        let new = changed.iter().find(|(of, _)| *of == id);
-        (id, new.map(|(_, value)| (column.ty, value.as_ref())))
-    };
-    let columns = packed_columns(table, family).map(new);
-    let mut packed = Vec::with_capacity(sealed.map_or(0, <[u8]>::len) + 16);
-    match sealed {
-        Some(sealed) => row::repack(&PackedRow::new(&row::open(sealed)?)?, columns, &mut packed)?,
-        None => {
-            let known = columns.filter_map(|(id, new)| new.map(|(ty, value)| (id, ty, value)));
-            row::pack(known, &mut packed)?;
-        }
-    }
-    Ok(row::seal(packed, table.family(family).compression))
-}
-
 /// The columns that the packed values of a family have.
 fn packed_columns(table: &TableDef, family: FamilyId) -> impl Iterator<Item = (ColumnId, &Column)> {
     table.live_columns().filter(move |(id, column)| column.family == family && table.is_stored(*id))
 }
 
-/// Calls `f` with everything that a row of `table` is: its families, and its entries in what writes keep.
-///
-/// Errors: a value that an index layout cannot hold.
-pub fn entries_of(
-    table: &TableDef,
-    row: &[Value],
-    rowkey: &Rowkey,
-    f: &mut dyn FnMut(KeyspaceId, &Rowkey, &[u8]),
-) -> Result<()> {
-    for id in table.family_ids() {
-        if let Some(value) = seal_family(table, id, row)? {
-            f(table.family(id).keyspace, rowkey, &value);
-        }
-    }
-    for index in table.kept() {
-        if let Some(entry) = entry_of(table, index, row, rowkey)? {
-            f(index.keyspace, &entry.key, &entry.value);
-        }
-    }
-    Ok(())
+/// Makes of rows what is stored of them. Made once for many rows: which columns go where is looked up before the first.
+pub struct Packer<'t> {
+    table: &'t TableDef,
+    /// Of each family the columns that its packed values have.
+    columns: Vec<Vec<(ColumnId, ColumnType)>>,
 }
 
-/// Writes the families of a row that differ from `old`.
-pub fn write_row(
-    table: &TableDef,
-    rowkey: &Rowkey,
-    old: Option<&StoredRow>,
-    new: Option<&[Value]>,
-    batch: &mut WriteBatch,
-) -> Result<()> {
-    for id in table.family_ids() {
-        let keyspace = table.family(id).keyspace;
-        let before = old.and_then(|o| o.sealed[usize::from(id.0)].as_ref());
-        let after = match new {
-            Some(values) => seal_family(table, id, values)?,
-            None => None,
-        };
-        match after {
-            Some(after) if before == Some(&after) => {}
-            Some(after) => batch.put(keyspace, rowkey.clone(), after),
-            None if before.is_some() => batch.delete(keyspace, rowkey.clone()),
-            None => {}
-        }
+impl<'t> Packer<'t> {
+    /// For rows of `table`.
+    pub fn new(table: &'t TableDef) -> Packer<'t> {
+        let types = |id| packed_columns(table, id).map(|(id, column)| (id, column.ty)).collect();
+        Packer { table, columns: table.family_ids().map(types).collect() }
     }
-    Ok(())
+
+    /// Whose rows they are.
+    pub fn table(&self) -> &'t TableDef {
+        self.table
+    }
+
+    fn columns(&self, family: FamilyId) -> impl Iterator<Item = (ColumnId, ColumnType)> {
+        self.columns[usize::from(family.0)].iter().copied()
+    }
+
+    /// Sealed value of one family of a row; `None` if nothing of it needs storing. The default family is
+    /// always stored: its entry says that the row exists.
+    fn seal(&self, family: FamilyId, values: &[Value]) -> Result<Option<Vec<u8>>> {
+        let columns = self
+            .columns(family)
+            .map(|(id, ty)| (id, ty, values[usize::from(id.0)].as_ref()))
+            .filter(|(_, _, value)| !value.is_null());
+        let mut columns = columns.peekable();
+        if family != FamilyId::DEFAULT && columns.peek().is_none() {
+            return Ok(None);
+        }
+        let mut packed = Vec::with_capacity(64);
+        row::pack(columns, &mut packed)?;
+        Ok(Some(row::seal(packed, self.table.family(family).compression)))
+    }
+
+    /// Sealed value of a family of a row of which these columns have changed. What else is in it stays as it is, and is
+    /// not looked at. `sealed`: as it was, if it was there.
+    pub fn reseal(
+        &self,
+        family: FamilyId,
+        sealed: Option<&[u8]>,
+        changed: &[(ColumnId, Value)],
+    ) -> Result<Vec<u8>> {
+        let columns = self.columns(family).map(|(id, ty)| {
+            let new = changed.iter().find(|(of, _)| *of == id);
+            (id, new.map(|(_, value)| (ty, value.as_ref())))
+        });
+        let mut packed = Vec::with_capacity(sealed.map_or(0, <[u8]>::len) + 16);
+        match sealed {
+            Some(sealed) => row::repack(&PackedRow::new(&row::open(sealed)?)?, columns, &mut packed)?,
+            None => {
+                let known = columns.filter_map(|(id, new)| new.map(|(ty, value)| (id, ty, value)));
+                row::pack(known, &mut packed)?;
+            }
+        }
+        Ok(row::seal(packed, self.table.family(family).compression))
+    }
+
+    /// Calls `f` with everything that a row is: its families, and its entries in what writes keep.
+    ///
+    /// Errors: a value that an index layout cannot hold.
+    pub fn entries_of(
+        &self,
+        row: &[Value],
+        rowkey: &Rowkey,
+        f: &mut dyn FnMut(KeyspaceId, &Rowkey, &[u8]),
+    ) -> Result<()> {
+        let table = self.table;
+        for id in table.family_ids() {
+            if let Some(value) = self.seal(id, row)? {
+                f(table.family(id).keyspace, rowkey, &value);
+            }
+        }
+        for index in table.kept() {
+            if let Some(entry) = entry_of(table, index, row, rowkey)? {
+                f(index.keyspace, &entry.key, &entry.value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the families of a row that differ from `old`.
+    pub fn write_row(
+        &self,
+        rowkey: &Rowkey,
+        old: Option<&StoredRow>,
+        new: Option<&[Value]>,
+        batch: &mut WriteBatch,
+    ) -> Result<()> {
+        for id in self.table.family_ids() {
+            let keyspace = self.table.family(id).keyspace;
+            let before = old.and_then(|o| o.sealed[usize::from(id.0)].as_ref());
+            let after = new.map_or(Ok(None), |values| self.seal(id, values))?;
+            match after {
+                Some(after) if before == Some(&after) => {}
+                Some(after) => batch.put(keyspace, rowkey.clone(), after),
+                None if before.is_some() => batch.delete(keyspace, rowkey.clone()),
+                None => {}
+            }
+        }
+        Ok(())
+    }
 }

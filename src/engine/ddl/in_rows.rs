@@ -10,7 +10,7 @@ use crate::engine::rows::{assign, check_null, defaults, number, quote};
 use crate::engine::view::{View, column_named};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::ROWS_READ;
-use crate::exec::stored;
+use crate::exec::stored::Packer;
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::row::value_at;
@@ -146,11 +146,12 @@ impl Filling<'_> {
         let keyspace = table.family(family).keyspace;
         let reader = view.snapshot.reader()?;
         let keys: Vec<&[u8]> = rowkeys.iter().map(|key| &key[..]).collect();
+        let packer = Packer::new(table);
         for ((rowkey, value), sealed) in keys.iter().zip(values).zip(reader.get_many(keyspace, &keys)?) {
             if value.is_null() {
                 continue;
             }
-            let sealed = stored::reseal(table, family, sealed, &[(id, value)])?;
+            let sealed = packer.reseal(family, sealed, &[(id, value)])?;
             writer.put(keyspace, rowkey, &sealed)?;
         }
         Ok(())

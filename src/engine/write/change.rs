@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{Array, ArrayRef, RecordBatch};
 use sqlparser::ast::{LimitClause, OrderBy, OrderByKind, Query};
 
 use super::returned::{Others, Returned};
@@ -166,7 +166,7 @@ impl<'a> Rewriting<'a> {
     }
 
     /// Writes what becomes of the rows of a piece.
-    async fn rewrite(&mut self, mut piece: Piece) -> Result<()> {
+    async fn rewrite(&mut self, piece: Piece) -> Result<()> {
         let Target { view, table, .. } = self.target;
         view.watch.cancel.check()?;
         if self.is_simple {
@@ -176,9 +176,8 @@ impl<'a> Rewriting<'a> {
         let new = match self.assigned {
             None => None,
             Some(assigned) => {
-                let computed = std::mem::take(&mut piece.computed);
-                let row = |(old, computed): (&StoredRow, _)| assigned.row(table, &old.values, computed);
-                let new = old.iter().zip(computed).map(row).collect::<Result<Vec<_>>>()?;
+                let row = |(n, old): (usize, &StoredRow)| assigned.row(table, &old.values, piece.computed(n));
+                let new = old.iter().enumerate().map(row).collect::<Result<Vec<_>>>()?;
                 check_constraints(view, table, &new).await?;
                 Some(new)
             }
@@ -187,7 +186,7 @@ impl<'a> Rewriting<'a> {
     }
 
     /// The same of rows that nothing else goes by. Those that go were found where they are, so they are not read.
-    fn rewrite_simple(&mut self, piece: Piece) -> Result<()> {
+    fn rewrite_simple(&mut self, mut piece: Piece) -> Result<()> {
         let Target { view, table, .. } = self.target;
         self.affected += piece.rowkeys.len() as u64;
         let Some(assigned) = self.assigned else {
@@ -196,10 +195,15 @@ impl<'a> Rewriting<'a> {
         };
         let reader = view.snapshot.reader()?;
         let sealed = reader.get_many(table.rows(), &piece.rowkeys())?;
-        for ((rowkey, computed), sealed) in piece.rowkeys.into_iter().zip(piece.computed).zip(sealed) {
+        let mut changed = Vec::with_capacity(assigned.targets.len());
+        for (n, (rowkey, sealed)) in std::mem::take(&mut piece.rowkeys).into_iter().zip(sealed).enumerate() {
             let sealed = sealed.ok_or_else(|| gone(table, &rowkey))?;
-            let changed = assigned.values(table, computed).collect::<Result<Vec<_>>>()?;
-            changed.iter().try_for_each(|(id, value)| check_null(table, *id, value))?;
+            changed.clear();
+            for value in assigned.values(table, piece.computed(n)) {
+                let (id, value) = value?;
+                check_null(table, id, &value)?;
+                changed.push((id, value));
+            }
             self.writes.assign(rowkey, sealed, &changed)?;
         }
         Ok(())
@@ -258,13 +262,18 @@ struct Pieces {
 
 struct Piece {
     rowkeys: Vec<Rowkey>,
-    /// Values of each row that were computed.
-    computed: Vec<Vec<Value>>,
     /// Where each row is among those found.
     places: Vec<u64>,
+    /// Of all of these the values that were computed.
+    computed: Vec<ArrayRef>,
 }
 
 impl Piece {
+    /// The values of the `n`th row that were computed.
+    fn computed(&self, n: usize) -> impl Iterator<Item = Result<Value>> {
+        self.computed.iter().map(move |column| any_value_at(column, self.places[n] as usize))
+    }
+
     fn rowkeys(&self) -> Vec<&[u8]> {
         self.rowkeys.iter().map(|rowkey| &rowkey[..]).collect()
     }
@@ -282,16 +291,18 @@ impl Pieces {
     }
 
     fn piece(&mut self, rows: usize) -> Result<Piece> {
-        let mut piece = Piece { rowkeys: Vec::new(), computed: Vec::new(), places: Vec::new() };
         let [rowkeys, computed @ ..] = self.found.columns() else {
             return Err(Error::internal("rows without a rowkey"));
+        };
+        let mut piece = Piece {
+            rowkeys: Vec::with_capacity(rows),
+            places: Vec::with_capacity(rows),
+            computed: computed.to_vec(),
         };
         for at in self.at..self.at + rows {
             let rowkey = rowkey_at(rowkeys, at)?;
             if self.seen.as_mut().is_none_or(|seen| seen.insert(rowkey.clone())) {
-                let computed = computed.iter().map(|column| any_value_at(column, at));
                 piece.rowkeys.push(rowkey);
-                piece.computed.push(computed.collect::<Result<_>>()?);
                 piece.places.push(at as u64);
             }
         }

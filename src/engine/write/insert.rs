@@ -49,8 +49,9 @@ pub async fn insert(view: &View, stmt: &Insert, given: Given<'_>, alone: bool) -
     };
     let mut staged = stage(view, &table, &stmt.mode, rows, &columns)?;
     if is_upsert && !table.checks.is_empty() {
-        let rows: Vec<Vec<Value>> =
-            staged.changed.changes.values().filter_map(|change| change.new.clone()).collect();
+        let Changed { changes, touched } = &staged.changed;
+        let new = |rowkey| changes.get(rowkey)?.new.clone();
+        let rows: Vec<Vec<Value>> = touched.iter().filter_map(new).collect();
         check_constraints(view, &table, &rows).await?;
     }
     if !staged.conflicts.is_empty() {
@@ -245,7 +246,7 @@ fn stage(
     writer.read(rowkeys.iter())?;
     for (at, (rowkey, row)) in rowkeys.into_iter().zip(rows).enumerate() {
         match mode {
-            InsertMode::Insert => writer.insert(rowkey.clone(), row)?,
+            InsertMode::Insert => writer.insert(&rowkey, row)?,
             InsertMode::Upsert => {
                 let row = match writer.current(&rowkey)? {
                     Some(old) => overwrite(old, &row, given),
@@ -262,7 +263,7 @@ fn stage(
                 match (holder, mode) {
                     (None, _) => {
                         met.insert(rowkey.clone());
-                        writer.insert(rowkey.clone(), row)?;
+                        writer.insert(&rowkey, row)?;
                     }
                     (Some(holder), InsertMode::OnConflictUpdate { .. }) => {
                         if !met.insert(holder.clone()) {
@@ -361,7 +362,7 @@ async fn settle(
         if result.pop() != Some(Value::Boolean(true)) {
             continue;
         }
-        let row = assigned.row(table, &old, result.drain(1..))?;
+        let row = assigned.row(table, &old, result.drain(1..).map(Ok))?;
         if !table.key.is_key_of(&row, &rowkey) {
             let moved = |id: &ColumnId| {
                 let at = usize::from(id.0);

@@ -313,12 +313,11 @@ impl<'a> Assigned<'a> {
     fn values(
         &self,
         table: &TableDef,
-        computed: impl IntoIterator<Item = Value>,
+        mut computed: impl Iterator<Item = Result<Value>>,
     ) -> impl Iterator<Item = Result<(ColumnId, Value)>> {
-        let mut computed = computed.into_iter();
         self.targets.iter().zip(&self.values).map(move |(id, value)| {
-            let value = value.clone().or_else(|| computed.next());
-            let value = value.ok_or_else(|| Error::internal("SET of a value that nobody computed"))?;
+            let value = value.clone().map(Ok).or_else(|| computed.next());
+            let value = value.ok_or_else(|| Error::internal("SET of a value that nobody computed"))??;
             Ok((*id, assign(value, table.column(*id))?))
         })
     }
@@ -328,7 +327,7 @@ impl<'a> Assigned<'a> {
         &self,
         table: &TableDef,
         old: &[Value],
-        computed: impl IntoIterator<Item = Value>,
+        computed: impl Iterator<Item = Result<Value>>,
     ) -> Result<Vec<Value>> {
         let mut row = old.to_vec();
         for assigned in self.values(table, computed) {
