@@ -30,7 +30,7 @@ const TOLERANCE: f64 = 1.05;
 type Run = fn(&Database, i64) -> rowkeydb::Result<()>;
 
 /// The paths by name.
-const PATHS: [(&str, Run); 16] = [
+const PATHS: [(&str, Run); 18] = [
     ("get_prepared", |db, times| {
         each(db, times, "SELECT * FROM orders WHERE order_id = $1", |n| vec![Value::Int(n)])
     }),
@@ -92,6 +92,15 @@ const PATHS: [(&str, Run); 16] = [
         (0..times).try_for_each(|n| {
             db.execute(&format!("DELETE FROM orders WHERE order_id IN ({})", hundred(n))).map(drop)
         })
+    }),
+    ("insert_1000_selected", |db, times| {
+        let sql = "INSERT INTO orders SELECT order_id + $1, buyer, order_time, status, amount FROM orders
+                   WHERE order_id < 1000";
+        each(db, times, sql, |n| vec![Value::Int(ORDERS + n * 1_000)])
+    }),
+    ("update_1000", |db, times| {
+        let sql = "UPDATE orders SET status = left(status, 4) || $2 WHERE order_id BETWEEN $1 AND $1 + 999";
+        each(db, times, sql, |n| vec![Value::Int(n), Value::Text((n % 10).to_string())])
     }),
 ];
 

@@ -24,8 +24,8 @@ use crate::schema::{
 };
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{
-    AlterTableOp, ColumnChange, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr, OptionDef,
-    Statement, key_specs, name_of, name_sql, span_of_name, unqualified,
+    AlterTableOp, CheckDef, ColumnChange, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr,
+    OptionDef, Statement, key_specs, name_of, name_sql, span_of_name, unqualified,
 };
 use crate::value::{ColumnType, Value};
 
@@ -78,6 +78,13 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
                     true => change(db, watch, |catalog| alter::alter_table(catalog, alter)),
                     false => in_rows::add_column(db, alter, add, watch),
                 }
+            }
+            AlterTableOp::AddCheck(check) => {
+                if let Ok(table) = db.catalog().table(&name_of(&alter.name)) {
+                    let columns = table.live_columns().map(|(_, column)| column);
+                    vet::check(db, &table.name, columns, check).await?;
+                }
+                in_rows::add_check(db, alter, check, watch)
             }
             AlterTableOp::AlterColumn { name, change: ColumnChange::SetNotNull } => {
                 in_rows::set_not_null(db, alter, name, watch)
@@ -530,14 +537,34 @@ fn column(def: &ColumnDef, family: FamilyId) -> Result<Column> {
 }
 
 fn checks(create: &CreateTable) -> Result<Vec<Check>> {
-    let name = |(i, check): (usize, &crate::sql::CheckDef)| {
-        let name = match &check.name {
-            Some(name) => new_name(name)?,
-            None => format!("{}_{}", fitted(format!("{}_check", name_of(&create.name))), i + 1),
-        };
-        Ok(Check { name, sql: unqualified(&check.sql, &name_of(&create.name))? })
+    let mut checks = Vec::with_capacity(create.checks.len());
+    for def in &create.checks {
+        checks.push(check(&name_of(&create.name), &checks, def)?);
+    }
+    Ok(checks)
+}
+
+/// One more CHECK of a table that has these. Errors: one of them has its name.
+fn check(table: &str, others: &[Check], def: &CheckDef) -> Result<Check> {
+    let is_taken = |name: &String| others.iter().any(|other| other.name == *name);
+    let name = match &def.name {
+        Some(name) => {
+            let place = span_of_name(name);
+            let name = new_name(name)?;
+            if is_taken(&name) {
+                return Err(Error::invalid(format!("table \"{table}\" has a constraint \"{name}\" already"))
+                    .state("42710")
+                    .at(place));
+            }
+            name
+        }
+        None => {
+            let name = |n: usize| format!("{}_{n}", fitted(format!("{table}_check")));
+            let free = (others.len() + 1..).map(name).find(|name| !is_taken(name));
+            free.ok_or_else(|| Error::internal("all names are taken"))?
+        }
     };
-    create.checks.iter().enumerate().map(name).collect()
+    Ok(Check { name, sql: unqualified(&def.sql, table)? })
 }
 
 fn create_view(db: &Database, create: &CreateView, watch: &Watch) -> Result<Vec<Warning>> {

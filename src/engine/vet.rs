@@ -14,7 +14,7 @@ use super::view::View;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::row::field;
 use crate::schema::Column;
-use crate::sql::{CreateTable, name_of, parse_query, span_of};
+use crate::sql::{CheckDef, CreateTable, name_of, parse_query, span_of};
 
 /// Errors: a DEFAULT that names a column or does not fit its own; a CHECK that cannot be planned, or is no
 /// condition; either, if it takes more than one row to compute. With their places.
@@ -22,24 +22,35 @@ pub async fn table(db: &Database, create: &CreateTable, columns: &[Column]) -> R
     for (def, column) in create.columns.iter().zip(columns) {
         default(db, def.default.as_ref(), column).await?;
     }
-    let view = db.session().view()?;
-    let fields: Vec<_> = columns.iter().map(|column| field(&column.name, column.ty, true)).collect();
-    for check in &create.checks {
-        of_one_row(&view, &check.expr, "a CHECK", Some(check.span))?;
-        let name = name_of(&create.name);
-        let query = parse_query(&format!("SELECT ({}) FROM {}", check.sql, quote(&name)))?;
-        let rows = vec![(name, RecordBatch::new_empty(Arc::new(Schema::new(fields.clone()))))];
-        let verdicts =
-            view.select_from(Asked::new(query), rows, &[]).await.map_err(|e| e.unplaced().at(check.span))?;
-        let ty = verdicts.schema().field(0).data_type().clone();
-        if !matches!(ty, DataType::Boolean | DataType::Null) {
-            return Err(Error::invalid("a CHECK is a condition, and this is none")
-                .hint("write a comparison, as in CHECK (amount >= 0)")
-                .state(sqlstate::DATATYPE_MISMATCH)
-                .at(check.span));
-        }
+    for one in &create.checks {
+        check(db, &name_of(&create.name), columns.iter(), one).await?;
     }
     Ok(())
+}
+
+/// Errors: a CHECK of a table of this name with these columns that cannot be planned, is no condition, or takes more than
+/// one row to compute; with its place.
+pub async fn check(
+    db: &Database,
+    table: &str,
+    columns: impl Iterator<Item = &Column>,
+    check: &CheckDef,
+) -> Result<()> {
+    let view = db.session().view()?;
+    of_one_row(&view, &check.expr, "a CHECK", Some(check.span))?;
+    let fields: Vec<_> = columns.map(|column| field(&column.name, column.ty, true)).collect();
+    let query = parse_query(&format!("SELECT ({}) FROM {}", check.sql, quote(table)))?;
+    let rows = vec![(table.to_owned(), RecordBatch::new_empty(Arc::new(Schema::new(fields))))];
+    let verdicts =
+        view.select_from(Asked::new(query), rows, &[]).await.map_err(|e| e.unplaced().at(check.span))?;
+    let ty = verdicts.schema().field(0).data_type().clone();
+    if matches!(ty, DataType::Boolean | DataType::Null) {
+        return Ok(());
+    }
+    Err(Error::invalid("a CHECK is a condition, and this is none")
+        .hint("write a comparison, as in CHECK (amount >= 0)")
+        .state(sqlstate::DATATYPE_MISMATCH)
+        .at(check.span))
 }
 
 /// Errors: a DEFAULT that names a column, does not fit its own, or takes more than one row to compute; with its place.

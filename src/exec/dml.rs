@@ -14,7 +14,7 @@ use super::stored::{self, Packer, StoredRow};
 use super::watch::Watch;
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{check_length, entry_of, index_changes, open_entry};
-use crate::key::{ColumnId, FastMap, FastSet, Rowkey};
+use crate::key::{ColumnId, FastMap, FastSet, KeyHead, Rowkey};
 use crate::schema::{Access, FamilyId, IndexDef, IndexId, IndexState, TableDef};
 use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
@@ -149,9 +149,10 @@ impl<'a> RowWriter<'a> {
     /// Errors: two rows with one key in a UNIQUE index; a value an index layout cannot hold.
     pub fn finish(self, batch: &mut WriteBatch) -> Result<Changes> {
         let mut writes = Writes::new(self.table, mem::take(batch));
-        let mut changes: Vec<(&Rowkey, &Change)> = self.changes.iter().collect();
-        changes.sort_unstable_by_key(|(rowkey, _)| *rowkey);
-        for (n, (rowkey, Change { old, new })) in changes.into_iter().enumerate() {
+        let mut changes: Vec<(KeyHead, &Rowkey, &Change)> =
+            self.changes.iter().map(|(rowkey, change)| (KeyHead::of(rowkey), rowkey, change)).collect();
+        changes.sort_unstable_by(|(a, a_key, _), (b, b_key, _)| (a, a_key).cmp(&(b, b_key)));
+        for (n, (_, rowkey, Change { old, new })) in changes.into_iter().enumerate() {
             self.may_go_on(n)?;
             writes.add(self.reader, rowkey, old.as_ref(), new.as_deref())?;
         }

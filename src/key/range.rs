@@ -187,7 +187,11 @@ impl KeyRanges {
 
     /// Holds `key`.
     pub fn contains(&self, key: &[u8]) -> bool {
-        let after = self.0.partition_point(|r| *r.start <= *key);
+        let after = match self.0.last() {
+            // Keys that ascend are behind all that came before them.
+            Some(last) if *last.start <= *key => self.0.len(),
+            _ => self.0.partition_point(|r| *r.start <= *key),
+        };
         after > 0 && self.0[after - 1].contains(key)
     }
 

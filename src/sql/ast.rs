@@ -224,6 +224,10 @@ pub enum AlterTableOp {
     AddColumn(Box<AddColumn>),
     /// `DROP [COLUMN] [IF EXISTS] name`
     DropColumn { if_exists: bool, name: Ident },
+    /// `ADD [CONSTRAINT name] CHECK (expr)`
+    AddCheck(Box<CheckDef>),
+    /// `DROP CONSTRAINT [IF EXISTS] name`
+    DropConstraint { if_exists: bool, name: Ident },
     /// `ALTER [COLUMN] name change`
     AlterColumn { name: Ident, change: ColumnChange },
     /// `RENAME [COLUMN] from TO to`

@@ -219,6 +219,10 @@ impl Display for AlterTable {
             AlterTableOp::DropColumn { if_exists, name } => {
                 write!(f, "DROP COLUMN {}{name}", when(*if_exists, "IF EXISTS "))
             }
+            AlterTableOp::AddCheck(check) => write!(f, "ADD {check}"),
+            AlterTableOp::DropConstraint { if_exists, name } => {
+                write!(f, "DROP CONSTRAINT {}{name}", when(*if_exists, "IF EXISTS "))
+            }
             AlterTableOp::AlterColumn { name, change } => write!(f, "ALTER COLUMN {name} {change}"),
             AlterTableOp::RenameColumn { from, to } => write!(f, "RENAME COLUMN {from} TO {to}"),
             AlterTableOp::RenameTable { to } => write!(f, "RENAME TO {to}"),

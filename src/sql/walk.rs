@@ -32,6 +32,7 @@ macro_rules! walk {
                         }
                         Statement::AlterTable(alter) => match & $($mut)? alter.op {
                             AlterTableOp::AddColumn(add) => add.column.default.visit(v),
+                            AlterTableOp::AddCheck(check) => check.expr.visit(v),
                             AlterTableOp::AlterColumn { change: ColumnChange::SetDefault(expr), .. } => {
                                 expr.visit(v)
                             }

@@ -4,13 +4,13 @@
 //! is forgotten but for its version: to a reader from before that, the whole keyspace has changed. So memory
 //! is bounded, and forgetting can only refuse more, never less.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use parking_lot::MutexGuard;
 
 use super::{KeyspaceId, Mutation, Reads, WriteBatch};
 use crate::error::{Error, Kind, Result};
-use crate::key::{Rowkey, hex};
+use crate::key::{FastMap, Rowkey, hex};
 
 /// Keys remembered of one keyspace (count).
 const KEYS_MAX: usize = 8192;
@@ -21,7 +21,7 @@ const KEYS_FEW: usize = 16;
 /// What the last commits wrote.
 #[derive(Default)]
 pub(super) struct Recent {
-    keyspaces: HashMap<KeyspaceId, Written>,
+    keyspaces: FastMap<KeyspaceId, Written>,
     /// The last version that came to something.
     newest: u64,
 }

@@ -115,6 +115,7 @@ fn a_statement_stopped_at_any_step_is_done_or_not() {
         "ALTER TABLE orders ADD COLUMN extra TEXT NOT NULL DEFAULT 'none'",
         "ALTER TABLE orders ADD COLUMN extra INT DEFAULT 1 + 1 FAMILY n",
         "ALTER TABLE orders ADD COLUMN extra SERIAL",
+        "ALTER TABLE orders ADD CHECK (id > 0)",
         "ALTER TABLE orders ALTER COLUMN buyer SET DEFAULT 7",
         "ALTER TABLE orders REKEY (buyer DESC, id)",
     ];

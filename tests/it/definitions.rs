@@ -21,9 +21,10 @@ const SCHEMA: [&str; 9] = [
 ];
 
 /// Changes of `{t}`, one of whose indexes is `{i}`.
-const CHANGES: [&str; 15] = [
+const CHANGES: [&str; 16] = [
     "ALTER TABLE {t} ADD COLUMN more INT",
     "ALTER TABLE {t} ADD COLUMN more INT NOT NULL DEFAULT 7",
+    "ALTER TABLE {t} ADD CHECK (id > 0)",
     "ALTER TABLE {t} ALTER COLUMN id SET DEFAULT 7",
     "ALTER TABLE {t} ALTER COLUMN spare DROP NOT NULL",
     "ALTER TABLE {t} DROP COLUMN spare",

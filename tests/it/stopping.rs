@@ -178,6 +178,7 @@ fn whoever_waits_for_a_load_can_be_stopped_and_readers_do_not_wait() {
                 "CREATE VIEW v AS SELECT 1 AS n",
                 "ALTER TABLE t ADD COLUMN m INT",
                 "ALTER TABLE t ADD COLUMN m INT DEFAULT 7",
+                "ALTER TABLE t ADD CHECK (n > 0)",
                 "ALTER TABLE t ALTER COLUMN n SET NOT NULL",
                 "ALTER TABLE t REKEY (n, id)",
                 "TRUNCATE TABLE t",

@@ -94,7 +94,17 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning
             edit.rename_table(&table.name);
             table.name = name;
         }
-        AlterTableOp::Split(_) | AlterTableOp::Rekey { .. } | AlterTableOp::CancelRekey => {
+        AlterTableOp::DropConstraint { if_exists, name } => {
+            let checks = table.checks.len();
+            table.checks.retain(|check| check.name != name_of(name));
+            if table.checks.len() == checks {
+                return if *if_exists { Ok((Vec::new(), None)) } else { Err(no_check(&table, name)) };
+            }
+        }
+        AlterTableOp::Split(_)
+        | AlterTableOp::Rekey { .. }
+        | AlterTableOp::CancelRekey
+        | AlterTableOp::AddCheck(_) => {
             return Err(Error::internal("no single change of the catalog"));
         }
     }
@@ -214,11 +224,24 @@ fn rewrite(table: &mut TableDef, sql: impl Fn(&str) -> Result<String>) -> Result
     Ok(())
 }
 
+fn no_check(table: &TableDef, name: &Ident) -> Error {
+    let error = Error::invalid(format!("table \"{}\" has no CHECK \"{}\"", table.name, name_of(name)))
+        .state(sqlstate::UNDEFINED_OBJECT)
+        .at(span_of_name(name));
+    let names: Vec<&str> = table.checks.iter().map(|check| check.name.as_str()).collect();
+    match table.indexes.iter().any(|index| index.unique && index.name == name_of(name)) {
+        true => error.hint(format!("DROP INDEX {} drops a UNIQUE", name_sql(&name_of(name)))),
+        false if names.is_empty() => error.hint("it has none"),
+        false => error.hint(format!("it has {}", names.join(", "))),
+    }
+}
+
 fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
     let mut user = None;
     for of in &table.checks {
         if names_column(&of.sql, &name_of(name))? {
-            let hint = "a CHECK stays; INSERT INTO a table without it SELECT ... FROM this one".to_owned();
+            let (of_table, check) = (name_sql(&table.name), name_sql(&of.name));
+            let hint = format!("ALTER TABLE {of_table} DROP CONSTRAINT {check} first");
             user = Some((format!("check \"{}\"", of.name), hint));
         }
     }

@@ -3,7 +3,7 @@
 use sqlparser::ast::Ident;
 
 use super::alter::{altered, may_be_null, new_column};
-use super::{check_views, finish};
+use super::{check, check_views, finish};
 use crate::engine::Database;
 use crate::engine::outcome::Warning;
 use crate::engine::rows::{assign, check_null, defaults, number, quote};
@@ -15,7 +15,7 @@ use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::row::value_at;
 use crate::schema::TableDef;
-use crate::sql::{AddColumn, AlterTable, name_of, name_sql, parse_query, span_of_name};
+use crate::sql::{AddColumn, AlterTable, CheckDef, name_of, name_sql, parse_query, span_of_name};
 use crate::store::{BulkWriter, Direction, WriteBatch};
 use crate::value::{ColumnType, Value};
 
@@ -47,14 +47,10 @@ pub fn set_not_null(db: &Database, alter: &AlterTable, name: &Ident, watch: &Wat
         };
         let id = column_named(&table, name)?;
         may_be_null(&mut table, id, false).map_err(|e| e.at(span_of_name(name)))?;
-        let view = View { watch: watch.clone(), ..db.session().view()? };
         let (of, column) = (quote(&table.name), quote(&name_of(name)));
-        let query = parse_query(&format!("SELECT count(*) FROM {of} WHERE {column} IS NULL"))?;
-        let counted = db.runtime().block_on(view.select(query, &[]))?;
-        match value_at(counted.column(0), 0, ColumnType::BigInt)? {
-            Value::Int(0) => {}
-            Value::Int(rows) => return Err(has_nulls(&table, name, rows)),
-            _ => return Err(Error::internal("a count that is no number")),
+        let rows = count(db, watch, &format!("{of} WHERE {column} IS NULL"))?;
+        if rows > 0 {
+            return Err(has_nulls(&table, name, rows));
         }
         let mut edit = catalog.edit();
         edit.put_table(table)?;
@@ -62,14 +58,52 @@ pub fn set_not_null(db: &Database, alter: &AlterTable, name: &Ident, watch: &Wat
     })
 }
 
-fn has_nulls(table: &TableDef, name: &Ident, rows: i64) -> Error {
-    let column = name_sql(&name_of(name));
-    let rows = match rows {
+/// ADD CHECK. Errors: it does not hold for a row that is there; a name that is taken.
+pub fn add_check(db: &Database, alter: &AlterTable, def: &CheckDef, watch: &Watch) -> Result<Vec<Warning>> {
+    db.change_rows(&watch.cancel, |catalog, _| {
+        let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
+            return Ok((Vec::new(), None));
+        };
+        let new = check(&table.name, &table.checks, def)?;
+        let of = name_sql(&table.name);
+        let rows = count(db, watch, &format!("{of} WHERE NOT ({})", new.sql))
+            .map_err(|e| e.unplaced().at(def.span))?;
+        if rows > 0 {
+            return Err(Error::invalid(format!("check \"{}\" does not hold", new.name))
+                .why(format!("{} is false for {} of table \"{}\"", new.sql, rows_of(rows), table.name))
+                .hint(format!("SELECT * FROM {of} WHERE NOT ({}) shows them", new.sql))
+                .state(sqlstate::CHECK)
+                .at(def.span));
+        }
+        table.checks.push(new);
+        let mut edit = catalog.edit();
+        edit.put_table(table)?;
+        finish(edit, Vec::new())
+    })
+}
+
+/// Rows of a table, as they are, that a condition holds for (count); `of`: both, as behind FROM.
+fn count(db: &Database, watch: &Watch, of: &str) -> Result<i64> {
+    let view = View { watch: watch.clone(), ..db.session().view()? };
+    let query = parse_query(&format!("SELECT count(*) FROM {of}"))?;
+    let counted = db.runtime().block_on(view.select(query, &[]))?;
+    match value_at(counted.column(0), 0, ColumnType::BigInt)? {
+        Value::Int(rows) => Ok(rows),
+        _ => Err(Error::internal("a count that is no number")),
+    }
+}
+
+fn rows_of(rows: i64) -> String {
+    match rows {
         1 => "1 row".to_owned(),
         rows => format!("{rows} rows"),
-    };
+    }
+}
+
+fn has_nulls(table: &TableDef, name: &Ident, rows: i64) -> Error {
+    let column = name_sql(&name_of(name));
     Error::invalid(format!("column \"{}\" cannot become NOT NULL", name_of(name)))
-        .why(format!("it is NULL in {rows} of table \"{}\"", table.name))
+        .why(format!("it is NULL in {} of table \"{}\"", rows_of(rows), table.name))
         .hint(format!("UPDATE {} SET {column} = ... WHERE {column} IS NULL first", name_sql(&table.name)))
         .state(sqlstate::NOT_NULL)
         .at(span_of_name(name))

@@ -433,14 +433,21 @@ impl Parser<'_> {
 
     fn alter_op(&mut self) -> Result<AlterTableOp> {
         if self.word("ADD") {
+            if let Some(check) = self.new_constraint()? {
+                return Ok(AlterTableOp::AddCheck(Box::new(check)));
+            }
             self.word("COLUMN");
             return self.add_column();
         }
         if self.word("DROP") {
-            if ["CONSTRAINT", "PRIMARY"].iter().any(|word| self.peek_words(&[word])) {
-                return Err(self.error("a constraint cannot be dropped").hint(
-                    "DROP INDEX drops a UNIQUE, ALTER TABLE t REKEY (...) changes the key; a CHECK stays",
-                ));
+            if self.peek_words(&["PRIMARY", "KEY"]) {
+                return Err(self
+                    .error("a primary key cannot be dropped")
+                    .hint("ALTER TABLE t REKEY (...) changes it"));
+            }
+            if self.word("CONSTRAINT") {
+                let if_exists = self.if_exists();
+                return Ok(AlterTableOp::DropConstraint { if_exists, name: self.name("a constraint")? });
             }
             self.word("COLUMN");
             let if_exists = self.if_exists();
@@ -497,15 +504,30 @@ impl Parser<'_> {
         })
     }
 
-    fn add_column(&mut self) -> Result<AlterTableOp> {
-        if ["CONSTRAINT", "CHECK", "UNIQUE", "PRIMARY", "FOREIGN"].iter().any(|word| self.peek_words(&[word]))
-        {
-            let hint = "CREATE UNIQUE INDEX adds a UNIQUE, REKEY (...) changes the key; a CHECK stands in CREATE TABLE";
-            return Err(self
-                .error("a constraint cannot be added to a table")
-                .why("the rows that are there would have to be checked, or moved")
-                .hint(hint));
+    /// A CHECK, if a constraint is what is added.
+    fn new_constraint(&mut self) -> Result<Option<CheckDef>> {
+        let name = match self.word("CONSTRAINT") {
+            true => Some(self.name("the name of the constraint")?),
+            false => None,
+        };
+        if self.word("CHECK") {
+            return self.check_constraint(name).map(Some);
         }
+        if self.peek_words(&["FOREIGN", "KEY"]) {
+            return Err(self.no_foreign_keys());
+        }
+        let other = ["UNIQUE", "PRIMARY"].iter().find(|word| self.peek_words(&[word]));
+        match (other, name) {
+            (Some(other), _) => Err(self
+                .error(format!("{other} cannot be added to a table"))
+                .why("the rows that are there would have to be moved, or indexed")
+                .hint("CREATE UNIQUE INDEX adds a UNIQUE, ALTER TABLE t REKEY (...) changes the key")),
+            (None, Some(_)) => Err(self.expected("CHECK")),
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn add_column(&mut self) -> Result<AlterTableOp> {
         let if_not_exists = self.if_not_exists();
         let from = self.here();
         let mut elements = Elements::default();
@@ -513,7 +535,7 @@ impl Parser<'_> {
         if elements.primary_key.is_some() || !elements.uniques.is_empty() || !elements.checks.is_empty() {
             return Err(Error::unsupported("a constraint cannot be added with a column")
                 .why("the rows that are there would have to be checked, or moved")
-                .hint("add the column first; then CREATE UNIQUE INDEX for a UNIQUE")
+                .hint("add the column first; then ADD CHECK (...), or CREATE UNIQUE INDEX for a UNIQUE")
                 .at(self.span_since(from)));
         }
         let family = if self.word("FAMILY") { Some(self.name("the name of the family")?) } else { None };

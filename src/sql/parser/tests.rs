@@ -57,6 +57,9 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("ALTER TABLE t ALTER COLUMN note DROP DEFAULT", "="),
     ("ALTER TABLE t ALTER COLUMN note SET NOT NULL", "="),
     ("ALTER TABLE t ALTER COLUMN note DROP NOT NULL", "="),
+    ("ALTER TABLE t ADD CHECK (note <> '')", "="),
+    ("ALTER TABLE t ADD CONSTRAINT c CHECK (note <> '' OR a > 1)", "="),
+    ("ALTER TABLE t DROP CONSTRAINT IF EXISTS c", "="),
     ("ALTER TABLE t RENAME note TO memo", "ALTER TABLE t RENAME COLUMN note TO memo"),
     ("ALTER TABLE t RENAME TO u", "="),
     ("ALTER TABLE t SPLIT ON ('4000', X'80', (7, 'x'))", "="),
@@ -301,9 +304,9 @@ const ERRORS: &[(&str, &str)] = &[
     ),
     (
         "ALTER TABLE t ADD CONSTRAINT u UNIQUE (a)",
-        "error: a constraint cannot be added to a table\n  why: the rows that are there would have to be checked, or \
-         moved\n hint: CREATE UNIQUE INDEX adds a UNIQUE, REKEY (...) changes the key; a CHECK stands in CREATE TABLE\n\
-         LINE 1: ALTER TABLE t ADD CONSTRAINT u UNIQUE (a)\n                          ^^^^^^^^^^",
+        "error: UNIQUE cannot be added to a table\n  why: the rows that are there would have to be moved, or indexed\n \
+         hint: CREATE UNIQUE INDEX adds a UNIQUE, ALTER TABLE t REKEY (...) changes the key\n\
+         LINE 1: ALTER TABLE t ADD CONSTRAINT u UNIQUE (a)\n                                       ^^^^^^",
     ),
     (
         "EXPLAIN WHATIF (INDEX (a), INDEX (b)) SELECT 1 FROM t",

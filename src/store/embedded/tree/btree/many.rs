@@ -99,7 +99,8 @@ impl<'m> Btree<'m> {
         Ok(values)
     }
 
-    /// The values of the keys that come next in the leaf where a search has ended, as far as they ascend; how many.
+    /// The values of the keys that come next in the leaf where a search has ended, or in the gap, as far as they ascend;
+    /// how many.
     fn follow<'k>(
         &self,
         mut search: Search<'m>,
@@ -111,15 +112,20 @@ impl<'m> Btree<'m> {
         let Search { page, number, .. } = search;
         let end = page.key(page.len() - 1).ok_or_else(|| self.damaged(number))?;
         for (n, key) in keys.iter().enumerate() {
-            if compare(before, key).is_ge() || compare(key, end).is_gt() {
+            let is_in_gap = gap.is_some_and(|gap| gap.has(key));
+            if compare(before, key).is_ge() || !is_in_gap && compare(key, end).is_gt() {
                 return Ok(n);
+            }
+            before = key;
+            if is_in_gap {
+                values.push(None);
+                continue;
             }
             let low = search.narrowing.low + usize::from(search.found);
             search.narrowing = Narrowing::behind(low, page.len());
             self.search_alone(&mut search, key)?;
             let stored = self.stored(&search)?;
             values.push(self.open(key, &search, stored, gap)?);
-            before = key;
         }
         Ok(keys.len())
     }
