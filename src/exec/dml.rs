@@ -16,7 +16,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::index::{check_length, entry_of, index_changes, open_entry};
 use crate::key::{ColumnId, FastMap, FastSet, KeyHead, Rowkey};
 use crate::schema::{Access, FamilyId, IndexDef, IndexId, IndexState, TableDef};
-use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch};
+use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch, in_order};
 use crate::value::{Value, name_sql};
 
 /// Rows (count) that are read together, and changed before anybody asks whether to stop.
@@ -266,9 +266,8 @@ impl<'a> Writes<'a> {
     pub fn move_into(&mut self, writer: &mut dyn BulkWriter) -> Result<()> {
         (self.counted, self.bytes) = (0, 0);
         self.unique = UniqueCheck::default();
-        let mut mutations = mem::take(&mut self.batch.mutations);
-        mutations.sort_unstable_by(|a, b| a.place().cmp(&b.place()));
-        mutations.iter().try_for_each(|mutation| mutation.write_to(writer))
+        let mutations = mem::take(&mut self.batch.mutations);
+        in_order(&mutations).into_iter().try_for_each(|mutation| mutation.write_to(writer))
     }
 
     /// No two rows write one entry, so that it does not matter which goes first: where `changed` are the columns that
