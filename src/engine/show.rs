@@ -198,6 +198,9 @@ fn describe_table(view: &View, table: &TableDef) -> Result<RecordBatch> {
     for index in &table.indexes {
         rows.push(&index.name, &index.layout.sql(), index.state.name(), "index");
     }
+    for check in &table.checks {
+        rows.push(&check.name, &check.sql, "", "check");
+    }
     if let Some(rekey) = &table.rekey {
         rows.push("rowkey", &rekey.next.key.sql(), IndexState::Building.name(), "next layout");
     }
