@@ -11,12 +11,12 @@ use futures::StreamExt;
 
 use super::copy::load;
 use super::plans::Asked;
+use super::rows::values_of;
 use super::view::View;
 use crate::df::query::BatchStream;
 use crate::error::Result;
 use crate::exec::watch::CancelHandle;
 use crate::key::ColumnId;
-use crate::row::any_value_at;
 use crate::schema::TableDef;
 use crate::value::Value;
 
@@ -52,7 +52,7 @@ impl Source {
     /// Gives whether they are to be.
     pub async fn gather(&mut self, may_load: bool) -> Result<bool> {
         while let Some(batch) = self.next_batch().await? {
-            self.rows.extend(cells_of(&batch)?);
+            self.rows.extend(values_of(&batch)?);
             if may_load && self.rows.len() > FEW_ROWS {
                 return Ok(true);
             }
@@ -74,7 +74,7 @@ impl Source {
             let mut rows = std::mem::take(&mut self.rows);
             if rows.is_empty() {
                 match runtime.block_on(self.next_batch())? {
-                    Some(batch) => rows = cells_of(&batch)?,
+                    Some(batch) => rows = values_of(&batch)?,
                     None => {
                         view.watch.finish(&label, read, "rows");
                         return Ok(None);
@@ -92,15 +92,4 @@ impl Source {
         let batches = &mut self.batches;
         self.cancel.guard(async { batches.next().await.transpose() }).await
     }
-}
-
-fn cells_of(batch: &RecordBatch) -> Result<Vec<Vec<Option<Value>>>> {
-    let row = |_| Vec::with_capacity(batch.num_columns());
-    let mut rows: Vec<Vec<Option<Value>>> = (0..batch.num_rows()).map(row).collect();
-    for column in batch.columns() {
-        for (at, row) in rows.iter_mut().enumerate() {
-            row.push(Some(any_value_at(column, at)?));
-        }
-    }
-    Ok(rows)
 }

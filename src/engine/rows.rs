@@ -363,9 +363,15 @@ pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
 }
 
 /// Every value of a batch, row by row.
-pub fn values_of(batch: &RecordBatch) -> Result<Vec<Vec<Value>>> {
-    let row = |at| batch.columns().iter().map(|array| any_value_at(array, at)).collect();
-    (0..batch.num_rows()).map(row).collect()
+pub fn values_of<V: From<Value>>(batch: &RecordBatch) -> Result<Vec<Vec<V>>> {
+    let row = |_| Vec::with_capacity(batch.num_columns());
+    let mut rows: Vec<Vec<V>> = (0..batch.num_rows()).map(row).collect();
+    for column in batch.columns() {
+        for (at, row) in rows.iter_mut().enumerate() {
+            row.push(any_value_at(column, at)?.into());
+        }
+    }
+    Ok(rows)
 }
 
 /// A name as an SQL identifier.

@@ -14,9 +14,9 @@ use super::stored::{self, Packer, StoredRow};
 use super::watch::Watch;
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{check_length, entry_of, index_changes, open_entry};
-use crate::key::{ColumnId, FastMap, FastSet, KeyHead, Rowkey};
+use crate::key::{ColumnId, FastMap, FastSet, Rowkey, in_key_order};
 use crate::schema::{Access, FamilyId, IndexDef, IndexId, IndexState, TableDef};
-use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch, in_order};
+use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
 
 /// Rows (count) that are read together, and changed before anybody asks whether to stop.
@@ -149,10 +149,8 @@ impl<'a> RowWriter<'a> {
     /// Errors: two rows with one key in a UNIQUE index; a value an index layout cannot hold.
     pub fn finish(self, batch: &mut WriteBatch) -> Result<Changes> {
         let mut writes = Writes::new(self.table, mem::take(batch));
-        let mut changes: Vec<(KeyHead, &Rowkey, &Change)> =
-            self.changes.iter().map(|(rowkey, change)| (KeyHead::of(rowkey), rowkey, change)).collect();
-        changes.sort_unstable_by(|(a, a_key, _), (b, b_key, _)| (a, a_key).cmp(&(b, b_key)));
-        for (n, (_, rowkey, Change { old, new })) in changes.into_iter().enumerate() {
+        let changes = in_key_order(self.changes.iter(), |(rowkey, _)| ((), rowkey));
+        for (n, (rowkey, Change { old, new })) in changes.into_iter().enumerate() {
             self.may_go_on(n)?;
             writes.add(self.reader, rowkey, old.as_ref(), new.as_deref())?;
         }
@@ -267,7 +265,8 @@ impl<'a> Writes<'a> {
         (self.counted, self.bytes) = (0, 0);
         self.unique = UniqueCheck::default();
         let mutations = mem::take(&mut self.batch.mutations);
-        in_order(&mutations).into_iter().try_for_each(|mutation| mutation.write_to(writer))
+        let sorted = in_key_order(mutations.iter(), |mutation| mutation.place());
+        sorted.into_iter().try_for_each(|mutation| mutation.write_to(writer))
     }
 
     /// No two rows write one entry, so that it does not matter which goes first: where `changed` are the columns that

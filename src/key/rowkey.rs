@@ -68,6 +68,21 @@ impl PartialOrd for KeyHead {
     }
 }
 
+/// Items by the space that each is in, and there by its key; of one key in the order in which they came. Most comparisons
+/// end at heads that lie side by side, without a look at the items.
+pub fn in_key_order<T, S: Ord>(
+    items: impl Iterator<Item = T>,
+    place: impl for<'t> Fn(&'t T) -> (S, &'t [u8]),
+) -> Vec<T> {
+    let headed = |item| {
+        let (space, key) = place(&item);
+        ((space, KeyHead::of(key)), item)
+    };
+    let mut headed: Vec<((S, KeyHead), T)> = items.map(headed).collect();
+    headed.sort_by(|(a, of_a), (b, of_b)| a.cmp(b).then_with(|| place(of_a).1.cmp(place(of_b).1)));
+    headed.into_iter().map(|(_, item)| item).collect()
+}
+
 /// The first eight bytes as a number that sorts as they do.
 fn number(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
@@ -169,6 +184,19 @@ mod tests {
             prop_assert!(heads.is_eq() || heads == a.cmp(&b));
             let first = |key: &[u8]| [key, &[0; 16]].concat()[..16].to_vec();
             prop_assert_eq!(heads, first(&a).cmp(&first(&b)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn items_come_by_space_and_key_and_those_of_one_key_as_they_came(
+            same in prop::collection::vec(any::<u8>(), 0..20),
+            places in prop::collection::vec((0..2u32, prop::collection::vec(0..2u8, 0..3)), 0..20),
+        ) {
+            let items = places.iter().enumerate().map(|(n, (space, end))| (*space, [&same[..], end].concat(), n));
+            let mut expected: Vec<_> = items.clone().collect();
+            expected.sort();
+            prop_assert_eq!(in_key_order(items, |(space, key, _)| (*space, &key[..])), expected);
         }
     }
 

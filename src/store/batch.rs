@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{BulkWriter, Change, Reads};
 use crate::error::{Error, Result};
-use crate::key::{KeyHead, Rowkey};
+use crate::key::Rowkey;
 
 /// A named, sorted space of keys: one per table family and one per index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -31,9 +31,9 @@ impl Mutation {
         }
     }
 
-    /// Where it is, down to the key.
-    pub fn place(&self) -> (KeyspaceId, Option<&[u8]>) {
-        (self.keyspace(), self.change().map(|(key, _)| key))
+    /// Where it is, down to the key, if it is of one.
+    pub fn place(&self) -> (KeyspaceId, &[u8]) {
+        (self.keyspace(), self.change().map_or(&[], |(key, _)| key))
     }
 
     /// Bytes of its key and value.
@@ -58,17 +58,6 @@ impl Mutation {
             None => Err(Error::internal("a bulk writer is to clear a keyspace")),
         }
     }
-}
-
-/// Mutations of different keys by where they are: keyspace by keyspace, in the order of their keys.
-pub fn in_order(mutations: &[Mutation]) -> Vec<&Mutation> {
-    let headed = |mutation| {
-        let (keyspace, key) = Mutation::place(mutation);
-        ((keyspace, KeyHead::of(key.unwrap_or_default())), mutation)
-    };
-    let mut headed: Vec<((KeyspaceId, KeyHead), &Mutation)> = mutations.iter().map(headed).collect();
-    headed.sort_unstable_by(|(a, of_a), (b, of_b)| a.cmp(b).then_with(|| of_a.place().cmp(&of_b.place())));
-    headed.into_iter().map(|(_, mutation)| mutation).collect()
 }
 
 /// Changes that become visible and durable together, or not at all.
@@ -110,24 +99,5 @@ impl WriteBatch {
     /// Removes every key of a keyspace.
     pub fn clear(&mut self, keyspace: KeyspaceId) {
         self.mutations.push(Mutation::Clear(keyspace));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keyspaces_follow_each_other_and_keys_with_one_head_their_ends() {
-        let (a, b) = (KeyspaceId(1), KeyspaceId(2));
-        let long = |end: &str| Rowkey::from(format!("{}{end}", "x".repeat(20)).as_str());
-        let mut batch = WriteBatch::default();
-        batch.put(b, "a", Vec::new());
-        batch.delete(a, long("2"));
-        batch.put(a, long("10"), Vec::new());
-        batch.put(a, "x", Vec::new());
-        batch.delete(a, "");
-        let places: Vec<_> = in_order(&batch.mutations).into_iter().map(Mutation::place).collect();
-        assert!(places.len() == 5 && places.is_sorted(), "{places:?}");
     }
 }

@@ -28,7 +28,7 @@ mod testing;
 mod traced;
 mod trust;
 
-pub use batch::{KeyspaceId, Mutation, WriteBatch, in_order};
+pub use batch::{KeyspaceId, Mutation, WriteBatch};
 pub use directory::{is_database, is_full, sync_directory};
 pub use embedded::EmbeddedStore;
 pub use failing::{FailingStore, Fuse};

@@ -325,6 +325,10 @@ mod tests {
                 prop_assert_eq!(reads.contains(T, &key), is_read);
                 prop_assert!(!reads.contains(KeyspaceId(2), &key));
             }
+            reads.keyspaces.values_mut().for_each(Ranges::join);
+            let kept = reads.keyspaces.get(&T).map_or(&[][..], |ranges| ranges.joined.as_slice());
+            let are_apart = |pair: &[KeyRange]| matches!(&pair[0].end, End::Before(end) if *end < pair[1].start);
+            prop_assert!(kept.windows(2).all(are_apart), "disjoint, not touching");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Changes of a column that the rows which are there have a part in. Nobody writes any meanwhile.
+//! Changes of a column, or of what is asked of rows, that those which are there have a part in. Nobody writes any meanwhile.
 
 use sqlparser::ast::Ident;
 

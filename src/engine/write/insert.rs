@@ -354,7 +354,7 @@ async fn settle(
     let asked =
         given.queries.rows.of(assigned.computed(), || settling(&name, &assigned, filter.as_deref()))?;
     let rows = vec![(PAIRS.to_owned(), pairs(&old, &new)?)];
-    let mut results = values_of(&view.select_from(asked, rows, given.params).await?)?;
+    let mut results: Vec<Vec<Value>> = values_of(&view.select_from(asked, rows, given.params).await?)?;
     // A subquery becomes a join, which may give the rows in any order.
     results.sort_unstable_by(|a, b| a[0].cmp(&b[0]));
     let mut updated = Vec::new();

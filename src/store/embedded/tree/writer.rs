@@ -14,7 +14,7 @@ use super::tally::Tally;
 use super::vet::{Deed, Vet};
 use super::{Keyspace, Keyspaces, STATE, Tree, VERSION_KEY, aside, name_of};
 use crate::error::{Error, Kind, Result};
-use crate::key::KeyHead;
+use crate::key::in_key_order;
 use crate::store::{Change, KeyspaceId, Mutation};
 
 /// An open write transaction; dropped, it leaves nothing behind.
@@ -83,11 +83,9 @@ impl<'t> Writer<'t> {
                     changes().try_for_each(|change| self.change(keyspace, change))?;
                     continue;
                 }
-                let mut sorted: Vec<(KeyHead, Change<'_>)> =
-                    changes().map(|change| (KeyHead::of(change.0), change)).collect();
                 // Of several changes of one key the last counts.
-                sorted.sort_by(|(a, (a_key, _)), (b, (b_key, _))| (a, a_key).cmp(&(b, b_key)));
-                sorted.into_iter().try_for_each(|(_, change)| self.change(keyspace, change))?;
+                let sorted = in_key_order(changes(), |(key, _)| ((), key));
+                sorted.into_iter().try_for_each(|change| self.change(keyspace, change))?;
             }
         }
         Ok(())
