@@ -1,6 +1,10 @@
 //! The threads that queries run on.
 
 use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
 
 use crate::error::{Error, Kind, Result};
 
@@ -13,11 +17,25 @@ const STACK_LEFT_BYTES: usize = 6 << 20;
 #[derive(Clone, Default)]
 pub struct Runtime(Arc<OnceLock<Started>>);
 
-/// Dropping a runtime blocks, which is not allowed inside another one: it is told to go instead.
+/// Its threads are waited for when it goes: `pthread_detach` of glibc 2.36 marks a thread and then reads of it once more,
+/// and one that ends in between has taken its memory along, which ended the process (2026-11-26).
 struct Started(Option<tokio::runtime::Runtime>);
+
+/// How long they are waited for. They end at once, but for one that computes a long batch, which nobody can interrupt.
+const END_MAX: Duration = Duration::from_millis(100);
 
 impl Drop for Started {
     fn drop(&mut self) {
+        let mut end = || self.0.take().map(|runtime| runtime.shutdown_timeout(END_MAX));
+        if Handle::try_current().is_err() {
+            end();
+            return;
+        }
+        // Inside another runtime nobody may block, but a helper thread may.
+        thread::scope(|scope| {
+            thread::Builder::new().spawn_scoped(scope, end).map(|helper| helper.join()).is_ok()
+        });
+        // There was no thread to be had.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
@@ -48,10 +66,10 @@ impl Runtime {
         let work = Box::pin(work);
         let runtime = self.started()?;
         let run = || with_stack(|| runtime.block_on(work));
-        if tokio::runtime::Handle::try_current().is_err() {
+        if Handle::try_current().is_err() {
             return run();
         }
-        std::thread::scope(|scope| match scope.spawn(run).join() {
+        thread::scope(|scope| match scope.spawn(run).join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         })
@@ -62,7 +80,7 @@ fn start() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .thread_name("rowkeydb")
         .thread_stack_size(STACK_BYTES)
-        .worker_threads(std::thread::available_parallelism().map_or(2, usize::from).max(2))
+        .worker_threads(thread::available_parallelism().map_or(2, usize::from).max(2))
         .enable_time()
         .build()
         .map_err(|e| Error::new(Kind::Unavailable, "the query threads cannot be started").caused_by(e))
@@ -71,4 +89,45 @@ fn start() -> Result<tokio::runtime::Runtime> {
 /// Calls `work` with room for a statement that nests deeply: the caller's thread may have a small stack.
 pub fn with_stack<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK_LEFT_BYTES, STACK_BYTES, work)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    thread_local! {
+        static END: std::cell::RefCell<Option<SlowEnd>> = const { std::cell::RefCell::new(None) };
+    }
+
+    /// Says that its thread has ended, some time after that has begun to end.
+    struct SlowEnd(Arc<AtomicBool>);
+
+    impl Drop for SlowEnd {
+        fn drop(&mut self) {
+            thread::sleep(END_MAX / 4);
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether a thread of a runtime that is dropped has ended then.
+    fn ends() -> bool {
+        let (runtime, has_ended) = (Runtime::default(), Arc::new(AtomicBool::new(false)));
+        let (end, (done, is_done)) = (SlowEnd(Arc::clone(&has_ended)), std::sync::mpsc::channel());
+        runtime.started().unwrap().spawn(async move {
+            END.set(Some(end));
+            done.send(()).unwrap();
+        });
+        is_done.recv().unwrap();
+        drop(runtime);
+        has_ended.load(Ordering::SeqCst)
+    }
+
+    #[test]
+    fn threads_have_ended_when_their_runtime_is_dropped() {
+        assert!(ends());
+        let other = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert!(other.block_on(async { ends() }), "inside another runtime");
+    }
 }

@@ -206,6 +206,8 @@ fn rekey() {
 
 #[test]
 fn simulations() {
+    // Where its file goes; what is built may lie elsewhere.
+    std::fs::create_dir_all("target").unwrap();
     script("simulations");
 }
 
