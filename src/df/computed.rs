@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use super::rewrite::{below, rename_kept};
 use super::table::TableSource;
+use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::plan::Formula;
 
 /// Between what a hidden column computes and the number of its source; no name can hold it.
@@ -44,7 +45,7 @@ impl OptimizerRule for ComputedColumns {
 
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
         let mut sources = Vec::new();
-        plan.transform_up_with_subqueries(|node| match node {
+        plan.rewrite_up_with_subqueries(|node| match node {
             LogicalPlan::TableScan(scan) => widened(scan, &mut sources),
             node if sources.is_empty() => Ok(Transformed::no(node)),
             node => replaced(node, &sources),
@@ -100,7 +101,8 @@ fn replaced(node: LogicalPlan, sources: &[TableSource]) -> DfResult<Transformed<
     let node = match is_offered {
         true => node,
         false => {
-            node.map_expressions(|expr| rename_kept(expr, &names, &mut |expr| hidden.replace(expr)))?.data
+            node.rewrite_own_expressions(|expr| rename_kept(expr, &names, &mut |expr| hidden.replace(expr)))?
+                .data
         }
     };
     node.recompute_schema().map(Transformed::yes)
@@ -170,7 +172,7 @@ impl<'a> Hidden<'a> {
     }
 
     fn replace(&self, expr: Expr) -> DfResult<Transformed<Expr>> {
-        expr.transform_down(|expr| {
+        expr.rewrite_down(|expr| {
             Ok(match self.column(&expr) {
                 Some(column) => Transformed::new(column, true, TreeNodeRecursion::Jump),
                 None => Transformed::no(expr),

@@ -36,5 +36,6 @@ mod rules;
 mod statistics;
 mod subqueries;
 pub mod table;
+mod tree;
 mod wanted;
 mod ways;

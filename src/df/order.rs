@@ -22,6 +22,7 @@ use super::rewrite::below;
 use super::table::TableSource;
 use super::wanted::{FirstFound, Wanted, What};
 use crate::access::OrderBy;
+use crate::df::tree::RewritePlan;
 
 /// Most rows (count) that are worth being looked for one after the other.
 const FEW: usize = 5000;
@@ -56,7 +57,7 @@ pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPl
         Joins::Around => true,
         Joins::Left | Joins::Right => rows.is_some_and(|rows| rows <= FEW) && joins_rows(input),
     };
-    plan.transform_down_with_subqueries(|node| {
+    plan.rewrite_down_with_subqueries(|node| {
         let limited = match &node {
             LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => above,
             _ => above.take(),

@@ -25,6 +25,7 @@ use super::operators::recursion::RecursionExec;
 use super::operators::scan::ScanExec;
 use super::operators::seek::SeekJoinExec;
 use super::table::TableSource;
+use crate::df::tree::RewritePlan;
 use crate::exec::scan::PARALLEL_WORK;
 
 /// Aggregates of a set: what they give does not depend on which row comes first, and but for DISTINCT they keep a
@@ -33,7 +34,7 @@ pub const OF_A_SET: [&str; 5] = ["count", "sum", "min", "max", "avg"];
 
 /// The same plan, the sources under such aggregates told so.
 pub fn advise(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let advised = plan.transform_down_with_subqueries(|node| {
+    let advised = plan.rewrite_down_with_subqueries(|node| {
         let LogicalPlan::Aggregate(aggregate) = &node else { return Ok(Transformed::no(node)) };
         if !aggregate.aggr_expr.iter().all(is_unordered) {
             return Ok(Transformed::no(node));

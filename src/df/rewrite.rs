@@ -14,10 +14,12 @@ use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast};
 use datafusion::optimizer::analyzer::AnalyzerRule;
-use sqlparser::ast::{self, Query, UnaryOperator, VisitMut, VisitorMut};
+use sqlparser::ast::{self, Query, UnaryOperator, VisitorMut};
 
 use super::errors::to_df;
+use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, Result, sqlstate};
+use crate::sql::visit::{visit_expressions, visit_mut};
 use crate::sql::{name_of, span_of};
 
 /// How a rule rewrites one expression.
@@ -47,7 +49,7 @@ impl AnalyzerRule for NodeRule {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        plan.transform_up_with_subqueries(self.1).data()
+        plan.rewrite_up_with_subqueries(self.1).data()
     }
 }
 
@@ -57,7 +59,7 @@ pub fn rewrite_expressions(
     plan: LogicalPlan,
     rule: &dyn Fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>,
 ) -> DfResult<LogicalPlan> {
-    plan.transform_up_with_subqueries(|plan| {
+    plan.rewrite_up_with_subqueries(|plan| {
         if !computes(&plan) {
             return Ok(Transformed::no(plan));
         }
@@ -67,8 +69,8 @@ pub fn rewrite_expressions(
                 .merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
         }
         let names = NamePreserver::new(&plan);
-        let rewritten = plan.map_expressions(|expr| {
-            rename_kept(expr, &names, &mut |expr| expr.transform_up(|expr| rule(expr, &schema)))
+        let rewritten = plan.rewrite_own_expressions(|expr| {
+            rename_kept(expr, &names, &mut |expr| expr.rewrite_up(|expr| rule(expr, &schema)))
         })?;
         if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
     })
@@ -202,7 +204,7 @@ pub fn below(expr: &Expr, plan: &LogicalPlan) -> Option<Expr> {
         }
     };
     let mut all = true;
-    let replaced = expr.clone().transform(|e| {
+    let replaced = expr.clone().rewrite_up(|e| {
         let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };
         let source = source(column);
         all &= source.is_some();
@@ -214,7 +216,7 @@ pub fn below(expr: &Expr, plan: &LogicalPlan) -> Option<Expr> {
 
 /// Errors: a call of one of the functions that `is_scalar`, with a clause that only an aggregate or a window heeds.
 pub fn check_calls(query: &Query, is_scalar: &dyn Fn(&str) -> bool) -> Result<()> {
-    let call = ast::visit_expressions(query, |expr| match expr {
+    let call = visit_expressions(query, |expr| match expr {
         ast::Expr::Function(call) => {
             let name = call.name.0.last().and_then(|part| part.as_ident());
             match idle_clause(call) {
@@ -258,7 +260,7 @@ fn idle_clause(call: &ast::Function) -> Option<&'static str> {
 /// a plus sign changes nothing, `mod(a, b)` is `a % b`, a NULL that is added up is a number, and a cast to UUID or JSON
 /// is a call of what reads them: to DataFusion both are texts.
 pub fn plain_calls(query: &mut Query) {
-    let _ = query.visit(&mut PlainCalls);
+    let _ = visit_mut(query, &mut PlainCalls);
 }
 
 struct PlainCalls;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema};
-use sqlparser::ast::{Expr, visit_expressions};
+use sqlparser::ast::Expr;
 
 use super::Database;
 use super::plans::Asked;
@@ -14,6 +14,7 @@ use super::view::View;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::row::field;
 use crate::schema::Column;
+use crate::sql::visit::visit_expressions;
 use crate::sql::{CheckDef, CreateTable, name_of, parse_query, span_of};
 
 /// Errors: a DEFAULT that names a column or does not fit its own; a CHECK that cannot be planned, or is no

@@ -6,11 +6,10 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{
-    ObjectNamePart, OptimizerHint, Query, Select, TableFactor, TableWithJoins, VisitMut, VisitorMut,
-};
+use sqlparser::ast::{ObjectNamePart, OptimizerHint, Query, Select, TableFactor, TableWithJoins, VisitorMut};
 
 use super::name_of;
+use super::visit::visit_mut;
 use crate::error::{Error, Result, Span, sqlstate};
 
 /// What a hint asks for.
@@ -38,7 +37,7 @@ pub struct Hint {
 /// Takes the hints out of a query and its subqueries. Errors: SYNTAX for what is no hint.
 pub fn take_hints(query: &mut Query) -> Result<Vec<Hint>> {
     let mut taker = Taker(Vec::new());
-    match VisitMut::visit(query, &mut taker) {
+    match visit_mut(query, &mut taker) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(taker.0),
     }
@@ -59,7 +58,7 @@ pub fn text_of(query: &Query) -> String {
         return text;
     }
     let mut unmarked = query.clone();
-    let _ = VisitMut::visit(&mut unmarked, &mut Unmark);
+    let _ = visit_mut(&mut unmarked, &mut Unmark);
     unmarked.to_string()
 }
 

@@ -35,6 +35,7 @@ mod same;
 mod shape;
 mod split;
 mod using;
+pub mod visit;
 mod walk;
 pub mod wildcard;
 mod windows;
@@ -60,12 +61,14 @@ pub use wildcard::resolve_joins;
 pub use with_names::name_with_queries;
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Ident, ObjectName, Query, Spanned, visit_relations};
+use sqlparser::ast::{Ident, ObjectName, Query, Spanned, Visitor};
 
 pub use crate::value::name_sql;
 
+use self::visit::visit;
 use crate::error::{Error, Result, Span};
 
 /// The name an identifier stands for: as it is if quoted, otherwise in lower case.
@@ -85,12 +88,17 @@ pub fn table_name_of(name: &ObjectName) -> Result<String> {
 
 /// Names of the tables, views and index tables that a query mentions, in order; none twice.
 pub fn relations_of(query: &Query) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    let _: ControlFlow<()> = visit_relations(query, |name| {
-        names.extend(table_name_of(name));
-        ControlFlow::Continue(())
-    });
-    names
+    struct Names(BTreeSet<String>);
+    impl Visitor for Names {
+        type Break = Infallible;
+        fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<Infallible> {
+            self.0.extend(table_name_of(name));
+            ControlFlow::Continue(())
+        }
+    }
+    let mut names = Names(BTreeSet::new());
+    let _ = visit(query, &mut names);
+    names.0
 }
 
 /// `public`, or `main` as SQLite has it.

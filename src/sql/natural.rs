@@ -4,17 +4,18 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
+    TableFactor, TableWithJoins, Value, VisitorMut,
 };
 
 use super::name_of;
 use super::rewrite::{constraint_mut, constraint_of};
+use super::visit::visit_mut;
 use super::wildcard::last_ident;
 
 /// Names the columns of every NATURAL join whose sides have known columns; `columns_of` tells those of a table or a
 /// view. The others stay as they are.
 pub fn name_natural_columns(query: &mut Query, columns_of: &dyn Fn(&ObjectName) -> Columns) {
-    let _ = VisitMut::visit(query, &mut Natural { columns_of, with: Vec::new() });
+    let _ = visit_mut(query, &mut Natural { columns_of, with: Vec::new() });
 }
 
 /// Columns by name, in order; `None` if they are not known.

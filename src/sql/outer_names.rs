@@ -5,12 +5,11 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{
-    Expr, Ident, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, Visit, VisitMut,
-};
+use sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor};
 use sqlparser::ast::{Visitor, VisitorMut};
 
 use super::name_of;
+use super::visit::{visit, visit_mut};
 
 /// The schema of every table.
 const SCHEMA: &str = "public";
@@ -19,9 +18,9 @@ const SCHEMA: &str = "public";
 /// of this name; those that the query itself names are known.
 pub fn name_outer_tables(query: &mut Query, is_column: &dyn Fn(&str) -> bool) {
     let mut named = Named::default();
-    let _ = Visit::visit(query, &mut named);
+    let _ = visit(query, &mut named);
     let is_column = |name: &str| named.0.iter().any(|n| n == name) || is_column(name);
-    let _ = VisitMut::visit(query, &mut NameTables { is_column: &is_column, levels: Vec::new() });
+    let _ = visit_mut(query, &mut NameTables { is_column: &is_column, levels: Vec::new() });
 }
 
 /// Columns that a query names.

@@ -8,12 +8,13 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Distinct, Expr, Ident, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned,
-    Value, ValueWithSpan, VisitMut, VisitorMut, visit_expressions,
+    Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
 use super::name_of;
 use super::same::folded;
 use super::using::replace_names;
+use super::visit::{visit_expressions, visit_mut};
 
 /// Between a repeated name and its number; no name can hold it.
 const MARK: char = '\0';
@@ -23,7 +24,7 @@ const MARK: char = '\0';
 pub fn name_outputs(query: &mut Query) {
     // The outermost first: its outputs are called by the text of what is in them as it was written.
     name_query(query, true);
-    let _ = VisitMut::visit(query, &mut Inner);
+    let _ = visit_mut(query, &mut Inner);
 }
 
 /// Whoever asks a query in another for an output beside a wildcard means it by its name.

@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Ident, JoinConstraint, Select, Value, ValueWithSpan, Visit, Visitor};
+use sqlparser::ast::{Expr, Ident, JoinConstraint, Select, Value, ValueWithSpan, Visitor};
 
 use super::ast::Statement;
 use super::rewrite::constraint_of;
+use super::visit::visit;
 use super::{name_of, span_of, to_span};
 use crate::error::{Error, Span, sqlstate};
 
@@ -14,7 +15,7 @@ use crate::error::{Error, Span, sqlstate};
 pub fn point_at_literal(error: Error, statement: &Statement) -> Error {
     let Some(text) = error.literal().map(str::to_owned) else { return point_at_call(error, statement) };
     let mut literals = Literals { text: &text, found: Vec::new() };
-    let _ = statement.visit(&mut literals);
+    let _ = visit(statement, &mut literals);
     match literals.found[..] {
         [place] => error.at(place),
         _ => error,
@@ -26,7 +27,7 @@ fn point_at_name(error: Error, statement: &Statement) -> Error {
     let named = error.what().strip_prefix("there is no column \"").and_then(|rest| rest.strip_suffix('"'));
     let Some(name) = named.filter(|_| error.span().is_none()).map(str::to_owned) else { return error };
     let mut names = Names { name: &name, found: Vec::new() };
-    let _ = statement.visit(&mut names);
+    let _ = visit(statement, &mut names);
     match names.found[..] {
         [place] => error.at(place),
         _ => error,
@@ -74,7 +75,7 @@ impl Visitor for Names<'_> {
 fn point_at_cast(error: Error, statement: &Statement) -> Error {
     let Some(name) = error.what().strip_prefix("there is no type ").map(str::to_owned) else { return error };
     let mut casts = Casts { to: &name, found: Vec::new() };
-    let _ = statement.visit(&mut casts);
+    let _ = visit(statement, &mut casts);
     match casts.found[..] {
         [place] => error.at(place),
         _ => error,
@@ -111,7 +112,7 @@ fn point_at_call(error: Error, statement: &Statement) -> Error {
     }
     let name = error.what().split(' ').next().unwrap_or_default().to_owned();
     let mut calls = Calls { name: &name, found: Vec::new() };
-    let _ = statement.visit(&mut calls);
+    let _ = visit(statement, &mut calls);
     match calls.found[..] {
         [place] => error.at(place),
         _ => error,

@@ -9,10 +9,11 @@ use std::ops::ControlFlow;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     Cte, Expr, ObjectName, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, UnaryOperator, Value,
-    Visit, VisitMut, Visitor, VisitorMut, With,
+    Visitor, VisitorMut, With,
 };
 
 use super::rewrite::{call_of, parameter_number};
+use super::visit::{visit, visit_mut};
 use super::{name_of, parse_expr, parse_query, span_of, span_of_name};
 use crate::error::{Error, Result};
 use crate::value::{ColumnType, DECIMAL_DIGITS_MAX};
@@ -21,7 +22,7 @@ use crate::value::{ColumnType, DECIMAL_DIGITS_MAX};
 /// Errors: one reads itself elsewhere than once in its steps, or is in an order.
 pub fn prepare_recursions(query: &mut Query, type_of: &dyn Fn(usize) -> Option<ColumnType>) -> Result<bool> {
     let mut preparing = Preparing { type_of, any: false };
-    match VisitMut::visit(query, &mut preparing) {
+    match visit_mut(query, &mut preparing) {
         ControlFlow::Continue(()) => Ok(preparing.any),
         ControlFlow::Break(error) => Err(error),
     }
@@ -158,7 +159,7 @@ fn hides(query: &Query, name: &str) -> bool {
 /// How often a part of a query reads what has this name around it.
 fn times_read(part: &SetExpr, name: &str) -> usize {
     let mut reading = Reading { name, hidden: 0, times: 0 };
-    let _ = part.visit(&mut reading);
+    let _ = visit(part, &mut reading);
     reading.times
 }
 

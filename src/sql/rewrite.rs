@@ -9,7 +9,7 @@ use sqlparser::ast::{
     FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint,
     JoinOperator, LimitClause, OrderBy, OrderByKind, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, UnaryOperator, Value,
-    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+    ValueWithSpan, Visit, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::ast::Statement;
@@ -17,6 +17,7 @@ use super::hints::parse_hints;
 use super::parser::{column_type, text_limit};
 use super::same::without_repeats;
 use super::shape::{Copies, balance};
+use super::visit::{visit, visit_mut};
 use super::{as_of, in_values, name_of, nested_join, refused, row_values, span_of, windows};
 use crate::error::{Error, Result, sqlstate};
 
@@ -33,9 +34,7 @@ const PARAMETERS_MAX: usize = 65_535;
 /// in a definition; a number that is too large; LIMIT for conditions that are too long when written out.
 pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
     changed_rows(statement).map_or(Ok(()), row_values::spread_lookups)?;
-    if let ControlFlow::Break(error) =
-        VisitMut::visit(statement, &mut Normaliser { copies: Copies::default() })
-    {
+    if let ControlFlow::Break(error) = visit_mut(statement, &mut Normaliser { copies: Copies::default() }) {
         return Err(error);
     }
     let definition = matches!(
@@ -78,7 +77,7 @@ pub fn parameter_count(node: &impl Visit) -> usize {
         }
     }
     let mut highest = Highest(0);
-    let _ = node.visit(&mut highest);
+    let _ = visit(node, &mut highest);
     highest.0
 }
 
@@ -89,7 +88,7 @@ pub(super) fn parameter_number(name: &str) -> Option<usize> {
 
 /// Does a statement, query or expression name the column `rowkey`, in whatever case or table?
 pub fn mentions_rowkey(node: &impl Visit) -> bool {
-    node.visit(&mut FindRowkey).is_break()
+    visit(node, &mut FindRowkey).is_break()
 }
 
 struct FindRowkey;

@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Ident, ObjectNamePart, OrderByExpr, visit_expressions_mut};
+use sqlparser::ast::{Expr, Ident, ObjectNamePart, OrderByExpr};
 
 use super::name_of;
+use super::visit::visit_expressions_mut;
 
 /// The expression in the form that all the same ones have.
 pub(super) fn folded(expr: &Expr) -> Expr {

@@ -7,12 +7,12 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier, Table, TableFactor, Value, Visit,
-    Visitor, visit_expressions,
+    BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier, Table, TableFactor, Value, Visitor,
 };
 
 use super::ast::Statement;
 use super::span_of;
+use super::visit::{visit, visit_expressions};
 use crate::error::{Error, Result, sqlstate};
 
 /// Chains of fewer terms stay as they are parsed.
@@ -172,7 +172,7 @@ impl Chain for SetExpr {
 
 /// Refuses a tree that is too deep to be cloned and printed. Errors: LIMIT.
 pub(super) fn check_depth(statement: &Statement) -> Result<()> {
-    match statement.visit(&mut Depth { units: 0, subqueries: 0 }) {
+    match visit(statement, &mut Depth { units: 0, subqueries: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(too_deep()),
     }

@@ -14,6 +14,7 @@ use sqlparser::ast::{
 
 use super::name_of;
 use super::rewrite::constraint_of;
+use super::visit::visit_mut;
 use super::wildcard::last_ident;
 use crate::error::{Error, Result};
 
@@ -281,7 +282,7 @@ pub(super) fn shows(item: &SelectItem, name: &Ident) -> bool {
 
 /// Puts expressions in the place of names, but not inside subqueries.
 pub(super) fn replace_names(node: &mut impl VisitMut, with: &dyn Fn(&Ident) -> Option<Expr>) {
-    let _ = VisitMut::visit(node, &mut Replace { with, depth: 0 });
+    let _ = visit_mut(node, &mut Replace { with, depth: 0 });
 }
 
 struct Replace<'a> {

@@ -9,13 +9,14 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     ExcludeSelectItem, Ident, JoinConstraint, ObjectName, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, VisitorMut,
     WildcardAdditionalOptions,
 };
 
 use super::natural::{Columns, called, outputs_of};
 use super::rewrite::{ROWKEY, constraint_mut, constraint_of, excludes_rowkey, is_rowkey};
 use super::using::{Relation, Relations, Shown, replace_names, shows};
+use super::visit::visit_mut;
 use super::{name_of, span_of};
 use crate::error::{Error, Result};
 
@@ -32,7 +33,7 @@ pub fn resolve_joins(
     columns_of: &dyn Fn(&ObjectName) -> Columns,
 ) -> Result<()> {
     let mut hider = Hider { has_pseudo, columns_of, scopes: Vec::new() };
-    match VisitMut::visit(query, &mut hider) {
+    match visit_mut(query, &mut hider) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }

@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Expr, Function, Ident, NamedWindowDefinition, NamedWindowExpr, Query, Select, SetExpr, VisitMut,
-    WindowSpec, WindowType, visit_expressions_mut,
+    WindowSpec, WindowType,
 };
 
 use super::rewrite::or_break;
+use super::visit::visit_expressions_mut;
 use super::{name_of, span_of_name};
 use crate::error::{Error, Result, sqlstate};
 

@@ -5,15 +5,16 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Ident, ObjectName, Query, TableAlias, TableFactor, VisitMut, VisitorMut, With};
+use sqlparser::ast::{Ident, ObjectName, Query, TableAlias, TableFactor, VisitorMut, With};
 
 use super::ast::Statement;
+use super::visit::visit_mut;
 use super::{name_of, parse_query};
 use crate::error::{Error, Result};
 
 /// Gives the queries of a statement what its WITH defines.
 pub(super) fn define(with: &With, statement: &mut Statement) -> Result<()> {
-    match VisitMut::visit(statement, &mut Define { with, depth: 0 }) {
+    match visit_mut(statement, &mut Define { with, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }

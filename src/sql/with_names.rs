@@ -5,13 +5,14 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Ident, ObjectName, Query, TableAlias, TableFactor, VisitMut, VisitorMut, With};
+use sqlparser::ast::{Ident, ObjectName, Query, TableAlias, TableFactor, VisitorMut, With};
 
 use super::name_of;
+use super::visit::visit_mut;
 
 /// Gives queries of a WITH names that no other WITH around them has.
 pub fn name_with_queries(query: &mut Query) {
-    let _ = VisitMut::visit(query, &mut Naming::default());
+    let _ = visit_mut(query, &mut Naming::default());
 }
 
 #[derive(Default)]
@@ -39,7 +40,7 @@ impl Naming {
             self.given.extend(names.iter().cloned());
         }
         for (cte, (name, own)) in with.cte_tables.iter_mut().zip(names) {
-            let _ = VisitMut::visit(&mut *cte.query, self);
+            let _ = visit_mut(&mut *cte.query, self);
             if own != name {
                 cte.alias.name = Ident::with_quote('"', own.clone());
             }

@@ -22,6 +22,7 @@ use super::doubles::doubles_win;
 use super::step_types::as_planned;
 use super::time_parts::is_part;
 use crate::df::rewrite::{branches, rename_kept};
+use crate::df::tree::{RewritePlan, RewriteTree};
 
 /// The rule. It belongs before all that look at types.
 #[derive(Debug)]
@@ -69,12 +70,12 @@ fn settled(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
             let (schema, names) = (merge_schema(&plan.inputs()), NamePreserver::new(&plan));
             let settle = |expr| {
                 rename_kept(expr, &names, &mut |expr: Expr| {
-                    let branches = expr.transform_up(|expr| of_branches(expr, &schema))?.data;
-                    let (expr, _) = branches.transform_up(untyped)?.data.infer_placeholder_types(&schema)?;
+                    let branches = expr.rewrite_up(|expr| of_branches(expr, &schema))?.data;
+                    let (expr, _) = branches.rewrite_up(untyped)?.data.infer_placeholder_types(&schema)?;
                     Ok(Transformed::yes(expr))
                 })
             };
-            plan.map_expressions(settle)?.data
+            plan.rewrite_own_expressions(settle)?.data
         }
     };
     plan.recompute_schema().map(Transformed::yes)

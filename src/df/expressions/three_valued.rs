@@ -5,6 +5,7 @@
 //! (3, 4)` becomes TRUE at once. [`ThreeValued`] stands in its place: what connects conditions is simplified
 //! here, by laws that hold for unknown too, and DataFusion sees only what is connected.
 
+use crate::df::tree::{RewritePlan, RewriteTree};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
@@ -60,7 +61,7 @@ impl OptimizerRule for ThreeValued {
         let reorders = !matches!(plan, LogicalPlan::Join(_));
         let simplifier = Simplifier::new(Arc::new(schema), config, reorders);
         let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
+        plan.rewrite_own_expressions(|expr| {
             let name = names.save(&expr);
             let before = expr.clone();
             let after = simplifier.simplify(expr)?;
@@ -120,7 +121,7 @@ impl<'c> Simplifier<'c> {
     fn around(&self, expr: Expr) -> DfResult<Expr> {
         let expr = expr.map_children(|child| self.simplify(child).map(Transformed::yes))?.data;
         let mut held: Vec<Expr> = Vec::new();
-        let shell = expr.transform_down(|expr| {
+        let shell = expr.rewrite_down(|expr| {
             if !is_connective(&expr) {
                 return Ok(Transformed::no(expr));
             }
@@ -132,7 +133,7 @@ impl<'c> Simplifier<'c> {
         let held_schema = DFSchema::try_from(Schema::new(fields.collect::<Vec<_>>()))?;
         let schema = Arc::new(self.schema.join(&held_schema)?);
         let shell = over(schema, self.config, self.reorders).simplify(shell.data)?;
-        let whole = shell.transform_up(|expr| {
+        let whole = shell.rewrite_up(|expr| {
             let place = match &expr {
                 Expr::Column(column) if column.relation.is_none() => {
                     (0..held.len()).find(|n| column.name == held_name(*n))

@@ -28,6 +28,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use super::template::{number, place, value_of};
 use crate::df::errors::{df_error, to_df};
 use crate::df::parallel::OF_A_SET;
+use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, Result};
 use crate::value::{ColumnType, Value};
 
@@ -66,18 +67,18 @@ impl ScalarUDFImpl for Open {
 
 /// Makes the parameters that [`fill`] finds physical; what was not optimised yet would not know them again.
 pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let opened = plan.transform_up(|node| {
+    let opened = plan.rewrite_up(|node| {
         let is_aggregate = matches!(node, LogicalPlan::Aggregate(_));
         if !is_aggregate && !matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Projection(_)) {
             return Ok(Transformed::no(node));
         }
         let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
+        node.rewrite_own_expressions(|expr| {
             if is_aggregate && !is_plain_aggregate(&expr) {
                 return Ok(Transformed::no(expr));
             }
             let name = names.save(&expr);
-            Ok(expr.transform_up(|e| Ok(opened(e)))?.update_data(|expr| name.restore(expr)))
+            Ok(expr.rewrite_up(|e| Ok(opened(e)))?.update_data(|expr| name.restore(expr)))
         })
     });
     opened.map(|opened| opened.data)
@@ -214,11 +215,11 @@ pub fn typed(plan: LogicalPlan, params: &[Value]) -> DfResult<LogicalPlan> {
 
 /// The plan with each expression rewritten, its outputs called as before.
 fn each_expr(plan: LogicalPlan, rewrite: &dyn Fn(Expr) -> Transformed<Expr>) -> DfResult<LogicalPlan> {
-    let rewritten = plan.transform_up_with_subqueries(|node| {
+    let rewritten = plan.rewrite_up_with_subqueries(|node| {
         let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
+        node.rewrite_own_expressions(|expr| {
             let name = names.save(&expr);
-            Ok(expr.transform_up(|e| Ok(rewrite(e)))?.update_data(|expr| name.restore(expr)))
+            Ok(expr.rewrite_up(|e| Ok(rewrite(e)))?.update_data(|expr| name.restore(expr)))
         })
     });
     rewritten?.data.recompute_schema()
@@ -368,7 +369,7 @@ pub fn filled(expr: &Arc<dyn PhysicalExpr>, params: &[Value]) -> Option<Arc<dyn 
         return Some(Arc::clone(expr));
     }
     let mut suits = true;
-    let replaced = Arc::clone(expr).transform_up(|e| {
+    let replaced = Arc::clone(expr).rewrite_up(|e| {
         let Some(open) = as_open(&e) else { return Ok(Transformed::no(e)) };
         let value: Option<ScalarValue> = value_of(open.at, open.ty, &open.to, params);
         suits &= value.is_some();

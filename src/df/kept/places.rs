@@ -16,6 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use super::open::{stands_in_operators, with_exprs};
+use crate::df::tree::RewriteTree;
 
 /// Every value of a subquery is read where [`anew`] finds it.
 pub fn can_be_anew(plan: &Arc<dyn ExecutionPlan>) -> bool {
@@ -24,11 +25,11 @@ pub fn can_be_anew(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// The plan with places of its own for the values.
 pub fn anew(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    plan.transform_up(|node| {
+    plan.rewrite_up(|node| {
         let Some(exec) = node.downcast_ref::<ScalarSubqueryExec>() else { return Ok(Transformed::no(node)) };
         let (old, new) = (exec.results(), ScalarSubqueryResults::new(exec.subqueries().len()));
         let reads_old = |value: &ScalarSubqueryExpr| value.results() == old;
-        let input = Arc::clone(exec.input()).transform_up(|node| {
+        let input = Arc::clone(exec.input()).rewrite_up(|node| {
             let change = |expr: &Arc<dyn PhysicalExpr>| reading(expr, &reads_old, &new);
             with_exprs(node, &|expr| holds(expr, &reads_old), &change).map(Transformed::yes)
         });
@@ -54,7 +55,7 @@ fn reading(
     is_it: &dyn Fn(&ScalarSubqueryExpr) -> bool,
     place: &ScalarSubqueryResults,
 ) -> DfResult<Arc<dyn PhysicalExpr>> {
-    let read = Arc::clone(expr).transform_up(|expr| {
+    let read = Arc::clone(expr).rewrite_up(|expr| {
         let Some(value) = expr.downcast_ref::<ScalarSubqueryExpr>().filter(|value| is_it(value)) else {
             return Ok(Transformed::no(expr));
         };

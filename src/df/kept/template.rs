@@ -15,6 +15,7 @@ use datafusion::physical_expr::create_physical_expr;
 use super::plan::renamed;
 use crate::df::errors::to_df;
 use crate::df::expr::{FieldNames, comparison, exact, flipped, predicate};
+use crate::df::tree::RewriteTree;
 use crate::plan::{CmpOp, Field, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::row::column_type_of;
 use crate::value::{ColumnType, Value, decimal_to_double};
@@ -179,7 +180,7 @@ fn as_other(value: &Value, ty: ColumnType) -> Option<Value> {
 /// The expression with values for its parameters.
 fn with_params(expr: &Expr, params: &[Value]) -> Option<Expr> {
     let mut suits = true;
-    let replaced = expr.clone().transform(|e| {
+    let replaced = expr.clone().rewrite_up(|e| {
         let Expr::Placeholder(placeholder) = &e else { return Ok(Transformed::no(e)) };
         let literal = param(placeholder, params);
         suits &= literal.is_some();
@@ -191,7 +192,7 @@ fn with_params(expr: &Expr, params: &[Value]) -> Option<Expr> {
 /// The expression with the value of what needs no row in its place: `$1 - INTERVAL '1 day'`. `None` if that cannot be
 /// computed: then the planner will say why.
 fn computed(expr: Expr) -> Option<Expr> {
-    let computed = expr.transform_down(|e| {
+    let computed = expr.rewrite_down(|e| {
         let is_settled =
             matches!(e, Expr::Literal(..) | Expr::Column(_)) || e.any_column_refs() || e.is_volatile();
         if is_settled {

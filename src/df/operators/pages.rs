@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -24,6 +24,7 @@ use super::scan::ScanExec;
 use crate::df::errors::{df_error, to_df};
 use crate::df::kept::plan::picked;
 use crate::df::operators::operator;
+use crate::df::tree::RewriteTree;
 use crate::error::Result;
 use crate::row::value_at;
 
@@ -39,7 +40,7 @@ pub struct Pages;
 
 impl PhysicalOptimizerRule for Pages {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
+        plan.rewrite_up(|node| {
             Ok(match Page::of(&node) {
                 Some(_) => Transformed::yes(Arc::new(PageExec { limit: node })),
                 None => Transformed::no(node),
@@ -77,7 +78,7 @@ impl Page<'_> {
     /// The same rows of a scan that begins where they may be, so many rows behind its own beginning.
     fn behind(&self, scan: ScanExec, passed: usize) -> DfResult<Arc<dyn ExecutionPlan>> {
         let scan: Arc<dyn ExecutionPlan> = Arc::new(scan);
-        let input = Arc::clone(self.sort.input()).transform_up(|node| {
+        let input = Arc::clone(self.sort.input()).rewrite_up(|node| {
             Ok(if node.is::<ScanExec>() {
                 Transformed::yes(Arc::clone(&scan))
             } else {

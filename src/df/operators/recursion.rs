@@ -12,7 +12,7 @@ use arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -36,6 +36,7 @@ use futures::{StreamExt, stream};
 
 use crate::df::errors::to_df;
 use crate::df::rules::kept_sorts::FixedExec;
+use crate::df::tree::RewriteTree;
 use crate::error::Error;
 
 /// Has [`RecursionExec`] run the recursive queries it can.
@@ -44,7 +45,7 @@ pub struct RowByRow;
 
 impl PhysicalOptimizerRule for RowByRow {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
+        plan.rewrite_up(|node| {
             let steps = node.downcast_ref::<RecursiveQueryExec>().and_then(Steps::of);
             Ok(match steps {
                 Some(_) => Transformed::yes(Arc::new(RecursionExec { query: node })),

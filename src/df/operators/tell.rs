@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DataFusionError, JoinType};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, UnKnownColumn};
@@ -32,6 +32,7 @@ use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
 use crate::df::rules::kept_sorts::FixedExec;
+use crate::df::tree::RewriteTree;
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Filter = Arc<dyn PhysicalExpr>;
@@ -66,7 +67,7 @@ pub fn of_joins(plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
 
 /// Each operator that can tell has told.
 fn each(plan: Plan, tell: &dyn Fn(&Plan) -> DfResult<Option<Plan>>) -> DfResult<Plan> {
-    let told = plan.transform_up(|node| {
+    let told = plan.rewrite_up(|node| {
         let told = tell(&node)?;
         Ok(told.map_or_else(|| Transformed::no(node), Transformed::yes))
     });
@@ -219,7 +220,7 @@ fn column(plan: &Plan, at: usize) -> Option<Filter> {
 /// The filter with something else in the place of each column; `None` if one of them is nothing below.
 fn moved(filter: &Filter, below: &dyn Fn(usize) -> Option<Filter>) -> DfResult<Option<Filter>> {
     let mut is_below = true;
-    let moved = Arc::clone(filter).transform_up(|expr| {
+    let moved = Arc::clone(filter).rewrite_up(|expr| {
         let Some(column) = expr.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
         Ok::<_, DataFusionError>(match below(column.index()) {
             Some(other) => Transformed::yes(other),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::RecordBatch;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -23,6 +23,7 @@ use crate::df::operators::lookup::LookupJoinExec;
 use crate::df::operators::scan::ScanExec;
 use crate::df::operators::{in_one_part, operator};
 use crate::df::parallel;
+use crate::df::tree::RewriteTree;
 use crate::exec::scan::Counters;
 
 /// The part of the other plan's work that a trial may take.
@@ -153,7 +154,7 @@ impl Budget {
 
     /// The plan, whose scans that were asked for about so many rows end when it is spent.
     fn over(self: &Arc<Self>, plan: &Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let watched = Arc::clone(plan).transform_up(|node| {
+        let watched = Arc::clone(plan).rewrite_up(|node| {
             Ok(match node.downcast_ref().is_some_and(ScanExec::may_stop) {
                 true => {
                     let budget = Arc::clone(self);

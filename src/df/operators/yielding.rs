@@ -3,10 +3,11 @@
 //! A walk yields every few batches. But a join that has read both sides makes as many batches of them as it likes, and
 //! neither it nor what eats them ever waits: without a place to yield above it nobody is heard until it is done.
 
+use crate::df::tree::RewriteTree;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
@@ -18,7 +19,7 @@ pub struct Yielding;
 
 impl PhysicalOptimizerRule for Yielding {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|plan| {
+        plan.rewrite_up(|plan| {
             Ok(match plan.children().len() {
                 0 | 1 => Transformed::no(plan),
                 _ => Transformed::yes(Arc::new(CooperativeExec::new(plan))),

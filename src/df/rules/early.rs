@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -20,6 +20,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrd
 use super::kept_sorts::FixedExec;
 use crate::df::operators::lookup::{self, By, LookupJoinExec};
 use crate::df::operators::scan::ScanExec;
+use crate::df::tree::RewriteTree;
 
 /// A plan with such joins, whose scans were asked for about so many rows.
 pub enum Early {
@@ -34,7 +35,7 @@ pub enum Early {
 /// The plan, made so.
 pub fn stopping(plan: Arc<dyn ExecutionPlan>) -> DfResult<Early> {
     let plan = lookup::instead_of_hashes_either_way(plan, By::Ranges)?;
-    let plan = plan.transform_up(without_sort).data()?;
+    let plan = plan.rewrite_up(without_sort).data()?;
     Ok(match may_stop(&plan) && !limits_sorted_groups(&plan) {
         true if stops(&plan, false, &LookupJoinExec::is_promising) => Early::Stops(plan),
         true if stops(&plan, false, &|_| true) => Early::MayStop(plan),

@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 use crate::access::{Each, OrderBy};
 use crate::df::rewrite::below;
 use crate::df::table::TableSource;
+use crate::df::tree::RewritePlan;
 use crate::df::wanted::FirstFound;
 
 /// Extremes of one aggregate, at the most.
@@ -35,7 +36,7 @@ struct Extreme<'p> {
 
 /// The same plan, its extremes read from one end.
 pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| {
+    let changed = plan.rewrite_up_with_subqueries(|node| {
         let changed = match &node {
             LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => rewritten(aggregate)?,
             LogicalPlan::Aggregate(aggregate) => one_of_each(aggregate)?,

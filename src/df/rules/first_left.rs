@@ -12,10 +12,11 @@ use datafusion::logical_expr::expr::Sort as SortExpr;
 use datafusion::logical_expr::{Join, JoinType, LogicalPlan, Projection, Sort, SubqueryAlias};
 
 use crate::df::rewrite::below;
+use crate::df::tree::RewritePlan;
 
 /// The same plan, its left joins given the first rows only.
 pub fn of_left_side(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let sorted_first = plan.transform_down_with_subqueries(|node| {
+    let sorted_first = plan.rewrite_down_with_subqueries(|node| {
         let LogicalPlan::Sort(sort) = &node else { return Ok(Transformed::no(node)) };
         let Some(rows) = sort.fetch else { return Ok(Transformed::no(node)) };
         match first_left(&sort.input, sort.expr.clone(), rows)? {

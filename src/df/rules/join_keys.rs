@@ -12,13 +12,14 @@ use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan};
 
 use crate::df::table::TableSource;
+use crate::df::tree::RewritePlan;
 
 /// Stands in names behind what is made narrower.
 const NARROWED: &str = " narrowed to ";
 
 /// The same plan, its joins comparing columns that lead a key as what they are.
 pub fn of_columns(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let narrowed = plan.transform_up_with_subqueries(|node| {
+    let narrowed = plan.rewrite_up_with_subqueries(|node| {
         let LogicalPlan::Join(join) = &node else { return Ok(Transformed::no(node)) };
         if join.null_equality == NullEquality::NullEqualsNull || join.null_aware {
             return Ok(Transformed::no(node));

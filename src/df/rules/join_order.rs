@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
@@ -23,6 +23,7 @@ use crate::access::COST;
 use crate::df::kept::plan::place;
 use crate::df::operators::join_rows::{rows_of, rows_of_value};
 use crate::df::operators::lookup::only_equates;
+use crate::df::tree::RewriteTree;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -55,7 +56,7 @@ fn fewest_first(plan: Plan, choose: &dyn Fn(Plan) -> DfResult<Plan>) -> DfResult
     let mut plan = choose(plan)?;
     // Each turn brings some table one join further out.
     for _ in 0..TABLES_MAX {
-        let turned = plan.transform_up(|node| {
+        let turned = plan.rewrite_up(|node| {
             let turned = turned(&node)?;
             Ok(turned.map_or_else(|| Transformed::no(node), Transformed::yes))
         })?;

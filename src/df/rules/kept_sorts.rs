@@ -47,6 +47,7 @@ use datafusion::physical_plan::{
 };
 
 use crate::df::operators::operator;
+use crate::df::tree::RewriteTree;
 
 /// A rule that moves sorts, none of them below a limit, and leaves none out for a key that is none.
 #[derive(Debug)]
@@ -66,7 +67,7 @@ impl PhysicalOptimizerRule for FixedRows {
             return Ok(moved);
         }
         // One went with its sort, be it because another is stricter: they stand for themselves then.
-        let pinned = plan.transform_up(|node| {
+        let pinned = plan.rewrite_up(|node| {
             let fetch = node.downcast_ref::<SortExec>().and_then(|sort| sort.fetch());
             Ok(match fetch {
                 Some(_) => Transformed::yes(Arc::new(GlobalLimitExec::new(node, 0, fetch))),
@@ -93,7 +94,7 @@ impl FixedRows {
         options: &ConfigOptions,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let sorts = plan.exists(|node| Ok(is_sorted(&**node)))?;
-        let fixed = plan.transform_up(|node| {
+        let fixed = plan.rewrite_up(|node| {
             if let Some(what) = misled_by(&node) {
                 return Ok(Transformed::yes(FixedExec::of(node, what)));
             }
@@ -108,7 +109,7 @@ impl FixedRows {
         let moved = self.0.optimize(fixed.data, options)?;
         // A sort that runs looks once more whether there is anything to sort: what knows of no keys stays.
         moved
-            .transform_up(|node| {
+            .rewrite_up(|node| {
                 let fixed = node.downcast_ref::<FixedExec>().filter(|fixed| fixed.what == Fixed::Rows);
                 let input = fixed.map(|fixed| Arc::clone(&fixed.input));
                 Ok(input.map_or_else(|| Transformed::no(node), Transformed::yes))
@@ -311,7 +312,7 @@ mod tests {
                 let input = node.downcast_ref::<SortExec>().map(|sort| Arc::clone(sort.input()));
                 Ok(input.map_or_else(|| Transformed::no(node), Transformed::yes))
             };
-            plan.transform_up(left_out).data()
+            plan.rewrite_up(left_out).data()
         }
 
         fn name(&self) -> &str {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::WindowFrameUnits;
 use datafusion::physical_expr::PhysicalSortExpr;
@@ -17,6 +17,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use super::frames::is_offset;
+use crate::df::tree::RewriteTree;
 
 /// The rule.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub struct WholeFrames;
 
 impl PhysicalOptimizerRule for WholeFrames {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
+        plan.rewrite_up(|node| {
             let Some(window) = node.downcast_ref::<BoundedWindowAggExec>() else {
                 return Ok(Transformed::no(node));
             };

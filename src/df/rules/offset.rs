@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -13,6 +13,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use crate::df::operators::scan::ScanExec;
+use crate::df::tree::RewriteTree;
 
 /// Tells scans what is passed over of their rows.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ pub struct Offset;
 
 impl PhysicalOptimizerRule for Offset {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
+        plan.rewrite_up(|node| {
             let limit = node.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() > 0);
             let without = limit.map(|limit| without_first(limit.input(), limit.skip(), limit.fetch()));
             Ok(without.transpose()?.flatten().map_or_else(|| Transformed::no(node), Transformed::yes))

@@ -8,10 +8,11 @@
 //! order, the join does not know any more that there is one (`HashJoinExec::execute` asks its right side), while the
 //! sort above it is gone already. So then projections stay where they are.
 
+use crate::df::tree::RewriteTree;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -31,7 +32,7 @@ impl PhysicalOptimizerRule for PickApart {
         options: &ConfigOptions,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let ordered = ordered_joins(&plan);
-        let apart = Arc::clone(&plan).transform_up(|node| {
+        let apart = Arc::clone(&plan).rewrite_up(|node| {
             match node.downcast_ref::<FilterExec>().map(apart).transpose()?.flatten() {
                 Some(plan) => Ok(Transformed::yes(plan)),
                 None => Ok(Transformed::no(node)),

@@ -3,10 +3,11 @@
 //! DataFusion 55.2 leaves out a sort by a column that is NULL in all rows. When it moves sorts and projections into joins,
 //! a join may forget that the column is, and the check at the end refuses the plan. Then what is missing is put there.
 
+use crate::df::tree::RewriteTree;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -24,7 +25,7 @@ pub struct Satisfied(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 impl PhysicalOptimizerRule for Satisfied {
     fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
         let checked = self.0.optimize(Arc::clone(&plan), options);
-        checked.or_else(|_| self.0.optimize(plan.transform_up(sorted).data()?, options))
+        checked.or_else(|_| self.0.optimize(plan.rewrite_up(sorted).data()?, options))
     }
 
     fn name(&self) -> &str {

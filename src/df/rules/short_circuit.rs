@@ -4,6 +4,7 @@
 //! the other side has decided. [`short_circuits`] makes a CASE of it, whose branches are computed for their own rows
 //! only. It comes after the optimizer, which would find no ranges of keys in a CASE.
 
+use crate::df::tree::{RewritePlan, RewriteTree};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -22,14 +23,14 @@ pub fn short_circuits(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     if !risky {
         return Ok(plan);
     }
-    let rewritten = plan.transform_up_with_subqueries(|node| {
+    let rewritten = plan.rewrite_up_with_subqueries(|node| {
         if matches!(node, LogicalPlan::TableScan(_)) {
             return Ok(Transformed::no(node));
         }
         let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
+        node.rewrite_own_expressions(|expr| {
             let name = names.save(&expr);
-            Ok(expr.transform_down(decided_first)?.update_data(|expr| name.restore(expr)))
+            Ok(expr.rewrite_down(decided_first)?.update_data(|expr| name.restore(expr)))
         })
     });
     rewritten.map(|rewritten| rewritten.data)
@@ -47,7 +48,7 @@ fn decided_first(expr: Expr) -> DfResult<Transformed<Expr>> {
     let (mut sure, mut risky) = (None, None);
     for term in split_binary_owned(expr, op) {
         let side = if may_fail(&term)? { &mut risky } else { &mut sure };
-        let term = term.transform_down(decided_first)?.data;
+        let term = term.rewrite_down(decided_first)?.data;
         *side = Some(match side.take() {
             Some(terms) => binary_expr(terms, op, term),
             None => term,

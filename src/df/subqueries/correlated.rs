@@ -27,6 +27,7 @@ use super::domain::Domain;
 use super::exists::counted;
 use super::membership::{is_joined_well, spell_out};
 use crate::df::rewrite::rename_kept;
+use crate::df::tree::{RewritePlan, RewriteTree};
 
 /// The rule; it belongs behind type coercion.
 #[derive(Debug)]
@@ -39,13 +40,13 @@ impl AnalyzerRule for Correlated {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
         let names = Names::default();
-        let plan = plan.transform_down_with_subqueries(filter_before_lateral)?.data;
-        let plan = plan.transform_up_with_subqueries(|plan| settled(plan, &names))?;
+        let plan = plan.rewrite_down_with_subqueries(filter_before_lateral)?.data;
+        let plan = plan.rewrite_up_with_subqueries(|plan| settled(plan, &names))?;
         if !plan.transformed {
             return Ok(plan.data);
         }
         // Whoever reads what a join brings hears that it may be NULL.
-        plan.data.transform_up_with_subqueries(|plan| plan.recompute_schema().map(Transformed::yes)).data()
+        plan.data.rewrite_up_with_subqueries(|plan| plan.recompute_schema().map(Transformed::yes)).data()
     }
 }
 
@@ -84,7 +85,7 @@ pub fn settled(plan: LogicalPlan, names: &Names) -> DfResult<Transformed<Logical
             let terms = terms.into_iter().map(|term| match is_joined_well(&term) {
                 true => Ok(term),
                 false => spell_out(term, input.schema(), true)?
-                    .transform_up(|expr| simpler(expr, &input, true))
+                    .rewrite_up(|expr| simpler(expr, &input, true))
                     .data(),
             });
             let terms: Vec<Expr> = terms.collect::<DfResult<_>>()?;
@@ -92,8 +93,8 @@ pub fn settled(plan: LogicalPlan, names: &Names) -> DfResult<Transformed<Logical
             LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input.clone()))?)
         }
         plan => plan
-            .map_expressions(|expr| {
-                rename_kept(expr, &kept, &mut |expr| expr.transform_up(|expr| simpler(expr, &input, false)))
+            .rewrite_own_expressions(|expr| {
+                rename_kept(expr, &kept, &mut |expr| expr.rewrite_up(|expr| simpler(expr, &input, false)))
             })?
             .data
             .recompute_schema()?,
@@ -138,7 +139,7 @@ fn simpler(expr: Expr, input: &LogicalPlan, in_filter: bool) -> DfResult<Transfo
         Expr::InSubquery(_) | Expr::SetComparison(_) => spell_out(expr, input.schema(), false)?,
         expr => expr,
     };
-    expr.transform_up(|expr| match expr {
+    expr.rewrite_up(|expr| match expr {
         Expr::Exists(Exists { subquery, negated }) => {
             let is_joined =
                 |plan: &LogicalPlan| in_filter && is_within(plan, input.schema()) && pulls_up(plan, false);
@@ -158,7 +159,7 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &Names) -> DfResult
     };
     let (mut joined, mut found) = (input.clone(), Vec::<(Subquery, Expr)>::new());
     let mut replaced = |expr: Expr| {
-        expr.transform_up(|expr| {
+        expr.rewrite_up(|expr| {
             let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
             let taken = outer_columns(&subquery.subquery);
             let taken: Vec<_> = taken.into_iter().filter(|(_, c)| input.schema().has_column(c)).collect();

@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 use super::correlated::{Names, outer_columns, settled, subquery_in, subquery_of};
 use super::one_row::one_row;
 use crate::df::errors::to_df;
+use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::Error;
 
 /// The values that a subquery takes from around it.
@@ -150,14 +151,14 @@ impl<'n> Domain<'n> {
             },
             _ => Transformed::no(expr),
         };
-        let replaced = expr.clone().transform_up(|expr| {
+        let replaced = expr.clone().rewrite_up(|expr| {
             let Some(subquery) = subquery_in(&expr).filter(|subquery| self.reaches(&subquery.subquery))
             else {
                 return Ok(here(expr));
             };
             let plan = Arc::unwrap_or_clone(Arc::clone(&subquery.subquery));
-            let plan = plan.transform_down_with_subqueries(|plan| {
-                plan.map_expressions(|expr| expr.transform_up(|expr| Ok(further(expr))))
+            let plan = plan.rewrite_down_with_subqueries(|plan| {
+                plan.rewrite_own_expressions(|expr| expr.rewrite_up(|expr| Ok(further(expr))))
             });
             let subquery = subquery_of(plan.data()?);
             Ok(Transformed::yes(match expr {

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, Projection};
 
 use super::correlated::{has_subquery, subquery_in};
 use crate::df::errors::to_df;
+use crate::df::tree::RewriteTree;
 use crate::error::Error;
 
 /// Moves the conditions of a join; it belongs before everything that looks at a WHERE.
@@ -48,7 +49,7 @@ fn moved(mut join: Join) -> DfResult<LogicalPlan> {
     *side = filtered(Arc::clone(side), below)?;
     let mut values: Vec<Expr> = Vec::new();
     for term in across {
-        let with_columns = term.transform_down(|expr| {
+        let with_columns = term.rewrite_down(|expr| {
             let is_one = matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_));
             if !is_one || !has_all(kept, columns(&expr)) {
                 return Ok(Transformed::no(expr));

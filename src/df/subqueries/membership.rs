@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::expr_fn::{max, min};
@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 
 use super::correlated::{has_subquery, outer_columns, subquery_of};
 use super::exists::set_of;
+use crate::df::tree::RewriteTree;
 
 /// Name of the one column of a subquery; the columns that a join adds to it are called otherwise.
 const MEMBER: &str = "__member";
@@ -135,7 +136,7 @@ fn members(plan: &Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
 
 /// An expression as a subquery beside it names it.
 fn from_outside(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    expr.transform_up(|expr| match expr {
+    expr.rewrite_up(|expr| match expr {
         Expr::Column(column) => {
             let field = Arc::clone(schema.field_from_column(&column)?);
             Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))

@@ -5,7 +5,7 @@
 //! the copy, so it is brought up to date before, and once more if the coercion itself has changed such a column.
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -15,6 +15,7 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 
 use super::correlated::{has_subquery, outer_columns};
+use crate::df::tree::{RewritePlan, RewriteTree};
 
 /// DataFusion's type coercion, by the types that outer columns have.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ fn takes_from_around(plan: &LogicalPlan) -> DfResult<bool> {
 }
 
 fn up_to_date(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
-    plan.transform_down_with_subqueries(|node| {
+    plan.rewrite_down_with_subqueries(|node| {
         if let LogicalPlan::Join(join) = &node {
             if outer_columns(&join.right).is_empty() {
                 return Ok(Transformed::no(node));
@@ -69,11 +70,11 @@ fn up_to_date(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
 
 /// A subquery whose outer columns are of the types that they have in this schema.
 fn retyped(subquery: LogicalPlan, schema: &DFSchema) -> DfResult<Transformed<LogicalPlan>> {
-    subquery.transform_up_with_subqueries(|node| {
+    subquery.rewrite_up_with_subqueries(|node| {
         let names = NamePreserver::new(&node);
-        let node = node.map_expressions(|expr| {
+        let node = node.rewrite_own_expressions(|expr| {
             let name = names.save(&expr);
-            let retyped = expr.transform_up(|expr| {
+            let retyped = expr.rewrite_up(|expr| {
                 let Expr::OuterReferenceColumn(field, column) = &expr else {
                     return Ok(Transformed::no(expr));
                 };

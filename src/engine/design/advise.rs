@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use sqlparser::ast::{BinaryOperator, Expr, Query, visit_expressions, visit_expressions_mut};
+use sqlparser::ast::{BinaryOperator, Expr, Query};
 
 use super::scratch::{Scratch, Tried, tables_of};
 use crate::access::{IndexPart, Need, key_for};
@@ -22,6 +22,7 @@ use crate::error::{Error, Kind, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::plan::Field;
 use crate::schema::TableDef;
+use crate::sql::visit::{visit_expressions, visit_expressions_mut};
 use crate::sql::{CreateIndex, Statement, name_of, name_sql, parse, parse_query};
 use crate::value::Value;
 

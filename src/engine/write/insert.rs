@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{Field, Schema};
-use sqlparser::ast::{Expr, Ident, Query, Value as Sql, visit_expressions_mut};
+use sqlparser::ast::{Expr, Ident, Query, Value as Sql};
 
 use super::{
     Assigned, Changed, Given, Target, Written, assigned_columns, column_item, key_update, name_in, named,
@@ -22,6 +22,7 @@ use crate::exec::dml::RowWriter;
 use crate::key::{ColumnId, Rowkey};
 use crate::row::field;
 use crate::schema::{IndexId, IndexState, TableDef};
+use crate::sql::visit::visit_expressions_mut;
 use crate::sql::{Insert, InsertMode, InsertSource, is_default, name_of, span_of, span_of_name};
 use crate::store::WriteBatch;
 use crate::value::{ColumnType, Value};

@@ -29,6 +29,7 @@ use crate::exec::dml::{Changes, RowWriter};
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::TableDef;
 use crate::sql::rewrite;
+use crate::sql::visit::visit;
 use crate::sql::{
     Assignment, InsertSource, Statement, is_default, name_of, parse_query, span_of, span_of_name,
     table_name_of,
@@ -201,7 +202,7 @@ pub fn explained_rows(view: &View, statement: &Statement) -> Result<String> {
 /// Errors: an aggregate of the rows that a statement writes, in a clause that computes from each of them.
 fn of_each_row(view: &View, computed: &impl Visit, clause: &str) -> Result<()> {
     let mut aggregates = Aggregates { view, depth: 0 };
-    match computed.visit(&mut aggregates) {
+    match visit(computed, &mut aggregates) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(place) => Err(Error::invalid(format!("an aggregate cannot stand in {clause}"))
             .why("it is computed from each row")

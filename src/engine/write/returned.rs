@@ -10,8 +10,7 @@ use arrow::array::{RecordBatch, UInt64Array};
 use arrow::compute::take;
 use arrow::datatypes::{Field, Schema};
 use sqlparser::ast::{
-    Expr, Ident, Query, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, VisitMut,
-    VisitorMut,
+    Expr, Ident, Query, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, VisitorMut,
 };
 
 use super::named;
@@ -19,6 +18,7 @@ use crate::catalog::Relation;
 use crate::engine::view::View;
 use crate::error::{Error, Result};
 use crate::schema::TableDef;
+use crate::sql::visit::visit_mut;
 use crate::sql::{name_of, name_sql, table_name_of};
 
 /// What RETURNING asks for, and what the query that finds rows must give for it.
@@ -65,7 +65,7 @@ impl Returned {
         let mut take = Take { table, name, taken: Vec::new(), depth: 0 };
         for item in items.iter_mut().flatten().filter(|_| !alone) {
             let SelectItem::UnnamedExpr(expr) = item else {
-                let _ = VisitMut::visit(item, &mut take);
+                let _ = visit_mut(item, &mut take);
                 continue;
             };
             let called = match &*expr {
@@ -75,7 +75,7 @@ impl Returned {
             };
             let called = called.unwrap_or_else(|| Ident::with_quote('"', expr.to_string()));
             let written = expr.clone();
-            let _ = VisitMut::visit(expr, &mut take);
+            let _ = visit_mut(expr, &mut take);
             if *expr != written {
                 *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: called };
             }

@@ -2,14 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{
-    DataType, Expr, Ident, Query, SelectItem, SetExpr, visit_expressions, visit_expressions_mut,
-};
+use sqlparser::ast::{DataType, Expr, Ident, Query, SelectItem, SetExpr};
 
 use super::{parse, types};
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::ast::Statement;
 use crate::sql::name_of;
+use crate::sql::visit::{visit_expressions, visit_expressions_mut};
 use crate::value::ColumnType;
 
 /// Parses a query. Errors: SYNTAX; the text is another statement.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::expressions::Column;
@@ -26,6 +26,7 @@ use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::scan::{ByRows, ScanExec};
 use crate::df::rules::join_keys::shown;
+use crate::df::tree::RewriteTree;
 use crate::error::Result;
 use crate::exec::scan::PARALLEL_WORK;
 use crate::key::ColumnId;
@@ -50,7 +51,7 @@ struct How {
 pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     let how = How { by: By::Rowkeys, expected: None, any_order: true };
     let lookup = |join: &HashJoinExec| LookupJoinExec::of(join, how);
-    plan.transform_up(|node| replaced(node, &|join| Ok(lookup(join)?.map(executable)))).data()
+    plan.rewrite_up(|node| replaced(node, &|join| Ok(lookup(join)?.map(executable)))).data()
 }
 
 /// The same in a plan that was made for other parameters, by which either side may have been the smaller one. Nothing
@@ -63,7 +64,7 @@ pub fn instead_of_hashes_either_way(
 }
 
 fn either_way(plan: Arc<dyn ExecutionPlan>, how: How) -> DfResult<Arc<dyn ExecutionPlan>> {
-    plan.transform_up(|node| {
+    plan.rewrite_up(|node| {
         replaced(node, &|join| match LookupJoinExec::of(join, how)? {
             None if Kind::of(join.join_type().swap()).is_some() => turned(join, how),
             lookup => Ok(lookup.map(executable)),
@@ -108,12 +109,12 @@ pub fn in_recursions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<d
         (false, true) if *join.join_type() == JoinType::Inner => turned(join, how),
         _ => Ok(None),
     };
-    plan.transform_up(|node| {
+    plan.rewrite_up(|node| {
         if !node.is::<RecursiveQueryExec>() {
             return Ok(Transformed::no(node));
         }
         let [first, again] = node.children()[..] else { return Ok(Transformed::no(node)) };
-        let again = Arc::clone(again).transform_up(|node| replaced(node, &of_step))?;
+        let again = Arc::clone(again).rewrite_up(|node| replaced(node, &of_step))?;
         if !again.transformed {
             return Ok(Transformed::no(node));
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{JoinSide, JoinType, NullEquality};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::Operator;
@@ -23,6 +23,7 @@ use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::lookup::Kind;
 use crate::df::operators::scan::ScanExec;
+use crate::df::tree::RewriteTree;
 use crate::df::wanted::FirstFound;
 use crate::key::ColumnId;
 use crate::plan::{CmpOp, Field, Predicate};
@@ -47,7 +48,7 @@ const ROWS_UNKNOWN: f64 = 1000.0;
 
 /// Puts joins that seek in the place of those that look at pairs, where that takes less.
 pub fn instead_of_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
-    plan.transform_up(|node| {
+    plan.rewrite_up(|node| {
         let (join, fetch) = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
             (Pairs::of_loop(join), None)
         } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
@@ -316,7 +317,7 @@ impl Sides<'_> {
         if columns.is_empty() || !columns.iter().all(is_of_row) || is_volatile(value) {
             return None;
         }
-        let moved = Arc::clone(value).transform_up(|expr| {
+        let moved = Arc::clone(value).rewrite_up(|expr| {
             let Some(column) = expr.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
             let at = filter.column_indices()[column.index()].index;
             Ok(Transformed::yes(Arc::new(Column::new(schema.field(at).name(), at)) as _))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, JoinType, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::functions_window::expr_fn::row_number;
@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
 };
 
 use super::{Domain, refused, same};
+use crate::df::tree::RewriteTree;
 
 impl Domain<'_> {
     /// The plan's columns for each of these values, and then the values. Errors: a plan that cannot be computed so.
@@ -158,7 +159,7 @@ impl Domain<'_> {
         let input = self.inside(&window.input)?;
         let before = input.schema().fields().len();
         let exprs = window.window_expr.iter().map(|expr| {
-            let expr = self.replaced(expr)?.transform_up(|expr| match expr {
+            let expr = self.replaced(expr)?.rewrite_up(|expr| match expr {
                 Expr::WindowFunction(function) => {
                     let mut function: WindowFunction = *function;
                     function.params.partition_by.extend(self.own());

@@ -1,0 +1,105 @@
+//! sqlparser's walks, compiled once each: its `visit` is compiled for every type of visitor, 300 kB of code a piece
+//! (2026-11-26), half of what there was. A visitor is called through a `dyn` here.
+
+/// Writes one walk twice, for `&` and `&mut`.
+macro_rules! walk {
+    (
+        $module:ident, $visit:ident, $expressions:ident, $hook_of_expressions:ident, $node:ident, $visitor:ident, $to:ident;
+        $($hook:ident: $kind:ident),*
+    ) => {
+        mod $module {
+            use std::ops::ControlFlow;
+
+            // One of the two traits only: both have `visit`.
+            use sqlparser::ast::*;
+
+            use super::$to as To;
+
+            /// Shows a visitor the queries, expressions, tables and values of a statement or a part of one.
+            pub fn $visit<V: $visitor>(node: To<'_, impl $node>, visitor: &mut V) -> ControlFlow<V::Break> {
+                let mut kept = Kept { visitor, broken: None };
+                let walked = node.visit(&mut Any(&mut kept));
+                match kept.broken {
+                    Some(broken) if walked.is_break() => ControlFlow::Break(broken),
+                    _ => ControlFlow::Continue(()),
+                }
+            }
+
+            /// Shows every expression of a statement or a part of one, those of subqueries included.
+            pub fn $expressions<B>(
+                node: To<'_, impl $node>,
+                see: impl FnMut(To<'_, Expr>) -> ControlFlow<B>,
+            ) -> ControlFlow<B> {
+                $visit(node, &mut Expressions(see))
+            }
+
+            /// The visitor that sqlparser knows.
+            struct Any<'v>(&'v mut dyn $visitor<Break = ()>);
+
+            impl $visitor for Any<'_> {
+                type Break = ();
+
+                $(fn $hook(&mut self, node: To<'_, $kind>) -> ControlFlow<()> {
+                    self.0.$hook(node)
+                })*
+            }
+
+            /// Keeps what a visitor breaks off with.
+            struct Kept<'v, V: $visitor> {
+                visitor: &'v mut V,
+                broken: Option<V::Break>,
+            }
+
+            impl<V: $visitor> $visitor for Kept<'_, V> {
+                type Break = ();
+
+                $(fn $hook(&mut self, node: To<'_, $kind>) -> ControlFlow<()> {
+                    self.visitor.$hook(node).map_break(|broken| self.broken = Some(broken))
+                })*
+            }
+
+            struct Expressions<F>(F);
+
+            impl<B, F: FnMut(To<'_, Expr>) -> ControlFlow<B>> $visitor for Expressions<F> {
+                type Break = B;
+
+                fn $hook_of_expressions(&mut self, expr: To<'_, Expr>) -> ControlFlow<B> {
+                    self.0(expr)
+                }
+            }
+        }
+
+        pub use $module::{$expressions, $visit};
+    };
+}
+
+/// Whatever hook one of our visitors has.
+macro_rules! walks {
+    ($($hook:ident: $kind:ident),*) => {
+        walk!(read, visit, visit_expressions, pre_visit_expr, Visit, Visitor, Shared; $($hook: $kind),*);
+        // Inner expressions first: one that is put in the place of another is not walked.
+        walk!(
+            write, visit_mut, visit_expressions_mut, post_visit_expr, VisitMut, VisitorMut, Unique; $($hook: $kind),*
+        );
+    };
+}
+
+type Shared<'n, T> = &'n T;
+type Unique<'n, T> = &'n mut T;
+
+walks!(
+    pre_visit_query: Query,
+    post_visit_query: Query,
+    pre_visit_select: Select,
+    post_visit_select: Select,
+    pre_visit_relation: ObjectName,
+    post_visit_relation: ObjectName,
+    pre_visit_table_factor: TableFactor,
+    post_visit_table_factor: TableFactor,
+    pre_visit_expr: Expr,
+    post_visit_expr: Expr,
+    pre_visit_statement: Statement,
+    post_visit_statement: Statement,
+    pre_visit_value: ValueWithSpan,
+    post_visit_value: ValueWithSpan
+);
