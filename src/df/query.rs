@@ -67,7 +67,8 @@ use super::operators::tell::Telling;
 use super::operators::yielding::Yielding;
 use super::resolver::{Resolver, Types};
 use super::rewrite::{
-    ExpressionRule, NodeRule, below, idle_orders, lag_defaults, lazy_functions, lossy_casts, rounded_decimals,
+    ExpressionRules, NodeRule, below, idle_orders, lag_defaults, lazy_functions, lossy_casts,
+    rounded_decimals,
 };
 use super::rules::above_totals::AboveTotals;
 use super::rules::anti_join::AntiJoin;
@@ -214,33 +215,36 @@ impl Planner {
                 Arc::new(NodeRule("numbered", numbered)),
                 Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
                 Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
-                Arc::new(ExpressionRule("value_or_null", value_or_null)),
-                Arc::new(ExpressionRule("plain_texts", plain_texts)),
-                Arc::new(ExpressionRule("idle_orders", idle_orders)),
-                Arc::new(ExpressionRule("time_parts", time_parts)),
+                Arc::new(ExpressionRules(
+                    "as_written",
+                    &[value_or_null, plain_texts, idle_orders, time_parts],
+                )),
                 Arc::new(Settled),
-                Arc::new(ExpressionRule("lag_defaults", lag_defaults)),
-                Arc::new(ExpressionRule("at_time_zone", at_time_zone)),
+                Arc::new(ExpressionRules("settled", &[lag_defaults, at_time_zone])),
                 Arc::new(NodeRule("texts_as_binary_keys", texts_as_binary_keys)),
-                Arc::new(ExpressionRule("text_operands", text_operands)),
-                Arc::new(ExpressionRule("one_by_one", one_by_one)),
-                Arc::new(ExpressionRule("at_midnight", at_midnight)),
-                Arc::new(ExpressionRule("interval_lengths", interval_lengths)),
-                Arc::new(ExpressionRule("doubles_win", doubles_win)),
-                Arc::new(ExpressionRule("long_decimals", long_decimals)),
-                Arc::new(ExpressionRule("beside_subqueries", beside_subqueries)),
+                Arc::new(ExpressionRules(
+                    "operands",
+                    &[
+                        text_operands,
+                        one_by_one,
+                        at_midnight,
+                        interval_lengths,
+                        doubles_win,
+                        long_decimals,
+                        beside_subqueries,
+                    ],
+                )),
                 Arc::new(NodeRule("beside_columns", beside_columns)),
-                Arc::new(ExpressionRule("wide_integers", wide_integers)),
-                Arc::new(ExpressionRule("byte_casts", byte_casts)),
-                Arc::new(ExpressionRule("rounded_decimals", rounded_decimals)),
-                Arc::new(ExpressionRule("frames_of_bytes", frames_of_bytes)),
+                Arc::new(ExpressionRules(
+                    "numbers",
+                    &[wide_integers, byte_casts, rounded_decimals, frames_of_bytes],
+                )),
                 Arc::new(Coercion(TypeCoercion::new())),
                 Arc::new(NodeRule("steps_as_first", steps_as_first)),
-                Arc::new(ExpressionRule("lossy_casts", lossy_casts)),
-                Arc::new(ExpressionRule("own_patterns", own_patterns)),
-                Arc::new(ExpressionRule("text_casts", text_casts)),
-                Arc::new(ExpressionRule("of_row", of_row)),
-                Arc::new(ExpressionRule("lazy_functions", lazy_functions)),
+                Arc::new(ExpressionRules(
+                    "after_coercion",
+                    &[lossy_casts, own_patterns, text_casts, of_row, lazy_functions],
+                )),
                 Arc::new(Correlated),
                 Arc::new(CheckedIntegers::new()),
             ])

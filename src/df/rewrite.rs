@@ -25,17 +25,17 @@ use crate::sql::{name_of, span_of};
 /// How a rule rewrites one expression.
 type Rewrite = fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>;
 
-/// A rule of the analyzer that rewrites every expression by itself.
+/// Rules of the analyzer that rewrite every expression by itself, one after the other, in one walk over the plan.
 #[derive(Debug)]
-pub struct ExpressionRule(pub &'static str, pub Rewrite);
+pub struct ExpressionRules(pub &'static str, pub &'static [Rewrite]);
 
-impl AnalyzerRule for ExpressionRule {
+impl AnalyzerRule for ExpressionRules {
     fn name(&self) -> &str {
         self.0
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        rewrite_expressions(plan, &self.1)
+        rewrite_expressions(plan, self.1)
     }
 }
 
@@ -53,11 +53,11 @@ impl AnalyzerRule for NodeRule {
     }
 }
 
-/// Rewrites every expression of a plan, subqueries included, innermost first. Output columns keep their
-/// names. Columns by themselves stay what they are. After DataFusion's own `TypeCoercion`.
+/// Rewrites every expression of a plan, subqueries included, innermost first; each by one rule after the other. Output
+/// columns keep their names. Columns by themselves stay what they are. After DataFusion's own `TypeCoercion`.
 pub fn rewrite_expressions(
     plan: LogicalPlan,
-    rule: &dyn Fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>,
+    rules: &[impl Fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>],
 ) -> DfResult<LogicalPlan> {
     plan.rewrite_up_with_subqueries(|plan| {
         if !computes(&plan) {
@@ -70,7 +70,14 @@ pub fn rewrite_expressions(
         }
         let names = NamePreserver::new(&plan);
         let rewritten = plan.rewrite_own_expressions(|expr| {
-            rename_kept(expr, &names, &mut |expr| expr.rewrite_up(|expr| rule(expr, &schema)))
+            if is_column(&expr) {
+                return Ok(Transformed::no(expr));
+            }
+            rename_kept(expr, &names, &mut |expr| {
+                rules.iter().try_fold(Transformed::no(expr), |expr, rule| {
+                    expr.transform_data(|expr| expr.rewrite_up(|expr| rule(expr, &schema)))
+                })
+            })
         })?;
         if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
     })
@@ -82,11 +89,16 @@ pub fn rewrite_expressions(
 fn computes(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let _ = plan.apply_expressions(|expr| {
-        let named = if let Expr::Alias(alias) = expr { &alias.expr } else { expr };
-        found |= !matches!(named, Expr::Column(_));
+        found |= !is_column(expr);
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     found
+}
+
+/// It is a column by itself, be it under another name.
+fn is_column(expr: &Expr) -> bool {
+    let named = if let Expr::Alias(alias) = expr { &alias.expr } else { expr };
+    matches!(named, Expr::Column(_))
 }
 
 /// Rewrites an expression of a node; whoever names it finds it under the name it had. Of grouping sets, those are

@@ -123,7 +123,7 @@ impl AnalyzerRule for CheckedIntegers {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        rewrite_expressions(plan, &|expr, schema| self.checked(expr, schema))
+        rewrite_expressions(plan, &[|expr, schema: &DFSchema| self.checked(expr, schema)])
     }
 }
 
