@@ -1,6 +1,8 @@
 //! DataFusion's walks that change plans and expressions, compiled once for each kind of node: its own are compiled for
 //! every closure, a tenth of all code (2026-11-26).
 
+#![expect(clippy::disallowed_methods, reason = "this is where they are called")]
+
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Expr, LogicalPlan};

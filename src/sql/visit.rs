@@ -1,6 +1,8 @@
 //! sqlparser's walks, compiled once each: its `visit` is compiled for every type of visitor, 300 kB of code a piece
 //! (2026-11-26), half of what there was. A visitor is called through a `dyn` here.
 
+#![expect(clippy::disallowed_methods, reason = "this is where they are called")]
+
 /// Writes one walk twice, for `&` and `&mut`.
 macro_rules! walk {
     (

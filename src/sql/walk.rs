@@ -1,5 +1,7 @@
 //! sqlparser's visitors, over our statements: every query and expression in one, in written order.
 
+#![expect(clippy::disallowed_methods, reason = "this is a part of the walk")]
+
 /// Writes one walk twice, for `&` and `&mut`: the walks must never differ in what they reach.
 macro_rules! walk {
     ($visit:ident, $trait:ident, $visitor:ident $(, $mut:tt)?) => {
