@@ -6,13 +6,13 @@
 /// Writes one walk twice, for `&` and `&mut`.
 macro_rules! walk {
     (
-        $module:ident, $visit:ident, $expressions:ident, $hook_of_expressions:ident, $node:ident, $visitor:ident, $to:ident;
+        $module:ident: $visit:ident, $expressions:ident by $hook_of_expressions:ident,
+        of $node:ident by $visitor:ident, as $to:ident;
         $($hook:ident: $kind:ident),*
     ) => {
         mod $module {
             use std::ops::ControlFlow;
 
-            // One of the two traits only: both have `visit`.
             use sqlparser::ast::*;
 
             use super::$to as To;
@@ -20,11 +20,8 @@ macro_rules! walk {
             /// Shows a visitor the queries, expressions, tables and values of a statement or a part of one.
             pub fn $visit<V: $visitor>(node: To<'_, impl $node>, visitor: &mut V) -> ControlFlow<V::Break> {
                 let mut kept = Kept { visitor, broken: None };
-                let walked = node.visit(&mut Any(&mut kept));
-                match kept.broken {
-                    Some(broken) if walked.is_break() => ControlFlow::Break(broken),
-                    _ => ControlFlow::Continue(()),
-                }
+                let _ = node.visit(&mut Any(&mut kept));
+                kept.broken.map_or(ControlFlow::Continue(()), ControlFlow::Break)
             }
 
             /// Shows every expression of a statement or a part of one, those of subqueries included.
@@ -75,13 +72,17 @@ macro_rules! walk {
     };
 }
 
-/// Whatever hook one of our visitors has.
+/// Every hook that a visitor may have.
 macro_rules! walks {
     ($($hook:ident: $kind:ident),*) => {
-        walk!(read, visit, visit_expressions, pre_visit_expr, Visit, Visitor, Shared; $($hook: $kind),*);
+        walk!(
+            read: visit, visit_expressions by pre_visit_expr, of Visit by Visitor, as Shared;
+            $($hook: $kind),*
+        );
         // Inner expressions first: one that is put in the place of another is not walked.
         walk!(
-            write, visit_mut, visit_expressions_mut, post_visit_expr, VisitMut, VisitorMut, Unique; $($hook: $kind),*
+            write: visit_mut, visit_expressions_mut by post_visit_expr, of VisitMut by VisitorMut, as Unique;
+            $($hook: $kind),*
         );
     };
 }
