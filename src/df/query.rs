@@ -220,7 +220,7 @@ impl Planner {
                     &[value_or_null, plain_texts, idle_orders, time_parts],
                 )),
                 Arc::new(Settled),
-                Arc::new(ExpressionRules("settled", &[lag_defaults, at_time_zone])),
+                Arc::new(ExpressionRules("once_settled", &[lag_defaults, at_time_zone])),
                 Arc::new(NodeRule("texts_as_binary_keys", texts_as_binary_keys)),
                 Arc::new(ExpressionRules(
                     "operands",

@@ -7,24 +7,21 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
+/// What is left of a node, and whether it is another.
+type Changed<T> = Result<Transformed<T>>;
+
 /// A change of one node.
-type Change<'f, T> = &'f mut dyn FnMut(T) -> Result<Transformed<T>>;
+type Change<'f, T> = &'f mut dyn FnMut(T) -> Changed<T>;
 
 /// `TreeNode::transform_up` and `transform_down`.
 pub trait RewriteTree: TreeNode {
     /// Changes a tree, inner nodes first.
-    fn rewrite_up(
-        self,
-        mut change: impl FnMut(Self) -> Result<Transformed<Self>>,
-    ) -> Result<Transformed<Self>> {
+    fn rewrite_up(self, mut change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self> {
         self.transform_up(&mut change as Change<'_, Self>)
     }
 
     /// Changes a tree, outer nodes first.
-    fn rewrite_down(
-        self,
-        mut change: impl FnMut(Self) -> Result<Transformed<Self>>,
-    ) -> Result<Transformed<Self>> {
+    fn rewrite_down(self, mut change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self> {
         self.transform_down(&mut change as Change<'_, Self>)
     }
 }
@@ -34,43 +31,25 @@ impl<T: TreeNode> RewriteTree for T {}
 /// The same of plans with the plans of their subqueries, and of the expressions of one node.
 pub trait RewritePlan: Sized {
     /// Changes a plan and its subqueries, inner nodes first.
-    fn rewrite_up_with_subqueries(
-        self,
-        change: impl FnMut(Self) -> Result<Transformed<Self>>,
-    ) -> Result<Transformed<Self>>;
+    fn rewrite_up_with_subqueries(self, change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self>;
 
     /// Changes a plan and its subqueries, outer nodes first.
-    fn rewrite_down_with_subqueries(
-        self,
-        change: impl FnMut(Self) -> Result<Transformed<Self>>,
-    ) -> Result<Transformed<Self>>;
+    fn rewrite_down_with_subqueries(self, change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self>;
 
     /// Changes the expressions of this node; what is inside them is up to `change`.
-    fn rewrite_own_expressions(
-        self,
-        change: impl FnMut(Expr) -> Result<Transformed<Expr>>,
-    ) -> Result<Transformed<Self>>;
+    fn rewrite_own_expressions(self, change: impl FnMut(Expr) -> Changed<Expr>) -> Changed<Self>;
 }
 
 impl RewritePlan for LogicalPlan {
-    fn rewrite_up_with_subqueries(
-        self,
-        mut change: impl FnMut(Self) -> Result<Transformed<Self>>,
-    ) -> Result<Transformed<Self>> {
+    fn rewrite_up_with_subqueries(self, mut change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self> {
         self.transform_up_with_subqueries(&mut change as Change<'_, Self>)
     }
 
-    fn rewrite_down_with_subqueries(
-        self,
-        mut change: impl FnMut(Self) -> Result<Transformed<Self>>,
-    ) -> Result<Transformed<Self>> {
+    fn rewrite_down_with_subqueries(self, mut change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self> {
         self.transform_down_with_subqueries(&mut change as Change<'_, Self>)
     }
 
-    fn rewrite_own_expressions(
-        self,
-        mut change: impl FnMut(Expr) -> Result<Transformed<Expr>>,
-    ) -> Result<Transformed<Self>> {
+    fn rewrite_own_expressions(self, mut change: impl FnMut(Expr) -> Changed<Expr>) -> Changed<Self> {
         self.map_expressions(&mut change as Change<'_, Expr>)
     }
 }

@@ -33,7 +33,9 @@ impl Drop for Started {
         }
         // Inside another runtime nobody may block, but a helper thread may.
         thread::scope(|scope| {
-            thread::Builder::new().spawn_scoped(scope, end).map(|helper| helper.join()).is_ok()
+            if let Ok(helper) = thread::Builder::new().spawn_scoped(scope, end) {
+                let _ = helper.join();
+            }
         });
         // There was no thread to be had.
         if let Some(runtime) = self.0.take() {

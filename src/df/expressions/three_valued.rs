@@ -5,7 +5,6 @@
 //! (3, 4)` becomes TRUE at once. [`ThreeValued`] stands in its place: what connects conditions is simplified
 //! here, by laws that hold for unknown too, and DataFusion sees only what is connected.
 
-use crate::df::tree::{RewritePlan, RewriteTree};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
@@ -21,6 +20,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyExpressions};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use crate::df::tree::{RewritePlan, RewriteTree};
 
 /// Conditions of an OR's side that are compared with those of the other, at the most.
 const FACTORS: usize = 16;

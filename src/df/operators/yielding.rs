@@ -3,7 +3,6 @@
 //! A walk yields every few batches. But a join that has read both sides makes as many batches of them as it likes, and
 //! neither it nor what eats them ever waits: without a place to yield above it nobody is heard until it is done.
 
-use crate::df::tree::RewriteTree;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -12,6 +11,8 @@ use datafusion::error::Result as DfResult;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
+
+use crate::df::tree::RewriteTree;
 
 /// Puts a place to yield above whatever has several inputs.
 #[derive(Debug)]

@@ -8,7 +8,6 @@
 //! order, the join does not know any more that there is one (`HashJoinExec::execute` asks its right side), while the
 //! sort above it is gone already. So then projections stay where they are.
 
-use crate::df::tree::RewriteTree;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -20,6 +19,8 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use crate::df::tree::RewriteTree;
 
 /// A rule that moves projections.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 //! DataFusion 55.2 leaves out a sort by a column that is NULL in all rows. When it moves sorts and projections into joins,
 //! a join may forget that the column is, and the check at the end refuses the plan. Then what is missing is put there.
 
-use crate::df::tree::RewriteTree;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -15,6 +14,8 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
 };
+
+use crate::df::tree::RewriteTree;
 
 type Plan = Arc<dyn ExecutionPlan>;
 

@@ -4,12 +4,13 @@
 //! the other side has decided. [`short_circuits`] makes a CASE of it, whose branches are computed for their own rows
 //! only. It comes after the optimizer, which would find no ranges of keys in a CASE.
 
-use crate::df::tree::{RewritePlan, RewriteTree};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::split_binary_owned;
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, Operator, binary_expr, lit};
+
+use crate::df::tree::{RewritePlan, RewriteTree};
 
 /// Rewrites every AND and OR of which a term may fail, but for the filters of scans.
 pub fn short_circuits(plan: LogicalPlan) -> DfResult<LogicalPlan> {
