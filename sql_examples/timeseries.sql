@@ -139,3 +139,23 @@ ORDER BY event_time;
 EXPLAIN SELECT event_time, host, value FROM metrics
 WHERE metric = 'sys.cpu.user' AND event_time >= '2023-11-14 22:14:00' AND event_time < '2023-11-14 22:16:00'
 ORDER BY event_time;
+
+-- ---------------------------------------------------------------------------------------------
+\echo == Events that expire
+-- ---------------------------------------------------------------------------------------------
+-- Nobody wants old events. Rows of this table go 30 days after they were written, from index tables, too.
+CREATE TABLE recent (
+  host  VARCHAR,
+  ts    BIGINT,
+  event VARCHAR,
+  value DOUBLE,
+  PRIMARY KEY (host, '_', lpad(2000000000 - ts, 10))
+) WITH (ttl = '30 days');
+CREATE INDEX recent_by_event ON recent (event, lpad(2000000000 - ts, 10)) INCLUDE (value);
+INSERT INTO recent SELECT host, ts, event, value FROM log_by_host WHERE event = 'cpu';
+SELECT host, ts, value FROM recent WHERE event = 'cpu' ORDER BY ts DESC, host LIMIT 3;
+
+-- A shorter time holds for what is there as well. PURGE says how many rows have gone: none so soon.
+ALTER TABLE recent SET (ttl = '7 days');
+DESCRIBE recent;
+PURGE recent;

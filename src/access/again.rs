@@ -267,6 +267,10 @@ impl Statistics for Unprobed<'_> {
         self.0.collected()
     }
 
+    fn written_at(&self) -> Option<ColumnId> {
+        self.0.written_at()
+    }
+
     fn jumps(&self, _: KeyspaceId, _: &KeyRanges, _: &Skip) -> Jumps {
         Jumps::default()
     }

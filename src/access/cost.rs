@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::path::Access;
 use super::probe::Jumps;
 use super::selectivity::{share_of_field, share_of_fields};
-use crate::key::{KeyLayout, KeyPart, KeyRanges};
+use crate::key::{ColumnId, KeyLayout, KeyPart, KeyRanges};
 use crate::plan::{CmpOp, Field, Predicate, Ranges, Skip, Skipping};
 use crate::schema::{IndexDef, TableDef, TableStatistics};
 use crate::store::KeyspaceId;
@@ -94,6 +94,9 @@ pub trait Statistics {
 
     /// What ANALYZE found about the table, if it ran.
     fn collected(&self) -> Option<&TableStatistics>;
+
+    /// The column that tells whether rows have expired: nearly none of those that are there have.
+    fn written_at(&self) -> Option<ColumnId>;
 
     /// How far jumps go, from the start of `ranges`.
     fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps;
@@ -270,13 +273,18 @@ fn prefix_share(collected: Option<&TableStatistics>, sorted: Sorted<'_>, found: 
 
 /// The share of rows that a filter leaves, as far as it is known.
 pub fn residual_share(stats: &dyn Statistics, residual: &Predicate) -> f64 {
-    if residual.is_true() {
-        return 1.0;
-    }
-    match share_of_fields(stats.collected(), residual, &residual.fields()) {
-        Some(share) if !residual.has_opaque() => share.max(1e-6),
-        _ => COST.residual_share,
-    }
+    let share = |residual: &Predicate| {
+        if residual.is_true() {
+            return 1.0;
+        }
+        match share_of_fields(stats.collected(), residual, &residual.fields()) {
+            Some(share) if !residual.has_opaque() => share.max(1e-6),
+            _ => COST.residual_share,
+        }
+    };
+    let Some(written_at) = stats.written_at() else { return share(residual) };
+    let others = |term: &Predicate| term.fields() != [Field::Column(written_at)];
+    share(&Predicate::and(residual.clone().conjuncts().into_iter().filter(others)))
 }
 
 /// Rows (count) that are expected to come out of an access.

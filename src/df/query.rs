@@ -116,6 +116,8 @@ pub struct Moment {
     pub catalog: Arc<Catalog>,
     /// What they hold.
     pub snapshot: Arc<dyn Snapshot>,
+    /// When that was, in microseconds since 1970: rows that had expired by then are not there.
+    pub as_of_us: i64,
 }
 
 /// Moments by their names.

@@ -134,7 +134,11 @@ impl Resolver<'_> {
         let scope = &Scope {
             catalog: &moment.catalog,
             moments,
-            binding: Binding { snapshot: Arc::clone(&moment.snapshot), ..binding.clone() },
+            binding: Binding {
+                snapshot: Arc::clone(&moment.snapshot),
+                as_of_us: moment.as_of_us,
+                ..binding.clone()
+            },
             rowkeys: rowkeys.clone(),
             rows: Vec::new(),
         };

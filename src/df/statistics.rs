@@ -2,7 +2,7 @@
 
 use crate::access::{Jumps, Statistics, probe_jumps};
 use crate::error::Result;
-use crate::key::KeyRanges;
+use crate::key::{ColumnId, KeyRanges};
 use crate::plan::Skip;
 use crate::schema::TableStatistics;
 use crate::store::{Direction, KeyspaceId, Snapshot};
@@ -17,11 +17,17 @@ pub struct StoreStatistics<'a> {
     pub snapshot: &'a dyn Snapshot,
     /// What ANALYZE found, if it ran.
     pub collected: Option<&'a TableStatistics>,
+    /// As [`Statistics::written_at`].
+    pub written_at: Option<ColumnId>,
 }
 
 impl Statistics for StoreStatistics<'_> {
     fn collected(&self) -> Option<&TableStatistics> {
         self.collected
+    }
+
+    fn written_at(&self) -> Option<ColumnId> {
+        self.written_at
     }
 
     fn entries(&self, keyspace: KeyspaceId) -> u64 {

@@ -49,6 +49,8 @@ pub struct Binding {
     pub params: Arc<[Value]>,
     /// What a scan may read.
     pub guards: Guards,
+    /// When: rows that have expired by then are not there. In microseconds since 1970.
+    pub as_of_us: i64,
 }
 
 /// One mention of a table or index table in a query, over the query's snapshot.
@@ -147,7 +149,7 @@ impl TableSource {
     /// A filter of this table in our own algebra; opaque if a parameter does not suit it.
     pub fn predicate(&self, filter: &Expr) -> Predicate {
         let names = &self.relation.names;
-        let known = Template::new(filter, names).fill(names, &self.binding.params);
+        let known = Template::new(filter, names).fill(names, &self.binding);
         known.unwrap_or_else(|| Predicate::Opaque(filter.to_string()))
     }
 
@@ -223,12 +225,18 @@ impl TableSource {
         filters: Vec<Template>,
         limit: Option<u64>,
     ) -> Result<Option<ScanExec>> {
-        let suits = |filter: &Template| filter.fill(self.names(), &self.binding.params).is_some();
+        let suits = |filter: &Template| filter.fill(self.names(), &self.binding).is_some();
         filters.iter().all(suits).then(|| self.planned(columns, filters, limit)).transpose()
     }
 
-    fn planned(&self, projection: &[usize], filters: Vec<Template>, limit: Option<u64>) -> Result<ScanExec> {
+    fn planned(
+        &self,
+        projection: &[usize],
+        mut filters: Vec<Template>,
+        limit: Option<u64>,
+    ) -> Result<ScanExec> {
         let relation = &self.relation;
+        filters.extend(relation.table.expiry.map(Template::Alive));
         let schema =
             Arc::new(relation.schema.project(projection).map_err(|e| {
                 Error::internal("a projection names columns that are not there").caused_by(e)

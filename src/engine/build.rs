@@ -24,6 +24,7 @@ use sqlparser::ast::Ident;
 
 use super::Database;
 use super::ddl::{free_name, index_layout, layout_warnings, new_index, new_name};
+use super::expiry;
 use super::formulas::Formulas;
 use super::outcome::Warning;
 use super::rekey;
@@ -39,6 +40,7 @@ use crate::store::{Reads, Snapshot};
 
 /// Runs CREATE INDEX; gives its warnings.
 pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Result<Vec<Warning>> {
+    expiry::purge_named(db, &create.table, watch)?;
     let defined = db.change_catalog(&watch.cancel, |catalog| {
         let table = catalog.table(&name_of(&create.table)).map_err(|e| e.at(span_of_name(&create.table)))?;
         rekey::refuse(&table)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::TryStreamExt;
 
+use super::expiry;
 use super::outcome::{Outcome, Warning};
 use super::rows::{Cells, complete};
 use super::session::Session;
@@ -211,6 +212,8 @@ pub fn load(
     skipped: Option<&mut Skipped>,
     mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
 ) -> Result<u64> {
+    // A key whose row has expired is free.
+    expiry::purge_before(&view.db, table, view.as_of_us, &view.watch)?;
     let (_load, writer) = view.db.load(&view.watch.cancel)?;
     check_reads(view, table, &*writer)?;
     // No other writer moves now: identity counters read here are the ones to go on from.
@@ -223,6 +226,7 @@ pub fn load(
         watch: view.watch.clone(),
         settings: view.settings.clone(),
         now: view.now.clone(),
+        as_of_us: view.as_of_us,
     };
     let fresh = locked.snapshot.reader()?.entries(table.rows())? == 0;
     let mut loader = Loader::new(table, writer, fresh, &view.watch);

@@ -11,7 +11,7 @@ use sqlparser::ast::Ident;
 use super::design::regions;
 use super::outcome::Warning;
 use super::view::{View, column_named};
-use super::{Database, rekey, vet};
+use super::{Database, expiry, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::Rule;
 use crate::error::{Error, Result, Span, sqlstate};
@@ -19,8 +19,8 @@ use crate::exec::watch::Watch;
 use crate::key::{self, ColumnId, Concern, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
 use crate::schema::{
-    Check, Column, FAMILIES_MAX, Family, FamilyId, Identity, IndexDef, IndexState, SortedBy, TableDef,
-    Traffic, ViewDef,
+    Check, Column, Expiry, FAMILIES_MAX, Family, FamilyId, Identity, IndexDef, IndexState, SortedBy,
+    TableDef, Traffic, ViewDef,
 };
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{
@@ -39,7 +39,9 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
     match statement {
         Statement::CreateTable(create) => {
             vet::table(db, create, &columns(create)?).await?;
-            db.change_catalog(&watch.cancel, |catalog| create_table(catalog, create))
+            let warnings = db.change_catalog(&watch.cancel, |catalog| create_table(catalog, create))?;
+            db.background.purge(db);
+            Ok(warnings)
         }
         Statement::CreateTableAs(create) => Err(Error::unsupported("CREATE TABLE AS is not supported")
             .why("a table needs a key layout, and the query does not tell one")
@@ -85,6 +87,11 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
                     vet::check(db, &table.name, columns, check).await?;
                 }
                 in_rows::add_check(db, alter, check, watch)
+            }
+            AlterTableOp::SetOptions(options) => {
+                in_rows::set_options(db, alter, options, watch)?;
+                db.background.purge(db);
+                Ok(Vec::new())
             }
             AlterTableOp::AlterColumn { name, change: ColumnChange::SetNotNull } => {
                 in_rows::set_not_null(db, alter, name, watch)
@@ -200,7 +207,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         return Ok((Vec::new(), None));
     }
     catalog.check_free(&name).map_err(|e| e.at(span_of_name(&create.name)))?;
-    refuse_options(&create.options)?;
+    let ttl_us = expiry::ttl_of(&create.options)?;
     let mut edit = catalog.edit();
     let families = families(&mut edit, &create.families)?;
     let mut columns = columns(create)?;
@@ -224,10 +231,15 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         families,
         checks: checks(create)?,
         indexes: Vec::new(),
+        expiry: None,
         splits: Vec::new(),
         rekey: None,
         traffic: Traffic::default(),
     };
+    if let Some(ttl_us) = ttl_us {
+        let written_at = table.keep_write_times();
+        table.expiry = Some(Expiry { written_at, ttl_us });
+    }
     let mut warnings = layout_warnings(&table, &table.key);
     warnings.extend(create.columns.iter().filter_map(cut_digits));
     warnings.extend(hidden_rowkey(&table));
@@ -276,7 +288,7 @@ pub fn hidden_rowkey(table: &TableDef) -> Option<Warning> {
 
 /// What key expressions can name.
 fn key_columns(columns: &[Column]) -> Vec<KeyColumn<'_>> {
-    let live = columns.iter().enumerate().filter(|(_, c)| !c.dropped && c.formula.is_none());
+    let live = columns.iter().enumerate().filter(|(_, c)| !c.dropped && !c.hidden && c.formula.is_none());
     live.map(|(i, c)| (c.name.as_str(), ColumnId(i as u16))).collect()
 }
 
@@ -368,6 +380,8 @@ pub fn new_index(
     filter: Option<(crate::plan::Predicate, String)>,
 ) -> IndexDef {
     let mut include: Vec<ColumnId> = include.to_vec();
+    // Whoever reads entries only must see whether their rows are still there.
+    include.extend(table.expiry.map(|expiry| expiry.written_at));
     include.retain(|id| !layout.undoable().contains(id) && !table.key.undoable().contains(id));
     include.sort_unstable();
     include.dedup();
@@ -459,16 +473,6 @@ fn compression(options: &[OptionDef]) -> Result<Compression> {
     Ok(compression)
 }
 
-fn refuse_options(options: &[OptionDef]) -> Result<()> {
-    let Some(option) = options.first() else { return Ok(()) };
-    let hint = match option.name.as_str() {
-        "ttl" => "it is not there yet: keep a time column, and DELETE by it",
-        "versions" => "they are not there yet: make a time the last part of the key",
-        _ => "leave it out",
-    };
-    Err(Error::unsupported(format!("a table has no option \"{}\"", option.name)).hint(hint).at(option.span))
-}
-
 fn columns(create: &CreateTable) -> Result<Vec<Column>> {
     if create.columns.len() > COLUMNS_MAX {
         return Err(
@@ -533,6 +537,7 @@ fn column(def: &ColumnDef, family: FamilyId) -> Result<Column> {
         family,
         dropped: false,
         formula: None,
+        hidden: false,
     })
 }
 

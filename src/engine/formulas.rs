@@ -87,7 +87,7 @@ impl Formulas<'_> {
 
     fn scope<'c>(&self, catalog: &'c Catalog) -> Result<Scope<'c>> {
         let snapshot = self.db.store().snapshot()?;
-        let binding = Binding { snapshot, params: Arc::from([]), guards: Guards::default() };
+        let binding = Binding { snapshot, params: Arc::from([]), guards: Guards::default(), as_of_us: 0 };
         static NONE: Moments = Moments::new();
         Ok(Scope { catalog, moments: &NONE, binding, rowkeys: Vec::new(), rows: Vec::new() })
     }

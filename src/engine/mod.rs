@@ -17,6 +17,7 @@ mod ddl;
 mod definitions;
 mod design;
 mod dump;
+mod expiry;
 mod formulas;
 mod moments;
 mod native;
@@ -59,7 +60,7 @@ use definitions::Definitions;
 use moments::Held;
 use plans::{Defaults, Plans, Statements};
 use runtime::Runtime;
-use turns::{Load, Turns};
+use turns::{Load, Turn, Turns};
 
 /// How a database is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,8 +77,8 @@ pub struct Options {
 #[derive(Clone)]
 pub struct Database {
     shared: Arc<Shared>,
-    /// What goes on being built.
-    background: Option<Arc<Background>>,
+    /// What goes on beside its users.
+    background: Arc<Background>,
 }
 
 struct Shared {
@@ -94,6 +95,9 @@ struct Shared {
     /// Held by whoever collects statistics anew.
     refreshing: Mutex<analyze::Failed>,
     held: Held,
+    /// Time that has passed for tests, in microseconds.
+    #[cfg(test)]
+    later_us: std::sync::atomic::AtomicI64,
     path: Option<PathBuf>,
     engine: Option<Engine>,
 }
@@ -125,8 +129,9 @@ impl Database {
     /// re-keyed, when the database was left, that goes on beside what is done with it; SHOW INDEXES tells what is
     /// Building, and no query reads it.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Database> {
-        let mut db = Database::open_as_left(path.as_ref(), options)?;
-        db.background = Background::start(&db);
+        let db = Database::open_as_left(path.as_ref(), options)?;
+        db.background.build(&db);
+        db.background.purge(&db);
         Ok(db)
     }
 
@@ -139,11 +144,12 @@ impl Database {
     ) -> Result<Database> {
         let db = Database::open_as_left(path.as_ref(), options)?;
         background::resume(&db, &Watch { on_progress: Some(on_progress), ..Watch::default() });
+        db.background.purge(&db);
         Ok(db)
     }
 
-    /// [`Database::open_with`], but nobody goes on with index builds and re-keys that were interrupted: for those who only
-    /// look, at a backup perhaps.
+    /// [`Database::open_with`], but nobody goes on with index builds and re-keys that were interrupted, or takes expired
+    /// rows away: for those who only look, at a backup perhaps.
     pub fn open_as_left(path: &Path, options: Options) -> Result<Database> {
         let (store, engine) = store::open(path, options.engine, options.durability)?;
         match std::fs::remove_dir_all(path.join(SPILL_FOLDER)) {
@@ -188,10 +194,12 @@ impl Database {
             building: build::Building::default(),
             refreshing: Mutex::default(),
             held: Held::default(),
+            #[cfg(test)]
+            later_us: Default::default(),
             path,
             engine,
         });
-        Ok(Database { shared, background: None })
+        Ok(Database { shared, background: Arc::default() })
     }
 
     /// Copies everything committed now into a new directory, which is then a database of the same engine; gives the
@@ -285,10 +293,43 @@ impl Database {
         self.shared.definitions.view(self.store())
     }
 
+    /// What time it is, for what expires: microseconds since 1970.
+    fn now_us(&self) -> i64 {
+        let now_us = clock::now();
+        #[cfg(test)]
+        let now_us = now_us + self.shared.later_us.load(std::sync::atomic::Ordering::Relaxed);
+        now_us
+    }
+
+    /// For tests: time goes on.
+    #[cfg(test)]
+    pub(crate) fn pass(&self, micros: i64) {
+        self.shared.later_us.fetch_add(micros, std::sync::atomic::Ordering::Relaxed);
+    }
+
     /// [`Database::view`] for tests of what lies below.
     #[cfg(test)]
     pub(crate) fn moment(&self) -> (Arc<Catalog>, Arc<dyn Snapshot>) {
         self.view().unwrap()
+    }
+
+    /// Commits what was written of rows by these definitions, when it is nobody else's turn.
+    fn commit_rows(
+        &self,
+        mut batch: WriteBatch,
+        catalog: &Catalog,
+        cancel: &CancelHandle,
+        turn: Option<&Turn>,
+    ) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let touched = batch.keyspaces();
+        catalog.rely_on(&mut batch.reads, &touched);
+        let _leave = self.shared.turns.commit(&batch, cancel, turn)?;
+        // The last moment to stop: from here on it is done or not.
+        cancel.check()?;
+        self.shared.store.commit(batch)
     }
 
     /// Changes definitions: `change` makes the next catalog from the current one. Errors: `Cancelled` before that.

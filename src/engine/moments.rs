@@ -46,11 +46,16 @@ pub fn create(db: &Database, ident: &Ident) -> Result<()> {
             .hint("DROP SNAPSHOT ends one; SHOW SNAPSHOTS lists them")
             .state(sqlstate::LIMIT)
     } else {
-        let (catalog, snapshot) = db.view()?;
-        Arc::make_mut(&mut held).insert(name, Moment { catalog, snapshot });
+        Arc::make_mut(&mut held).insert(name, moment_of(db)?);
         return Ok(());
     };
     Err(refused.at(span_of_name(ident)))
+}
+
+/// All that is committed now.
+fn moment_of(db: &Database) -> Result<Moment> {
+    let (catalog, snapshot) = db.view()?;
+    Ok(Moment { catalog, snapshot, as_of_us: db.now_us() })
 }
 
 /// DROP SNAPSHOT. Queries that read it go on.
@@ -97,8 +102,7 @@ impl std::fmt::Debug for ReadView {
 impl Database {
     /// Everything that is committed now, to be read as often as need be.
     pub fn read_view(&self) -> Result<ReadView> {
-        let (catalog, snapshot) = self.view()?;
-        Ok(ReadView { db: self.clone(), moment: Moment { catalog, snapshot } })
+        Ok(ReadView { db: self.clone(), moment: moment_of(self)? })
     }
 }
 

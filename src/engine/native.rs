@@ -198,15 +198,20 @@ impl TableHandle {
         }
     }
 
-    fn rows(&self, access: Access, limit: Option<u64>) -> Result<Rows> {
+    fn rows(&self, mut access: Access, limit: Option<u64>) -> Result<Rows> {
         let (catalog, snapshot) = self.db.view()?;
+        let (table, mut places) = (self.now(&catalog)?, Arc::clone(&self.places));
+        if let Some(expiry) = table.expiry {
+            access.filter = expiry.alive(self.db.now_us()).into();
+            places = Arc::new(Places::new(&table, None, &access, &self.output));
+        }
         let spec = ScanSpec {
-            table: self.now(&catalog)?,
+            table,
             index: None,
             as_table: false,
             access,
             output: Arc::clone(&self.output),
-            places: Arc::clone(&self.places),
+            places,
             schema: Arc::clone(&self.schema),
             any_order: false,
         };

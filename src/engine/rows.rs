@@ -59,7 +59,11 @@ pub async fn filled(
 ) -> Result<Vec<Vec<Value>>> {
     let n = cells.rows.len();
     let in_row = |error: Error, at: usize| in_row(error, cells.before + at, cells.before + n);
-    let mut rows = vec![vec![Value::Null; table.columns.len()]; n];
+    let mut row = vec![Value::Null; table.columns.len()];
+    if let Some(expiry) = table.expiry {
+        row[usize::from(expiry.written_at.0)] = Value::TimestampTz(view.as_of_us);
+    }
+    let mut rows = vec![row; n];
     let mut missing: Vec<Vec<usize>> = vec![Vec::new(); table.columns.len()];
     let mut given = vec![false; table.columns.len()];
     for id in &cells.columns {

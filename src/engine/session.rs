@@ -19,7 +19,7 @@ use super::settings::Settings;
 use super::turns::Turn;
 use super::view::View;
 use super::write;
-use super::{Database, analyze, backup, build, copy, damaged, ddl, design, moments, show};
+use super::{Database, analyze, backup, build, copy, damaged, ddl, design, expiry, moments, show};
 use crate::catalog::Catalog;
 use crate::df::explain;
 use crate::df::kept::plan::Run;
@@ -45,6 +45,8 @@ const QUERY: &str = "";
 struct Open {
     catalog: Arc<Catalog>,
     transaction: Transaction,
+    /// When it began.
+    as_of_us: i64,
     savepoints: Vec<(String, Savepoint)>,
 }
 
@@ -267,14 +269,18 @@ impl Session {
     }
 
     pub(super) fn view(&self) -> Result<View> {
-        let (catalog, snapshot) = match &self.open {
-            Some(open) => (Arc::clone(&open.catalog), open.transaction.view()),
-            None => self.db.view()?,
+        let (catalog, snapshot, as_of_us) = match &self.open {
+            Some(open) => (Arc::clone(&open.catalog), open.transaction.view(), open.as_of_us),
+            None => {
+                let (catalog, snapshot) = self.db.view()?;
+                (catalog, snapshot, self.db.now_us())
+            }
         };
         let (watch, settings) = (self.watch.clone(), self.settings.clone());
         let moments = self.db.shared.held.now();
         let now = OnceLock::new();
-        Ok(View { db: self.db.clone(), catalog, snapshot, recording: None, moments, watch, settings, now })
+        let (db, recording) = (self.db.clone(), None);
+        Ok(View { db, catalog, snapshot, recording, moments, watch, settings, now, as_of_us })
     }
 
     async fn run(
@@ -347,6 +353,21 @@ impl Session {
                 self.db.plans().forget();
                 done?;
                 Ok(self.done(tag))
+            }
+            Statement::Purge { table } => {
+                self.outside_transaction(tag)?;
+                let view = self.view()?;
+                let purged = match table {
+                    Some(name) => expiry::purge(&self.db, &*view.table(name)?, &self.watch)?,
+                    None => {
+                        let all = view
+                            .catalog
+                            .tables()
+                            .map(|t| expiry::purge_before(&self.db, t, view.as_of_us, &self.watch));
+                        all.sum::<Result<u64>>()?
+                    }
+                };
+                Ok(self.settled(Outcome { affected: Some(purged), ..self.done(tag) }))
             }
             Statement::CreateIndex(create) => {
                 self.outside_transaction(tag)?;

@@ -8,6 +8,7 @@ use arrow::datatypes::Schema;
 use sqlparser::ast::Ident;
 
 use super::Planner;
+use super::expiry;
 use super::view::View;
 use crate::catalog::{CATALOG_KEYSPACE, Relation};
 use crate::error::{Error, Result, sqlstate};
@@ -102,7 +103,7 @@ fn indexes(view: &View, table: Option<&Ident>) -> Result<RecordBatch> {
             tables.push(table.name.clone());
             keys.push(index.layout.sql());
             includes
-                .push(index.include.iter().map(|id| table.column_name(*id)).collect::<Vec<_>>().join(", "));
+                .push(table.included(index).map(|id| table.column_name(id)).collect::<Vec<_>>().join(", "));
             filters.push(index.filter_sql.clone().unwrap_or_default());
             unique.push(if index.unique { "yes" } else { "no" }.to_owned());
             states.push(index.state.name().to_owned());
@@ -201,6 +202,9 @@ fn describe_table(view: &View, table: &TableDef) -> Result<RecordBatch> {
     for check in &table.checks {
         rows.push(&check.name, &check.sql, "", "check");
     }
+    if let Some(expiry) = table.expiry {
+        rows.push("ttl", &expiry::written(expiry.ttl_us), "", "option");
+    }
     if let Some(rekey) = &table.rekey {
         rows.push("rowkey", &rekey.next.key.sql(), IndexState::Building.name(), "next layout");
     }
@@ -212,8 +216,8 @@ fn describe_index(view: &View, table: &TableDef, index: &IndexDef) -> Result<Rec
     for id in index.layout.columns() {
         rows.push(table.column_name(id), &table.column(id).ty.sql_name(), "", "key");
     }
-    for id in &index.include {
-        rows.push(table.column_name(*id), &table.column(*id).ty.sql_name(), "", "include");
+    for id in table.included(index) {
+        rows.push(table.column_name(id), &table.column(id).ty.sql_name(), "", "include");
     }
     rows.push("primary_rowkey", &table.key.sql(), &format!("of {}", table.name), "pointer");
     let sample = match sample_key(view, index.keyspace)? {
@@ -372,6 +376,9 @@ pub fn create_table_sql(table: &TableDef) -> String {
         out.push_str(",\n");
     }
     let _ = write!(out, "  PRIMARY KEY ({})\n)", table.key.sql());
+    if let Some(expiry) = table.expiry {
+        let _ = write!(out, " WITH (ttl = '{}')", expiry::written(expiry.ttl_us));
+    }
     if !table.splits.is_empty() {
         let points: Vec<String> =
             table.splits.iter().map(|key| super::design::regions::literal(table, key)).collect();
@@ -396,8 +403,8 @@ pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
         name_sql(&table.name),
         index.layout.sql()
     );
-    if !index.include.is_empty() {
-        let names: Vec<String> = index.include.iter().map(|id| name_sql(table.column_name(*id))).collect();
+    let names: Vec<String> = table.included(index).map(|id| name_sql(table.column_name(id))).collect();
+    if !names.is_empty() {
         let _ = write!(out, " INCLUDE ({})", names.join(", "));
     }
     if let Some(filter) = &index.filter_sql {

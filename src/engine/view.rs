@@ -48,6 +48,8 @@ pub struct View {
     pub settings: Settings,
     /// When it was asked for the time first.
     pub now: OnceLock<i64>,
+    /// When it begins, or its transaction did: rows that have expired by then are not there. In microseconds since 1970.
+    pub as_of_us: i64,
 }
 
 /// The column of a table that an identifier names.
@@ -354,7 +356,12 @@ impl View {
 
     /// What a plan that was kept needs to run.
     pub fn binding(&self, params: Arc<[Value]>) -> Binding {
-        Binding { snapshot: Arc::clone(&self.snapshot), params, guards: self.settings.guards }
+        Binding {
+            snapshot: Arc::clone(&self.snapshot),
+            params,
+            guards: self.settings.guards,
+            as_of_us: self.as_of_us,
+        }
     }
 
     /// Output columns of a view.

@@ -39,6 +39,7 @@ pub struct RowWriter<'a> {
     table: &'a TableDef,
     reader: &'a dyn Reader,
     watch: &'a Watch,
+    as_of_us: i64,
     changes: Changes,
     /// Unique index keys taken by [`RowWriter::claim_unique`], with the row that has them.
     claimed: FastMap<(KeyspaceId, Rowkey), Rowkey>,
@@ -48,14 +49,21 @@ pub struct RowWriter<'a> {
 pub type Changes = FastMap<Rowkey, Change>;
 
 impl<'a> RowWriter<'a> {
-    /// Changes of `table`, read through `reader`, until `watch` is told to stop.
-    pub fn new(table: &'a TableDef, reader: &'a dyn Reader, watch: &'a Watch) -> Self {
-        RowWriter::resume(table, reader, watch, Changes::default())
+    /// Changes of `table`, read through `reader`, until `watch` is told to stop. Rows that have expired by `as_of_us`, in
+    /// microseconds since 1970, are not there, and go when they are met.
+    pub fn new(table: &'a TableDef, reader: &'a dyn Reader, watch: &'a Watch, as_of_us: i64) -> Self {
+        RowWriter::resume(table, reader, watch, as_of_us, Changes::default())
     }
 
     /// Goes on with changes collected before.
-    pub fn resume(table: &'a TableDef, reader: &'a dyn Reader, watch: &'a Watch, changes: Changes) -> Self {
-        RowWriter { table, reader, watch, changes, claimed: FastMap::default() }
+    pub fn resume(
+        table: &'a TableDef,
+        reader: &'a dyn Reader,
+        watch: &'a Watch,
+        as_of_us: i64,
+        changes: Changes,
+    ) -> Self {
+        RowWriter { table, reader, watch, as_of_us, changes, claimed: FastMap::default() }
     }
 
     /// Whether to stop, asked with each row and answered with some.
@@ -85,7 +93,8 @@ impl<'a> RowWriter<'a> {
         for keys in unread.chunks(ROWS_READ) {
             self.watch.cancel.check()?;
             for (key, old) in keys.iter().zip(stored::rows_of(self.reader, self.table, keys)?) {
-                let new = old.as_ref().map(|row| row.values.clone());
+                let is_alive = |row: &&StoredRow| self.table.is_alive(&row.values, self.as_of_us);
+                let new = old.as_ref().filter(is_alive).map(|row| row.values.clone());
                 self.changes.insert(Rowkey::from(*key), Change { old, new });
             }
         }
@@ -154,7 +163,7 @@ impl<'a> RowWriter<'a> {
             self.may_go_on(n)?;
             writes.add(self.reader, rowkey, old.as_ref(), new.as_deref())?;
         }
-        *batch = writes.finish(self.reader)?;
+        *batch = writes.finish(self.reader, self.as_of_us)?;
         Ok(self.changes)
     }
 }
@@ -279,8 +288,18 @@ impl<'a> Writes<'a> {
         table.followed().is_none() && !table.kept().any(is_taken)
     }
 
-    /// All of it. Errors: two rows with one key in a UNIQUE index.
-    pub fn finish(mut self, reader: &dyn Reader) -> Result<WriteBatch> {
+    /// All of it. A key of a UNIQUE index whose row has expired by `as_of_us` is free: that row goes.
+    ///
+    /// Errors: two rows with one key in a UNIQUE index.
+    pub fn finish(mut self, reader: &dyn Reader, as_of_us: i64) -> Result<WriteBatch> {
+        if self.table.expiry.is_some() {
+            for holder in self.unique.holders(self.table, reader)? {
+                let found = stored::rows_of(reader, self.table, &[&holder])?.into_iter().flatten().next();
+                if let Some(row) = found.filter(|row| !self.table.is_alive(&row.values, as_of_us)) {
+                    self.add(reader, &holder, Some(&row), None)?;
+                }
+            }
+        }
         self.unique.verify(self.table, reader)?;
         // A key that one row leaves and another takes must end up taken: deletes go first.
         self.batch.mutations.sort_by_key(|m| !matches!(m, Mutation::Delete(..)));
@@ -384,6 +403,24 @@ impl UniqueCheck {
         if index.unique {
             self.puts.entry((index.keyspace, key.clone())).or_default().push(rowkey.clone());
         }
+    }
+
+    /// Rows that are there and have a key that another one takes, each once.
+    fn holders(&self, table: &TableDef, reader: &dyn Reader) -> Result<FastSet<Rowkey>> {
+        let mut holders = FastSet::default();
+        for (taken, rowkeys) in self.puts.iter().filter(|(taken, _)| !self.deleted.contains(*taken)) {
+            let (keyspace, key) = taken;
+            let index = table.kept().find(|index| index.keyspace == *keyspace);
+            if let Some(index) = index
+                && let Some(value) = reader.get(*keyspace, key)?
+            {
+                let holder = open_entry(index, key, value)?.pointer;
+                if rowkeys.iter().all(|rowkey| rowkey[..] != *holder) {
+                    holders.insert(holder.into());
+                }
+            }
+        }
+        Ok(holders)
     }
 
     fn verify(&self, table: &TableDef, reader: &dyn Reader) -> Result<()> {

@@ -48,6 +48,48 @@ pub fn each_rowkey(
     Ok(n)
 }
 
+/// Some of the rows that have expired.
+pub struct Expired {
+    /// Theirs, ascending.
+    pub rowkeys: Vec<Rowkey>,
+    /// Rows (count) that were looked at.
+    pub looked_at: u64,
+}
+
+/// The first rows of `range` that were written at `cutoff_us` or before, so many at the most; `told` hears now and then
+/// how many were looked at.
+pub fn expired(
+    reader: &dyn Reader,
+    table: &TableDef,
+    cutoff_us: i64,
+    range: &KeyRange,
+    rows_max: usize,
+    told: &dyn Fn(u64) -> Result<()>,
+) -> Result<Expired> {
+    let mut found = Expired { rowkeys: Vec::new(), looked_at: 0 };
+    let Some(expiry) = table.expiry else { return Ok(found) };
+    let wanted = Wanted::only(table, std::iter::once(expiry.written_at));
+    let mut cursor = reader.cursor(table.rows(), range, Direction::Forward)?;
+    let mut values = vec![Value::Null; table.columns.len()];
+    let at = usize::from(expiry.written_at.0);
+    while found.rowkeys.len() < rows_max
+        && let Some((rowkey, value)) = cursor.next()?
+    {
+        if found.looked_at.is_multiple_of(8192) {
+            told(found.looked_at)?;
+        }
+        found.looked_at += 1;
+        values[at] = Value::Null;
+        unpack_family(table, FamilyId::DEFAULT, value, &wanted, &mut values)?;
+        if let Value::TimestampTz(written_us) = values[at]
+            && written_us <= cutoff_us
+        {
+            found.rowkeys.push(rowkey.into());
+        }
+    }
+    Ok(found)
+}
+
 /// Whole rows, each `None` if it is not there. Errors: `Corrupt` when the bytes of one are not a row of this table.
 pub fn rows_of(reader: &dyn Reader, table: &TableDef, rowkeys: &[&[u8]]) -> Result<Vec<Option<StoredRow>>> {
     let values = reader.get_many(table.rows(), rowkeys)?;
@@ -179,7 +221,7 @@ fn unpack_family(
 
 /// The columns that the packed values of a family have.
 fn packed_columns(table: &TableDef, family: FamilyId) -> impl Iterator<Item = (ColumnId, &Column)> {
-    table.live_columns().filter(move |(id, column)| column.family == family && table.is_stored(*id))
+    table.stored_columns().filter(move |(id, column)| column.family == family && table.is_stored(*id))
 }
 
 /// Makes of rows what is stored of them. Made once for many rows: which columns go where is looked up before the first.

@@ -10,6 +10,6 @@ pub use index::{EntryKey, IndexDef, IndexId, IndexState, SortedBy};
 pub use rekey::Rekey;
 pub use statistics::{ColumnStatistics, TableStatistics};
 pub use table::{
-    Check, Column, Compression, FAMILIES_MAX, Family, FamilyId, Identity, TableDef, TableId, ViewDef,
+    Check, Column, Compression, Expiry, FAMILIES_MAX, Family, FamilyId, Identity, TableDef, TableId, ViewDef,
 };
 pub use traffic::{Access, Counts, Lately, Traffic};

@@ -6,10 +6,10 @@ use super::index::{IndexDef, IndexId};
 use super::rekey::Rekey;
 use super::traffic::{Access, Traffic};
 use crate::key::{ColumnId, ColumnInfo, KeyLayout, Rowkey, Tail};
-use crate::plan::Formula;
+use crate::plan::{CmpOp, Field, Formula, Predicate};
 pub use crate::row::Compression;
 use crate::store::KeyspaceId;
-use crate::value::ColumnType;
+use crate::value::{ColumnType, Value};
 
 /// Identity of a table; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -72,6 +72,9 @@ pub struct Column {
     /// Hidden and not stored: what an index computes from the row. Its id is free again when it is dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formula: Option<Formula>,
+    /// Stored, and no statement names it: when the row was written, where [`Expiry`] asks for that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
 }
 
 impl Column {
@@ -83,6 +86,41 @@ impl Column {
             nullable: self.nullable,
             identity: self.identity.is_some(),
         }
+    }
+}
+
+/// How long rows last: `WITH (ttl = '30 days')`.
+///
+/// When a row was written is a hidden column of it, included in every index of the table. What is older than `ttl_us`
+/// when a statement begins is not there for it: every access has a comparison with that column among its conditions, so
+/// an index that covers a query without them covers it with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expiry {
+    /// The column, TIMESTAMPTZ NOT NULL in the default family.
+    pub written_at: ColumnId,
+    /// Microseconds; `None`: for ever.
+    pub ttl_us: Option<i64>,
+}
+
+impl Expiry {
+    /// Rows written then or before, in microseconds since 1970, have expired at `now_us`; `None`: none have.
+    pub fn cutoff_us(self, now_us: i64) -> Option<i64> {
+        self.ttl_us.map(|ttl_us| now_us.saturating_sub(ttl_us))
+    }
+
+    /// The row is still there at `now_us`.
+    pub fn is_alive(self, row: &[Value], now_us: i64) -> bool {
+        match (&row[usize::from(self.written_at.0)], self.cutoff_us(now_us)) {
+            (Value::TimestampTz(written_us), Some(cutoff_us)) => *written_us > cutoff_us,
+            _ => true,
+        }
+    }
+
+    /// What is true of the rows that are still there at `now_us`.
+    pub fn alive(self, now_us: i64) -> Predicate {
+        let cutoff =
+            |us| Predicate::compare(Field::Column(self.written_at), CmpOp::Gt, Value::TimestampTz(us));
+        self.cutoff_us(now_us).map_or(Predicate::True, cutoff)
     }
 }
 
@@ -112,6 +150,9 @@ pub struct TableDef {
     pub checks: Vec<Check>,
     /// Index tables.
     pub indexes: Vec<IndexDef>,
+    /// How long its rows last, if not for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expiry: Option<Expiry>,
     /// Keys at which a region of the table ends and the next one begins, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<Rowkey>,
@@ -124,6 +165,11 @@ pub struct TableDef {
 }
 
 impl TableDef {
+    /// The row is there at `now_us`, in microseconds since 1970: it has not expired.
+    pub fn is_alive(&self, row: &[Value], now_us: i64) -> bool {
+        self.expiry.is_none_or(|expiry| expiry.is_alive(row, now_us))
+    }
+
     /// A column by id.
     pub fn column(&self, id: ColumnId) -> &Column {
         &self.columns[usize::from(id.0)]
@@ -136,7 +182,34 @@ impl TableDef {
 
     /// The table's own columns that are not dropped, in order.
     pub fn live_columns(&self) -> impl Iterator<Item = (ColumnId, &Column)> {
+        self.stored_columns().filter(|(_, c)| !c.hidden)
+    }
+
+    /// The same with the hidden one that tells when a row was written.
+    pub fn stored_columns(&self) -> impl Iterator<Item = (ColumnId, &Column)> {
         self.all_columns().filter(|(_, c)| !c.dropped && c.formula.is_none())
+    }
+
+    /// Adds the hidden column that tells when a row was written.
+    pub fn keep_write_times(&mut self) -> ColumnId {
+        self.columns.push(Column {
+            name: "written_at".to_owned(),
+            ty: ColumnType::TimestampTz,
+            nullable: false,
+            max_len: None,
+            default: None,
+            identity: None,
+            family: FamilyId::DEFAULT,
+            dropped: false,
+            formula: None,
+            hidden: true,
+        });
+        ColumnId(self.columns.len() as u16 - 1)
+    }
+
+    /// Columns that an index includes because somebody has said so.
+    pub fn included<'t>(&'t self, index: &'t IndexDef) -> impl Iterator<Item = ColumnId> + 't {
+        index.include.iter().copied().filter(|id| !self.column(*id).hidden)
     }
 
     /// The hidden columns that its indexes compute, with their formulas.
@@ -164,6 +237,7 @@ impl TableDef {
             family: FamilyId::DEFAULT,
             dropped: false,
             formula: Some(formula),
+            hidden: false,
         };
         let free = self.all_columns().find(|(_, c)| c.dropped && c.formula.is_some()).map(|(id, _)| id);
         match free {
@@ -294,6 +368,11 @@ impl TableDef {
             |column: &&Column| column.formula.as_ref().is_some_and(|f| !f.columns().iter().all(is_stored));
         if let Some(column) = self.columns.iter().find(computes) {
             return Some(format!("{} is computed from columns that it has not", column.name));
+        }
+        let is_hidden =
+            |expiry: &Expiry| self.columns.get(usize::from(expiry.written_at.0)).is_some_and(|c| c.hidden);
+        if !self.expiry.iter().all(is_hidden) {
+            return Some("it does not say when its rows were written".to_owned());
         }
         if !self.key.is_sound(&ty, Tail::Nothing) {
             return Some("its key layout makes no sense".to_owned());

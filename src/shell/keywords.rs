@@ -95,6 +95,7 @@ pub const KEYWORDS: &[&str] = &[
     "PARTITION",
     "PREPARE",
     "PRIMARY",
+    "PURGE",
     "REAL",
     "RECURSIVE",
     "REGIONS",

@@ -48,6 +48,8 @@ pub enum Statement {
     Explain(Box<Explain>),
     /// `ANALYZE t`, or of all tables
     Analyze { table: Option<Ident> },
+    /// `PURGE t`, or all tables whose rows expire
+    Purge { table: Option<Ident> },
     /// `BEGIN`
     Begin { read_only: bool },
     /// `COMMIT`
@@ -240,6 +242,8 @@ pub enum AlterTableOp {
     Rekey { keys: Vec<KeyExpr> },
     /// `REKEY CANCEL`
     CancelRekey,
+    /// `SET (options)`
+    SetOptions(Vec<OptionDef>),
 }
 
 /// A column to be added.
@@ -560,6 +564,7 @@ impl Statement {
             Statement::Query(_) => "SELECT",
             Statement::Explain(_) => "EXPLAIN",
             Statement::Analyze { .. } => "ANALYZE",
+            Statement::Purge { .. } => "PURGE",
             Statement::Begin { .. } => "BEGIN",
             Statement::Commit => "COMMIT",
             Statement::Rollback { .. } => "ROLLBACK",

@@ -99,7 +99,9 @@ impl Display for Statement {
                 let json = when(explain.json, "FORMAT JSON ");
                 write!(f, "EXPLAIN {analyze}{verbose}{json}{}", explain.statement)
             }
-            Statement::Analyze { table: Some(table) } => write!(f, "ANALYZE {table}"),
+            Statement::Analyze { table: Some(table) } | Statement::Purge { table: Some(table) } => {
+                write!(f, "{} {table}", self.kind_name())
+            }
             Statement::Begin { read_only } => write!(f, "BEGIN{}", when(*read_only, " READ ONLY")),
             Statement::Rollback { to } => write!(f, "ROLLBACK{}", Clause("TO", to.as_ref())),
             Statement::Savepoint { name } => write!(f, "SAVEPOINT {name}"),
@@ -125,7 +127,9 @@ impl Display for Statement {
             Statement::Set { name, value } => {
                 write!(f, "SET {} = {}", setting(name), Literal(value.as_ref()))
             }
-            Statement::Commit | Statement::Analyze { table: None } => f.write_str(self.kind_name()),
+            Statement::Commit | Statement::Analyze { table: None } | Statement::Purge { table: None } => {
+                f.write_str(self.kind_name())
+            }
         }
     }
 }
@@ -230,6 +234,7 @@ impl Display for AlterTable {
             AlterTableOp::Split(into) => write!(f, "SPLIT {into}"),
             AlterTableOp::Rekey { keys } => write!(f, "REKEY ({})", List(keys)),
             AlterTableOp::CancelRekey => f.write_str("REKEY CANCEL"),
+            AlterTableOp::SetOptions(options) => write!(f, "SET ({})", List(options)),
         }
     }
 }

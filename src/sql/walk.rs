@@ -94,6 +94,7 @@ macro_rules! walk {
                         | Statement::CreateSnapshot { .. }
                         | Statement::DropSnapshot { .. }
                         | Statement::Analyze { .. }
+                        | Statement::Purge { .. }
                         | Statement::Begin { .. }
                         | Statement::Commit
                         | Statement::Rollback { .. }

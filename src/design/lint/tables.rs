@@ -32,7 +32,9 @@ pub(super) fn judge(s: &Subject<'_>) -> Vec<Finding> {
 /// Indexes whose keys start another index's, or the table's.
 fn redundant_indexes(s: &Subject<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for index in s.table.indexes.iter().filter(|index| !index.unique && index.include.is_empty()) {
+    for index in
+        s.table.indexes.iter().filter(|index| !index.unique && s.table.included(index).next().is_none())
+    {
         let starts = |other: &[String]| other.starts_with(&parts_of(&index.layout));
         let by_other = s.table.indexes.iter().find(|other| {
             let same = parts_of(&other.layout) == parts_of(&index.layout);
@@ -40,7 +42,7 @@ fn redundant_indexes(s: &Subject<'_>) -> Vec<Finding> {
             other.id != index.id
                 && other.filter_sql == index.filter_sql
                 && starts(&parts_of(&other.layout))
-                && (!same || other.id < index.id || !other.include.is_empty())
+                && (!same || other.id < index.id || s.table.included(other).next().is_some())
         });
         let key = parts_of(&s.table.key);
         let other = match by_other {

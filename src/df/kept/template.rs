@@ -15,9 +15,11 @@ use datafusion::physical_expr::create_physical_expr;
 use super::plan::renamed;
 use crate::df::errors::to_df;
 use crate::df::expr::{FieldNames, comparison, exact, flipped, predicate};
+use crate::df::table::Binding;
 use crate::df::tree::RewriteTree;
 use crate::plan::{CmpOp, Field, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::row::column_type_of;
+use crate::schema::Expiry;
 use crate::value::{ColumnType, Value, decimal_to_double};
 
 /// A filter in our own algebra, but for the values of its parameters.
@@ -35,6 +37,8 @@ pub enum Template {
     Any(Vec<Template>),
     /// The opposite.
     Not(Box<Template>),
+    /// The row is still there.
+    Alive(Expiry),
     /// Anything else.
     Expr(Expr),
 }
@@ -57,6 +61,7 @@ impl Template {
             Template::Compare { field, .. } | Template::Like { field, .. } => is_one(*field),
             Template::All(terms) | Template::Any(terms) => terms.iter().all(|term| term.is_of(is_one, names)),
             Template::Not(term) => term.is_of(is_one, names),
+            Template::Alive(expiry) => is_one(Field::Column(expiry.written_at)),
             Template::Expr(filter) => filter.column_refs().into_iter().all(|column| {
                 let known = names.of(&Expr::Column(column.clone()));
                 known.is_some_and(|(field, _)| is_one(field))
@@ -66,7 +71,8 @@ impl Template {
 
     /// The filter for these parameters. `None` if one of them has no value that suits, such as `2.5` for an
     /// integer or `'x'` for a date: then the filter is to be planned with the value in it.
-    pub fn fill(&self, names: &FieldNames, params: &[Value]) -> Option<Predicate> {
+    pub fn fill(&self, names: &FieldNames, binding: &Binding) -> Option<Predicate> {
+        let params = &*binding.params;
         match self {
             Template::Known(predicate) => Some(predicate.clone()),
             Template::Compare { field, op, ty, param } => {
@@ -77,9 +83,10 @@ impl Template {
                 let Value::Text(pattern) = params.get(*param)? else { return None };
                 like(*field, pattern, *case_insensitive)
             }
-            Template::All(terms) => filled(terms, names, params).map(Predicate::and),
-            Template::Any(terms) => filled(terms, names, params).map(Predicate::or),
-            Template::Not(term) => term.fill(names, params).map(Predicate::not),
+            Template::All(terms) => filled(terms, names, binding).map(Predicate::and),
+            Template::Any(terms) => filled(terms, names, binding).map(Predicate::or),
+            Template::Not(term) => term.fill(names, binding).map(Predicate::not),
+            Template::Alive(expiry) => Some(expiry.alive(binding.as_of_us)),
             Template::Expr(filter) => {
                 let filled = predicate(&computed(with_params(filter, params)?)?, names);
                 (!filled.has_opaque()).then_some(filled)
@@ -88,8 +95,8 @@ impl Template {
     }
 }
 
-fn filled(terms: &[Template], names: &FieldNames, params: &[Value]) -> Option<Vec<Predicate>> {
-    terms.iter().map(|term| term.fill(names, params)).collect()
+fn filled(terms: &[Template], names: &FieldNames, binding: &Binding) -> Option<Vec<Predicate>> {
+    terms.iter().map(|term| term.fill(names, binding)).collect()
 }
 
 /// A column that looks like a pattern without an escape character of its own; `None` if the pattern is none.

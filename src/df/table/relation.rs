@@ -54,7 +54,7 @@ impl Relation {
             Some(index) => {
                 let mut ids: Vec<_> = index.layout.columns();
                 ids.retain(|id| index.layout.undoable().contains(id));
-                ids.extend(index.include.iter().copied().filter(|id| !index.layout.undoable().contains(id)));
+                ids.extend(table.included(index).filter(|id| !index.layout.undoable().contains(id)));
                 for id in ids {
                     let column = table.column(id);
                     columns.push((column.name.clone(), Field::Column(id), column.nullable));

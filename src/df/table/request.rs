@@ -192,7 +192,7 @@ impl Request {
 
     /// The same of some of them.
     pub fn filled(&self, filters: &[Template], binding: &Binding) -> Option<Predicate> {
-        let filled = filters.iter().map(|filter| filter.fill(&self.relation.names, &binding.params));
+        let filled = filters.iter().map(|filter| filter.fill(&self.relation.names, binding));
         Some(Predicate::and(filled.collect::<Option<Vec<_>>>()?))
     }
 
@@ -399,7 +399,8 @@ impl Request {
 
     pub(super) fn statistics<'a>(&'a self, binding: &'a Binding) -> StoreStatistics<'a> {
         let collected = self.relation.advice.statistics.as_deref();
-        StoreStatistics { snapshot: &*binding.snapshot, collected }
+        let written_at = self.table().expiry.map(|expiry| expiry.written_at);
+        StoreStatistics { snapshot: &*binding.snapshot, collected, written_at }
     }
 
     pub(super) fn bound(&self, need: Need, choice: Choice, binding: Binding) -> Bound {

@@ -104,6 +104,7 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning
         AlterTableOp::Split(_)
         | AlterTableOp::Rekey { .. }
         | AlterTableOp::CancelRekey
+        | AlterTableOp::SetOptions(_)
         | AlterTableOp::AddCheck(_) => {
             return Err(Error::internal("no single change of the catalog"));
         }

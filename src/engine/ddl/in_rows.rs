@@ -4,18 +4,19 @@ use sqlparser::ast::Ident;
 
 use super::alter::{altered, may_be_null, new_column};
 use super::{check, check_views, finish};
-use crate::engine::Database;
 use crate::engine::outcome::Warning;
 use crate::engine::rows::{assign, check_null, defaults, number, quote};
 use crate::engine::view::{View, column_named};
+use crate::engine::{Database, expiry};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::ROWS_READ;
-use crate::exec::stored::Packer;
+use crate::exec::stored::{self, Packer};
 use crate::exec::watch::Watch;
+use crate::index::entry_of;
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::row::value_at;
-use crate::schema::TableDef;
-use crate::sql::{AddColumn, AlterTable, CheckDef, name_of, name_sql, parse_query, span_of_name};
+use crate::schema::{Expiry, IndexState, TableDef};
+use crate::sql::{AddColumn, AlterTable, CheckDef, OptionDef, name_of, name_sql, parse_query, span_of_name};
 use crate::store::{BulkWriter, Direction, WriteBatch};
 use crate::value::{ColumnType, Value};
 
@@ -82,6 +83,43 @@ pub fn add_check(db: &Database, alter: &AlterTable, def: &CheckDef, watch: &Watc
     })
 }
 
+/// SET (ttl = ...). Rows that have no write time so far are as old as the statement.
+///
+/// Errors: an option that there is not; an index whose entries are not all there.
+pub fn set_options(db: &Database, alter: &AlterTable, options: &[OptionDef], watch: &Watch) -> Result<()> {
+    let Some(ttl_us) = expiry::ttl_of(options)? else { return Ok(()) };
+    db.change_rows(&watch.cancel, |catalog, writer| {
+        let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
+            return Ok(((), None));
+        };
+        match &mut table.expiry {
+            Some(expiry) => expiry.ttl_us = ttl_us,
+            None if ttl_us.is_none() => return Ok(((), None)),
+            None => {
+                if let Some(index) = table.indexes.iter().find(|index| index.state != IndexState::Ready) {
+                    return Err(Error::invalid(format!(
+                        "index \"{}\" is {}",
+                        index.name,
+                        index.state.name()
+                    ))
+                    .why("its entries have to tell when their rows were written")
+                    .hint(format!("REPAIR INDEX {0}, or DROP INDEX {0}, first", name_sql(&index.name)))
+                    .state(sqlstate::OBJECT_STATE));
+                }
+                let written_at = table.keep_write_times();
+                table.expiry = Some(Expiry { written_at, ttl_us });
+                table.indexes.iter_mut().for_each(|index| index.include.push(written_at));
+                let view = View { watch: watch.clone(), ..db.session().view()? };
+                let now = Value::TimestampTz(view.as_of_us);
+                Filling { view: &view, table: &table, id: written_at }.with_entries(&now, writer)?;
+            }
+        }
+        let mut edit = catalog.edit();
+        edit.put_table(table)?;
+        Ok(((), Some(edit.finish()?)))
+    })
+}
+
 /// Rows of a table, as they are, that a condition holds for (count); `of`: both, as behind FROM.
 fn count(db: &Database, watch: &Watch, of: &str) -> Result<i64> {
     let view = View { watch: watch.clone(), ..db.session().view()? };
@@ -119,6 +157,34 @@ struct Filling<'a> {
 impl Filling<'_> {
     /// Writes them; `batch` gets what number the next row will have.
     fn all(&self, writer: &mut dyn BulkWriter, batch: &mut WriteBatch) -> Result<()> {
+        self.each(|rowkeys| {
+            let values = self.values(rowkeys.len(), batch)?;
+            self.write(rowkeys, values, writer)
+        })
+    }
+
+    /// Writes them with one value, which all indexes include.
+    fn with_entries(&self, value: &Value, writer: &mut dyn BulkWriter) -> Result<()> {
+        let Filling { view, table, id } = self;
+        self.each(|rowkeys| {
+            self.write(rowkeys, vec![value.clone(); rowkeys.len()], writer)?;
+            let reader = view.snapshot.reader()?;
+            let keys: Vec<&[u8]> = rowkeys.iter().map(|key| &key[..]).collect();
+            for (rowkey, row) in rowkeys.iter().zip(stored::rows_of(&*reader, table, &keys)?) {
+                let mut row = row.ok_or_else(|| Error::internal("a row went away beside a load"))?.values;
+                row[usize::from(id.0)] = value.clone();
+                for index in &table.indexes {
+                    if let Some(entry) = entry_of(table, index, &row, rowkey)? {
+                        writer.put(index.keyspace, &entry.key, &entry.value)?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Calls `fill` for all rows, some at a time.
+    fn each(&self, mut fill: impl FnMut(&[Rowkey]) -> Result<()>) -> Result<()> {
         let Filling { view, table, .. } = self;
         let label = format!("filling {}", table.column_name(self.id));
         let total = view.snapshot.reader()?.entries(table.rows())?;
@@ -127,8 +193,7 @@ impl Filling<'_> {
             let rowkeys = self.rowkeys(&rest)?;
             let Some(last) = rowkeys.last() else { break };
             rest.start = last.successor();
-            let values = self.values(rowkeys.len(), batch)?;
-            self.write(&rowkeys, values, writer)?;
+            fill(&rowkeys)?;
             filled += rowkeys.len() as u64;
             view.watch.step(&label, filled, Some(total), "rows")?;
         }

@@ -17,7 +17,7 @@ fn run_again(db: &Database, sql: &str, param: i64, guards: Guards) -> Option<Run
     let (catalog, snapshot) = db.view().unwrap();
     let Some(Known::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else { return None };
     let params = Arc::clone(&query.params);
-    kept.plan.bind(&Binding { snapshot, params, guards }).unwrap()
+    kept.plan.bind(&Binding { snapshot, params, guards, as_of_us: 0 }).unwrap()
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn one_plan_is_enough_for_all_values() {
                     return false;
                 };
                 let (snapshot, params) = (Arc::clone(&snapshot), Arc::clone(&query.params));
-                let binding = Binding { snapshot, params, guards: Guards::default() };
+                let binding = Binding { snapshot, params, guards: Guards::default(), as_of_us: 0 };
                 query.settled.is_empty() && kept.plan.bind(&binding).unwrap().is_some()
             };
             let held = [3, 8, 9].map(holds);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use sqlparser::ast::Ident;
 
 use super::{Open, RETRIES, RETRIES_BESIDE, Session};
-use crate::catalog::Catalog;
 use crate::df::query::Moment;
 use crate::engine::analyze;
 use crate::engine::outcome::Outcome;
@@ -15,7 +14,7 @@ use crate::engine::view::View;
 use crate::engine::write::{self, Given, Written};
 use crate::error::{Error, Kind, Result};
 use crate::sql::{Statement, name_of, span_of_name};
-use crate::store::{Recording, WriteBatch};
+use crate::store::Recording;
 use crate::txn::Transaction;
 use crate::value::Value;
 
@@ -63,19 +62,6 @@ impl Session {
         Ok(())
     }
 
-    /// Commits what a statement or transaction wrote by these definitions, when it is nobody else's turn.
-    fn commit_batch(&self, mut batch: WriteBatch, catalog: &Catalog, turn: Option<&Turn>) -> Result<()> {
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let touched = batch.keyspaces();
-        catalog.rely_on(&mut batch.reads, &touched);
-        let _leave = self.db.shared.turns.commit(&batch, &self.watch.cancel, turn)?;
-        // The last moment to stop: from here on it is done or not.
-        self.watch.cancel.check()?;
-        self.db.shared.store.commit(batch)
-    }
-
     /// What is to be done when rows have changed for good.
     pub(super) fn settled(&self, outcome: Outcome) -> Outcome {
         // Whoever has the turn would wait for itself.
@@ -106,7 +92,7 @@ impl Session {
         drop(view);
         match &mut self.open {
             Some(open) => open.transaction.apply(batch),
-            None => self.commit_batch(batch, &catalog, turn)?,
+            None => self.db.commit_rows(batch, &catalog, &self.watch.cancel, turn)?,
         }
         let outcome = match returning {
             Some(batch) => self.table_outcome(statement.kind_name(), batch)?,
@@ -126,14 +112,21 @@ impl Session {
             true => Transaction::read_only(snapshot),
             false => Transaction::new(Recording::new(snapshot)),
         };
-        self.open = Some(Open { catalog, transaction, savepoints: Vec::new() });
+        let as_of_us = self.db.now_us();
+        self.open = Some(Open { catalog, transaction, as_of_us, savepoints: Vec::new() });
         Ok(self.done("BEGIN"))
     }
 
     /// Begins a transaction that reads a moment held elsewhere.
     pub(in crate::engine) fn read_at(&mut self, moment: &Moment) {
         let transaction = Transaction::read_only(Arc::clone(&moment.snapshot));
-        self.open = Some(Open { catalog: Arc::clone(&moment.catalog), transaction, savepoints: Vec::new() });
+        let Moment { catalog, as_of_us, .. } = moment;
+        self.open = Some(Open {
+            catalog: Arc::clone(catalog),
+            transaction,
+            as_of_us: *as_of_us,
+            savepoints: Vec::new(),
+        });
     }
 
     fn open(&mut self) -> Result<&mut Open> {
@@ -147,7 +140,8 @@ impl Session {
         if let Some(open) = self.open.take()
             && !open.transaction.is_empty()
         {
-            self.commit_batch(open.transaction.into_batch(), &open.catalog, self.turn.as_ref())?;
+            let batch = open.transaction.into_batch();
+            self.db.commit_rows(batch, &open.catalog, &self.watch.cancel, self.turn.as_ref())?;
         }
         Ok(self.done("COMMIT"))
     }

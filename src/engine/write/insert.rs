@@ -228,7 +228,7 @@ fn stage(
     given: &[ColumnId],
 ) -> Result<Staged> {
     let reader = view.snapshot.reader()?;
-    let mut writer = RowWriter::new(table, &*reader, &view.watch);
+    let mut writer = RowWriter::new(table, &*reader, &view.watch, view.as_of_us);
     let mut touched: Vec<Rowkey> = Vec::with_capacity(rows.len());
     let arbiter = match mode {
         InsertMode::OnConflictDoNothing { target } | InsertMode::OnConflictUpdate { target, .. } => {
@@ -250,7 +250,7 @@ fn stage(
             InsertMode::Insert => writer.insert(&rowkey, row)?,
             InsertMode::Upsert => {
                 let row = match writer.current(&rowkey)? {
-                    Some(old) => overwrite(old, &row, given),
+                    Some(old) => overwrite(table, old, &row, given),
                     None => row,
                 };
                 check_nulls(table, &row).map_err(|e| in_row(e, at, n))?;
@@ -288,10 +288,11 @@ fn stage(
     Ok(Staged { changed: Changed { changes: writer.suspend(), touched }, conflicts })
 }
 
-/// `old` with the given columns of `new`.
-fn overwrite(old: &[Value], new: &[Value], given: &[ColumnId]) -> Vec<Value> {
+/// `old` with the given columns of `new`, and as new.
+fn overwrite(table: &TableDef, old: &[Value], new: &[Value], given: &[ColumnId]) -> Vec<Value> {
     let mut row = old.to_vec();
-    for id in given {
+    let written_at = table.expiry.map(|expiry| expiry.written_at);
+    for id in given.iter().chain(&written_at) {
         row[usize::from(id.0)] = new[usize::from(id.0)].clone();
     }
     row

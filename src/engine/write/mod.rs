@@ -108,7 +108,8 @@ impl<'a> Target<'a> {
         let Changed { changes, touched } = changed;
         let changes = {
             let reader = self.view.snapshot.reader()?;
-            RowWriter::resume(self.table, &*reader, &self.view.watch, changes).finish(&mut batch)?
+            let View { watch, as_of_us, .. } = self.view;
+            RowWriter::resume(self.table, &*reader, watch, *as_of_us, changes).finish(&mut batch)?
         };
         let mut rows = Vec::new();
         if self.returning.is_some() {
@@ -243,7 +244,7 @@ impl Visitor for Aggregates<'_> {
     }
 }
 
-/// Target columns of SET. Errors: an unknown column; one that is set twice.
+/// Target columns of SET, and behind them the one that tells when a row was written. Errors: an unknown column; one that is set twice.
 fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<ColumnId>> {
     let mut targets = Vec::with_capacity(assignments.len());
     for assignment in assignments {
@@ -262,6 +263,8 @@ fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<
         }
         targets.push(id);
     }
+    // Whatever is written of a row, it is as new as that.
+    targets.extend(table.expiry.map(|expiry| expiry.written_at));
     Ok(targets)
 }
 
@@ -293,7 +296,9 @@ impl<'a> Assigned<'a> {
         let exprs: Vec<Cow<Expr>> = assignments.iter().zip(targets).map(expr).collect::<Result<_>>()?;
         exprs.iter().try_for_each(|expr| of_each_row(view, &**expr, "SET"))?;
         // Whatever is wrong with one, the query will say.
-        let values = exprs.iter().map(|expr| view.value_of(expr, params).unwrap_or_default()).collect();
+        let values = exprs.iter().map(|expr| view.value_of(expr, params).unwrap_or_default());
+        let written_at = table.expiry.map(|_| Some(Value::TimestampTz(view.as_of_us)));
+        let values = values.chain(written_at).collect();
         Ok(Assigned { targets, exprs, values })
     }
 

@@ -1,5 +1,6 @@
 //! EXPLAIN, ANALYZE, transactions, prepared statements, SHOW, DESCRIBE, CHECK, REPAIR, BACKUP, SET, RESET.
 
+use sqlparser::ast::Ident;
 use sqlparser::tokenizer::Token;
 
 use super::Parser;
@@ -87,12 +88,18 @@ impl Parser<'_> {
     }
 
     pub(super) fn analyze(&mut self) -> Result<Statement> {
+        Ok(Statement::Analyze { table: self.table_if_any()? })
+    }
+
+    pub(super) fn purge(&mut self) -> Result<Statement> {
+        Ok(Statement::Purge { table: self.table_if_any()? })
+    }
+
+    /// The first word of a statement, and behind it `[TABLE] name`, or nothing.
+    fn table_if_any(&mut self) -> Result<Option<Ident>> {
         self.inner.advance_token();
         self.word("TABLE");
-        match self.at_end() {
-            true => Ok(Statement::Analyze { table: None }),
-            false => Ok(Statement::Analyze { table: Some(self.object_name("the name of a table")?) }),
-        }
+        if self.at_end() { Ok(None) } else { self.object_name("the name of a table").map(Some) }
     }
 
     pub(super) fn at_end(&self) -> bool {

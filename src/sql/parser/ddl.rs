@@ -331,9 +331,11 @@ impl Parser<'_> {
 
     /// `[WITH (name = value, ...)]`
     pub(super) fn options(&mut self) -> Result<Vec<OptionDef>> {
-        if !self.word("WITH") {
-            return Ok(Vec::new());
-        }
+        if self.word("WITH") { self.options_in_parentheses() } else { Ok(Vec::new()) }
+    }
+
+    /// `(name = value, ...)`
+    fn options_in_parentheses(&mut self) -> Result<Vec<OptionDef>> {
         self.expect_token(Token::LParen)?;
         let options = self.list(|p| {
             let from = p.here();
@@ -476,8 +478,11 @@ impl Parser<'_> {
         if self.word("REKEY") {
             return Ok(AlterTableOp::Rekey { keys: self.keys()? });
         }
+        if self.word("SET") {
+            return Ok(AlterTableOp::SetOptions(self.options_in_parentheses()?));
+        }
         Err(self
-            .expected("ADD, ALTER, DROP, RENAME, REKEY or SPLIT")
+            .expected("ADD, ALTER, DROP, RENAME, REKEY, SET or SPLIT")
             .hint("a column's type cannot change; the key layout can: REKEY (...)"))
     }
 

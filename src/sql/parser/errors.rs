@@ -30,6 +30,7 @@ const STATEMENTS: &[&str] = &[
     "INSERT",
     "LINT",
     "PREPARE",
+    "PURGE",
     "RELEASE",
     "REPAIR",
     "RESET",

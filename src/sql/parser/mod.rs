@@ -105,6 +105,7 @@ impl Parser<'_> {
             "TRUNCATE" => self.truncate(),
             "EXPLAIN" => self.explain(),
             "ANALYZE" | "ANALYSE" => self.analyze(),
+            "PURGE" => self.purge(),
             "BEGIN" | "START" => self.begin(),
             "COMMIT" | "END" => self.commit(),
             "ROLLBACK" | "ABORT" => self.rollback(),

@@ -1,0 +1,236 @@
+//! Rows that last for a time: how that is written, and who takes them away when they have expired.
+//!
+//! Nobody sees an expired row ([`Expiry`] says how), so nothing hangs on when it goes; until then it takes its place on
+//! the disk. PURGE takes all of a table away, and so does a thread beside everything else, now and then.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use sqlparser::ast::Ident;
+
+use super::Database;
+use super::session::{RETRIES, RETRIES_BESIDE};
+use crate::error::{Error, Kind, Result, sqlstate};
+use crate::exec::dml::{ROWS_READ, RowWriter};
+use crate::exec::stored;
+use crate::exec::watch::{CancelHandle, Watch};
+use crate::key::KeyRange;
+use crate::schema::{Expiry, TableDef, TableId};
+use crate::sql::{OptionDef, name_of, name_sql};
+use crate::store::{Recording, Snapshot, WriteBatch};
+use crate::value::Value;
+
+/// Units of time and their lengths in microseconds, from small to great, the one that is written first of each.
+const UNITS: [(&str, &[&str], i64); 5] = [
+    ("second", &["second", "seconds", "sec", "secs", "s"], 1_000_000),
+    ("minute", &["minute", "minutes", "min", "mins", "m"], 60 * 1_000_000),
+    ("hour", &["hour", "hours", "h"], 3_600 * 1_000_000),
+    ("day", &["day", "days", "d"], 86_400 * 1_000_000),
+    ("week", &["week", "weeks", "w"], 7 * 86_400 * 1_000_000),
+];
+
+/// What says that rows last for ever.
+const FOREVER: &str = "forever";
+
+/// A table is looked through for expired rows this often while its rows last: few more are there than should be.
+const ROUNDS_PER_TTL: u32 = 16;
+
+/// The time between two rounds at least, and before the first one at the most.
+const ROUND_MIN: Duration = Duration::from_secs(1);
+const FIRST_ROUND_MAX: Duration = Duration::from_secs(600);
+
+/// How often the tables are looked at, at least: a new one may have rows that last a shorter time.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// How long rows last, if the options of a table say so; for ever: `Some(None)`.
+///
+/// Errors: another option; a value that is no time.
+pub fn ttl_of(options: &[OptionDef]) -> Result<Option<Option<i64>>> {
+    let mut ttl_us = None;
+    for option in options {
+        let refused = match option.name.as_str() {
+            "ttl" if ttl_us.is_none() => {
+                ttl_us = Some(micros(&option.value).ok_or_else(|| no_time(option))?);
+                continue;
+            }
+            "ttl" => Error::invalid("ttl is given twice").state(sqlstate::SYNTAX),
+            "versions" => Error::unsupported("a table has no option \"versions\"")
+                .hint("they are not there yet: make a time the last part of the key"),
+            other => Error::unsupported(format!("a table has no option \"{other}\""))
+                .hint("ttl = '30 days' is there, or leave it out"),
+        };
+        return Err(refused.at(option.span));
+    }
+    Ok(ttl_us)
+}
+
+fn no_time(option: &OptionDef) -> Error {
+    Error::invalid(format!("ttl cannot be {}", option.value))
+        .why("it is how long a row lasts after it was written")
+        .hint("give seconds, minutes, hours, days or weeks, such as '30 days' or '1 day 12 hours', or 'forever'")
+        .state("22023")
+        .at(option.span)
+}
+
+/// `'1 day 12 hours'`, `'forever'`, or seconds; `None` if it is neither, or no time at all.
+fn micros(value: &Value) -> Option<Option<i64>> {
+    let (mut sum, second) = (0_i64, UNITS[0].2);
+    match value {
+        Value::Int(seconds) => sum = seconds.checked_mul(second)?,
+        Value::Text(text) if text.trim().eq_ignore_ascii_case(FOREVER) => return Some(None),
+        Value::Text(text) => {
+            let mut rest = text.trim();
+            while !rest.is_empty() {
+                let (number, behind) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
+                let behind = behind.trim_start();
+                let end = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
+                let (unit, next) = behind.split_at(end);
+                let is_unit = |name: &&str| name.eq_ignore_ascii_case(unit);
+                let (.., length) = UNITS.iter().find(|(_, names, _)| names.iter().any(is_unit))?;
+                sum = sum.checked_add(number.parse::<i64>().ok()?.checked_mul(*length)?)?;
+                rest = next.trim_start();
+            }
+        }
+        _ => return None,
+    }
+    (sum > 0).then_some(Some(sum))
+}
+
+/// The same as [`micros`] reads it, in the largest units there are but weeks.
+pub fn written(ttl_us: Option<i64>) -> String {
+    let Some(mut left) = ttl_us else { return FOREVER.to_owned() };
+    let mut parts = Vec::new();
+    for (name, _, length) in UNITS.iter().rev().skip(1) {
+        match left / length {
+            0 => {}
+            1 => parts.push(format!("1 {name}")),
+            n => parts.push(format!("{n} {name}s")),
+        }
+        left %= length;
+    }
+    parts.join(" ")
+}
+
+/// PURGE: takes the rows of a table away that have expired, some at a time; gives their number. Other writers get in
+/// between.
+///
+/// Errors: its rows do not expire.
+pub fn purge(db: &Database, table: &TableDef, watch: &Watch) -> Result<u64> {
+    if table.expiry.is_none() {
+        return Err(Error::invalid(format!("the rows of table \"{}\" do not expire", table.name))
+            .hint(format!(
+                "ALTER TABLE {} SET (ttl = '30 days') lets them; DELETE takes others away",
+                name_sql(&table.name)
+            ))
+            .state(sqlstate::OBJECT_STATE));
+    }
+    purge_before(db, table, db.now_us(), watch)
+}
+
+/// The same of rows that have expired by `as_of_us`, in microseconds since 1970; none, where they do not expire.
+pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watch) -> Result<u64> {
+    let mut purge =
+        Purge { db, id: table.id, as_of_us, watch, rest: KeyRange::all(), looked_at: 0, purged: 0 };
+    let label = format!("purging {}", table.name);
+    let (mut lost, mut turn) = (0, None);
+    while table.expiry.is_some() {
+        match purge.step(&label, turn.as_ref()) {
+            Ok(true) => (lost, turn) = (0, None),
+            Ok(false) => break,
+            Err(e) if e.kind() == Kind::Conflict && lost < RETRIES => lost += 1,
+            Err(e) => return Err(e),
+        }
+        if lost == RETRIES_BESIDE {
+            turn = Some(db.shared.turns.take(&watch.cancel)?);
+        }
+    }
+    watch.finish(&label, purge.looked_at, "rows");
+    Ok(purge.purged)
+}
+
+/// The same, if there is such a table, before all of its rows are asked for keys that no two may share.
+pub fn purge_named(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
+    match db.catalog().table(&name_of(name)) {
+        Ok(table) => purge_before(db, &table, db.now_us(), watch).map(drop),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Some rows at a time.
+struct Purge<'a> {
+    db: &'a Database,
+    id: TableId,
+    as_of_us: i64,
+    watch: &'a Watch,
+    /// Where rows have not been looked at.
+    rest: KeyRange,
+    /// How many have, and have gone.
+    looked_at: u64,
+    purged: u64,
+}
+
+impl Purge<'_> {
+    /// The next of them; false if there are no more.
+    fn step(&mut self, label: &str, turn: Option<&super::turns::Turn>) -> Result<bool> {
+        let Purge { db, as_of_us, watch, .. } = *self;
+        let (catalog, snapshot) = db.view()?;
+        // Dropped meanwhile, or told to keep its rows.
+        let Some(table) = catalog.tables().find(|table| table.id == self.id) else { return Ok(false) };
+        let Some(cutoff_us) = table.expiry.and_then(|expiry| expiry.cutoff_us(as_of_us)) else {
+            return Ok(false);
+        };
+        let total = snapshot.reader()?.entries(table.rows())?;
+        let told = |n: u64| watch.step(label, self.looked_at + n, Some(total), "rows");
+        let found = stored::expired(&*snapshot.reader()?, table, cutoff_us, &self.rest, ROWS_READ, &told)?;
+        let Some(last) = found.rowkeys.last() else {
+            self.looked_at += found.looked_at;
+            return Ok(false);
+        };
+        // What was looked at besides may be written by others.
+        let recording = Recording::new(snapshot);
+        let reader = recording.reader()?;
+        let mut writer = RowWriter::new(table, &*reader, watch, as_of_us);
+        writer.read(found.rowkeys.iter())?;
+        let mut batch = WriteBatch::default();
+        writer.finish(&mut batch)?;
+        drop(reader);
+        batch.reads = recording.reads();
+        db.commit_rows(batch, &catalog, &watch.cancel, turn)?;
+        self.rest.start = last.successor();
+        self.looked_at += found.looked_at;
+        self.purged += found.rowkeys.len() as u64;
+        Ok(true)
+    }
+}
+
+/// Purges tables now and then, until nobody is there any more who would tell it to stop.
+pub fn purge_now_and_then(db: &Database, cancel: CancelHandle, stop: &Receiver<()>) {
+    let watch = Watch { cancel, ..Watch::default() };
+    let mut due: HashMap<TableId, Instant> = HashMap::new();
+    loop {
+        let (catalog, mut wait) = (db.catalog(), LOOK);
+        for table in catalog.tables() {
+            let Some(round) = table.expiry.and_then(round_of) else { continue };
+            let next = due.entry(table.id).or_insert_with(|| Instant::now() + round.min(FIRST_ROUND_MAX));
+            if *next <= Instant::now() {
+                // Whatever is in the way, those who use the table will hear of it.
+                let _ = purge_before(db, table, db.now_us(), &watch);
+                *next = Instant::now() + round;
+            }
+            wait = wait.min(next.saturating_duration_since(Instant::now()));
+        }
+        if stop.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+    }
+}
+
+/// The time between two rounds through a table.
+fn round_of(expiry: Expiry) -> Option<Duration> {
+    let ttl = Duration::from_micros(u64::try_from(expiry.ttl_us?).ok()?);
+    Some((ttl / ROUNDS_PER_TTL).max(ROUND_MIN))
+}
+
+#[cfg(test)]
+mod tests;
