@@ -139,7 +139,13 @@ impl<'a> RowWriter<'a> {
             let Some(entry) = entry.filter(|entry| entry.claims) else { continue };
             if let Some(value) = self.reader.get(index.keyspace, &entry.key)? {
                 let holder: Rowkey = open_entry(index, &entry.key, value)?.pointer.into();
-                if self.current(&holder)?.is_some() {
+                // It may have expired, and be another row by now.
+                let table = self.table;
+                let now = match self.current(&holder)? {
+                    Some(row) => entry_of(table, index, row, &holder)?,
+                    None => None,
+                };
+                if now.is_some_and(|now| now.key == entry.key) {
                     return Ok(Some(holder));
                 }
             }
