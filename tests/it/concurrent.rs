@@ -1,11 +1,13 @@
 //! Many threads, one database: nothing is lost, no index drifts.
 
 use std::thread;
+use std::time::{Duration, Instant};
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use rowkeydb::{Database, Kind, Session};
 
+use crate::dice::{Dice, setting};
 use crate::engines::over_each_store;
 
 const THREADS: i64 = 8;
@@ -268,5 +270,62 @@ fn a_recursive_query_and_a_lookup_read_their_own_run() {
                 }
             });
         }
+    });
+}
+
+/// Rows expire all the time, are taken away by whoever meets them, and are written anew.
+#[test]
+fn rows_expire_while_others_write() {
+    const LASTING: Duration = Duration::from_millis(2500);
+    let count = |session: &mut Session, sql: &str| -> i64 {
+        session.query(sql, &[]).unwrap().next().unwrap().unwrap().get(0).unwrap()
+    };
+    over_each_store(|db| {
+        db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT, n INT) WITH (ttl = '1 second')").unwrap();
+        db.execute("CREATE UNIQUE INDEX by_v ON t (v)").unwrap();
+        db.execute("CREATE INDEX by_n ON t (n DESC) INCLUDE (v)").unwrap();
+        let began = Instant::now();
+        thread::scope(|scope| {
+            for writer in 0..4 {
+                let (db, mut dice) = (&db, Dice::new(setting("EXPIRY_SEED", 1), writer));
+                scope.spawn(move || {
+                    while began.elapsed() < LASTING {
+                        let (id, v) = (dice.below(40), dice.below(60));
+                        let sql = match dice.below(6) {
+                            0 | 1 => format!("INSERT INTO t VALUES ({id}, {v}, 0)"),
+                            2 => format!("UPSERT INTO t (id, v) VALUES ({id}, {v})"),
+                            3 => format!("UPDATE t SET v = {v} WHERE id = {id}"),
+                            4 => format!("UPDATE t SET n = coalesce(n, 0) + 1 WHERE v < {v}"),
+                            _ => "PURGE t".to_owned(),
+                        };
+                        match db.execute(&sql) {
+                            Err(e) => {
+                                assert!(e.sqlstate() == "23505" || e.kind() == Kind::Conflict, "{sql}: {e}")
+                            }
+                            Ok(_) => thread::sleep(Duration::from_millis(dice.below(30) as u64)),
+                        }
+                    }
+                });
+            }
+            scope.spawn(|| {
+                let mut session = db.session();
+                while began.elapsed() < LASTING {
+                    session.execute("BEGIN READ ONLY", &[]).unwrap();
+                    let rows = count(&mut session, "SELECT /*+ FULL */ count(*) FROM t");
+                    for index in ["by_v", "by_n"] {
+                        thread::sleep(Duration::from_millis(10));
+                        assert_eq!(count(&mut session, &format!("SELECT count(*) FROM {index}")), rows);
+                    }
+                    session.execute("COMMIT", &[]).unwrap();
+                    assert_eq!(problems(&db, "t"), [""; 0]);
+                }
+            });
+        });
+        thread::sleep(Duration::from_millis(1100));
+        assert_eq!(count(&mut db.session(), "SELECT count(*) FROM t"), 0);
+        db.execute("PURGE").unwrap();
+        let summary = db.query("CHECK TABLE t").unwrap().last().unwrap().unwrap();
+        let summary: String = summary.get("detail").unwrap();
+        assert!(summary.starts_with("0 problems, 0 rows and 0 index entries"), "{summary}");
     });
 }
