@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field as ArrowField, FieldRef, SchemaRef};
-use datafusion::common::TableReference;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::{Column, TableReference};
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::context::SessionState;
@@ -27,9 +27,10 @@ use super::rewrite::{check_calls, plain_calls};
 use super::table::{Advice, Binding, TableSource};
 use crate::catalog::Relation;
 use crate::error::{Error, sqlstate};
-use crate::schema::ViewDef;
+use crate::plan::{CmpOp, Field, Predicate};
+use crate::schema::{TableDef, ViewDef};
 use crate::sql::rewrite::ROWKEY;
-use crate::sql::{CATALOG_HINT, output_name};
+use crate::sql::{AsOf, CATALOG_HINT, name_sql, output_name};
 use crate::value::Value;
 
 /// Views inside views, at the most.
@@ -116,8 +117,54 @@ impl Resolver<'_> {
         Some(source.schema().fields().iter().map(|field| field.name().clone()).collect())
     }
 
+    /// What a name stood for.
+    fn as_of(&self, schema: &str, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
+        match AsOf::of(schema) {
+            AsOf::Snapshot(snapshot) => self.as_of_snapshot(snapshot, name),
+            AsOf::Time(time_us) => self.as_of_time(time_us, name),
+            AsOf::Versions => self.versions(name),
+        }
+    }
+
+    /// A table, that of the versions its rows had, and the columns that tell when they were written and ended.
+    fn past_of(&self, name: &str) -> DfResult<Past> {
+        let table = self.scope.catalog.table(name).map_err(to_df)?;
+        let (Some(history), Some(expiry), Some(past)) = (&table.history, table.expiry, table.past()) else {
+            let error = Error::invalid(format!("table \"{name}\" keeps no versions of its rows"))
+                .hint(format!("ALTER TABLE {} SET (versions = 10) keeps them from then on", name_sql(name)))
+                .state(sqlstate::OBJECT_STATE);
+            return Err(to_df(error));
+        };
+        self.is_now.set(false);
+        let (written_at, ended_at) = (Field::Column(expiry.written_at), Field::Column(history.ended_at));
+        Ok(Past { past: Arc::clone(past), written_at, ended_at, table })
+    }
+
+    /// Rows as they were at a time, in microseconds since 1970.
+    fn as_of_time(&self, time_us: i64, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
+        let Past { table, past, written_at, ended_at } = self.past_of(name)?;
+        let time = || Value::TimestampTz(time_us);
+        let began = || Predicate::compare(written_at, CmpOp::Le, time());
+        let lasted = Predicate::and([began(), Predicate::compare(ended_at, CmpOp::Gt, time())]);
+        // What has expired by now is not there, whatever the time.
+        let binding = &self.scope.binding;
+        let source =
+            |table, seen| TableSource::new(table, None, binding.clone(), &[], Advice::default()).seeing(seen);
+        let names: Vec<String> = table.live_columns().map(|(_, column)| column.name.clone()).collect();
+        both(name, [source(table, began()), source(past, lasted)], &names)
+    }
+
+    /// All versions of rows, with when each was written and ended; NULL for those that are there.
+    fn versions(&self, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
+        let Past { table, past, .. } = self.past_of(name)?;
+        let binding = &self.scope.binding;
+        let source = |table| TableSource::new(table, None, binding.clone(), &[], Advice::default());
+        let names: Vec<String> = past.live_columns().map(|(_, column)| column.name.clone()).collect();
+        both(name, [source(table).with_hidden(), source(past)], &names)
+    }
+
     /// What a name stood for in a snapshot.
-    fn as_of(&self, snapshot: &str, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
+    fn as_of_snapshot(&self, snapshot: &str, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
         let Scope { moments, binding, rowkeys, .. } = self.scope;
         let Some(moment) = moments.get(snapshot) else {
             let hint = match snapshot {
@@ -144,6 +191,25 @@ impl Resolver<'_> {
         };
         Resolver { scope, views: self.views.clone(), ..*self }.get_table_source(TableReference::bare(name))
     }
+}
+
+/// A table and its versions that have ended.
+struct Past {
+    table: Arc<TableDef>,
+    past: Arc<TableDef>,
+    written_at: Field,
+    ended_at: Field,
+}
+
+/// The rows of both, of these columns.
+fn both(name: &str, sources: [TableSource; 2], columns: &[String]) -> DfResult<Arc<dyn DfTableSource>> {
+    let [now, then] = sources.map(|source| {
+        let scan =
+            LogicalPlanBuilder::scan(TableReference::bare(name), provider_as_source(Arc::new(source)), None)?;
+        scan.project(columns.iter().map(|column| Expr::Column(Column::from_name(column))))?.build()
+    });
+    let plan = LogicalPlanBuilder::from(now?).union(then?)?.build()?;
+    Ok(provider_as_source(Arc::new(ViewTable::new(plan, None))))
 }
 
 /// Says which view an error is in, of several the innermost. Its place is none in the statement.

@@ -68,6 +68,8 @@ pub struct TableSource {
     pub each: Option<Each>,
     /// Nobody can tell in which order the rows come.
     pub any_order: bool,
+    /// What only is seen of it.
+    seen: Predicate,
 }
 
 impl TableSource {
@@ -88,7 +90,18 @@ impl TableSource {
             first_of_row: None,
             each: None,
             any_order: false,
+            seen: Predicate::True,
         }
+    }
+
+    /// Of the rows those only for which this is true.
+    pub fn seeing(self, seen: Predicate) -> TableSource {
+        TableSource { seen, ..self }
+    }
+
+    /// With hidden columns: when a row was written, and when it ended.
+    pub fn with_hidden(self) -> TableSource {
+        TableSource { relation: Arc::new(self.relation.with_hidden()), ..self }
     }
 
     /// The table that a column of a plan is read from as it is, and the column's name there.
@@ -237,6 +250,9 @@ impl TableSource {
     ) -> Result<ScanExec> {
         let relation = &self.relation;
         filters.extend(relation.table.expiry.map(Template::Alive));
+        if !self.seen.is_true() {
+            filters.push(Template::Known(self.seen.clone()));
+        }
         let schema =
             Arc::new(relation.schema.project(projection).map_err(|e| {
                 Error::internal("a projection names columns that are not there").caused_by(e)

@@ -2,6 +2,7 @@
 
 mod alter;
 mod in_rows;
+mod options;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use sqlparser::ast::Ident;
 use super::design::regions;
 use super::outcome::Warning;
 use super::view::{View, column_named};
-use super::{Database, expiry, rekey, vet};
+use super::{Database, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::Rule;
 use crate::error::{Error, Result, Span, sqlstate};
@@ -28,6 +29,8 @@ use crate::sql::{
     OptionDef, Statement, key_specs, name_of, name_sql, span_of_name, unqualified,
 };
 use crate::value::{ColumnType, Value};
+
+use options::TableOptions;
 
 /// Columns of a table at the most.
 pub const COLUMNS_MAX: usize = 4096;
@@ -207,7 +210,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         return Ok((Vec::new(), None));
     }
     catalog.check_free(&name).map_err(|e| e.at(span_of_name(&create.name)))?;
-    let ttl_us = expiry::ttl_of(&create.options)?;
+    let options = TableOptions::new(&create.options)?;
     let mut edit = catalog.edit();
     let families = families(&mut edit, &create.families)?;
     let mut columns = columns(create)?;
@@ -232,14 +235,16 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         checks: checks(create)?,
         indexes: Vec::new(),
         expiry: None,
+        history: None,
         splits: Vec::new(),
         rekey: None,
         traffic: Traffic::default(),
     };
-    if let Some(ttl_us) = ttl_us {
+    if options.need_times() {
         let written_at = table.keep_write_times();
-        table.expiry = Some(Expiry { written_at, ttl_us });
+        table.expiry = Some(Expiry { written_at, ttl_us: None });
     }
+    options.apply(&mut edit, &mut table).map_err(|e| e.at(create.options.first().map(|o| o.span)))?;
     let mut warnings = layout_warnings(&table, &table.key);
     warnings.extend(create.columns.iter().filter_map(cut_digits));
     warnings.extend(hidden_rowkey(&table));

@@ -43,34 +43,17 @@ const FIRST_ROUND_MAX: Duration = Duration::from_secs(600);
 /// How often the tables are looked at, at least: a new one may have rows that last a shorter time.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// How long rows last, if the options of a table say so; for ever: `Some(None)`.
+/// How long rows last, as an option of a table says; for ever: `None`.
 ///
-/// Errors: another option; a value that is no time.
-pub fn ttl_of(options: &[OptionDef]) -> Result<Option<Option<i64>>> {
-    let mut ttl_us = None;
-    for option in options {
-        let refused = match option.name.as_str() {
-            "ttl" if ttl_us.is_none() => {
-                ttl_us = Some(micros(&option.value).ok_or_else(|| no_time(option))?);
-                continue;
-            }
-            "ttl" => Error::invalid("ttl is given twice").state(sqlstate::SYNTAX),
-            "versions" => Error::unsupported("a table has no option \"versions\"")
-                .hint("they are not there yet: make a time the last part of the key"),
-            other => Error::unsupported(format!("a table has no option \"{other}\""))
-                .hint("ttl = '30 days' is there, or leave it out"),
-        };
-        return Err(refused.at(option.span));
-    }
-    Ok(ttl_us)
-}
-
-fn no_time(option: &OptionDef) -> Error {
-    Error::invalid(format!("ttl cannot be {}", option.value))
-        .why("it is how long a row lasts after it was written")
-        .hint("give seconds, minutes, hours, days or weeks, such as '30 days' or '1 day 12 hours', or 'forever'")
-        .state("22023")
-        .at(option.span)
+/// Errors: it is no time.
+pub fn ttl_of(option: &OptionDef) -> Result<Option<i64>> {
+    micros(&option.value).ok_or_else(|| {
+        Error::invalid(format!("ttl cannot be {}", option.value))
+            .why("it is how long a row lasts after it was written")
+            .hint("give seconds, minutes, hours, days or weeks, such as '30 days' or '1 day 12 hours', or 'forever'")
+            .state("22023")
+            .at(option.span)
+    })
 }
 
 /// `'1 day 12 hours'`, `'forever'`, or seconds; `None` if it is neither, or no time at all.
@@ -130,8 +113,11 @@ pub fn purge(db: &Database, table: &TableDef, watch: &Watch) -> Result<u64> {
 
 /// The same of rows that have expired by `as_of_us`, in microseconds since 1970; none, where they do not expire.
 pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watch) -> Result<u64> {
-    if table.expiry.is_none() {
+    if table.expiry.and_then(|expiry| expiry.ttl_us).is_none() {
         return Ok(0);
+    }
+    if let Some(past) = table.past() {
+        purge_before(db, past, as_of_us, watch)?;
     }
     let mut purge =
         Purge { db, id: table.id, as_of_us, watch, rest: KeyRange::all(), looked_at: 0, purged: 0 };
@@ -179,7 +165,8 @@ impl Purge<'_> {
         let Purge { db, as_of_us, watch, .. } = *self;
         let (catalog, snapshot) = db.view()?;
         // Dropped meanwhile, or told to keep its rows.
-        let Some(table) = catalog.tables().find(|table| table.id == self.id) else { return Ok(false) };
+        let mut tables = catalog.tables().chain(catalog.tables().filter_map(|table| table.past()));
+        let Some(table) = tables.find(|table| table.id == self.id) else { return Ok(false) };
         let Some(cutoff_us) = table.expiry.and_then(|expiry| expiry.cutoff_us(as_of_us)) else {
             return Ok(false);
         };

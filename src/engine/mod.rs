@@ -175,7 +175,9 @@ impl Database {
     /// What was written to its store, a line each, for tests. Errors: bytes that are none of ours.
     #[doc(hidden)]
     pub fn show_mutations(&self, mutations: &[Mutation]) -> Result<Vec<String>> {
-        let tables: Vec<_> = self.catalog().tables().cloned().collect();
+        let catalog = self.catalog();
+        let past = catalog.tables().filter_map(|table| table.past());
+        let tables: Vec<_> = catalog.tables().chain(past).cloned().collect();
         mutations.iter().map(|mutation| show_mutation(&tables, mutation)).collect()
     }
 

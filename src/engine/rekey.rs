@@ -45,6 +45,15 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
             found => found.map_err(|e| e.at(at))?,
         };
         let layout = primary_layout(&table, keys)?;
+        if table.history.is_some() {
+            return Err(Error::unsupported(format!(
+                "table \"{}\" keeps versions, by its rowkeys",
+                table.name
+            ))
+            .hint(format!("ALTER TABLE {} SET (versions = 1) gives them up", name_sql(&table.name)))
+            .state(sqlstate::OBJECT_STATE)
+            .at(at));
+        }
         if let Some(under_way) = &table.rekey {
             if under_way.next.key.does_as(&layout) {
                 return Ok((Some(under_way.keys.id), None));

@@ -202,8 +202,8 @@ fn describe_table(view: &View, table: &TableDef) -> Result<RecordBatch> {
     for check in &table.checks {
         rows.push(&check.name, &check.sql, "", "check");
     }
-    if let Some(expiry) = table.expiry {
-        rows.push("ttl", &expiry::written(expiry.ttl_us), "", "option");
+    for (name, value) in options(table) {
+        rows.push(name, &value, "", "option");
     }
     if let Some(rekey) = &table.rekey {
         rows.push("rowkey", &rekey.next.key.sql(), IndexState::Building.name(), "next layout");
@@ -250,6 +250,7 @@ pub fn check(view: &View, check: &Check) -> Result<(u64, RecordBatch)> {
         CheckTarget::Table(name) => {
             let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
             checker.table(&table, &table.indexes.iter().collect::<Vec<_>>(), depth)?;
+            table.past().map_or(Ok(()), |past| checker.table(past, &[], depth))?;
         }
         CheckTarget::Index(name) => {
             let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
@@ -259,6 +260,7 @@ pub fn check(view: &View, check: &Check) -> Result<(u64, RecordBatch)> {
             checker.definitions(CATALOG_KEYSPACE, |e| catalog.damaged_statistics(e))?;
             for table in catalog.tables() {
                 checker.table(table, &table.indexes.iter().collect::<Vec<_>>(), depth)?;
+                table.past().map_or(Ok(()), |past| checker.table(past, &[], depth))?;
             }
         }
     }
@@ -376,8 +378,14 @@ pub fn create_table_sql(table: &TableDef) -> String {
         out.push_str(",\n");
     }
     let _ = write!(out, "  PRIMARY KEY ({})\n)", table.key.sql());
-    if let Some(expiry) = table.expiry {
-        let _ = write!(out, " WITH (ttl = '{}')", expiry::written(expiry.ttl_us));
+    let options: Vec<String> = options(table)
+        .map(|(name, value)| match name {
+            "ttl" => format!("ttl = '{value}'"),
+            name => format!("{name} = {value}"),
+        })
+        .collect();
+    if !options.is_empty() {
+        let _ = write!(out, " WITH ({})", options.join(", "));
     }
     if !table.splits.is_empty() {
         let points: Vec<String> =
@@ -385,6 +393,14 @@ pub fn create_table_sql(table: &TableDef) -> String {
         let _ = write!(out, " SPLIT ON ({})", points.join(", "));
     }
     out
+}
+
+/// The options of a table, and what they say.
+fn options(table: &TableDef) -> impl Iterator<Item = (&'static str, String)> {
+    let ttl_us = table.expiry.and_then(|expiry| expiry.ttl_us);
+    let ttl = ttl_us.map(|ttl_us| ("ttl", expiry::written(Some(ttl_us))));
+    let versions = table.history.as_ref().map(|history| ("versions", history.versions.to_string()));
+    ttl.into_iter().chain(versions)
 }
 
 /// The statement that makes this view.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::past::Past;
 use super::rekey;
 use super::stored::{self, Packer, StoredRow};
 use super::watch::Watch;
@@ -163,13 +164,13 @@ impl<'a> RowWriter<'a> {
     ///
     /// Errors: two rows with one key in a UNIQUE index; a value an index layout cannot hold.
     pub fn finish(self, batch: &mut WriteBatch) -> Result<Changes> {
-        let mut writes = Writes::new(self.table, mem::take(batch));
+        let mut writes = Writes::new(self.table, mem::take(batch), self.as_of_us);
         let changes = in_key_order(self.changes.iter(), |(rowkey, _)| ((), rowkey));
         for (n, (rowkey, Change { old, new })) in changes.into_iter().enumerate() {
             self.may_go_on(n)?;
             writes.add(self.reader, rowkey, old.as_ref(), new.as_deref())?;
         }
-        *batch = writes.finish(self.reader, self.as_of_us)?;
+        *batch = writes.finish(self.reader)?;
         Ok(self.changes)
     }
 }
@@ -183,6 +184,9 @@ pub struct Writes<'a> {
     /// With the columns that their entries are made of.
     indexes: Vec<(&'a IndexDef, OnceCell<Vec<ColumnId>>)>,
     unique: UniqueCheck,
+    /// What rows were goes there.
+    past: Option<Past<'a>>,
+    as_of_us: i64,
     batch: WriteBatch,
     /// So many of its mutations, from the first on, have so many bytes.
     counted: usize,
@@ -190,11 +194,12 @@ pub struct Writes<'a> {
 }
 
 impl<'a> Writes<'a> {
-    /// Writes that come to those of `batch`.
-    pub fn new(table: &'a TableDef, batch: WriteBatch) -> Self {
+    /// Writes that come to those of `batch`, of a statement that began at `as_of_us`, in microseconds since 1970.
+    pub fn new(table: &'a TableDef, batch: WriteBatch, as_of_us: i64) -> Self {
         let indexes = table.kept().map(|index| (index, OnceCell::new())).collect();
         let (packer, next) = (Packer::new(table), table.followed().map(Packer::new));
-        Writes { table, packer, next, indexes, unique: UniqueCheck::default(), batch, counted: 0, bytes: 0 }
+        let (unique, past) = (UniqueCheck::default(), Past::of(table));
+        Writes { table, packer, next, indexes, unique, past, as_of_us, batch, counted: 0, bytes: 0 }
     }
 
     /// A row becomes another; `None`: it is not there.
@@ -207,13 +212,18 @@ impl<'a> Writes<'a> {
         old: Option<&StoredRow>,
         new: Option<&[Value]>,
     ) -> Result<()> {
-        let Writes { table, packer, next, indexes, unique, batch, .. } = self;
+        let Writes { table, packer, next, indexes, unique, past, as_of_us, batch, .. } = self;
         if old.is_none() && new.is_none() {
             return Ok(());
         }
         table.touched(Access::Write, rowkey);
         packer.write_row(rowkey, old, new, batch)?;
         let old = old.map(|row| &row.values[..]);
+        if let (Some(past), Some(old)) = (&past, old)
+            && table.is_alive(old, *as_of_us)
+        {
+            past.end(reader, old, new, *as_of_us, batch)?;
+        }
         for (index, columns) in indexes {
             if let (Some(old), Some(new)) = (old, new) {
                 let columns = columns.get_or_init(|| stored_columns(table, index));
@@ -263,7 +273,7 @@ impl<'a> Writes<'a> {
             }
             None => table.families.len() == 1 && table.kept().next().is_none(),
         };
-        is_simple && table.followed().is_none()
+        is_simple && table.followed().is_none() && table.history.is_none()
     }
 
     /// What is written so far, in bytes and in entries of memory, is more than a commit should hold.
@@ -294,14 +304,14 @@ impl<'a> Writes<'a> {
         table.followed().is_none() && !table.kept().any(is_taken)
     }
 
-    /// All of it. A key of a UNIQUE index whose row has expired by `as_of_us` is free: that row goes.
+    /// All of it. A key of a UNIQUE index whose row has expired is free: that row goes.
     ///
     /// Errors: two rows with one key in a UNIQUE index.
-    pub fn finish(mut self, reader: &dyn Reader, as_of_us: i64) -> Result<WriteBatch> {
+    pub fn finish(mut self, reader: &dyn Reader) -> Result<WriteBatch> {
         if self.table.expiry.is_some() {
             for holder in self.unique.holders(self.table, reader)? {
                 let found = stored::rows_of(reader, self.table, &[&holder])?.into_iter().flatten().next();
-                if let Some(row) = found.filter(|row| !self.table.is_alive(&row.values, as_of_us)) {
+                if let Some(row) = found.filter(|row| !self.table.is_alive(&row.values, self.as_of_us)) {
                     self.add(reader, &holder, Some(&row), None)?;
                 }
             }

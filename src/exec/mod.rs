@@ -15,6 +15,7 @@ pub mod groups;
 pub mod joined;
 mod jump;
 pub mod kept;
+mod past;
 mod pieces;
 mod pull;
 pub mod rekey;

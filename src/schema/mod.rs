@@ -1,11 +1,13 @@
 //! Tables, column families, indexes and views, as the catalog stores them.
 
+mod history;
 mod index;
 mod rekey;
 mod statistics;
 mod table;
 mod traffic;
 
+pub use history::History;
 pub use index::{EntryKey, IndexDef, IndexId, IndexState, SortedBy};
 pub use rekey::Rekey;
 pub use statistics::{ColumnStatistics, TableStatistics};

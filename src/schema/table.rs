@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::history::History;
 use super::index::{IndexDef, IndexId};
 use super::rekey::Rekey;
 use super::traffic::{Access, Traffic};
@@ -153,6 +154,9 @@ pub struct TableDef {
     /// How long its rows last, if not for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expiry: Option<Expiry>,
+    /// Versions that it keeps of its rows; then it has an `expiry`, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
     /// Keys at which a region of the table ends and the next one begins, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<Rowkey>,
@@ -192,10 +196,19 @@ impl TableDef {
 
     /// Adds the hidden column that tells when a row was written.
     pub fn keep_write_times(&mut self) -> ColumnId {
+        self.hidden_time("written_at", false)
+    }
+
+    /// Adds the hidden column that tells when a version of a row ended.
+    pub fn keep_ends(&mut self) -> ColumnId {
+        self.hidden_time("ended_at", true)
+    }
+
+    fn hidden_time(&mut self, name: &str, nullable: bool) -> ColumnId {
         self.columns.push(Column {
-            name: "written_at".to_owned(),
+            name: name.to_owned(),
             ty: ColumnType::TimestampTz,
-            nullable: false,
+            nullable,
             max_len: None,
             default: None,
             identity: None,
@@ -369,9 +382,8 @@ impl TableDef {
         if let Some(column) = self.columns.iter().find(computes) {
             return Some(format!("{} is computed from columns that it has not", column.name));
         }
-        let is_hidden =
-            |expiry: &Expiry| self.columns.get(usize::from(expiry.written_at.0)).is_some_and(|c| c.hidden);
-        if !self.expiry.iter().all(is_hidden) {
+        let is_there = |expiry: &Expiry| usize::from(expiry.written_at.0) < self.columns.len();
+        if !self.expiry.iter().all(is_there) {
             return Some("it does not say when its rows were written".to_owned());
         }
         if !self.key.is_sound(&ty, Tail::Nothing) {
@@ -388,6 +400,9 @@ impl TableDef {
         if let Some(index) = self.kept().find(|index| !is_sound(index)).or(misled) {
             return Some(format!("its index \"{}\" makes no sense", index.name));
         }
+        if let Some(flaw) = self.flaw_of_history() {
+            return Some(flaw);
+        }
         let rekey = self.rekey.as_deref()?;
         if rekey.next.columns.len() != self.columns.len() || rekey.next.rekey.is_some() {
             return Some("it is to become another table".to_owned());
@@ -400,7 +415,8 @@ impl TableDef {
         let next = self.rekey.as_deref().map(|rekey| &rekey.next);
         let families = self.families.iter().chain(next.into_iter().flat_map(|next| &next.families));
         let indexes = self.kept().chain(next.into_iter().flat_map(|next| &next.indexes));
-        families.map(|f| f.keyspace).chain(indexes.map(|i| i.keyspace))
+        let history = self.history.iter().flat_map(|history| history.keyspaces.iter().copied());
+        families.map(|f| f.keyspace).chain(indexes.map(|i| i.keyspace)).chain(history)
     }
 }
 

@@ -136,6 +136,7 @@ pub const KEYWORDS: &[&str] = &[
     "VARCHAR",
     "VERBOSE",
     "VERSIONS",
+    "VERSIONS",
     "VIEW",
     "VIEWS",
     "WHATIF",

@@ -1,43 +1,115 @@
-//! `orders AS OF SNAPSHOT before`: a table as it was.
+//! `orders AS OF SNAPSHOT before`, `orders AS OF TIMESTAMP '2026-11-26 10:00'`, `VERSIONS OF orders`: a table as it was.
 //!
-//! A snapshot is parsed as a schema: what the parser gives is `before.orders AS orders`. sqlparser reads another
-//! spelling, `FOR SYSTEM_TIME AS OF before`, and only where it is told to, for the words of other such clauses
+//! What it is read as of is parsed as a schema: what the parser gives is `before.orders AS orders`. sqlparser reads
+//! another spelling, `FOR SYSTEM_TIME AS OF before`, and only where it is told to, for the words of other such clauses
 //! are names here. So [`spell`] changes the tokens, and [`resolve`] the table.
 
-use sqlparser::ast::{Expr, ObjectNamePart, TableAlias, TableFactor, TableVersion};
+use sqlparser::ast::{Expr, Ident, ObjectNamePart, TableAlias, TableFactor, TableVersion, Value as SqlValue};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::{span_of, table_name_of};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, Span, sqlstate};
+use crate::value::{ColumnType, Value};
 
-const OURS: [&str; 3] = ["AS", "OF", "SNAPSHOT"];
-const THEIRS: [&str; 4] = ["FOR", "SYSTEM_TIME", "AS", "OF"];
+/// The schema of the versions of all tables. No snapshot that a statement makes is called so.
+const VERSIONS: &str = "/versions";
 
-/// Spells each `AS OF SNAPSHOT` as sqlparser reads it; gives whether there is one.
-pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>) -> bool {
-    let is = |t: &TokenWithSpan, word: &str| matches!(&t.token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
-    let is_ours = |at: &[TokenWithSpan]| at.iter().zip(OURS).all(|(token, word)| is(token, word));
-    let places: Vec<usize> =
-        (0..tokens.len()).filter(|at| tokens[*at..].len() >= 3 && is_ours(&tokens[*at..])).collect();
-    for at in places.iter().rev() {
-        let spans = [0, 0, 1, 2].map(|n| tokens[at + n].span);
-        let theirs =
-            THEIRS.iter().zip(spans).map(|(word, span)| TokenWithSpan::new(Token::make_keyword(word), span));
-        tokens.splice(*at..at + OURS.len(), theirs.collect::<Vec<_>>());
-    }
-    !places.is_empty()
+/// What the schemas of tables as of a time begin with, before microseconds since 1970.
+const AS_OF: &str = "/as of ";
+
+/// What a table in a schema of ours is read as of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsOf<'n> {
+    /// A snapshot by its name.
+    Snapshot(&'n str),
+    /// A time, in microseconds since 1970.
+    Time(i64),
+    /// All that there was.
+    Versions,
 }
 
-/// Makes a snapshot the schema of the table that is read as of it. Errors: SYNTAX for what is not a name of a snapshot;
-/// a schema that is not ours.
+impl AsOf<'_> {
+    /// What a schema stands for.
+    pub fn of(schema: &str) -> AsOf<'_> {
+        match schema.strip_prefix(AS_OF).map(str::parse) {
+            Some(Ok(time_us)) => AsOf::Time(time_us),
+            _ if schema == VERSIONS => AsOf::Versions,
+            _ => AsOf::Snapshot(schema),
+        }
+    }
+}
+
+/// Spells each of our clauses as sqlparser reads it; gives whether there is one.
+pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>) -> bool {
+    let is = |t: &TokenWithSpan, word: &str| matches!(&t.token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
+    let starts = |at: &[TokenWithSpan], words: &[&str]| {
+        at.len() > words.len() && at.iter().zip(words).all(|(token, word)| is(token, word))
+    };
+    let mut found = false;
+    for at in (0..tokens.len()).rev() {
+        let rest = &tokens[at..];
+        // So many tokens become theirs; what tells the moment follows.
+        let ours = if starts(rest, &["AS", "OF", "SNAPSHOT"]) {
+            3
+        } else if starts(rest, &["AS", "OF", "TIMESTAMP"]) {
+            // A time is a literal with its type in front.
+            if matches!(rest[3].token, Token::SingleQuotedString(_)) { 2 } else { 3 }
+        } else if starts(rest, &["VERSIONS", "OF"]) && is_name(&rest[2]) {
+            let parts = rest[3..].chunks_exact(2);
+            let more = parts.take_while(|next| next[0].token == Token::Period && is_name(&next[1])).count();
+            let behind = at + 3 + 2 * more;
+            let versions = TokenWithSpan::new(Token::SingleQuotedString(VERSIONS.to_owned()), rest[0].span);
+            tokens.splice(behind..behind, theirs(&tokens[at..at + 2]).into_iter().chain([versions]));
+            tokens.drain(at..at + 2);
+            found = true;
+            continue;
+        } else {
+            continue;
+        };
+        tokens.splice(at..at + ours, theirs(&tokens[at..at + ours]));
+        found = true;
+    }
+    found
+}
+
+fn is_name(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Word(_))
+}
+
+/// sqlparser's words in the places of ours.
+fn theirs(ours: &[TokenWithSpan]) -> [TokenWithSpan; 4] {
+    let word = |(at, word): (usize, &str)| {
+        TokenWithSpan::new(Token::make_keyword(word), ours[at.min(ours.len() - 1)].span)
+    };
+    [(0, "FOR"), (0, "SYSTEM_TIME"), (1, "AS"), (2, "OF")].map(word)
+}
+
+/// Makes what a table is read as of its schema. Errors: SYNTAX for what is not a name of a snapshot, or a time; a
+/// schema that is not ours.
 pub(super) fn resolve(factor: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, alias, version, .. } = factor else { return Ok(()) };
     let Some(version) = version.take() else { return Ok(()) };
-    let TableVersion::ForSystemTimeAsOf(Expr::Identifier(snapshot)) = version else {
-        return Err(Error::invalid("AS OF SNAPSHOT takes the name of a snapshot")
-            .hint("SHOW SNAPSHOTS lists them")
-            .state(sqlstate::SYNTAX)
-            .at(span_of(&*name)));
+    let place = match &version {
+        TableVersion::ForSystemTimeAsOf(moment) => span_of(moment).or_else(|| span_of(&*name)),
+        _ => span_of(&*name),
+    };
+    let schema = match version {
+        TableVersion::ForSystemTimeAsOf(Expr::Identifier(snapshot)) => snapshot,
+        TableVersion::ForSystemTimeAsOf(Expr::TypedString(time)) => {
+            let span = time.value.span;
+            let text = time.value.value.into_string().unwrap_or_default();
+            let time = Value::Text(text).cast(ColumnType::TimestampTz);
+            let Value::TimestampTz(time_us) = time.map_err(|e| Error::from(e).at(place))? else {
+                return Err(no_moment(place));
+            };
+            Ident { span, ..Ident::with_quote('"', format!("{AS_OF}{time_us}")) }
+        }
+        TableVersion::ForSystemTimeAsOf(Expr::Value(value))
+            if value.value == SqlValue::SingleQuotedString(VERSIONS.to_owned()) =>
+        {
+            Ident { span: value.span, ..Ident::with_quote('"', VERSIONS) }
+        }
+        _ => return Err(no_moment(place)),
     };
     table_name_of(name)?;
     let Some(ObjectNamePart::Identifier(table)) = name.0.pop() else { return Ok(()) };
@@ -47,6 +119,15 @@ pub(super) fn resolve(factor: &mut TableFactor) -> Result<()> {
         columns: Vec::new(),
         at: None,
     });
-    name.0 = vec![ObjectNamePart::Identifier(snapshot), ObjectNamePart::Identifier(table)];
+    name.0 = vec![ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(table)];
     Ok(())
+}
+
+fn no_moment(place: Option<Span>) -> Error {
+    Error::invalid("AS OF takes the name of a snapshot, or a time")
+        .hint(
+            "AS OF SNAPSHOT before, or AS OF TIMESTAMP '2026-11-26 10:00:00'; SHOW SNAPSHOTS lists snapshots",
+        )
+        .state(sqlstate::SYNTAX)
+        .at(place)
 }

@@ -42,6 +42,7 @@ mod windows;
 mod with;
 mod with_names;
 
+pub use as_of::AsOf;
 pub use ast::*;
 pub use hints::{Hint, HintKind, take_hints, text_of};
 pub use layout::{KeyColumn, is_key_form, key_specs, not_a_formula, parse_codes};

@@ -103,6 +103,20 @@ impl Relation {
         Relation { table, index, fields, names, schema, advice, computed: None }
     }
 
+    /// The same with the hidden columns of the table.
+    pub(super) fn with_hidden(&self) -> Relation {
+        let Relation { table, index, mut fields, mut names, schema, advice, computed } = self.clone();
+        let mut arrow_fields = schema.fields().to_vec();
+        for (id, column) in table.stored_columns().filter(|(_, column)| column.hidden) {
+            let (of_column, name) = (Field::Column(id), table.shown_name(column));
+            arrow_fields.push(Arc::new(field(&name, column.ty, column.nullable)));
+            names.columns.insert(name, (of_column, column.ty));
+            fields.push(of_column);
+        }
+        let schema = Arc::new(Schema::new(arrow_fields));
+        Relation { table, index, fields, names, schema, advice, computed }
+    }
+
     /// The same with the columns that an index of all rows has computed, or one of those for which `known` is true:
     /// no other row is sure to have a value of them.
     pub(super) fn with_computed(&self, known: &Predicate, number: usize) -> Option<Relation> {

@@ -209,6 +209,9 @@ pub fn may_be_null(table: &mut TableDef, id: ColumnId, nullable: bool) -> Result
 /// Changes every expression that a table keeps as it was written.
 fn rewrite(table: &mut TableDef, sql: impl Fn(&str) -> Result<String>) -> Result<()> {
     table.key.rewrite(&sql)?;
+    if let Some(history) = &mut table.history {
+        history.key.rewrite(&sql)?;
+    }
     for index in &mut table.indexes {
         index.layout.rewrite(&sql)?;
         if let Some(filter) = &mut index.filter_sql {

@@ -3,11 +3,12 @@
 use sqlparser::ast::Ident;
 
 use super::alter::{altered, may_be_null, new_column};
+use super::options::TableOptions;
 use super::{check, check_views, finish};
+use crate::engine::Database;
 use crate::engine::outcome::Warning;
 use crate::engine::rows::{assign, check_null, defaults, number, quote};
 use crate::engine::view::{View, column_named};
-use crate::engine::{Database, expiry};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::ROWS_READ;
 use crate::exec::stored::{self, Packer};
@@ -83,41 +84,61 @@ pub fn add_check(db: &Database, alter: &AlterTable, def: &CheckDef, watch: &Watc
     })
 }
 
-/// SET (ttl = ...). Rows that have no write time so far are as old as the statement.
+/// SET (ttl = ..., versions = ...). Rows that have no write time so far are as old as the statement.
 ///
-/// Errors: an option that there is not; an index whose entries are not all there.
+/// Errors: an option that there is not; an index whose entries are not all there; a layout that has no versions.
 pub fn set_options(db: &Database, alter: &AlterTable, options: &[OptionDef], watch: &Watch) -> Result<()> {
-    let Some(ttl_us) = expiry::ttl_of(options)? else { return Ok(()) };
-    db.change_rows(&watch.cancel, |catalog, writer| {
-        let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
-            return Ok(((), None));
-        };
-        match &mut table.expiry {
-            Some(expiry) => expiry.ttl_us = ttl_us,
-            None if ttl_us.is_none() => return Ok(((), None)),
-            None => {
-                if let Some(index) = table.indexes.iter().find(|index| index.state != IndexState::Ready) {
-                    return Err(Error::invalid(format!(
-                        "index \"{}\" is {}",
-                        index.name,
-                        index.state.name()
-                    ))
-                    .why("its entries have to tell when their rows were written")
-                    .hint(format!("REPAIR INDEX {0}, or DROP INDEX {0}, first", name_sql(&index.name)))
-                    .state(sqlstate::OBJECT_STATE));
-                }
-                let written_at = table.keep_write_times();
-                table.expiry = Some(Expiry { written_at, ttl_us });
-                table.indexes.iter_mut().for_each(|index| index.include.push(written_at));
-                let view = View { watch: watch.clone(), ..db.session().view()? };
-                let now = Value::TimestampTz(view.as_of_us);
-                Filling { view: &view, table: &table, id: written_at }.with_entries(&now, writer)?;
+    let wanted = TableOptions::new(options)?;
+    // Versions are given up with their keyspaces, which a load cannot clear.
+    let (gives_up, needs_times) = (wanted.versions == Some(1), wanted.need_times());
+    if needs_times {
+        db.change_rows(&watch.cancel, |catalog, writer| {
+            let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
+                return Ok(((), None));
+            };
+            if table.expiry.is_none() {
+                write_times(db, &mut table, watch, writer)?;
             }
-        }
-        let mut edit = catalog.edit();
-        edit.put_table(table)?;
-        Ok(((), Some(edit.finish()?)))
-    })
+            let mut edit = catalog.edit();
+            let versions = wanted.versions.filter(|_| !gives_up);
+            TableOptions { versions, ..wanted }.apply(&mut edit, &mut table)?;
+            edit.put_table(table)?;
+            Ok(((), Some(edit.finish()?)))
+        })?;
+    }
+    if gives_up || !needs_times {
+        db.change_catalog(&watch.cancel, |catalog| {
+            let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
+                return Ok(((), None));
+            };
+            let mut edit = catalog.edit();
+            wanted.apply(&mut edit, &mut table)?;
+            edit.put_table(table)?;
+            Ok(((), Some(edit.finish()?)))
+        })?;
+    }
+    Ok(())
+}
+
+/// From now on rows tell when they were written, in index tables as well.
+fn write_times(
+    db: &Database,
+    table: &mut TableDef,
+    watch: &Watch,
+    writer: &mut dyn BulkWriter,
+) -> Result<()> {
+    if let Some(index) = table.indexes.iter().find(|index| index.state != IndexState::Ready) {
+        return Err(Error::invalid(format!("index \"{}\" is {}", index.name, index.state.name()))
+            .why("its entries have to tell when their rows were written")
+            .hint(format!("REPAIR INDEX {0}, or DROP INDEX {0}, first", name_sql(&index.name)))
+            .state(sqlstate::OBJECT_STATE));
+    }
+    let written_at = table.keep_write_times();
+    table.expiry = Some(Expiry { written_at, ttl_us: None });
+    table.indexes.iter_mut().for_each(|index| index.include.push(written_at));
+    let view = View { watch: watch.clone(), ..db.session().view()? };
+    let now = Value::TimestampTz(view.as_of_us);
+    Filling { view: &view, table, id: written_at }.with_entries(&now, writer)
 }
 
 /// Rows of a table, as they are, that a condition holds for (count); `of`: both, as behind FROM.

@@ -72,6 +72,7 @@ pub async fn delete(view: &View, stmt: &Delete, given: Given<'_>) -> Result<Writ
 pub(super) fn clears(view: &View, table: &TableDef, stmt: &Delete) -> Result<bool> {
     let is_plain = stmt.filter.is_none() && stmt.limit.is_none() && stmt.returning.is_none();
     let is_alone = stmt.hints.is_empty() && stmt.using.is_empty() && stmt.order_by.is_empty();
+    // A table with versions has an expiry, too.
     let is_at_rest = table.rekey.is_none() && table.splits.is_empty() && table.expiry.is_none();
     let are_ready = table.indexes.iter().all(|index| index.state == IndexState::Ready);
     if !(is_plain && is_alone && is_at_rest && are_ready) {
@@ -123,7 +124,7 @@ impl<'a> Rewriting<'a> {
         let is_simple = returning.is_none() && !is_checked && Writes::are_simple(table, changed);
         let may_part = view.recording.is_some() && returning.is_none();
         let is_in_parts = may_part && Writes::are_apart(table, changed);
-        let writes = Writes::new(table, batch);
+        let writes = Writes::new(table, batch, view.as_of_us);
         Rewriting { target, assigned, writes, affected: 0, returned: Vec::new(), is_simple, is_in_parts }
     }
 
@@ -236,7 +237,7 @@ impl<'a> Rewriting<'a> {
     /// `taken`: columns of other tables, for each row found.
     async fn finish(self, taken: RecordBatch) -> Result<Written> {
         let Rewriting { target, writes, affected, returned, .. } = self;
-        let batch = writes.finish(&*target.view.snapshot.reader()?, target.view.as_of_us)?;
+        let batch = writes.finish(&*target.view.snapshot.reader()?)?;
         let others = Others::new(taken, returned.iter().map(|kept| kept.place));
         let target = Target { others, ..target };
         let rows = returned.iter().map(|kept| &kept.row[..]);

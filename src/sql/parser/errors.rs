@@ -134,15 +134,6 @@ impl Parser<'_> {
     pub(super) fn expected_end(&self) -> Error {
         let mut taken = self.taken();
         let last = (taken.next(), taken.next());
-        if let (Some(of), _) = last
-            && matches!(&of.token, Token::Word(word) if word.value.eq_ignore_ascii_case("OF"))
-            && self.peek_words(&["TIMESTAMP"])
-        {
-            let error = self.expected("the end of the statement");
-            return error.hint(
-                "a moment is kept by CREATE SNAPSHOT s and read AS OF SNAPSHOT s; times are not there yet",
-            );
-        }
         // sqlparser takes it for the name of a column.
         if let (Some(word), Some(before)) = last
             && let Token::Word(Word { keyword: Keyword::AND | Keyword::OR, quote_style: None, .. }) =

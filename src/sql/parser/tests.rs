@@ -82,6 +82,11 @@ const STATEMENTS: &[(&str, &str)] = &[
         "SELECT t.a, o.a FROM before.t AS t, \"My s\".t o",
     ),
     (
+        "SELECT * FROM t AS OF TIMESTAMP '1970-01-02' AS x, VERSIONS OF public.t JOIN versions of u AS v ON x.versions = of",
+        "SELECT * FROM \"/as of 86400000000\".t AS x, \"/versions\".t AS t JOIN \"/versions\".u AS v ON x.versions = of",
+    ),
+    ("SELECT versions FROM t AS versions", "="),
+    (
         "SELECT of.snapshot FROM t AS of, u AS before, v system_time",
         "SELECT of.snapshot FROM t AS of, u AS before, v system_time",
     ),
@@ -400,10 +405,16 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: CREATE TABLE t (id INT PRIMARY KEY) SALT_BUCKETS = 4\n                                            ^^^^^^^^^^^^",
     ),
     (
-        "SELECT * FROM t AS OF TIMESTAMP '2024-01-01'",
-        "error: expected the end of the statement, found \"TIMESTAMP\"\n \
-         hint: a moment is kept by CREATE SNAPSHOT s and read AS OF SNAPSHOT s; times are not there yet\n\
-         LINE 1: SELECT * FROM t AS OF TIMESTAMP '2024-01-01'\n                              ^^^^^^^^^",
+        "SELECT * FROM t AS OF TIMESTAMP now()",
+        "error: AS OF takes the name of a snapshot, or a time\n \
+         hint: AS OF SNAPSHOT before, or AS OF TIMESTAMP '2026-11-26 10:00:00'; SHOW SNAPSHOTS lists snapshots\n\
+         LINE 1: SELECT * FROM t AS OF TIMESTAMP now()\n                                        ^^^",
+    ),
+    (
+        "SELECT * FROM t AS OF TIMESTAMP '2024-13-01'",
+        "error: '2024-13-01' is not a TIMESTAMPTZ\n  why: the calendar has no such day\n \
+         hint: write 'YYYY-MM-DD HH:MM:SS+00'\n\
+         LINE 1: SELECT * FROM t AS OF TIMESTAMP '2024-13-01'\n                                        ^^^^^^^^^^^^",
     ),
     (
         "DELETE orders",

@@ -1,0 +1,135 @@
+//! Options of a table: how long its rows last, and how many versions of them are kept.
+
+use crate::catalog::CatalogEdit;
+use crate::engine::expiry;
+use crate::error::{Error, Result, sqlstate};
+use crate::key::{KeyLayout, KeyPart, PartSpec, Tail, Transform};
+use crate::schema::{History, TableDef};
+use crate::sql::{AlterTableOp, OptionDef, Statement, key_specs, parse};
+use crate::value::Value;
+
+use super::key_columns;
+
+/// Versions of a row (count) that are kept at the most: each change walks over them.
+const VERSIONS_MAX: u32 = 1000;
+
+/// What the options of a table say.
+#[derive(Clone, Copy, Default)]
+pub struct TableOptions {
+    /// How long rows last, in microseconds; for ever: `Some(None)`.
+    pub ttl_us: Option<Option<i64>>,
+    /// Versions of each row (count), the newest included.
+    pub versions: Option<u32>,
+}
+
+impl TableOptions {
+    /// Those of a WITH or SET.
+    ///
+    /// Errors: one that there is not, or twice; a value that makes no sense.
+    pub fn new(options: &[OptionDef]) -> Result<TableOptions> {
+        let mut found = TableOptions::default();
+        for option in options {
+            let is_twice = match option.name.as_str() {
+                "ttl" => found.ttl_us.replace(expiry::ttl_of(option)?).is_some(),
+                "versions" => found.versions.replace(versions_of(option)?).is_some(),
+                other => {
+                    return Err(Error::unsupported(format!("a table has no option \"{other}\""))
+                        .hint("there are ttl = '30 days' and versions = 3")
+                        .at(option.span));
+                }
+            };
+            if is_twice {
+                let error = Error::invalid(format!("{} is given twice", option.name));
+                return Err(error.state(sqlstate::SYNTAX).at(option.span));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Rows have to tell when they were written.
+    pub fn need_times(self) -> bool {
+        self.ttl_us.flatten().is_some() || self.versions.is_some_and(|versions| versions > 1)
+    }
+
+    /// Gives them to a table, whose rows tell that if they have to.
+    ///
+    /// Errors: its layout has no versions.
+    pub fn apply(self, edit: &mut CatalogEdit, table: &mut TableDef) -> Result<()> {
+        if let (Some(expiry), Some(ttl_us)) = (&mut table.expiry, self.ttl_us) {
+            expiry.ttl_us = ttl_us;
+        }
+        match (&mut table.history, self.versions) {
+            (_, None) | (None, Some(..=1)) => Ok(()),
+            (Some(_), Some(..=1)) => {
+                forget(edit, table);
+                Ok(())
+            }
+            (Some(history), Some(versions)) => {
+                history.versions = versions;
+                Ok(())
+            }
+            (None, Some(versions)) => remember(edit, table, versions),
+        }
+    }
+}
+
+fn versions_of(option: &OptionDef) -> Result<u32> {
+    match option.value {
+        Value::Int(n) if (1..=i64::from(VERSIONS_MAX)).contains(&n) => Ok(n as u32),
+        _ => Err(Error::invalid(format!("versions cannot be {}", option.value))
+            .why("it is how many versions of each row are kept, the newest included")
+            .hint(format!("give a number from 1 to {VERSIONS_MAX}"))
+            .state("22023")
+            .at(option.span)),
+    }
+}
+
+/// Keeps versions of the rows from now on.
+fn remember(edit: &mut CatalogEdit, table: &mut TableDef, versions: u32) -> Result<()> {
+    let refused = |e: Error| {
+        let why = match e.reason() {
+            Some(why) => format!("{}: {why}", e.what()),
+            None => e.what().to_owned(),
+        };
+        Error::unsupported(format!("table \"{}\" cannot keep versions", table.name))
+            .why(format!("behind its rowkey they have the time at which they were written; {why}"))
+            .hint("a last part of some width, such as lpad(col, 12), has an end")
+            .state(sqlstate::INVALID_TABLE_DEFINITION)
+    };
+    let key = layout_of_past(table).map_err(refused)?;
+    let id = edit.new_table_id();
+    let keyspaces = table.families.iter().map(|_| edit.new_keyspace()).collect();
+    let ended_at = table.keep_ends();
+    table.history = Some(History { versions, ended_at, id, keyspaces, key, table: Default::default() });
+    Ok(())
+}
+
+/// Gives up those that there are.
+fn forget(edit: &mut CatalogEdit, table: &mut TableDef) {
+    if let Some(history) = table.history.take() {
+        history.keyspaces.into_iter().for_each(|keyspace| edit.free_keyspace(keyspace));
+        table.columns[usize::from(history.ended_at.0)].dropped = true;
+    }
+}
+
+/// The table's layout, and behind it when a version was written, newest first.
+fn layout_of_past(table: &TableDef) -> Result<KeyLayout> {
+    let Some(expiry) = table.expiry else {
+        return Err(Error::internal("rows that do not tell when they were written"));
+    };
+    if table.key.parts().iter().any(KeyPart::is_random) {
+        return Err(Error::unsupported("random(n) would draw another bucket for each"));
+    }
+    // The parts as they were written, for what ends each of them goes by what follows.
+    let keys = match parse(&format!("ALTER TABLE t REKEY ({})", table.key.sql()))? {
+        Statement::AlterTable(alter) => match alter.op {
+            AlterTableOp::Rekey { keys } => keys,
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    let mut specs = key_specs(&keys, &key_columns(&table.columns))?;
+    let transform = Transform::Column(expiry.written_at);
+    specs.push(PartSpec { transform, descending: true, sql: "written_at DESC".to_owned() });
+    Ok(KeyLayout::new(specs, &|id| table.column_info(id), Tail::Nothing)?)
+}

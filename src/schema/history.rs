@@ -1,0 +1,105 @@
+//! What rows were: `WITH (versions = 3)`.
+//!
+//! Versions that have ended lie in a table of their own, which has the columns of the first one under the same ids, and
+//! besides, no longer hidden, when each was written and when it ended. Its rowkeys are those of the first table with the
+//! time of writing behind them, newest first. So a condition on key columns is a range in both, and everything that
+//! reads a table reads what it was.
+
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use super::table::{Column, TableDef, TableId};
+use super::traffic::Traffic;
+use crate::key::{ColumnId, KeyLayout};
+use crate::store::KeyspaceId;
+
+/// Versions that a table keeps of its rows.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct History {
+    /// Of each row (count), the newest included.
+    pub versions: u32,
+    /// When a version ended: TIMESTAMPTZ, hidden, and NULL in the table itself.
+    pub ended_at: ColumnId,
+    /// Identity of the table of versions that have ended.
+    pub id: TableId,
+    /// Where its families lie.
+    pub keyspaces: Vec<KeyspaceId>,
+    /// What its rowkeys are made of.
+    pub key: KeyLayout,
+    /// That table, once somebody has asked for it. It belongs to one definition: copies have none.
+    #[serde(skip)]
+    pub table: OnceLock<Arc<TableDef>>,
+}
+
+impl Clone for History {
+    fn clone(&self) -> History {
+        let History { versions, ended_at, id, keyspaces, key, .. } = self;
+        let (keyspaces, key) = (keyspaces.clone(), key.clone());
+        History { versions: *versions, ended_at: *ended_at, id: *id, keyspaces, key, table: OnceLock::new() }
+    }
+}
+
+impl PartialEq for History {
+    fn eq(&self, other: &History) -> bool {
+        let parts = |h: &History| (h.versions, h.ended_at, h.id, h.keyspaces.clone());
+        parts(self) == parts(other) && self.key == other.key
+    }
+}
+
+impl TableDef {
+    /// The table of the versions that its rows had, if it keeps any.
+    pub fn past(&self) -> Option<&Arc<TableDef>> {
+        let history = self.history.as_ref()?;
+        Some(history.table.get_or_init(|| Arc::new(self.past_of(history))))
+    }
+
+    /// What a column is called where hidden ones are shown: `written_at`, or `written_at_`, if there is such a column.
+    pub fn shown_name(&self, column: &Column) -> String {
+        let mut name = column.name.clone();
+        while column.hidden && self.column_id(&name).is_some() {
+            name.push('_');
+        }
+        name
+    }
+
+    fn past_of(&self, history: &History) -> TableDef {
+        let mut families = self.families.clone();
+        families.iter_mut().zip(&history.keyspaces).for_each(|(family, of)| family.keyspace = *of);
+        let mut columns = self.columns.clone();
+        for column in &mut columns {
+            column.name = self.shown_name(column);
+            column.hidden = false;
+            column.dropped |= column.formula.is_some();
+            (column.default, column.identity) = (None, None);
+            // Whatever a column says now, it may have said something else then.
+            column.nullable = true;
+        }
+        for id in history.key.columns() {
+            columns[usize::from(id.0)].nullable = false;
+        }
+        TableDef {
+            id: history.id,
+            name: format!("versions of {}", self.name),
+            columns,
+            families,
+            key: history.key.clone(),
+            checks: Vec::new(),
+            indexes: Vec::new(),
+            expiry: self.expiry,
+            history: None,
+            splits: Vec::new(),
+            rekey: None,
+            traffic: Traffic::default(),
+        }
+    }
+
+    /// What of its history makes no sense.
+    pub(super) fn flaw_of_history(&self) -> Option<String> {
+        let history = self.history.as_ref()?;
+        let is_hidden = self.columns.get(usize::from(history.ended_at.0)).is_some_and(|c| c.hidden);
+        let is_sound = self.expiry.is_some() && is_hidden && history.keyspaces.len() == self.families.len();
+        let flaw = || self.past().and_then(|past| past.flaw());
+        if is_sound { flaw() } else { Some("its versions make no sense".to_owned()) }
+    }
+}
