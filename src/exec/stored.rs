@@ -70,8 +70,7 @@ pub fn expired(
     let Some(expiry) = table.expiry else { return Ok(found) };
     let wanted = Wanted::only(table, std::iter::once(expiry.written_at));
     let mut cursor = reader.cursor(table.rows(), range, Direction::Forward)?;
-    let mut values = vec![Value::Null; table.columns.len()];
-    let at = usize::from(expiry.written_at.0);
+    let (mut values, at) = (Vec::new(), usize::from(expiry.written_at.0));
     while found.rowkeys.len() < rows_max
         && let Some((rowkey, value)) = cursor.next()?
     {
@@ -79,8 +78,7 @@ pub fn expired(
             told(found.looked_at)?;
         }
         found.looked_at += 1;
-        values[at] = Value::Null;
-        unpack_family(table, FamilyId::DEFAULT, value, &wanted, &mut values)?;
+        values_into(reader, table, (rowkey, value), &wanted, &mut values)?;
         if let Value::TimestampTz(written_us) = values[at]
             && written_us <= cutoff_us
         {
