@@ -122,6 +122,7 @@ impl Resolver<'_> {
         match AsOf::of(schema) {
             AsOf::Snapshot(snapshot) => self.as_of_snapshot(snapshot, name),
             AsOf::Time(time_us) => self.as_of_time(time_us, name),
+            AsOf::Ago(micros) => self.as_of_time(self.scope.binding.as_of_us.saturating_sub(micros), name),
             AsOf::Versions => self.versions(name),
         }
     }

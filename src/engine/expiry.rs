@@ -19,16 +19,7 @@ use crate::key::KeyRange;
 use crate::schema::{Expiry, TableDef, TableId};
 use crate::sql::{OptionDef, name_of, name_sql};
 use crate::store::{Recording, Snapshot, WriteBatch};
-use crate::value::Value;
-
-/// Units of time and their lengths in microseconds, from small to great, the one that is written first of each.
-const UNITS: [(&str, &[&str], i64); 5] = [
-    ("second", &["second", "seconds", "sec", "secs", "s"], 1_000_000),
-    ("minute", &["minute", "minutes", "min", "mins", "m"], 60 * 1_000_000),
-    ("hour", &["hour", "hours", "h"], 3_600 * 1_000_000),
-    ("day", &["day", "days", "d"], 86_400 * 1_000_000),
-    ("week", &["week", "weeks", "w"], 7 * 86_400 * 1_000_000),
-];
+use crate::value::{Value, length_of};
 
 /// What says that rows last for ever.
 const FOREVER: &str = "forever";
@@ -58,41 +49,13 @@ pub fn ttl_of(option: &OptionDef) -> Result<Option<i64>> {
 
 /// `'1 day 12 hours'`, `'forever'`, or seconds; `None` if it is neither, or no time at all.
 fn micros(value: &Value) -> Option<Option<i64>> {
-    let (mut sum, second) = (0_i64, UNITS[0].2);
-    match value {
-        Value::Int(seconds) => sum = seconds.checked_mul(second)?,
+    let micros = match value {
+        Value::Int(seconds) => seconds.checked_mul(1_000_000),
         Value::Text(text) if text.trim().eq_ignore_ascii_case(FOREVER) => return Some(None),
-        Value::Text(text) => {
-            let mut rest = text.trim();
-            while !rest.is_empty() {
-                let (number, behind) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
-                let behind = behind.trim_start();
-                let end = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
-                let (unit, next) = behind.split_at(end);
-                let is_unit = |name: &&str| name.eq_ignore_ascii_case(unit);
-                let (.., length) = UNITS.iter().find(|(_, names, _)| names.iter().any(is_unit))?;
-                sum = sum.checked_add(number.parse::<i64>().ok()?.checked_mul(*length)?)?;
-                rest = next.trim_start();
-            }
-        }
-        _ => return None,
-    }
-    (sum > 0).then_some(Some(sum))
-}
-
-/// The same as [`micros`] reads it, in the largest units there are but weeks.
-pub fn written(ttl_us: Option<i64>) -> String {
-    let Some(mut left) = ttl_us else { return FOREVER.to_owned() };
-    let mut parts = Vec::new();
-    for (name, _, length) in UNITS.iter().rev().skip(1) {
-        match left / length {
-            0 => {}
-            1 => parts.push(format!("1 {name}")),
-            n => parts.push(format!("{n} {name}s")),
-        }
-        left %= length;
-    }
-    parts.join(" ")
+        Value::Text(text) => length_of(text),
+        _ => None,
+    };
+    micros.filter(|micros| *micros > 0).map(Some)
 }
 
 /// PURGE: takes the rows of a table away that have expired, some at a time; gives their number. Other writers get in

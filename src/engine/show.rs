@@ -8,7 +8,6 @@ use arrow::datatypes::Schema;
 use sqlparser::ast::Ident;
 
 use super::Planner;
-use super::expiry;
 use super::view::View;
 use crate::catalog::{CATALOG_KEYSPACE, Relation};
 use crate::error::{Error, Result, sqlstate};
@@ -19,7 +18,7 @@ use crate::row::{Compression, field};
 use crate::schema::{Column, FamilyId, IndexDef, IndexState, TableDef, ViewDef};
 use crate::sql::{Check, CheckTarget, Show, name_of, name_sql, span_of_name};
 use crate::store::Direction;
-use crate::value::ColumnType;
+use crate::value::{ColumnType, length_text};
 
 /// SHOW.
 pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
@@ -398,7 +397,7 @@ pub fn create_table_sql(table: &TableDef) -> String {
 /// The options of a table, and what they say.
 fn options(table: &TableDef) -> impl Iterator<Item = (&'static str, String)> {
     let ttl_us = table.expiry.and_then(|expiry| expiry.ttl_us);
-    let ttl = ttl_us.map(|ttl_us| ("ttl", expiry::written(Some(ttl_us))));
+    let ttl = ttl_us.map(|ttl_us| ("ttl", length_text(ttl_us)));
     let versions = table.history.as_ref().map(|history| ("versions", history.versions.to_string()));
     ttl.into_iter().chain(versions)
 }

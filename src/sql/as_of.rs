@@ -4,18 +4,23 @@
 //! another spelling, `FOR SYSTEM_TIME AS OF before`, and only where it is told to, for the words of other such clauses
 //! are names here. So [`spell`] changes the tokens, and [`resolve`] the table.
 
-use sqlparser::ast::{Expr, Ident, ObjectNamePart, TableAlias, TableFactor, TableVersion, Value as SqlValue};
+use sqlparser::ast::{
+    BinaryOperator, Expr, Ident, Interval, ObjectNamePart, TableAlias, TableFactor, TableVersion,
+    Value as SqlValue,
+};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::lift::Clock;
 use super::{span_of, table_name_of};
 use crate::error::{Error, Result, Span, sqlstate};
-use crate::value::{ColumnType, Value};
+use crate::value::{ColumnType, Value, length_of};
 
 /// The schema of the versions of all tables. No snapshot that a statement makes is called so.
 const VERSIONS: &str = "/versions";
 
-/// What the schemas of tables as of a time begin with, before microseconds since 1970.
+/// What the schemas of tables as of a time begin with, before microseconds since 1970; and before microseconds till now.
 const AS_OF: &str = "/as of ";
+const AGO: &str = "/ago ";
 
 /// What a table in a schema of ours is read as of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +29,8 @@ pub enum AsOf<'n> {
     Snapshot(&'n str),
     /// A time, in microseconds since 1970.
     Time(i64),
+    /// So many microseconds before now.
+    Ago(i64),
     /// All that there was.
     Versions,
 }
@@ -31,8 +38,10 @@ pub enum AsOf<'n> {
 impl AsOf<'_> {
     /// What a schema stands for.
     pub fn of(schema: &str) -> AsOf<'_> {
-        match schema.strip_prefix(AS_OF).map(str::parse) {
-            Some(Ok(time_us)) => AsOf::Time(time_us),
+        let number = |prefix: &str| schema.strip_prefix(prefix)?.parse().ok();
+        match (number(AS_OF), number(AGO)) {
+            (Some(time_us), _) => AsOf::Time(time_us),
+            (_, Some(micros)) => AsOf::Ago(micros),
             _ if schema == VERSIONS => AsOf::Versions,
             _ => AsOf::Snapshot(schema),
         }
@@ -109,6 +118,10 @@ pub(super) fn resolve(factor: &mut TableFactor) -> Result<()> {
         {
             Ident { span: value.span, ..Ident::with_quote('"', VERSIONS) }
         }
+        TableVersion::ForSystemTimeAsOf(time) => match ago(&time) {
+            Some(micros) => Ident::with_quote('"', format!("{AGO}{micros}")),
+            None => return Err(no_moment(place)),
+        },
         _ => return Err(no_moment(place)),
     };
     table_name_of(name)?;
@@ -123,11 +136,27 @@ pub(super) fn resolve(factor: &mut TableFactor) -> Result<()> {
     Ok(())
 }
 
+/// The microseconds in `now() - INTERVAL '1 hour'`.
+fn ago(time: &Expr) -> Option<i64> {
+    match time {
+        Expr::Function(call) => {
+            let clock = Clock::named(&table_name_of(&call.name).ok()?);
+            (clock == Some(Clock::Time)).then_some(0)
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::Minus, right } if ago(left) == Some(0) => {
+            let Expr::Interval(Interval { value, leading_field: None, .. }) = &**right else { return None };
+            match &**value {
+                Expr::Value(length) => length_of(&length.value.clone().into_string()?),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
 fn no_moment(place: Option<Span>) -> Error {
     Error::invalid("AS OF takes the name of a snapshot, or a time")
-        .hint(
-            "AS OF SNAPSHOT before, or AS OF TIMESTAMP '2026-11-26 10:00:00'; SHOW SNAPSHOTS lists snapshots",
-        )
+        .hint("AS OF SNAPSHOT before, AS OF TIMESTAMP '2026-11-26 10:00:00', or now() - INTERVAL '1 hour'")
         .state(sqlstate::SYNTAX)
         .at(place)
 }

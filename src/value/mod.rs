@@ -11,11 +11,13 @@ use serde::{Deserialize, Serialize};
 
 mod cast;
 mod convert;
+mod length;
 mod name;
 mod parse;
 mod time;
 
 pub use cast::{CastError, CastFault, canonical_double, decimal_to_double, rescale};
+pub use length::{length_of, length_text};
 pub use name::{is_reserved, name_sql};
 pub use parse::from_hex;
 pub use time::{US_PER_DAY, moment_at, months_between, unit_around};

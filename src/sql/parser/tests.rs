@@ -85,6 +85,10 @@ const STATEMENTS: &[(&str, &str)] = &[
         "SELECT * FROM t AS OF TIMESTAMP '1970-01-02' AS x, VERSIONS OF public.t JOIN versions of u AS v ON x.versions = of",
         "SELECT * FROM \"/as of 86400000000\".t AS x, \"/versions\".t AS t JOIN \"/versions\".u AS v ON x.versions = of",
     ),
+    (
+        "SELECT * FROM t AS OF TIMESTAMP now() - INTERVAL '1 hour 1 second', u AS OF TIMESTAMP CURRENT_TIMESTAMP",
+        "SELECT * FROM \"/ago 3601000000\".t AS t, \"/ago 0\".u AS u",
+    ),
     ("SELECT versions FROM t AS versions", "="),
     (
         "SELECT of.snapshot FROM t AS of, u AS before, v system_time",
@@ -405,10 +409,10 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: CREATE TABLE t (id INT PRIMARY KEY) SALT_BUCKETS = 4\n                                            ^^^^^^^^^^^^",
     ),
     (
-        "SELECT * FROM t AS OF TIMESTAMP now()",
+        "SELECT * FROM t AS OF TIMESTAMP now() - 1",
         "error: AS OF takes the name of a snapshot, or a time\n \
-         hint: AS OF SNAPSHOT before, or AS OF TIMESTAMP '2026-11-26 10:00:00'; SHOW SNAPSHOTS lists snapshots\n\
-         LINE 1: SELECT * FROM t AS OF TIMESTAMP now()\n                                        ^^^",
+         hint: AS OF SNAPSHOT before, AS OF TIMESTAMP '2026-11-26 10:00:00', or now() - INTERVAL '1 hour'\n\
+         LINE 1: SELECT * FROM t AS OF TIMESTAMP now() - 1\n                                        ^^^^^^^^^",
     ),
     (
         "SELECT * FROM t AS OF TIMESTAMP '2024-13-01'",
