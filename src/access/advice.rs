@@ -34,6 +34,9 @@ fn key_sql(table: &TableDef, id: ColumnId) -> String {
 /// The key of an index that would serve: columns that have one value or few first, then one with a range; or the
 /// order, if that is all there is. `None` if no index would help.
 pub fn key_for(table: &TableDef, need: &Need) -> Option<Vec<IndexPart>> {
+    if table.is_past {
+        return None;
+    }
     let mut conjuncts = need.predicate.clone().conjuncts();
     // Nearly all rows have not expired.
     conjuncts.retain(|about| column_of(about).is_none_or(|id| !table.column(id).hidden));

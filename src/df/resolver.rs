@@ -141,6 +141,12 @@ impl Resolver<'_> {
         Ok(Past { past: Arc::clone(past), written_at, ended_at, table })
     }
 
+    /// What the statement and ANALYZE say of it.
+    fn known_of(&self, table: &TableDef) -> Advice {
+        let hints = self.hints.about(table, None);
+        Advice { hints, statistics: self.scope.catalog.statistics(table.id).cloned() }
+    }
+
     /// Rows as they were at a time, in microseconds since 1970.
     fn as_of_time(&self, time_us: i64, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
         let Past { table, past, written_at, ended_at } = self.past_of(name)?;
@@ -149,8 +155,10 @@ impl Resolver<'_> {
         let lasted = Predicate::and([began(), Predicate::compare(ended_at, CmpOp::Gt, time())]);
         // What has expired by now is not there, whatever the time.
         let binding = &self.scope.binding;
-        let source =
-            |table, seen| TableSource::new(table, None, binding.clone(), &[], Advice::default()).seeing(seen);
+        let source = |table, seen| {
+            TableSource::new(Arc::clone(&table), None, binding.clone(), &[], self.known_of(&table))
+                .seeing(seen)
+        };
         let names: Vec<String> = table.live_columns().map(|(_, column)| column.name.clone()).collect();
         both(name, [source(table, began()), source(past, lasted)], &names)
     }
@@ -159,7 +167,10 @@ impl Resolver<'_> {
     fn versions(&self, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
         let Past { table, past, .. } = self.past_of(name)?;
         let binding = &self.scope.binding;
-        let source = |table| TableSource::new(table, None, binding.clone(), &[], Advice::default());
+        let source = |table: Arc<TableDef>| {
+            let known = self.known_of(&table);
+            TableSource::new(table, None, binding.clone(), &[], known)
+        };
         let names: Vec<String> = past.live_columns().map(|(_, column)| column.name.clone()).collect();
         both(name, [source(table).with_hidden(), source(past)], &names)
     }

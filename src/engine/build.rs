@@ -40,7 +40,6 @@ use crate::store::{Reads, Snapshot};
 
 /// Runs CREATE INDEX; gives its warnings.
 pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Result<Vec<Warning>> {
-    expiry::purge_named(db, &create.table, watch)?;
     let defined = db.change_catalog(&watch.cancel, |catalog| {
         let table = catalog.table(&name_of(&create.table)).map_err(|e| e.at(span_of_name(&create.table)))?;
         rekey::refuse(&table)?;
@@ -223,6 +222,13 @@ pub(super) enum Job {
 
 /// Does a job from where it was left, step by step; gives the error that rows of one UNIQUE key make of it.
 pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Result<Option<Error>> {
+    if job == Job::Entries
+        && let Some((table, index)) = db.catalog().index_by_id(id)
+        && index.unique
+    {
+        // A key whose row has expired is free.
+        expiry::purge_before(db, table, db.now_us(), watch)?;
+    }
     let mut examples = Vec::new();
     let mut rows_max = FIRST_STEP_ROWS;
     // Nobody has got in the way yet.

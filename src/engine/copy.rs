@@ -226,7 +226,8 @@ pub fn load(
         watch: view.watch.clone(),
         settings: view.settings.clone(),
         now: view.now.clone(),
-        as_of_us: view.as_of_us,
+        // Rows are there from now on, however long somebody else has loaded before.
+        as_of_us: view.db.now_us(),
     };
     let fresh = locked.snapshot.reader()?.entries(table.rows())? == 0;
     let mut loader = Loader::new(table, writer, fresh, &view.watch);

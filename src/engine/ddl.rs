@@ -92,9 +92,9 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
                 in_rows::add_check(db, alter, check, watch)
             }
             AlterTableOp::SetOptions(options) => {
-                in_rows::set_options(db, alter, options, watch)?;
+                let warnings = in_rows::set_options(db, alter, options, watch)?;
                 db.background.purge(db);
-                Ok(Vec::new())
+                Ok(warnings)
             }
             AlterTableOp::AlterColumn { name, change: ColumnChange::SetNotNull } => {
                 in_rows::set_not_null(db, alter, name, watch)
@@ -238,6 +238,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         history: None,
         splits: Vec::new(),
         rekey: None,
+        is_past: false,
         traffic: Traffic::default(),
     };
     if options.need_times() {

@@ -7,8 +7,6 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use sqlparser::ast::Ident;
-
 use super::Database;
 use super::session::{RETRIES, RETRIES_BESIDE};
 use crate::error::{Error, Kind, Result, sqlstate};
@@ -17,9 +15,9 @@ use crate::exec::stored;
 use crate::exec::watch::{CancelHandle, Watch};
 use crate::key::KeyRange;
 use crate::schema::{Expiry, TableDef, TableId};
-use crate::sql::{OptionDef, name_of, name_sql};
+use crate::sql::{OptionDef, name_sql};
 use crate::store::{Recording, Snapshot, WriteBatch};
-use crate::value::{Value, length_of};
+use crate::value::{Literal, Value, length_of};
 
 /// What says that rows last for ever.
 const FOREVER: &str = "forever";
@@ -39,7 +37,7 @@ const LOOK: Duration = Duration::from_secs(60);
 /// Errors: it is no time.
 pub fn ttl_of(option: &OptionDef) -> Result<Option<i64>> {
     micros(&option.value).ok_or_else(|| {
-        Error::invalid(format!("ttl cannot be {}", option.value))
+        Error::invalid(format!("ttl cannot be {}", Literal(option.value.as_ref())))
             .why("it is how long a row lasts after it was written")
             .hint("give seconds, minutes, hours, days or weeks, such as '30 days' or '1 day 12 hours', or 'forever'")
             .state("22023")
@@ -63,7 +61,7 @@ fn micros(value: &Value) -> Option<Option<i64>> {
 ///
 /// Errors: its rows do not expire.
 pub fn purge(db: &Database, table: &TableDef, watch: &Watch) -> Result<u64> {
-    if table.expiry.is_none() {
+    if table.expires().is_none() {
         return Err(Error::invalid(format!("the rows of table \"{}\" do not expire", table.name))
             .hint(format!(
                 "ALTER TABLE {} SET (ttl = '30 days') lets them; DELETE takes others away",
@@ -76,7 +74,7 @@ pub fn purge(db: &Database, table: &TableDef, watch: &Watch) -> Result<u64> {
 
 /// The same of rows that have expired by `as_of_us`, in microseconds since 1970; none, where they do not expire.
 pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watch) -> Result<u64> {
-    if table.expiry.and_then(|expiry| expiry.ttl_us).is_none() {
+    if table.expires().is_none() {
         return Ok(0);
     }
     if let Some(past) = table.past() {
@@ -101,14 +99,6 @@ pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watc
     Ok(purge.purged)
 }
 
-/// The same, if there is such a table, before all of its rows are asked for keys that no two may share.
-pub fn purge_named(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
-    match db.catalog().table(&name_of(name)) {
-        Ok(table) => purge_before(db, &table, db.now_us(), watch).map(drop),
-        Err(_) => Ok(()),
-    }
-}
-
 /// Some rows at a time.
 struct Purge<'a> {
     db: &'a Database,
@@ -130,12 +120,9 @@ impl Purge<'_> {
         // Dropped meanwhile, or told to keep its rows.
         let mut tables = catalog.tables().chain(catalog.tables().filter_map(|table| table.past()));
         let Some(table) = tables.find(|table| table.id == self.id) else { return Ok(false) };
-        let Some(cutoff_us) = table.expiry.and_then(|expiry| expiry.cutoff_us(as_of_us)) else {
-            return Ok(false);
-        };
         let total = snapshot.reader()?.entries(table.rows())?;
         let told = |n: u64| watch.step(label, self.looked_at + n, Some(total), "rows");
-        let found = stored::expired(&*snapshot.reader()?, table, cutoff_us, &self.rest, ROWS_READ, &told)?;
+        let found = stored::expired(&*snapshot.reader()?, table, as_of_us, &self.rest, ROWS_READ, &told)?;
         let Some(last) = found.rowkeys.last() else {
             self.looked_at += found.looked_at;
             return Ok(false);
@@ -160,18 +147,24 @@ impl Purge<'_> {
 /// Purges tables now and then, until nobody is there any more who would tell it to stop.
 pub fn purge_now_and_then(db: &Database, cancel: CancelHandle, stop: &Receiver<()>) {
     let watch = Watch { cancel, ..Watch::default() };
-    let mut due: HashMap<TableId, Instant> = HashMap::new();
+    let began = Instant::now();
+    let mut rounds: HashMap<TableId, Instant> = HashMap::new();
     loop {
         let (catalog, mut wait) = (db.catalog(), LOOK);
         for table in catalog.tables() {
             let Some(round) = table.expiry.and_then(round_of) else { continue };
-            let next = due.entry(table.id).or_insert_with(|| Instant::now() + round.min(FIRST_ROUND_MAX));
-            if *next <= Instant::now() {
+            let due = match rounds.get(&table.id) {
+                Some(last) => *last + round,
+                None => began + round.min(FIRST_ROUND_MAX),
+            };
+            if due <= Instant::now() {
                 // Whatever is in the way, those who use the table will hear of it.
                 let _ = purge_before(db, table, db.now_us(), &watch);
-                *next = Instant::now() + round;
+                rounds.insert(table.id, Instant::now());
+                wait = wait.min(round);
+            } else {
+                wait = wait.min(due.saturating_duration_since(Instant::now()));
             }
-            wait = wait.min(next.saturating_duration_since(Instant::now()));
         }
         if stop.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
             return;

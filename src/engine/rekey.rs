@@ -17,7 +17,6 @@ use super::Database;
 use super::analyze;
 use super::build::{self, Job};
 use super::ddl::{layout_warnings, primary_layout};
-use super::expiry;
 use super::outcome::Warning;
 use crate::catalog::{Catalog, CatalogEdit};
 use crate::error::{Error, Kind, Result, sqlstate};
@@ -36,7 +35,6 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
             .state(sqlstate::OBJECT_STATE));
     };
     let at = span_of_name(&alter.name);
-    expiry::purge_named(db, &alter.name, watch)?;
     let defined = db.change_catalog(&watch.cancel, |catalog| {
         let table = match catalog.table(&name_of(&alter.name)) {
             Err(_) if alter.if_exists && catalog.find(&name_of(&alter.name)).is_none() => {

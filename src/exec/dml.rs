@@ -15,7 +15,7 @@ use super::stored::{self, Packer, StoredRow};
 use super::watch::Watch;
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{check_length, entry_of, index_changes, open_entry};
-use crate::key::{ColumnId, FastMap, FastSet, Rowkey, in_key_order};
+use crate::key::{ColumnId, FastMap, FastSet, KEY_BYTES_MAX, Rowkey, in_key_order};
 use crate::schema::{Access, FamilyId, IndexDef, IndexId, IndexState, TableDef};
 use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
@@ -217,6 +217,11 @@ impl<'a> Writes<'a> {
             return Ok(());
         }
         table.touched(Access::Write, rowkey);
+        let later = match (&past, old, new) {
+            (Some(past), Some(old), Some(new)) => past.later(&old.values, new),
+            _ => None,
+        };
+        let new = later.as_deref().or(new);
         packer.write_row(rowkey, old, new, batch)?;
         let old = old.map(|row| &row.values[..]);
         if let (Some(past), Some(old)) = (&past, old)
@@ -308,8 +313,13 @@ impl<'a> Writes<'a> {
     ///
     /// Errors: two rows with one key in a UNIQUE index.
     pub fn finish(mut self, reader: &dyn Reader) -> Result<WriteBatch> {
-        if self.table.expiry.is_some() {
+        if self.table.expires().is_some() {
             for holder in self.unique.holders(self.table, reader)? {
+                // It may be written anew itself.
+                let place = (self.table.rows(), &holder);
+                if self.batch.mutations.iter().any(|mutation| mutation.place() == (place.0, &place.1[..])) {
+                    continue;
+                }
                 let found = stored::rows_of(reader, self.table, &[&holder])?.into_iter().flatten().next();
                 if let Some(row) = found.filter(|row| !self.table.is_alive(&row.values, self.as_of_us)) {
                     self.add(reader, &holder, Some(&row), None)?;
@@ -357,9 +367,21 @@ pub fn rowkey_from(table: &TableDef, values: &[Value], entropy: u64) -> Result<R
             .why("every part of the key is the empty string")
             .state(sqlstate::KEY_RULE));
     }
-    check_length(table, None, &key, &|id| values[usize::from(id.0)].as_ref())?;
+    let value_of = |id: ColumnId| values[usize::from(id.0)].as_ref();
+    check_length(table, None, &key, &value_of)?;
+    // Its versions must have room as well: the time, and what ends the last part.
+    if let Some(past) = table.past()
+        && 2 * key.len() + PAST_MORE > KEY_BYTES_MAX
+    {
+        let mut key = Vec::with_capacity(2 * KEY_BYTES_MAX);
+        past.key.encode(values, &|id| table.column_name(id), entropy, &mut key)?;
+        check_length(past, None, &key, &value_of)?;
+    }
     Ok(key.into())
 }
+
+/// Bytes by which the rowkey of a version is longer than twice that of the row, at the most.
+const PAST_MORE: usize = 16;
 
 /// Entropy for `random(n)` parts: [`drawn`] from where the clock stands.
 pub fn entropy() -> u64 {

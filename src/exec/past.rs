@@ -30,6 +30,17 @@ impl<'t> Past<'t> {
         Some(Past { table: past, packer: Packer::new(past), written_at, ended_at, kept, time_bytes })
     }
 
+    /// What comes to the place of `old`, if the clock has gone back since that was written: as new as can be.
+    pub fn later(&self, old: &[Value], new: &[Value]) -> Option<Vec<Value>> {
+        let at = usize::from(self.written_at.0);
+        let Value::TimestampTz(old_us) = old[at] else { return None };
+        (new[at] < old[at]).then(|| {
+            let mut later = new.to_vec();
+            later[at] = Value::TimestampTz(old_us.saturating_add(1));
+            later
+        })
+    }
+
     /// The row was `old` until now, when another comes to its place, or none, at `as_of_us`. What was written by the same
     /// transaction is no version.
     pub fn end(
@@ -41,7 +52,14 @@ impl<'t> Past<'t> {
         batch: &mut WriteBatch,
     ) -> Result<()> {
         let written_at = usize::from(self.written_at.0);
-        let ended_at = new.map_or(Value::TimestampTz(as_of_us), |new| new[written_at].clone());
+        let ended_at = match (new, &old[written_at]) {
+            (Some(new), _) => new[written_at].clone(),
+            // The clock may have gone back.
+            (None, Value::TimestampTz(old_us)) if as_of_us < *old_us => {
+                Value::TimestampTz(old_us.saturating_add(1))
+            }
+            (None, _) => Value::TimestampTz(as_of_us),
+        };
         if self.kept == 0 || ended_at <= old[written_at] {
             return Ok(());
         }

@@ -56,21 +56,21 @@ pub struct Expired {
     pub looked_at: u64,
 }
 
-/// The first rows of `range` that were written at `cutoff_us` or before, so many at the most; `told` hears now and then
-/// how many were looked at.
+/// The first rows of `range` that have expired by `as_of_us`, in microseconds since 1970, so many at the most; `told` hears
+/// now and then how many were looked at.
 pub fn expired(
     reader: &dyn Reader,
     table: &TableDef,
-    cutoff_us: i64,
+    as_of_us: i64,
     range: &KeyRange,
     rows_max: usize,
     told: &dyn Fn(u64) -> Result<()>,
 ) -> Result<Expired> {
     let mut found = Expired { rowkeys: Vec::new(), looked_at: 0 };
-    let Some(expiry) = table.expiry else { return Ok(found) };
+    let Some(expiry) = table.expires() else { return Ok(found) };
     let wanted = Wanted::only(table, std::iter::once(expiry.written_at));
     let mut cursor = reader.cursor(table.rows(), range, Direction::Forward)?;
-    let (mut values, at) = (Vec::new(), usize::from(expiry.written_at.0));
+    let mut values = Vec::new();
     while found.rowkeys.len() < rows_max
         && let Some((rowkey, value)) = cursor.next()?
     {
@@ -79,9 +79,7 @@ pub fn expired(
         }
         found.looked_at += 1;
         values_into(reader, table, (rowkey, value), &wanted, &mut values)?;
-        if let Value::TimestampTz(written_us) = values[at]
-            && written_us <= cutoff_us
-        {
+        if !table.is_alive(&values, as_of_us) {
             found.rowkeys.push(rowkey.into());
         }
     }

@@ -9,10 +9,11 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::table::{Column, TableDef, TableId};
+use super::table::{TableDef, TableId};
 use super::traffic::Traffic;
-use crate::key::{ColumnId, KeyLayout};
+use crate::key::{ColumnId, KeyLayout, Tail};
 use crate::store::KeyspaceId;
+use crate::value::ColumnType;
 
 /// Versions that a table keeps of its rows.
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,8 +43,8 @@ impl Clone for History {
 
 impl PartialEq for History {
     fn eq(&self, other: &History) -> bool {
-        let parts = |h: &History| (h.versions, h.ended_at, h.id, h.keyspaces.clone());
-        parts(self) == parts(other) && self.key == other.key
+        let parts = |h: &History| (h.versions, h.ended_at, h.id);
+        parts(self) == parts(other) && self.keyspaces == other.keyspaces && self.key == other.key
     }
 }
 
@@ -54,21 +55,11 @@ impl TableDef {
         Some(history.table.get_or_init(|| Arc::new(self.past_of(history))))
     }
 
-    /// What a column is called where hidden ones are shown: `written_at`, or `written_at_`, if there is such a column.
-    pub fn shown_name(&self, column: &Column) -> String {
-        let mut name = column.name.clone();
-        while column.hidden && self.column_id(&name).is_some() {
-            name.push('_');
-        }
-        name
-    }
-
     fn past_of(&self, history: &History) -> TableDef {
         let mut families = self.families.clone();
         families.iter_mut().zip(&history.keyspaces).for_each(|(family, of)| family.keyspace = *of);
         let mut columns = self.columns.clone();
         for column in &mut columns {
-            column.name = self.shown_name(column);
             column.hidden = false;
             column.dropped |= column.formula.is_some();
             (column.default, column.identity) = (None, None);
@@ -90,6 +81,7 @@ impl TableDef {
             history: None,
             splits: Vec::new(),
             rekey: None,
+            is_past: true,
             traffic: Traffic::default(),
         }
     }
@@ -97,9 +89,16 @@ impl TableDef {
     /// What of its history makes no sense.
     pub(super) fn flaw_of_history(&self) -> Option<String> {
         let history = self.history.as_ref()?;
-        let is_hidden = self.columns.get(usize::from(history.ended_at.0)).is_some_and(|c| c.hidden);
-        let is_sound = self.expiry.is_some() && is_hidden && history.keyspaces.len() == self.families.len();
-        let flaw = || self.past().and_then(|past| past.flaw());
-        if is_sound { flaw() } else { Some("its versions make no sense".to_owned()) }
+        let ty = |id: ColumnId| self.columns.get(usize::from(id.0)).map(|column| column.ty);
+        let written_at = self.expiry.map(|expiry| expiry.written_at);
+        let last = history.key.parts().last();
+        let is_sound = ty(history.ended_at) == Some(ColumnType::TimestampTz)
+            && history.keyspaces.len() == self.families.len()
+            && history.key.is_sound(&ty, Tail::Nothing)
+            && history.key.columns().iter().all(|id| ty(*id).is_some())
+            && last.is_some_and(|part| {
+                part.columns().first() == written_at.as_ref() && part.facts().width.is_some()
+            });
+        if is_sound { self.past()?.flaw() } else { Some("its versions make no sense".to_owned()) }
     }
 }

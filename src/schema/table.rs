@@ -73,7 +73,7 @@ pub struct Column {
     /// Hidden and not stored: what an index computes from the row. Its id is free again when it is dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formula: Option<Formula>,
-    /// Stored, and no statement names it: when the row was written, where [`Expiry`] asks for that.
+    /// Stored, and no statement names it: when the row was written ([`Expiry`]), or when a version of it ended ([`History`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
 }
@@ -89,6 +89,11 @@ impl Column {
         }
     }
 }
+
+/// Names of the hidden columns that tell when a row was written, and when a version of it ended.
+pub const WRITTEN_AT: &str = "written_at";
+/// See [`WRITTEN_AT`].
+pub const ENDED_AT: &str = "ended_at";
 
 /// How long rows last: `WITH (ttl = '30 days')`.
 ///
@@ -111,10 +116,8 @@ impl Expiry {
 
     /// The row is still there at `now_us`.
     pub fn is_alive(self, row: &[Value], now_us: i64) -> bool {
-        match (&row[usize::from(self.written_at.0)], self.cutoff_us(now_us)) {
-            (Value::TimestampTz(written_us), Some(cutoff_us)) => *written_us > cutoff_us,
-            _ => true,
-        }
+        let written_at = &row[usize::from(self.written_at.0)];
+        self.cutoff_us(now_us).is_none_or(|us| *written_at > Value::TimestampTz(us))
     }
 
     /// What is true of the rows that are still there at `now_us`.
@@ -163,12 +166,20 @@ pub struct TableDef {
     /// Where it is going, while ALTER TABLE REKEY is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey: Option<Box<Rekey>>,
+    /// It has the versions that the rows of another one had, and nobody defines anything of it.
+    #[serde(skip)]
+    pub is_past: bool,
     /// What goes on in its regions.
     #[serde(skip)]
     pub traffic: Traffic,
 }
 
 impl TableDef {
+    /// What tells how long its rows last, if not for ever.
+    pub fn expires(&self) -> Option<Expiry> {
+        self.expiry.filter(|expiry| expiry.ttl_us.is_some())
+    }
+
     /// The row is there at `now_us`, in microseconds since 1970: it has not expired.
     pub fn is_alive(&self, row: &[Value], now_us: i64) -> bool {
         self.expiry.is_none_or(|expiry| expiry.is_alive(row, now_us))
@@ -189,22 +200,32 @@ impl TableDef {
         self.stored_columns().filter(|(_, c)| !c.hidden)
     }
 
-    /// The same with the hidden one that tells when a row was written.
+    /// The same with hidden ones.
     pub fn stored_columns(&self) -> impl Iterator<Item = (ColumnId, &Column)> {
         self.all_columns().filter(|(_, c)| !c.dropped && c.formula.is_none())
     }
 
+    /// The name is that of a column which VERSIONS OF shows.
+    pub fn is_shown_in_versions(&self, name: &str) -> bool {
+        self.history.is_some() && [WRITTEN_AT, ENDED_AT].contains(&name)
+    }
+
     /// Adds the hidden column that tells when a row was written.
     pub fn keep_write_times(&mut self) -> ColumnId {
-        self.hidden_time("written_at", false)
+        self.hidden_time(WRITTEN_AT, false)
     }
 
     /// Adds the hidden column that tells when a version of a row ended.
     pub fn keep_ends(&mut self) -> ColumnId {
-        self.hidden_time("ended_at", true)
+        self.hidden_time(ENDED_AT, true)
     }
 
     fn hidden_time(&mut self, name: &str, nullable: bool) -> ColumnId {
+        // One that was given up is NULL in all rows.
+        if let Some(at) = self.columns.iter().position(|c| c.hidden && c.dropped && c.name == name) {
+            self.columns[at].dropped = false;
+            return ColumnId(at as u16);
+        }
         self.columns.push(Column {
             name: name.to_owned(),
             ty: ColumnType::TimestampTz,
@@ -382,8 +403,8 @@ impl TableDef {
         if let Some(column) = self.columns.iter().find(computes) {
             return Some(format!("{} is computed from columns that it has not", column.name));
         }
-        let is_there = |expiry: &Expiry| usize::from(expiry.written_at.0) < self.columns.len();
-        if !self.expiry.iter().all(is_there) {
+        let is_time = |expiry: &Expiry| ty(expiry.written_at) == Some(ColumnType::TimestampTz);
+        if !self.expiry.iter().all(is_time) {
             return Some("it does not say when its rows were written".to_owned());
         }
         if !self.key.is_sound(&ty, Tail::Nothing) {

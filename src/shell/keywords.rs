@@ -136,7 +136,6 @@ pub const KEYWORDS: &[&str] = &[
     "VARCHAR",
     "VERBOSE",
     "VERSIONS",
-    "VERSIONS",
     "VIEW",
     "VIEWS",
     "WHATIF",

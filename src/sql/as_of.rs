@@ -13,7 +13,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::lift::Clock;
 use super::{span_of, table_name_of};
 use crate::error::{Error, Result, Span, sqlstate};
-use crate::value::{ColumnType, Value, length_of};
+use crate::value::{ColumnType, Value, is_reserved, length_of};
 
 /// The schema of the versions of all tables. No snapshot that a statement makes is called so.
 const VERSIONS: &str = "/versions";
@@ -67,7 +67,8 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>) -> bool {
             let parts = rest[3..].chunks_exact(2);
             let more = parts.take_while(|next| next[0].token == Token::Period && is_name(&next[1])).count();
             let behind = at + 3 + 2 * more;
-            let versions = TokenWithSpan::new(Token::SingleQuotedString(VERSIONS.to_owned()), rest[0].span);
+            let versions =
+                TokenWithSpan::new(Token::SingleQuotedString(VERSIONS.to_owned()), tokens[behind - 1].span);
             tokens.splice(behind..behind, theirs(&tokens[at..at + 2]).into_iter().chain([versions]));
             tokens.drain(at..at + 2);
             found = true;
@@ -82,7 +83,7 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>) -> bool {
 }
 
 fn is_name(token: &TokenWithSpan) -> bool {
-    matches!(token.token, Token::Word(_))
+    matches!(&token.token, Token::Word(word) if word.quote_style.is_some() || !is_reserved(&word.value.to_lowercase()))
 }
 
 /// sqlparser's words in the places of ours.

@@ -108,7 +108,7 @@ impl Relation {
         let Relation { table, index, mut fields, mut names, schema, advice, computed } = self.clone();
         let mut arrow_fields = schema.fields().to_vec();
         for (id, column) in table.stored_columns().filter(|(_, column)| column.hidden) {
-            let (of_column, name) = (Field::Column(id), table.shown_name(column));
+            let (of_column, name) = (Field::Column(id), column.name.clone());
             arrow_fields.push(Arc::new(field(&name, column.ty, column.nullable)));
             names.columns.insert(name, (of_column, column.ty));
             fields.push(of_column);

@@ -84,6 +84,7 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning
                 .state(sqlstate::DUPLICATE_COLUMN)
                 .at(span_of_name(to)));
             }
+            refuse_if_shown(&table, to)?;
             rewrite(&mut table, |sql| rename_column(sql, &name_of(from), &to_name))?;
             table.columns[usize::from(id.0)].name = to_name;
             warnings.extend(hidden_rowkey(&table).filter(|_| !old.names_rowkey()));
@@ -128,6 +129,7 @@ pub fn new_column(table: &mut TableDef, add: &AddColumn) -> Result<Option<Vec<Wa
         .state(sqlstate::DUPLICATE_COLUMN)
         .at(def.span));
     }
+    refuse_if_shown(table, &def.name)?;
     let family = match family {
         None => FamilyId::DEFAULT,
         Some(name) => {
@@ -149,6 +151,18 @@ pub fn new_column(table: &mut TableDef, add: &AddColumn) -> Result<Option<Vec<Wa
     table.columns.push(column(def, family)?);
     let hides_rowkey = hidden_rowkey(table).filter(|_| !hid_rowkey);
     Ok(Some(cut_digits(def).into_iter().chain(hides_rowkey).collect()))
+}
+
+/// Errors: VERSIONS OF has a column of the name.
+fn refuse_if_shown(table: &TableDef, name: &Ident) -> Result<()> {
+    if !table.is_shown_in_versions(&name_of(name)) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("VERSIONS OF {} has a column \"{}\" already", table.name, name_of(name)))
+        .why("it tells when a version was written, or ended")
+        .hint("give the column another name")
+        .state(sqlstate::DUPLICATE_COLUMN)
+        .at(span_of_name(name)))
 }
 
 /// What needs no look at the rows.

@@ -4,12 +4,12 @@ use sqlparser::ast::Ident;
 
 use super::alter::{altered, may_be_null, new_column};
 use super::options::TableOptions;
-use super::{check, check_views, finish};
-use crate::engine::Database;
+use super::{change, check, check_views, finish};
 use crate::engine::outcome::Warning;
 use crate::engine::rows::{assign, check_null, defaults, number, quote};
 use crate::engine::view::{View, column_named};
-use crate::error::{Error, Result, sqlstate};
+use crate::engine::{Database, expiry};
+use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::dml::ROWS_READ;
 use crate::exec::stored::{self, Packer};
 use crate::exec::watch::Watch;
@@ -41,8 +41,17 @@ pub fn add_column(db: &Database, alter: &AlterTable, add: &AddColumn, watch: &Wa
     })
 }
 
+/// Takes away what has expired, before all rows that there are have to be as something says, or last longer.
+fn purge(db: &Database, alter: &AlterTable, watch: &Watch) -> Result<()> {
+    match db.catalog().table(&name_of(&alter.name)) {
+        Ok(table) => expiry::purge_before(db, &table, db.now_us(), watch).map(drop),
+        Err(_) => Ok(()),
+    }
+}
+
 /// SET NOT NULL. Errors: a row that is there is NULL in it.
 pub fn set_not_null(db: &Database, alter: &AlterTable, name: &Ident, watch: &Watch) -> Result<Vec<Warning>> {
+    purge(db, alter, watch)?;
     db.change_rows(&watch.cancel, |catalog, _| {
         let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
             return Ok((Vec::new(), None));
@@ -62,6 +71,7 @@ pub fn set_not_null(db: &Database, alter: &AlterTable, name: &Ident, watch: &Wat
 
 /// ADD CHECK. Errors: it does not hold for a row that is there; a name that is taken.
 pub fn add_check(db: &Database, alter: &AlterTable, def: &CheckDef, watch: &Watch) -> Result<Vec<Warning>> {
+    purge(db, alter, watch)?;
     db.change_rows(&watch.cancel, |catalog, _| {
         let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
             return Ok((Vec::new(), None));
@@ -86,38 +96,43 @@ pub fn add_check(db: &Database, alter: &AlterTable, def: &CheckDef, watch: &Watc
 
 /// SET (ttl = ..., versions = ...). Rows that have no write time so far are as old as the statement.
 ///
-/// Errors: an option that there is not; an index whose entries are not all there; a layout that has no versions.
-pub fn set_options(db: &Database, alter: &AlterTable, options: &[OptionDef], watch: &Watch) -> Result<()> {
+/// Errors: an option that there is not; an index whose entries are not all there; a layout that has no versions; a view
+/// that reads what it would give up.
+pub fn set_options(
+    db: &Database,
+    alter: &AlterTable,
+    options: &[OptionDef],
+    watch: &Watch,
+) -> Result<Vec<Warning>> {
     let wanted = TableOptions::new(options)?;
-    // Versions are given up with their keyspaces, which a load cannot clear.
-    let (gives_up, needs_times) = (wanted.versions == Some(1), wanted.need_times());
-    if needs_times {
-        db.change_rows(&watch.cancel, |catalog, writer| {
+    purge(db, alter, watch)?;
+    let has_times = |table: &TableDef| table.expiry.is_some();
+    let are_there = db.catalog().table(&name_of(&alter.name)).is_ok_and(|table| has_times(&table));
+    if are_there || !wanted.need_times() {
+        return change(db, watch, |catalog| {
             let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
-                return Ok(((), None));
-            };
-            if table.expiry.is_none() {
-                write_times(db, &mut table, watch, writer)?;
-            }
-            let mut edit = catalog.edit();
-            let versions = wanted.versions.filter(|_| !gives_up);
-            TableOptions { versions, ..wanted }.apply(&mut edit, &mut table)?;
-            edit.put_table(table)?;
-            Ok(((), Some(edit.finish()?)))
-        })?;
-    }
-    if gives_up || !needs_times {
-        db.change_catalog(&watch.cancel, |catalog| {
-            let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
-                return Ok(((), None));
+                return Ok((Vec::new(), None));
             };
             let mut edit = catalog.edit();
             wanted.apply(&mut edit, &mut table)?;
             edit.put_table(table)?;
-            Ok(((), Some(edit.finish()?)))
-        })?;
+            finish(edit, Vec::new())
+        });
     }
-    Ok(())
+    db.change_rows(&watch.cancel, |catalog, writer| {
+        let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
+            return Ok((Vec::new(), None));
+        };
+        if has_times(&table) {
+            let what = format!("somebody else has changed table \"{}\" meanwhile", table.name);
+            return Err(Error::new(Kind::Conflict, what).hint("run the statement again"));
+        }
+        write_times(db, &mut table, watch, writer)?;
+        let mut edit = catalog.edit();
+        wanted.apply(&mut edit, &mut table)?;
+        edit.put_table(table)?;
+        finish(edit, Vec::new())
+    })
 }
 
 /// From now on rows tell when they were written, in index tables as well.
@@ -141,9 +156,10 @@ fn write_times(
     Filling { view: &view, table, id: written_at }.with_entries(&now, writer)
 }
 
-/// Rows of a table, as they are, that a condition holds for (count); `of`: both, as behind FROM.
+/// Rows of a table, as they are, expired or not, that a condition holds for (count); `of`: both, as behind FROM.
 fn count(db: &Database, watch: &Watch, of: &str) -> Result<i64> {
-    let view = View { watch: watch.clone(), ..db.session().view()? };
+    // At the beginning of time nothing has expired.
+    let view = View { watch: watch.clone(), as_of_us: i64::MIN, ..db.session().view()? };
     let query = parse_query(&format!("SELECT count(*) FROM {of}"))?;
     let counted = db.runtime().block_on(view.select(query, &[]))?;
     match value_at(counted.column(0), 0, ColumnType::BigInt)? {

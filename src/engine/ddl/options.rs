@@ -4,9 +4,9 @@ use crate::catalog::CatalogEdit;
 use crate::engine::expiry;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{KeyLayout, KeyPart, PartSpec, Tail, Transform};
-use crate::schema::{History, TableDef};
-use crate::sql::{AlterTableOp, OptionDef, Statement, key_specs, parse};
-use crate::value::Value;
+use crate::schema::{ENDED_AT, History, TableDef, WRITTEN_AT};
+use crate::sql::{AlterTableOp, OptionDef, Statement, key_specs, name_sql, parse};
+use crate::value::{Literal, Value};
 
 use super::key_columns;
 
@@ -76,7 +76,7 @@ impl TableOptions {
 fn versions_of(option: &OptionDef) -> Result<u32> {
     match option.value {
         Value::Int(n) if (1..=i64::from(VERSIONS_MAX)).contains(&n) => Ok(n as u32),
-        _ => Err(Error::invalid(format!("versions cannot be {}", option.value))
+        _ => Err(Error::invalid(format!("versions cannot be {}", Literal(option.value.as_ref())))
             .why("it is how many versions of each row are kept, the newest included")
             .hint(format!("give a number from 1 to {VERSIONS_MAX}"))
             .state("22023")
@@ -96,6 +96,12 @@ fn remember(edit: &mut CatalogEdit, table: &mut TableDef, versions: u32) -> Resu
             .hint("a last part of some width, such as lpad(col, 12), has an end")
             .state(sqlstate::INVALID_TABLE_DEFINITION)
     };
+    if let Some(name) = [WRITTEN_AT, ENDED_AT].iter().find(|name| table.column_id(name).is_some()) {
+        return Err(Error::invalid(format!("table \"{}\" has a column \"{name}\"", table.name))
+            .why("VERSIONS OF calls a column of its own so")
+            .hint(format!("ALTER TABLE {} RENAME {name} TO another name", name_sql(&table.name)))
+            .state(sqlstate::DUPLICATE_COLUMN));
+    }
     let key = layout_of_past(table).map_err(refused)?;
     let id = edit.new_table_id();
     let keyspaces = table.families.iter().map(|_| edit.new_keyspace()).collect();

@@ -137,7 +137,7 @@ impl Scratch {
             let mut copy = table.clone();
             copy.id = edit.new_table_id();
             copy.split_at(Vec::new());
-            copy.rekey = None;
+            (copy.rekey, copy.history) = (None, None);
             copy.families.iter_mut().for_each(|family| family.keyspace = edit.new_keyspace());
             copy.key = layout.clone();
             let indexes = table.indexes.iter().filter(|index| index.state == IndexState::Ready);

@@ -333,18 +333,44 @@ fn explain_shows_when_rows_had_to_be_written() {
 
 #[test]
 fn how_long_rows_last_can_change() {
-    let db = three_days("1 day");
-    let all = "SELECT id FROM t ORDER BY id";
-    assert!(ids(&mut db.session(), all).is_empty());
+    let db = three_days("4 days");
+    let all = || ids(&mut db.session(), "SELECT id FROM t ORDER BY id");
+    assert_eq!(all(), [1, 2, 3]);
     db.execute("ALTER TABLE t SET (ttl = '3 days')").unwrap();
-    assert_eq!(ids(&mut db.session(), all), [2, 3]);
+    assert_eq!(all(), [2, 3]);
+    // What has expired does not come back.
     db.execute("ALTER TABLE t SET (ttl = forever)").unwrap();
-    assert_eq!(ids(&mut db.session(), all), [1, 2, 3]);
+    assert_eq!(all(), [2, 3]);
     assert_eq!(db.definitions(Some("t")).unwrap()[0].lines().last(), Some(")"));
+    db.pass(100 * DAY_US);
+    assert_eq!(all(), [2, 3]);
+    assert!(db.execute("PURGE t").unwrap_err().to_string().contains("do not expire"));
     db.execute("ALTER TABLE t SET (ttl = 3600)").unwrap();
-    db.execute("PURGE t").unwrap();
     db.execute("ALTER TABLE t SET (ttl = forever)").unwrap();
-    assert!(ids(&mut db.session(), all).is_empty());
+    assert!(all().is_empty());
+}
+
+/// Nobody sees an expired row, and still it must not get in the way, or come back.
+#[test]
+fn what_comes_later_holds_for_all_rows_that_can_be_seen_ever() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch("CREATE TABLE t (id INT PRIMARY KEY, n INT, w TEXT) WITH (ttl = '2 days')").unwrap();
+    db.execute("INSERT INTO t VALUES (1, -5, NULL)").unwrap();
+    let mut session = db.session();
+    session.execute("BEGIN", &[]).unwrap();
+    db.pass(3 * DAY_US);
+    for sql in [
+        "ALTER TABLE t ADD CHECK (n > 0)",
+        "ALTER TABLE t ALTER COLUMN w SET NOT NULL",
+        "INSERT INTO t VALUES (2, 5, 'x')",
+        "CREATE UNIQUE INDEX t_n ON t (n)",
+        "ALTER TABLE t SET (ttl = '100 days')",
+    ] {
+        db.execute(sql).unwrap();
+    }
+    assert_eq!(ids(&mut db.session(), "SELECT id FROM t"), [2]);
+    assert_eq!(said(&mut db.session(), "CHECK TABLE t", &[]).unwrap().len(), 1);
+    assert_eq!(ids(&mut session, "SELECT id FROM t"), [1]);
 }
 
 #[test]

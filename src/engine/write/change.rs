@@ -72,10 +72,10 @@ pub async fn delete(view: &View, stmt: &Delete, given: Given<'_>) -> Result<Writ
 pub(super) fn clears(view: &View, table: &TableDef, stmt: &Delete) -> Result<bool> {
     let is_plain = stmt.filter.is_none() && stmt.limit.is_none() && stmt.returning.is_none();
     let is_alone = stmt.hints.is_empty() && stmt.using.is_empty() && stmt.order_by.is_empty();
-    // A table with versions has an expiry, too.
-    let is_at_rest = table.rekey.is_none() && table.splits.is_empty() && table.expiry.is_none();
+    let is_at_rest = table.rekey.is_none() && table.splits.is_empty();
+    let is_all_there_is = table.expires().is_none() && table.history.is_none();
     let are_ready = table.indexes.iter().all(|index| index.state == IndexState::Ready);
-    if !(is_plain && is_alone && is_at_rest && are_ready) {
+    if !(is_plain && is_alone && is_at_rest && is_all_there_is && are_ready) {
         return Ok(false);
     }
     Ok(view.snapshot.reader()?.entries(table.rows())? >= ROWS_CLEARED)

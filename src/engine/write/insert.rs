@@ -36,7 +36,11 @@ const NUMBER: &str = "__n";
 pub async fn insert(view: &View, stmt: &Insert, given: Given<'_>, alone: bool) -> Result<Written> {
     let table = view.table(&stmt.table)?;
     let mut batch = WriteBatch::default();
-    let may_load = alone && matches!(stmt.mode, InsertMode::Insert) && stmt.returning.is_none();
+    // A load purges first, and may be about what it has read.
+    let may_load = alone
+        && matches!(stmt.mode, InsertMode::Insert)
+        && stmt.returning.is_none()
+        && table.expires().is_none();
     let cells = match source_cells(view, &table, stmt, given, may_load).await? {
         Sourced::Cells(cells) => cells,
         Sourced::Loaded(affected) => return Ok(Written { batch, affected, returning: None }),

@@ -211,3 +211,43 @@ fn versions_begin_and_end_with_their_option() {
         Some(") WITH (ttl = '10 days', versions = 5)")
     );
 }
+
+/// The rowkey of a version is longer than that of its row, which is told before there is one.
+#[test]
+fn what_can_be_inserted_can_be_deleted() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id TEXT PRIMARY KEY, n INT) WITH (versions = 3)").unwrap();
+    for (length, fits) in [(100, true), (1972, true), (1973, false), (1982, false)] {
+        let key: [Value; 1] = ["k".repeat(length).as_str().into()];
+        let inserted = db.execute_with("INSERT INTO t VALUES ($1, 1)", &key);
+        assert_eq!(inserted.is_ok(), fits, "{length}");
+        if fits {
+            db.pass(HOUR_US);
+            db.execute_with("UPDATE t SET n = 2 WHERE id = $1", &key).unwrap();
+            db.pass(HOUR_US);
+            db.execute_with("DELETE FROM t WHERE id = $1", &key).unwrap();
+        }
+    }
+    assert_eq!(said(&mut db.session(), "SELECT n FROM VERSIONS OF t", &[]).unwrap().len(), 4);
+}
+
+#[test]
+fn a_clock_that_goes_back_loses_no_version() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch("CREATE TABLE t (id INT PRIMARY KEY, n INT) WITH (versions = 9)").unwrap();
+    db.execute_batch("INSERT INTO t VALUES (1, 0), (2, 0)").unwrap();
+    for n in 1..4 {
+        db.pass(-HOUR_US);
+        db.execute_with("UPDATE t SET n = $1", &[n.into()]).unwrap();
+    }
+    db.pass(-HOUR_US);
+    db.execute("DELETE FROM t WHERE id = 2").unwrap();
+    let rows =
+        said(&mut db.session(), "SELECT id, n FROM VERSIONS OF t ORDER BY id, written_at", &[]).unwrap();
+    let expected: Vec<String> = (1..=2)
+        .flat_map(|id| (0..4).map(move |n| format!("{{\"id\": Int({id}), \"n\": Int({n})}}")))
+        .collect();
+    assert_eq!(rows, expected);
+    let none = "SELECT * FROM VERSIONS OF t WHERE ended_at <= written_at";
+    assert_eq!(said(&mut db.session(), none, &[]).unwrap(), [""; 0]);
+}
