@@ -53,6 +53,8 @@ pub struct Catalog {
     statistics: BTreeMap<TableId, Arc<TableStatistics>>,
     /// Whose a keyspace is, once somebody asks.
     owners: OnceLock<Arc<HashMap<KeyspaceId, Arc<TableDef>>>>,
+    /// As [`Catalog::tells_times`], once somebody asks.
+    tells_times: OnceLock<bool>,
 }
 
 /// What a name stands for.
@@ -122,6 +124,7 @@ impl Catalog {
             views: BTreeMap::new(),
             statistics: BTreeMap::new(),
             owners: OnceLock::new(),
+            tells_times: OnceLock::new(),
         }
     }
 
@@ -133,6 +136,11 @@ impl Catalog {
     /// Tables by name, in order.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<TableDef>> {
         self.tables.values()
+    }
+
+    /// Rows of some table tell when they were written, so it matters what time it is.
+    pub fn tells_times(&self) -> bool {
+        *self.tells_times.get_or_init(|| self.tables().any(|table| table.expiry.is_some()))
     }
 
     /// Views by name, in order.
@@ -286,7 +294,7 @@ impl Catalog {
 
     /// Starts the next version.
     pub fn edit(&self) -> CatalogEdit {
-        let mut next = Catalog { owners: OnceLock::new(), ..self.clone() };
+        let mut next = Catalog { owners: OnceLock::new(), tells_times: OnceLock::new(), ..self.clone() };
         next.meta.version += 1;
         CatalogEdit { next, batch: WriteBatch::default() }
     }

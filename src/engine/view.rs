@@ -48,7 +48,8 @@ pub struct View {
     pub settings: Settings,
     /// When it was asked for the time first.
     pub now: OnceLock<i64>,
-    /// When it begins, or its transaction did: rows that have expired by then are not there. In microseconds since 1970.
+    /// When it begins, or its transaction did: rows that have expired by then are not there. In microseconds since 1970;
+    /// anything, where no table tells when its rows were written.
     pub as_of_us: i64,
 }
 

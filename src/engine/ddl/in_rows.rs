@@ -152,7 +152,7 @@ fn write_times(
     table.expiry = Some(Expiry { written_at, ttl_us: None });
     table.indexes.iter_mut().for_each(|index| index.include.push(written_at));
     let view = View { watch: watch.clone(), ..db.session().view()? };
-    let now = Value::TimestampTz(view.as_of_us);
+    let now = Value::TimestampTz(db.now_us());
     Filling { view: &view, table, id: written_at }.with_entries(&now, writer)
 }
 
