@@ -1,6 +1,6 @@
 //! Rows that last for a time: how that is written, and who takes them away when they have expired.
 //!
-//! Nobody sees an expired row ([`Expiry`] says how), so nothing hangs on when it goes; until then it takes its place on
+//! Nobody sees an expired row ([`Expiry`] says how), so no answer hangs on when it goes; until then it takes its place on
 //! the disk. PURGE takes all of a table away, and so does a thread beside everything else, now and then.
 
 use std::collections::HashMap;

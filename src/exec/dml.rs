@@ -313,23 +313,33 @@ impl<'a> Writes<'a> {
     ///
     /// Errors: two rows with one key in a UNIQUE index.
     pub fn finish(mut self, reader: &dyn Reader) -> Result<WriteBatch> {
-        if self.table.expires().is_some() {
-            for holder in self.unique.holders(self.table, reader)? {
-                // It may be written anew itself.
-                let place = (self.table.rows(), &holder);
-                if self.batch.mutations.iter().any(|mutation| mutation.place() == (place.0, &place.1[..])) {
-                    continue;
-                }
-                let found = stored::rows_of(reader, self.table, &[&holder])?.into_iter().flatten().next();
-                if let Some(row) = found.filter(|row| !self.table.is_alive(&row.values, self.as_of_us)) {
-                    self.add(reader, &holder, Some(&row), None)?;
-                }
+        let (table, unique) = (self.table, mem::take(&mut self.unique));
+        // Rows that the statement writes, once somebody asks; and those that go besides.
+        let (mut written, mut gone) = (None, FastSet::default());
+        unique.verify(table, reader, &mut |holder| {
+            if table.expires().is_none() || gone.contains(holder) {
+                return Ok(gone.contains(holder));
             }
-        }
-        self.unique.verify(self.table, reader)?;
+            if written.get_or_insert_with(|| self.rowkeys()).contains(holder) {
+                return Ok(false);
+            }
+            let found = stored::rows_of(reader, table, &[holder])?.into_iter().flatten().next();
+            match found.filter(|row| !table.is_alive(&row.values, self.as_of_us)) {
+                Some(row) => self.add(reader, holder, Some(&row), None)?,
+                None => return Ok(false),
+            }
+            Ok(gone.insert(holder.clone()))
+        })?;
         // A key that one row leaves and another takes must end up taken: deletes go first.
         self.batch.mutations.sort_by_key(|m| !matches!(m, Mutation::Delete(..)));
         Ok(self.batch)
+    }
+
+    /// Rows that are written.
+    fn rowkeys(&self) -> FastSet<Rowkey> {
+        let places = self.batch.mutations.iter().map(Mutation::place);
+        let of_rows = places.filter(|(keyspace, _)| *keyspace == self.table.rows());
+        of_rows.map(|(_, rowkey)| rowkey.into()).collect()
     }
 }
 
@@ -443,25 +453,15 @@ impl UniqueCheck {
         }
     }
 
-    /// Rows that are there and have a key that another one takes, each once.
-    fn holders(&self, table: &TableDef, reader: &dyn Reader) -> Result<FastSet<Rowkey>> {
-        let mut holders = FastSet::default();
-        for (taken, rowkeys) in self.puts.iter().filter(|(taken, _)| !self.deleted.contains(*taken)) {
-            let (keyspace, key) = taken;
-            let index = table.kept().find(|index| index.keyspace == *keyspace);
-            if let Some(index) = index
-                && let Some(value) = reader.get(*keyspace, key)?
-            {
-                let holder = open_entry(index, key, value)?.pointer;
-                if rowkeys.iter().all(|rowkey| rowkey[..] != *holder) {
-                    holders.insert(holder.into());
-                }
-            }
-        }
-        Ok(holders)
-    }
-
-    fn verify(&self, table: &TableDef, reader: &dyn Reader) -> Result<()> {
+    /// `frees`: the row that is there and has a key that another one takes is no more.
+    ///
+    /// Errors: two rows with one key.
+    fn verify(
+        &self,
+        table: &TableDef,
+        reader: &dyn Reader,
+        frees: &mut dyn FnMut(&Rowkey) -> Result<bool>,
+    ) -> Result<()> {
         for index in table.kept().filter(|i| i.unique) {
             let puts = self.puts.range((index.keyspace, Rowkey::default())..);
             for (taken, rowkeys) in puts.take_while(|((keyspace, _), _)| *keyspace == index.keyspace) {
@@ -474,9 +474,9 @@ impl UniqueCheck {
                 if let Some(value) = existing
                     && !freed
                 {
-                    let parts = open_entry(index, key, value)?;
-                    if parts.pointer != &rowkeys[0][..] {
-                        return Err(duplicate_index_key(table, index, key, parts.pointer, &rowkeys[0]));
+                    let holder = Rowkey::from(open_entry(index, key, value)?.pointer);
+                    if holder != rowkeys[0] && !frees(&holder)? {
+                        return Err(duplicate_index_key(table, index, key, &holder, &rowkeys[0]));
                     }
                 }
             }

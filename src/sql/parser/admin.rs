@@ -1,4 +1,4 @@
-//! EXPLAIN, ANALYZE, transactions, prepared statements, SHOW, DESCRIBE, CHECK, REPAIR, BACKUP, SET, RESET.
+//! EXPLAIN, ANALYZE, PURGE, transactions, prepared statements, SHOW, DESCRIBE, CHECK, REPAIR, BACKUP, SET, RESET.
 
 use sqlparser::ast::Ident;
 use sqlparser::tokenizer::Token;
