@@ -14,6 +14,7 @@
 //! | `identity/<table id>/<column id>` | JSON number: the next value to give out |
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde::de::DeserializeOwned;
@@ -48,6 +49,8 @@ impl Meta {
 #[derive(Clone, Debug)]
 pub struct Catalog {
     meta: Meta,
+    /// The version; of a draft a number that no version has.
+    identity: u64,
     tables: BTreeMap<String, Arc<TableDef>>,
     views: BTreeMap<String, Arc<ViewDef>>,
     statistics: BTreeMap<TableId, Arc<TableStatistics>>,
@@ -74,6 +77,7 @@ impl Catalog {
         let mut catalog = Catalog::empty();
         if let Some(bytes) = reader.get(CATALOG_KEYSPACE, META)? {
             catalog.meta = from_json("meta", bytes)?;
+            catalog.identity = catalog.meta.version;
         }
         // A cursor does not pass what is damaged; whatever lies between two damaged statistics are statistics.
         for direction in [Direction::Forward, Direction::Reverse] {
@@ -118,8 +122,10 @@ impl Catalog {
 
     /// No definitions at all.
     pub fn empty() -> Catalog {
+        let meta = Meta::new();
         Catalog {
-            meta: Meta::new(),
+            identity: meta.version,
+            meta,
             tables: BTreeMap::new(),
             views: BTreeMap::new(),
             statistics: BTreeMap::new(),
@@ -131,6 +137,32 @@ impl Catalog {
     /// Grows with every change of any definition.
     pub fn version(&self) -> u64 {
         self.meta.version
+    }
+
+    /// Tells these definitions from all others of the database that somebody may have seen since it was opened.
+    pub fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// The same, as an open transaction has them for itself.
+    pub fn draft(self) -> Catalog {
+        static LAST: AtomicU64 = AtomicU64::new(u64::MAX);
+        Catalog { identity: LAST.fetch_sub(1, Ordering::Relaxed), ..self }
+    }
+
+    /// A draft that goes into force in the place of `current`, which it was made from; statistics of tables that it left
+    /// as they were may be newer there.
+    pub fn settled(&self, current: &Catalog) -> Catalog {
+        let mut settled = Catalog { identity: self.version(), ..self.clone() };
+        for (name, table) in &current.tables {
+            if settled.tables.get(name).is_some_and(|now| Arc::ptr_eq(now, table)) {
+                match current.statistics.get(&table.id) {
+                    Some(newest) => settled.statistics.insert(table.id, Arc::clone(newest)),
+                    None => settled.statistics.remove(&table.id),
+                };
+            }
+        }
+        settled
     }
 
     /// Tables by name, in order.
@@ -296,6 +328,7 @@ impl Catalog {
     pub fn edit(&self) -> CatalogEdit {
         let mut next = Catalog { owners: OnceLock::new(), tells_times: OnceLock::new(), ..self.clone() };
         next.meta.version += 1;
+        next.identity = next.meta.version;
         CatalogEdit { next, batch: WriteBatch::default() }
     }
 }

@@ -1,7 +1,8 @@
 //! A transaction: one snapshot, what was read of it, and the changes made since.
 //!
 //! Each statement builds a [`WriteBatch`] over [`Transaction::view`], in which the transaction sees
-//! its own writes, and [`Transaction::apply`] adds it to the buffer. [`Transaction::into_batch`]
+//! its own writes, and [`Transaction::apply`] adds it to the buffer; what writes without building a batch takes
+//! [`Transaction::writer`]. [`Transaction::into_batch`]
 //! turns the buffer into the one batch that [`Store::commit`](crate::store::Store::commit) takes, with
 //! everything that was read: the store refuses it if another writer changed any of that in between.
 //!
@@ -9,12 +10,14 @@
 
 mod overlay;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 
+use crate::error::Result;
 use crate::key::Rowkey;
-use crate::store::{KeyspaceId, Mutation, Recording, Snapshot, WriteBatch};
+use crate::store::{BulkWriter, KeyspaceId, Mutation, Reads, Recording, Snapshot, WriteBatch};
 use overlay::Overlay;
 
 /// Buffered writes over one snapshot.
@@ -74,6 +77,11 @@ impl Transaction {
         batch.mutations.into_iter().for_each(|mutation| self.write(mutation));
     }
 
+    /// A way in for what writes step by step, and may look at what it wrote.
+    pub fn writer(&mut self) -> impl BulkWriter + '_ {
+        Writer(self)
+    }
+
     /// Has written nothing.
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
@@ -121,6 +129,41 @@ impl Transaction {
 
     fn changes(&mut self, keyspace: KeyspaceId) -> &mut Changes {
         self.buffer.entry(keyspace).or_default()
+    }
+}
+
+/// A transaction as a [`BulkWriter`]: its puts are done at once, and its commit is the transaction's.
+struct Writer<'t>(&'t mut Transaction);
+
+impl BulkWriter for Writer<'_> {
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let view = self.0.view();
+        let value = view.reader()?.get(keyspace, key)?.map(<[u8]>::to_vec);
+        Ok(value)
+    }
+
+    fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
+        self.0.changes(keyspace).set(key.into(), Some(value.into()));
+        Ok(())
+    }
+
+    fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
+        self.0.changes(keyspace).set(key.into(), None);
+        Ok(())
+    }
+
+    /// The buffer is in memory.
+    fn folder(&self) -> Option<&Path> {
+        None
+    }
+
+    /// What was read is checked when the transaction is committed.
+    fn check(&self, _: &Reads) -> Result<()> {
+        Ok(())
+    }
+
+    fn commit(self: Box<Self>) -> Result<()> {
+        Ok(())
     }
 }
 

@@ -13,6 +13,8 @@
 //!
 //! A build that is killed goes on from its last step when the database is opened again ([`resume`]). One that
 //! fails is undone, and the table is untouched.
+//!
+//! In a transaction nobody else knows of the index: its entries are part of what the transaction writes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use super::expiry;
 use super::formulas::Formulas;
 use super::outcome::Warning;
 use super::rekey;
+use super::session::Session;
 use super::view::column_named;
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, CatalogEdit, build_key};
 use crate::error::{Error, Kind, Result, sqlstate};
@@ -41,34 +44,9 @@ use crate::store::{Reads, Snapshot};
 /// Runs CREATE INDEX; gives its warnings.
 pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Result<Vec<Warning>> {
     let defined = db.change_catalog(&watch.cancel, |catalog| {
-        let table = catalog.table(&name_of(&create.table)).map_err(|e| e.at(span_of_name(&create.table)))?;
-        rekey::refuse(&table)?;
-        let name = match &create.name {
-            Some(name) => new_name(name)?,
-            None => free_name(catalog, &table, &create.keys),
-        };
-        if create.if_not_exists && catalog.index(&name).is_ok() {
+        let Some(Defined { mut edit, mut table, index, warnings }) = define(db, catalog, create)? else {
             return Ok((None, None));
-        }
-        catalog.check_free(&name).map_err(|e| e.at(create.name.as_ref().and_then(span_of_name)))?;
-        let include = create
-            .include
-            .iter()
-            .map(|ident| column_named(&table, ident))
-            .collect::<Result<Vec<ColumnId>>>()?;
-        let mut table = (*table).clone();
-        let mut formulas = Formulas { db, catalog, table: &mut table };
-        let parts = formulas.of_keys(&create.keys)?;
-        let filter = match (&create.filter, &create.filter_sql) {
-            (Some(filter), Some(sql)) => {
-                Some((formulas.condition(filter)?, unqualified(sql, &name_of(&create.table))?))
-            }
-            _ => None,
         };
-        let layout = index_layout(&table, &create.keys, &parts)?;
-        let mut edit = catalog.edit();
-        let index = new_index(&mut edit, &table, name, create.unique, layout, &include, filter);
-        let warnings = layout_warnings(&table, &index.layout);
         let builder = Builder::with(db, index.id).ok_or_else(|| being_built(&index.name))?;
         table.indexes.push(index);
         edit.put_table(table)?;
@@ -88,6 +66,89 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
             })
         }
     }
+}
+
+/// Runs CREATE INDEX in a transaction, of all rows that it sees; gives its warnings.
+pub fn create_index_within(session: &mut Session, create: &CreateIndex) -> Result<Vec<Warning>> {
+    if create.unique
+        && let Ok(table) = session.catalog().table(&name_of(&create.table))
+    {
+        // A key whose row has expired is free.
+        session.purge(&table)?;
+    }
+    session.change_rows(|catalog, view, writer| {
+        let Some(Defined { mut edit, mut table, index, warnings }) = define(&view.db, catalog, create)?
+        else {
+            return Ok((Vec::new(), None));
+        };
+        let label = format!("building {}", index.name);
+        let total = view.snapshot.reader()?.entries(table.rows())?;
+        let (mut range, mut rows) = (KeyRange::all(), 0);
+        let (mut taken, mut examples) = (0, Vec::new());
+        loop {
+            let told = &mut |n| view.watch.step(&label, rows + n, Some(total), "rows");
+            let gathered = gather_entries((&table, &index), &range, BESIDE, &*view.snapshot, told)?;
+            let told = &mut |_| view.watch.cancel.check();
+            if index.unique {
+                let left_out = gathered.write_unique(&index, writer, told)?;
+                taken += left_out.rows;
+                examples.extend(left_out.examples);
+            } else {
+                gathered.write(writer, told)?;
+            }
+            rows += gathered.rows;
+            match gathered.last {
+                Some(last) => range.start = last.successor(),
+                None => break,
+            }
+        }
+        view.watch.finish(&label, rows, "rows");
+        if taken > 0 {
+            let hint = ", and there is no such index: change the rows, and create it then";
+            return Err(not_unique(&table, &index, taken, &examples, hint));
+        }
+        table.indexes.push(IndexDef { state: IndexState::Ready, ..index });
+        edit.put_table(table)?;
+        Ok((warnings, Some(edit.finish()?)))
+    })
+}
+
+/// An index that is to be, and what its table is with the columns of its formulas.
+struct Defined {
+    edit: CatalogEdit,
+    table: TableDef,
+    index: IndexDef,
+    warnings: Vec<Warning>,
+}
+
+/// Defines the index, in state Building; `None` if it is there and may be.
+fn define(db: &Database, catalog: &Catalog, create: &CreateIndex) -> Result<Option<Defined>> {
+    let table = catalog.table(&name_of(&create.table)).map_err(|e| e.at(span_of_name(&create.table)))?;
+    rekey::refuse(&table)?;
+    let name = match &create.name {
+        Some(name) => new_name(name)?,
+        None => free_name(catalog, &table, &create.keys),
+    };
+    if create.if_not_exists && catalog.index(&name).is_ok() {
+        return Ok(None);
+    }
+    catalog.check_free(&name).map_err(|e| e.at(create.name.as_ref().and_then(span_of_name)))?;
+    let include =
+        create.include.iter().map(|ident| column_named(&table, ident)).collect::<Result<Vec<ColumnId>>>()?;
+    let mut table = (*table).clone();
+    let mut formulas = Formulas { db, catalog, table: &mut table };
+    let parts = formulas.of_keys(&create.keys)?;
+    let filter = match (&create.filter, &create.filter_sql) {
+        (Some(filter), Some(sql)) => {
+            Some((formulas.condition(filter)?, unqualified(sql, &name_of(&create.table))?))
+        }
+        _ => None,
+    };
+    let layout = index_layout(&table, &create.keys, &parts)?;
+    let mut edit = catalog.edit();
+    let index = new_index(&mut edit, &table, name, create.unique, layout, &include, filter);
+    let warnings = layout_warnings(&table, &index.layout);
+    Ok(Some(Defined { edit, table, index, warnings }))
 }
 
 /// What may stop the undoing of a statement that was stopped itself: a load that goes on too long.
@@ -272,7 +333,16 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
             writer.commit()?;
             drop(load);
             watch.finish(&label, progress.rows, "rows");
-            return Ok((progress.taken > 0).then(|| not_unique(&table, &index, progress.taken, &examples)));
+            let hint = || match table.is_next_key(&index) {
+                true => ": add a part that tells them apart, or change the rows".to_owned(),
+                false => format!(
+                    ", the index is Broken: change the rows and REPAIR INDEX {0}, or DROP INDEX {0}",
+                    name_sql(&index.name)
+                ),
+            };
+            return Ok(
+                (progress.taken > 0).then(|| not_unique(&table, &index, progress.taken, &examples, &hint()))
+            );
         };
         progress.last = last.into_bytes();
         let bytes = serde_json::to_vec(&progress)
@@ -360,8 +430,8 @@ fn gone() -> Error {
     Error::new(Kind::Conflict, "the index was dropped while it was being built")
 }
 
-/// The error for rows that a UNIQUE index, or the next layout of a table, cannot hold.
-fn not_unique(table: &TableDef, index: &IndexDef, taken: u64, examples: &[Taken]) -> Error {
+/// The error for rows that a UNIQUE index, or the next layout of a table, cannot hold; `hint`: what to do.
+fn not_unique(table: &TableDef, index: &IndexDef, taken: u64, examples: &[Taken], hint: &str) -> Error {
     let row = |rowkey: &Rowkey| table.key.show(rowkey);
     let pairs: Vec<String> = examples
         .iter()
@@ -371,20 +441,14 @@ fn not_unique(table: &TableDef, index: &IndexDef, taken: u64, examples: &[Taken]
         .collect();
     let more = if taken > pairs.len() as u64 { ", and more" } else { "" };
     let rows = if taken == 1 { "1 row has" } else { &format!("{taken} rows have") };
-    let (what, hint) = match table.is_next_key(index) {
-        true => (
-            format!("{rows} a rowkey that another one has under the next layout of \"{}\"", table.name),
-            "the table is as it was: add a part that tells them apart, or change the rows".to_owned(),
-        ),
-        false => (
-            format!("{rows} a key that exists already in unique index \"{}\"", index.name),
-            format!(
-                "the table is as it was, the index is Broken: change the rows and REPAIR INDEX {0}, or DROP INDEX {0}",
-                name_sql(&index.name)
-            ),
-        ),
+    let what = match table.is_next_key(index) {
+        true => format!("{rows} a rowkey that another one has under the next layout of \"{}\"", table.name),
+        false => format!("{rows} a key that exists already in unique index \"{}\"", index.name),
     };
-    Error::invalid(what).why(format!("{}{more}", pairs.join(", "))).hint(hint).state(sqlstate::UNIQUE)
+    Error::invalid(what)
+        .why(format!("{}{more}", pairs.join(", ")))
+        .hint(format!("the table is as it was{hint}"))
+        .state(sqlstate::UNIQUE)
 }
 
 pub(super) fn set_state(db: &Database, id: IndexId, state: IndexState, cancel: &CancelHandle) -> Result<()> {

@@ -1,7 +1,6 @@
 //! COPY: files in and out.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use futures::TryStreamExt;
 
@@ -10,6 +9,7 @@ use super::outcome::{Outcome, Warning};
 use super::rows::{Cells, complete};
 use super::session::Session;
 use super::view::{View, column_named};
+use super::write::insert_cells;
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::bulk::Loader;
 use crate::exec::transfer::{self, CsvOptions, Format, OnError, RowReader};
@@ -138,12 +138,6 @@ async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
 }
 
 async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
-    if session.in_transaction() {
-        return Err(Error::unsupported("COPY FROM cannot run inside a transaction")
-            .why("it is one atomic step of its own")
-            .hint("COMMIT first")
-            .state("25001"));
-    }
     let CopySource::Table { name, columns } = &copy.source else {
         return Err(Error::invalid("COPY FROM needs a table").hint("COPY t FROM 'file.csv'"));
     };
@@ -157,11 +151,17 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let mut file = FileRows::open(&copy.file, &table, &columns)?;
     let mut taken = Skipped::default();
     let skipped = copy.file.skip_errors.then_some(&mut taken);
-    let rows = load(&view, &table, &columns, skipped, || file.next(&view.watch)).map_err(|e| {
-        match e.sqlstate() {
-            sqlstate::UNIQUE => e.hint("ON_ERROR skip leaves out such rows, and counts them"),
-            _ => e,
+    let rows = match session.in_transaction() {
+        false => load(&view, &table, &columns, skipped, || file.next(&view.watch)),
+        true => {
+            let before = session.written()?;
+            let inserted = insert(session, &table, &columns, skipped, &mut file).await;
+            inserted.inspect_err(|_| session.undo(&before))
         }
+    };
+    let rows = rows.map_err(|e| match e.sqlstate() {
+        sqlstate::UNIQUE => e.hint("ON_ERROR skip leaves out such rows, and counts them"),
+        _ => e,
     })?;
     let mut warnings = file.warnings();
     warnings.extend(left_out(
@@ -171,6 +171,47 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
         ", as the table does not take them",
     ));
     Ok(Outcome { affected: Some(rows), warnings, ..session.done("COPY") })
+}
+
+/// Writes all rows of a file into the open transaction, a chunk at a time; gives their number.
+async fn insert(
+    session: &mut Session,
+    table: &TableDef,
+    columns: &[ColumnId],
+    mut skipped: Option<&mut Skipped>,
+    file: &mut FileRows<'_>,
+) -> Result<u64> {
+    let (mut before, mut inserted) = (0, 0);
+    while let Some(rows) = file.next(session.watch())? {
+        let (first, n) = (before, rows.len());
+        before += n;
+        match (insert_chunk(session, table, columns, rows.clone(), first).await, &mut skipped) {
+            (Err(e), Some(skipped)) if is_of_one_row(&e) => {
+                for (at, row) in rows.into_iter().enumerate() {
+                    let one = insert_chunk(session, table, columns, vec![row], first + at).await;
+                    inserted += u64::from(skipped.unless_left_out(one)?.is_some());
+                }
+            }
+            (chunk, _) => {
+                chunk?;
+                inserted += n as u64;
+            }
+        }
+    }
+    Ok(inserted)
+}
+
+async fn insert_chunk(
+    session: &mut Session,
+    table: &TableDef,
+    columns: &[ColumnId],
+    rows: Vec<transfer::Cells>,
+    before: usize,
+) -> Result<()> {
+    let cells = Cells { columns: columns.to_vec(), rows, overriding: None, before, written: &[] };
+    let written = insert_cells(&session.view()?, table, cells).await?;
+    session.write_down(written.batch);
+    Ok(())
 }
 
 /// Rows that a load left out because the table does not take them.
@@ -218,16 +259,11 @@ pub fn load(
     check_reads(view, table, &*writer)?;
     // No other writer moves now: identity counters read here are the ones to go on from.
     let locked = View {
-        db: view.db.clone(),
-        catalog: Arc::clone(&view.catalog),
         snapshot: view.db.store().snapshot()?,
         recording: None,
-        moments: Arc::clone(&view.moments),
-        watch: view.watch.clone(),
-        settings: view.settings.clone(),
-        now: view.now.clone(),
         // Rows are there from now on, however long somebody else has loaded before.
         as_of_us: view.db.now_us(),
+        ..view.clone()
     };
     let fresh = locked.snapshot.reader()?.entries(table.rows())? == 0;
     let mut loader = Loader::new(table, writer, fresh, &view.watch);

@@ -11,12 +11,12 @@ use sqlparser::ast::Ident;
 
 use super::design::regions;
 use super::outcome::Warning;
+use super::session::{IN_STEPS, Session};
 use super::view::{View, column_named};
-use super::{Database, rekey, vet};
+use super::{Changed, Database, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::Rule;
 use crate::error::{Error, Result, Span, sqlstate};
-use crate::exec::watch::Watch;
 use crate::key::{self, ColumnId, Concern, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
 use crate::schema::{
@@ -38,13 +38,11 @@ pub const COLUMNS_MAX: usize = 4096;
 const NAME_BYTES_MAX: usize = 128;
 
 /// Runs a definition statement; gives its warnings.
-pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<Vec<Warning>> {
+pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<Warning>> {
     match statement {
         Statement::CreateTable(create) => {
-            vet::table(db, create, &columns(create)?).await?;
-            let warnings = db.change_catalog(&watch.cancel, |catalog| create_table(catalog, create))?;
-            db.background.purge(db);
-            Ok(warnings)
+            vet::table(session, create, &columns(create)?).await?;
+            session.change_catalog(|catalog| create_table(catalog, create))
         }
         Statement::CreateTableAs(create) => Err(Error::unsupported("CREATE TABLE AS is not supported")
             .why("a table needs a key layout, and the query does not tell one")
@@ -53,7 +51,7 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
                 create.name
             ))
             .at(span_of_name(&create.name))),
-        Statement::DropTable { if_exists, names } => change(db, watch, |catalog| {
+        Statement::DropTable { if_exists, names } => change(session, |catalog| {
             let mut edit = catalog.edit();
             for name in names {
                 match catalog.table(&name_of(name)) {
@@ -64,7 +62,7 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
             }
             finish(edit, Vec::new())
         }),
-        Statement::Truncate { name } => db.change_catalog(&watch.cancel, |catalog| {
+        Statement::Truncate { name } => session.change_catalog(|catalog| {
             let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
             let mut edit = catalog.edit();
             table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
@@ -73,43 +71,46 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
             finish(edit, Vec::new())
         }),
         Statement::AlterTable(alter) => match &alter.op {
-            AlterTableOp::Rekey { keys } => rekey::rekey(db, alter, keys, watch),
-            AlterTableOp::CancelRekey => rekey::cancel(db, &alter.name, watch).map(|()| Vec::new()),
-            AlterTableOp::Split(split) => alter::split_table(db, alter, split, watch),
+            AlterTableOp::Rekey { .. } | AlterTableOp::CancelRekey => {
+                session.outside_transaction("REKEY", IN_STEPS)?;
+                match &alter.op {
+                    AlterTableOp::Rekey { keys } => {
+                        rekey::rekey(session.database(), alter, keys, session.watch())
+                    }
+                    _ => rekey::cancel(session.database(), &alter.name, session.watch()).map(|()| Vec::new()),
+                }
+            }
+            AlterTableOp::Split(split) => alter::split_table(session, alter, split),
             AlterTableOp::AddColumn(add) => {
                 let new = column(&add.column, FamilyId::DEFAULT)?;
-                vet::default(db, add.column.default.as_ref(), &new).await?;
+                vet::default(session, add.column.default.as_ref(), &new).await?;
                 match new.nullable && new.default.is_none() && new.identity.is_none() {
-                    true => change(db, watch, |catalog| alter::alter_table(catalog, alter)),
-                    false => in_rows::add_column(db, alter, add, watch),
+                    true => change(session, |catalog| alter::alter_table(catalog, alter)),
+                    false => in_rows::add_column(session, alter, add),
                 }
             }
             AlterTableOp::AddCheck(check) => {
-                if let Ok(table) = db.catalog().table(&name_of(&alter.name)) {
+                if let Ok(table) = session.catalog().table(&name_of(&alter.name)) {
                     let columns = table.live_columns().map(|(_, column)| column);
-                    vet::check(db, &table.name, columns, check).await?;
+                    vet::check(session, &table.name, columns, check).await?;
                 }
-                in_rows::add_check(db, alter, check, watch)
+                in_rows::add_check(session, alter, check)
             }
-            AlterTableOp::SetOptions(options) => {
-                let warnings = in_rows::set_options(db, alter, options, watch)?;
-                db.background.purge(db);
-                Ok(warnings)
-            }
+            AlterTableOp::SetOptions(options) => in_rows::set_options(session, alter, options),
             AlterTableOp::AlterColumn { name, change: ColumnChange::SetNotNull } => {
-                in_rows::set_not_null(db, alter, name, watch)
+                in_rows::set_not_null(session, alter, name)
             }
             AlterTableOp::AlterColumn { name, change: ColumnChange::SetDefault(expr) } => {
-                if let Ok(table) = db.catalog().table(&name_of(&alter.name)) {
+                if let Ok(table) = session.catalog().table(&name_of(&alter.name)) {
                     let id = column_named(&table, name)?;
-                    vet::default(db, Some(expr), table.column(id)).await?;
+                    vet::default(session, Some(expr), table.column(id)).await?;
                 }
-                change(db, watch, |catalog| alter::alter_table(catalog, alter))
+                change(session, |catalog| alter::alter_table(catalog, alter))
             }
-            _ => change(db, watch, |catalog| alter::alter_table(catalog, alter)),
+            _ => change(session, |catalog| alter::alter_table(catalog, alter)),
         },
         Statement::DropIndex { if_exists, name } => {
-            change(db, watch, |catalog| match catalog.index(&name_of(name)) {
+            change(session, |catalog| match catalog.index(&name_of(name)) {
                 Ok((table, index)) => {
                     rekey::refuse(&table)?;
                     let mut edit = catalog.edit();
@@ -120,9 +121,9 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
                 Err(e) => Err(e.at(span_of_name(name))),
             })
         }
-        Statement::CreateView(create) => create_view(db, create, watch),
+        Statement::CreateView(create) => create_view(session, create),
         Statement::DropView { if_exists, name } => {
-            change(db, watch, |catalog| match catalog.find(&name_of(name)) {
+            change(session, |catalog| match catalog.find(&name_of(name)) {
                 Some(Relation::View(view)) => {
                     let mut edit = catalog.edit();
                     edit.drop_view(&view.name);
@@ -141,14 +142,13 @@ pub async fn run(db: &Database, statement: &Statement, watch: &Watch) -> Result<
     }
 }
 
-type Changed<T> = Result<(T, Option<(Catalog, crate::store::WriteBatch)>)>;
-
 /// Changes what views may read. Errors: one of them could not be planned any more.
-fn change<T>(db: &Database, watch: &Watch, to: impl FnOnce(&Catalog) -> Changed<T>) -> Result<T> {
-    db.change_catalog(&watch.cancel, |catalog| {
+fn change<T>(session: &mut Session, to: impl FnOnce(&Catalog) -> Changed<T>) -> Result<T> {
+    let db = session.database().clone();
+    session.change_catalog(|catalog| {
         let (result, next) = to(catalog)?;
         if let Some((after, _)) = &next {
-            check_views(db, catalog, after)?;
+            check_views(&db, catalog, after)?;
         }
         Ok((result, next))
     })
@@ -578,11 +578,11 @@ fn check(table: &str, others: &[Check], def: &CheckDef) -> Result<Check> {
     Ok(Check { name, sql: unqualified(&def.sql, table)? })
 }
 
-fn create_view(db: &Database, create: &CreateView, watch: &Watch) -> Result<Vec<Warning>> {
+fn create_view(session: &mut Session, create: &CreateView) -> Result<Vec<Warning>> {
     let name = new_name(&create.name)?;
     // The query must plan now: a view that cannot be read is refused.
     // A snapshot ends with the process, and a view does not.
-    let view = View { moments: Arc::default(), ..db.session().view()? };
+    let view = View { moments: Arc::default(), ..session.view()? };
     let columns = create.columns.iter().map(new_name).collect::<Result<Vec<_>>>()?;
     let checked = view.check_query((*create.query).clone(), columns.len());
     checked.map_err(|e| e.at(span_of_name(&create.name)))?;
@@ -602,5 +602,5 @@ fn create_view(db: &Database, create: &CreateView, watch: &Watch) -> Result<Vec<
         Ok((Vec::new(), Some((next, batch))))
     };
     // Nobody reads a view that is new.
-    if create.or_replace { change(db, watch, define) } else { db.change_catalog(&watch.cancel, define) }
+    if create.or_replace { change(session, define) } else { session.change_catalog(define) }
 }

@@ -4,11 +4,14 @@
 //! the disk. PURGE takes all of a table away, and so does a thread beside everything else, now and then.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::Database;
 use super::session::{RETRIES, RETRIES_BESIDE};
+use super::turns::Turn;
+use super::view::View;
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::dml::{ROWS_READ, RowWriter};
 use crate::exec::stored;
@@ -56,23 +59,21 @@ fn micros(value: &Value) -> Option<Option<i64>> {
     micros.filter(|micros| *micros > 0).map(Some)
 }
 
-/// PURGE: takes the rows of a table away that have expired, some at a time; gives their number. Other writers get in
-/// between.
-///
-/// Errors: its rows do not expire.
-pub fn purge(db: &Database, table: &TableDef, watch: &Watch) -> Result<u64> {
-    if table.expires().is_none() {
-        return Err(Error::invalid(format!("the rows of table \"{}\" do not expire", table.name))
-            .hint(format!(
-                "ALTER TABLE {} SET (ttl = '30 days') lets them; DELETE takes others away",
-                name_sql(&table.name)
-            ))
-            .state(sqlstate::OBJECT_STATE));
+/// Errors: the rows of a table do not expire.
+pub fn check_expires(table: &TableDef) -> Result<()> {
+    if table.expires().is_some() {
+        return Ok(());
     }
-    purge_before(db, table, db.now_us(), watch)
+    Err(Error::invalid(format!("the rows of table \"{}\" do not expire", table.name))
+        .hint(format!(
+            "ALTER TABLE {} SET (ttl = '30 days') lets them; DELETE takes others away",
+            name_sql(&table.name)
+        ))
+        .state(sqlstate::OBJECT_STATE))
 }
 
-/// The same of rows that have expired by `as_of_us`, in microseconds since 1970; none, where they do not expire.
+/// Takes the rows of a table away that have expired by `as_of_us`, in microseconds since 1970, if its rows do, and
+/// versions of them; gives their number. They go some at a time, and other writers get in between.
 pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watch) -> Result<u64> {
     if table.expires().is_none() {
         return Ok(0);
@@ -80,12 +81,10 @@ pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watc
     if let Some(past) = table.past() {
         purge_before(db, past, as_of_us, watch)?;
     }
-    let mut purge =
-        Purge { db, id: table.id, as_of_us, watch, rest: KeyRange::all(), looked_at: 0, purged: 0 };
-    let label = format!("purging {}", table.name);
+    let mut purge = Purge { as_of_us, watch, rest: KeyRange::all(), looked_at: 0, purged: 0 };
     let (mut lost, mut turn) = (0, None);
     loop {
-        match purge.step(&label, turn.as_ref()) {
+        match purge.step(db, table, turn.as_ref()) {
             Ok(true) => (lost, turn) = (0, None),
             Ok(false) => break,
             Err(e) if e.kind() == Kind::Conflict && lost < RETRIES => lost += 1,
@@ -95,14 +94,27 @@ pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watc
             turn = Some(db.shared.turns.take(&watch.cancel)?);
         }
     }
-    watch.finish(&label, purge.looked_at, "rows");
-    Ok(purge.purged)
+    Ok(purge.finish(table))
+}
+
+/// The same of what a transaction sees, as of when it began; `write` takes what it is to write.
+pub fn purge_in(view: &View, table: &TableDef, write: &mut dyn FnMut(WriteBatch)) -> Result<u64> {
+    if table.expires().is_none() {
+        return Ok(0);
+    }
+    if let Some(past) = table.past() {
+        purge_in(view, past, write)?;
+    }
+    let View { watch, as_of_us, snapshot, .. } = view;
+    let mut purge = Purge { as_of_us: *as_of_us, watch, rest: KeyRange::all(), looked_at: 0, purged: 0 };
+    while let Some(batch) = purge.next(table, snapshot, Ok)? {
+        write(batch);
+    }
+    Ok(purge.finish(table))
 }
 
 /// Some rows at a time.
 struct Purge<'a> {
-    db: &'a Database,
-    id: TableId,
     as_of_us: i64,
     watch: &'a Watch,
     /// Where rows have not been looked at.
@@ -113,22 +125,35 @@ struct Purge<'a> {
 }
 
 impl Purge<'_> {
-    /// The next of them; false if there are no more.
-    fn step(&mut self, label: &str, turn: Option<&super::turns::Turn>) -> Result<bool> {
-        let Purge { db, as_of_us, watch, .. } = *self;
+    /// Commits what takes the next of them away; false if there are no more.
+    fn step(&mut self, db: &Database, table: &TableDef, turn: Option<&Turn>) -> Result<bool> {
         let (catalog, snapshot) = db.view()?;
         // Dropped meanwhile, or told to keep its rows.
         let mut tables = catalog.tables().chain(catalog.tables().filter_map(|table| table.past()));
-        let Some(table) = tables.find(|table| table.id == self.id) else { return Ok(false) };
+        let Some(table) = tables.find(|now| now.id == table.id) else { return Ok(false) };
+        let cancel = &self.watch.cancel;
+        let gone = self.next(table, &snapshot, |batch| db.commit_rows(batch, &catalog, cancel, turn))?;
+        Ok(gone.is_some())
+    }
+
+    /// What `write` makes of the batch that takes the next of them away, which counts if that succeeds.
+    fn next<T>(
+        &mut self,
+        table: &TableDef,
+        snapshot: &Arc<dyn Snapshot>,
+        write: impl FnOnce(WriteBatch) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let Purge { as_of_us, watch, .. } = *self;
         let total = snapshot.reader()?.entries(table.rows())?;
-        let told = |n: u64| watch.step(label, self.looked_at + n, Some(total), "rows");
+        let label = label(table);
+        let told = |n: u64| watch.step(&label, self.looked_at + n, Some(total), "rows");
         let found = stored::expired(&*snapshot.reader()?, table, as_of_us, &self.rest, ROWS_READ, &told)?;
         let Some(last) = found.rowkeys.last() else {
             self.looked_at += found.looked_at;
-            return Ok(false);
+            return Ok(None);
         };
         // What was looked at besides may be written by others.
-        let recording = Recording::new(snapshot);
+        let recording = Recording::new(Arc::clone(snapshot));
         let reader = recording.reader()?;
         let mut writer = RowWriter::new(table, &*reader, watch, as_of_us);
         writer.read(found.rowkeys.iter())?;
@@ -136,12 +161,21 @@ impl Purge<'_> {
         writer.finish(&mut batch)?;
         drop(reader);
         batch.reads = recording.reads();
-        db.commit_rows(batch, &catalog, &watch.cancel, turn)?;
+        let written = write(batch)?;
         self.rest.start = last.successor();
         self.looked_at += found.looked_at;
         self.purged += found.rowkeys.len() as u64;
-        Ok(true)
+        Ok(Some(written))
     }
+
+    fn finish(self, table: &TableDef) -> u64 {
+        self.watch.finish(&label(table), self.looked_at, "rows");
+        self.purged
+    }
+}
+
+fn label(table: &TableDef) -> String {
+    format!("purging {}", table.name)
 }
 
 /// Purges tables now and then, until nobody is there any more who would tell it to stop.

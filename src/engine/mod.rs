@@ -51,7 +51,7 @@ pub use crate::store::{Durability, Engine};
 
 use crate::catalog::Catalog;
 use crate::df::query::{Planner, SPILL_FOLDER};
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::exec::trace::show_mutation;
 use crate::exec::watch::Watch;
 use crate::store::{self, BulkWriter, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
@@ -71,6 +71,9 @@ pub struct Options {
     /// the default for a new one.
     pub engine: Option<Engine>,
 }
+
+/// What a change of definitions gives, and the next catalog with the batch that stores it; `None`, if all stays as it is.
+type Changed<T> = Result<(T, Option<(Catalog, WriteBatch)>)>;
 
 /// An open database. Clones share it; it is closed when the last of them is dropped, and the last unread [`Rows`] and
 /// [`ReadView`].
@@ -334,11 +337,35 @@ impl Database {
         self.shared.store.commit(batch)
     }
 
+    /// Commits what a transaction wrote, some of it by definitions of its own, a draft made from `base`, which then are in
+    /// force.
+    ///
+    /// Errors: `Conflict`, if somebody else has changed a definition meanwhile.
+    fn commit_definitions(
+        &self,
+        batch: WriteBatch,
+        (base, draft): (&Catalog, &Catalog),
+        cancel: &CancelHandle,
+        turn: Option<&Turn>,
+    ) -> Result<()> {
+        let definitions = self.shared.definitions.change(self.store(), cancel)?;
+        let current = definitions.current();
+        if current.version() != base.version() {
+            return Err(Error::new(Kind::Conflict, "somebody else has changed a definition meanwhile")
+                .why("this transaction changes definitions, too, and began with those from before")
+                .hint("run the transaction again"));
+        }
+        let _leave = self.shared.turns.commit(&batch, cancel, turn)?;
+        // The last moment to stop: from here on it is done or not.
+        cancel.check()?;
+        definitions.commit(self.store(), draft.settled(&current), || self.store().commit(batch))
+    }
+
     /// Changes definitions: `change` makes the next catalog from the current one. Errors: `Cancelled` before that.
     fn change_catalog<T>(
         &self,
         cancel: &CancelHandle,
-        change: impl FnOnce(&Catalog) -> Result<(T, Option<(Catalog, WriteBatch)>)>,
+        change: impl FnOnce(&Catalog) -> Changed<T>,
     ) -> Result<T> {
         let definitions = self.shared.definitions.change(self.store(), cancel)?;
         let (result, next) = change(&definitions.current())?;
@@ -353,7 +380,7 @@ impl Database {
     fn change_rows<T>(
         &self,
         cancel: &CancelHandle,
-        change: impl FnOnce(&Catalog, &mut dyn BulkWriter) -> Result<(T, Option<(Catalog, WriteBatch)>)>,
+        change: impl FnOnce(&Catalog, &mut dyn BulkWriter) -> Changed<T>,
     ) -> Result<T> {
         let definitions = self.shared.definitions.change(self.store(), cancel)?;
         let (_load, mut writer) = self.load(cancel)?;

@@ -3,8 +3,8 @@
 //! The key is the text with its compared literals [lifted](crate::sql::lift) out and the kinds of the values in
 //! their place, so `id = 7` and `id = 8` share a plan, and `id = 'x'` does not spoil it. A query is planned to be
 //! kept when it comes for the second time: most of a script's statements never do. A change of definitions
-//! makes a catalog of another version, and plans of other versions are not found; ANALYZE makes none, and all
-//! plans are forgotten.
+//! makes a catalog of another [identity](crate::catalog::Catalog::identity), and plans of others are not found;
+//! ANALYZE makes none, and all plans are forgotten.
 
 #[cfg(test)]
 mod tests;
@@ -126,23 +126,23 @@ pub struct Plans(RwLock<ByText<(u64, Known)>>);
 type ByText<T> = FastMap<String, T>;
 
 impl Plans {
-    /// What is known of a query under the catalog of this version; of one that has many plans, of that with its values,
+    /// What is known of a query under the catalog of this identity; of one that has many plans, of that with its values,
     /// which it then is.
     pub fn find(&self, query: &mut Keyed, catalog: u64) -> Option<Known> {
         let plans = self.0.read();
         loop {
-            match plans.get(&query.key).filter(|(version, _)| *version == catalog)? {
+            match plans.get(&query.key).filter(|(identity, _)| *identity == catalog)? {
                 (_, Known::ByValues(of)) => *query = query.with_values(of),
                 (_, known) => return Some(known.clone()),
             }
         }
     }
 
-    /// The plans kept under the catalog of this version, by the texts of their queries, one of each.
+    /// The plans kept under the catalog of this identity, by the texts of their queries, one of each.
     pub fn kept(&self, catalog: u64) -> Vec<(String, Arc<KeptPlan>)> {
         let plans = self.0.read();
-        let kept = plans.iter().filter_map(|(key, (version, known))| match known {
-            Known::Plan(plan) if *version == catalog => {
+        let kept = plans.iter().filter_map(|(key, (identity, known))| match known {
+            Known::Plan(plan) if *identity == catalog => {
                 let text = key.split_once('\n').map_or(&key[..], |(_, text)| text);
                 Some((text.to_owned(), Arc::clone(plan)))
             }

@@ -1,5 +1,6 @@
 //! One connection: a statement goes in, an outcome comes out.
 
+mod definitions;
 mod prepared;
 mod transactions;
 
@@ -19,7 +20,7 @@ use super::settings::Settings;
 use super::turns::Turn;
 use super::view::View;
 use super::write;
-use super::{Database, analyze, backup, build, copy, damaged, ddl, design, expiry, moments, show};
+use super::{Database, analyze, backup, build, copy, damaged, ddl, design, moments, show};
 use crate::catalog::Catalog;
 use crate::df::explain;
 use crate::df::kept::plan::Run;
@@ -38,16 +39,28 @@ pub(super) const RETRIES: usize = 100;
 /// Times it does so beside the others; then they wait for it, so that a long one gets through, too.
 pub(super) const RETRIES_BESIDE: usize = 3;
 
+/// Why a long piece of work is no part of a transaction.
+pub(super) const IN_STEPS: &str = "it is done in steps that are committed one by one, beside other writers";
+
 /// The kind of what users ask.
 const QUERY: &str = "";
 
 /// An open transaction.
 struct Open {
+    /// The definitions that it began with.
+    base: Arc<Catalog>,
+    /// Those, or a draft of its own.
     catalog: Arc<Catalog>,
     transaction: Transaction,
     /// When it began.
     as_of_us: i64,
-    savepoints: Vec<(String, Savepoint)>,
+    savepoints: Vec<(String, Mark)>,
+}
+
+/// What a transaction looked like at one moment.
+struct Mark {
+    catalog: Arc<Catalog>,
+    written: Savepoint,
 }
 
 /// A statement to run.
@@ -344,7 +357,7 @@ impl Session {
                 Ok(Outcome { affected: Some(found), ..self.table_outcome(tag, rows)? })
             }
             Statement::Analyze { table } => {
-                self.outside_transaction(tag)?;
+                self.outside_transaction(tag, "what it finds is about what is committed")?;
                 let view = self.view()?;
                 let tables = match table {
                     Some(name) => vec![view.table(name)?],
@@ -357,27 +370,21 @@ impl Session {
                 Ok(self.done(tag))
             }
             Statement::Purge { table } => {
-                self.outside_transaction(tag)?;
-                let view = self.view()?;
-                let purged = match table {
-                    Some(name) => expiry::purge(&self.db, &*view.table(name)?, &self.watch)?,
-                    None => {
-                        let all = view
-                            .catalog
-                            .tables()
-                            .map(|t| expiry::purge_before(&self.db, t, view.as_of_us, &self.watch));
-                        all.sum::<Result<u64>>()?
-                    }
-                };
+                let purged = self.run_purge(table.as_ref())?;
                 Ok(self.settled(Outcome { affected: Some(purged), ..self.done(tag) }))
             }
             Statement::CreateIndex(create) => {
-                self.outside_transaction(tag)?;
-                let warnings = build::create_index(&self.db, create, &self.watch)?;
+                let warnings = match self.open {
+                    Some(_) => build::create_index_within(self, create)?,
+                    None => build::create_index(&self.db, create, &self.watch)?,
+                };
                 Ok(Outcome { warnings, ..self.done(tag) })
             }
             Statement::CreateSnapshot { name } => {
-                self.outside_transaction(tag)?;
+                self.outside_transaction(
+                    tag,
+                    "others are to see it, and they do not see what is not committed",
+                )?;
                 moments::create(&self.db, name)?;
                 Ok(self.done(tag))
             }
@@ -395,22 +402,23 @@ impl Session {
                 Box::pin(self.run(&check, queries, params)).await
             }
             Statement::Repair { index, dry_run: false } => {
-                self.outside_transaction(tag)?;
+                self.outside_transaction(tag, IN_STEPS)?;
                 build::repair(&self.db, index, &self.watch)?;
                 Ok(self.done(tag))
             }
             definition => {
-                self.outside_transaction(tag)?;
-                let warnings = ddl::run(&self.db, definition, &self.watch).await?;
+                let warnings = ddl::run(self, definition).await?;
+                self.db.background.purge(&self.db);
                 Ok(Outcome { warnings, ..self.done(tag) })
             }
         }
     }
 
-    fn outside_transaction(&self, tag: &str) -> Result<()> {
+    /// Errors: a transaction is open, and `why` the statement is no part of one.
+    pub(super) fn outside_transaction(&self, tag: &str, why: &str) -> Result<()> {
         if self.open.is_some() {
             return Err(Error::unsupported(format!("{tag} cannot run inside a transaction"))
-                .why("a change of definitions is a transaction of its own")
+                .why(why)
                 .hint("COMMIT first")
                 .state("25001"));
         }

@@ -7,9 +7,9 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema};
 use sqlparser::ast::Expr;
 
-use super::Database;
 use super::plans::Asked;
 use super::rows::{assign, literal, quote};
+use super::session::Session;
 use super::view::View;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::row::field;
@@ -19,12 +19,12 @@ use crate::sql::{CheckDef, CreateTable, name_of, parse_query, span_of};
 
 /// Errors: a DEFAULT that names a column or does not fit its own; a CHECK that cannot be planned, or is no
 /// condition; either, if it takes more than one row to compute. With their places.
-pub async fn table(db: &Database, create: &CreateTable, columns: &[Column]) -> Result<()> {
+pub async fn table(session: &Session, create: &CreateTable, columns: &[Column]) -> Result<()> {
     for (def, column) in create.columns.iter().zip(columns) {
-        default(db, def.default.as_ref(), column).await?;
+        default(session, def.default.as_ref(), column).await?;
     }
     for one in &create.checks {
-        check(db, &name_of(&create.name), columns.iter(), one).await?;
+        check(session, &name_of(&create.name), columns.iter(), one).await?;
     }
     Ok(())
 }
@@ -32,12 +32,12 @@ pub async fn table(db: &Database, create: &CreateTable, columns: &[Column]) -> R
 /// Errors: a CHECK of a table of this name with these columns that cannot be planned, is no condition, or takes more than
 /// one row to compute; with its place.
 pub async fn check(
-    db: &Database,
+    session: &Session,
     table: &str,
     columns: impl Iterator<Item = &Column>,
     check: &CheckDef,
 ) -> Result<()> {
-    let view = db.session().view()?;
+    let view = session.view()?;
     of_one_row(&view, &check.expr, "a CHECK", Some(check.span))?;
     let fields: Vec<_> = columns.map(|column| field(&column.name, column.ty, true)).collect();
     let query = parse_query(&format!("SELECT ({}) FROM {}", check.sql, quote(table)))?;
@@ -55,9 +55,9 @@ pub async fn check(
 }
 
 /// Errors: a DEFAULT that names a column, does not fit its own, or takes more than one row to compute; with its place.
-pub async fn default(db: &Database, default: Option<&Expr>, column: &Column) -> Result<()> {
+pub async fn default(session: &Session, default: Option<&Expr>, column: &Column) -> Result<()> {
     let Some(default) = default else { return Ok(()) };
-    let (view, place) = (db.session().view()?, span_of(default));
+    let (view, place) = (session.view()?, span_of(default));
     of_one_row(&view, default, "a DEFAULT", place)?;
     match literal(default, &[]).map_err(|e| e.at(place))? {
         Some(value) => assign(value, column).map(drop).map_err(|e| e.at(place)),

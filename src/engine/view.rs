@@ -36,6 +36,7 @@ const MAP: &str = "map ";
 const STREAM: &str = "stream ";
 
 /// What one statement sees: definitions and data that fit each other.
+#[derive(Clone)]
 pub struct View {
     pub db: Database,
     pub catalog: Arc<Catalog>,
@@ -165,7 +166,7 @@ impl View {
             Some(Known::Seen) => {
                 let map = self.map_to_keep(lifted, &keyed, rows).await.ok().flatten();
                 let known = map.map_or(Known::Each, |map| Known::Map(Arc::new(map)));
-                self.db.plans().put(&keyed, self.catalog.version(), known.clone());
+                self.db.plans().put(&keyed, self.catalog.identity(), known.clone());
                 known
             }
             Some(known) => known,
@@ -291,10 +292,10 @@ impl View {
 
     /// What is known of a query; of a new one, from now on, that it has been seen.
     pub fn known(&self, query: &mut Keyed) -> Option<Known> {
-        let (plans, version) = (self.db.plans(), self.catalog.version());
-        let known = plans.find(query, version);
+        let (plans, catalog) = (self.db.plans(), self.catalog.identity());
+        let known = plans.find(query, catalog);
         if known.is_none() {
-            plans.put(query, version, Known::Seen);
+            plans.put(query, catalog, Known::Seen);
         }
         known
     }
@@ -306,18 +307,18 @@ impl View {
             Ok(Statement::Query(ast)) => self.plan_to_keep(*ast, query, rowkeys).await.ok().flatten(),
             _ => None,
         };
-        let (plans, version) = (self.db.plans(), self.catalog.version());
+        let (plans, catalog) = (self.db.plans(), self.catalog.identity());
         let Some((plan, of)) = plan else {
-            plans.put(query, version, Known::Each);
+            plans.put(query, catalog, Known::Each);
             return Known::Each;
         };
         let known = Known::Plan(Arc::new(KeptPlan::new(plan, &query.params)));
         // One for more values than these is right for these, too.
         if of.iter().all(|at| query.settled.contains(at)) {
-            plans.put(query, version, known.clone());
+            plans.put(query, catalog, known.clone());
         } else {
-            plans.put(&query.with_values(&of), version, known.clone());
-            plans.put(query, version, Known::ByValues(of.into()));
+            plans.put(&query.with_values(&of), catalog, known.clone());
+            plans.put(query, catalog, Known::ByValues(of.into()));
         }
         known
     }

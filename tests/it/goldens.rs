@@ -220,3 +220,8 @@ fn advice() {
 fn changes() {
     script("changes");
 }
+
+#[test]
+fn migrations() {
+    script("migrations");
+}

@@ -24,6 +24,7 @@ mod indexes;
 mod isolation;
 mod layers;
 mod limits;
+mod migrations;
 mod misuse;
 mod pages;
 mod plain;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use sqlparser::ast::Ident;
 
-use super::{COLUMNS_MAX, Changed, column, cut_digits, finish, hidden_rowkey, new_name};
+use super::{COLUMNS_MAX, column, cut_digits, finish, hidden_rowkey, new_name};
 use crate::catalog::Catalog;
 use crate::engine::design::regions;
 use crate::engine::outcome::Warning;
+use crate::engine::session::Session;
 use crate::engine::view::column_named;
-use crate::engine::{Database, rekey};
+use crate::engine::{Changed, rekey};
 use crate::error::{Error, Kind, Result, sqlstate};
-use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::{FamilyId, IndexDef, TableDef};
 use crate::sql::{
@@ -29,11 +29,11 @@ pub fn altered(catalog: &Catalog, alter: &AlterTable) -> Result<Option<Arc<Table
 }
 
 /// ALTER TABLE ... SPLIT. The points may take a walk through the table, for which nobody waits.
-pub fn split_table(db: &Database, alter: &AlterTable, split: &Split, watch: &Watch) -> Result<Vec<Warning>> {
-    let (catalog, snapshot) = db.view()?;
-    let Some(old) = altered(&catalog, alter)? else { return Ok(Vec::new()) };
-    let cuts = regions::cuts(&old, split, Some((&*snapshot.reader()?, watch)))?;
-    db.change_catalog(&watch.cancel, |catalog| {
+pub fn split_table(session: &mut Session, alter: &AlterTable, split: &Split) -> Result<Vec<Warning>> {
+    let view = session.view()?;
+    let Some(old) = altered(&view.catalog, alter)? else { return Ok(Vec::new()) };
+    let cuts = regions::cuts(&old, split, Some((&*view.snapshot.reader()?, &view.watch)))?;
+    session.change_catalog(|catalog| {
         let Some(table) = altered(catalog, alter)? else { return Ok((Vec::new(), None)) };
         if (table.id, &table.key, &table.splits) != (old.id, &old.key, &old.splits) {
             return Err(Error::new(

@@ -7,12 +7,11 @@ use super::options::TableOptions;
 use super::{change, check, check_views, finish};
 use crate::engine::outcome::Warning;
 use crate::engine::rows::{assign, check_null, defaults, number, quote};
+use crate::engine::session::Session;
 use crate::engine::view::{View, column_named};
-use crate::engine::{Database, expiry};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::dml::ROWS_READ;
 use crate::exec::stored::{self, Packer};
-use crate::exec::watch::Watch;
 use crate::index::entry_of;
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::row::value_at;
@@ -22,44 +21,43 @@ use crate::store::{BulkWriter, Direction, WriteBatch};
 use crate::value::{ColumnType, Value};
 
 /// ADD COLUMN that gives the rows that are there a value: its DEFAULT, or its number.
-pub fn add_column(db: &Database, alter: &AlterTable, add: &AddColumn, watch: &Watch) -> Result<Vec<Warning>> {
-    db.change_rows(&watch.cancel, |catalog, writer| {
+pub fn add_column(session: &mut Session, alter: &AlterTable, add: &AddColumn) -> Result<Vec<Warning>> {
+    session.change_rows(|catalog, view, writer| {
         let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
             return Ok((Vec::new(), None));
         };
         let Some(warnings) = new_column(&mut table, add)? else { return Ok((Vec::new(), None)) };
         let id = ColumnId(table.columns.len() as u16 - 1);
         let mut edit = catalog.edit();
-        let view = View { watch: watch.clone(), ..db.session().view()? };
-        Filling { view: &view, table: &table, id }
+        Filling { view, table: &table, id }
             .all(writer, &mut edit.batch)
             .map_err(|e| e.unplaced().at(add.column.span))?;
         edit.put_table(table)?;
         let (after, batch) = edit.finish()?;
-        check_views(db, catalog, &after)?;
+        check_views(&view.db, catalog, &after)?;
         Ok((warnings, Some((after, batch))))
     })
 }
 
 /// Takes away what has expired, before all rows that there are have to be as something says, or last longer.
-fn purge(db: &Database, alter: &AlterTable, watch: &Watch) -> Result<()> {
-    match db.catalog().table(&name_of(&alter.name)) {
-        Ok(table) => expiry::purge_before(db, &table, db.now_us(), watch).map(drop),
+fn purge(session: &mut Session, alter: &AlterTable) -> Result<()> {
+    match session.catalog().table(&name_of(&alter.name)) {
+        Ok(table) => session.purge(&table).map(drop),
         Err(_) => Ok(()),
     }
 }
 
 /// SET NOT NULL. Errors: a row that is there is NULL in it.
-pub fn set_not_null(db: &Database, alter: &AlterTable, name: &Ident, watch: &Watch) -> Result<Vec<Warning>> {
-    purge(db, alter, watch)?;
-    db.change_rows(&watch.cancel, |catalog, _| {
+pub fn set_not_null(session: &mut Session, alter: &AlterTable, name: &Ident) -> Result<Vec<Warning>> {
+    purge(session, alter)?;
+    session.change_rows(|catalog, view, _| {
         let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
             return Ok((Vec::new(), None));
         };
         let id = column_named(&table, name)?;
         may_be_null(&mut table, id, false).map_err(|e| e.at(span_of_name(name)))?;
         let (of, column) = (quote(&table.name), quote(&name_of(name)));
-        let rows = count(db, watch, &format!("{of} WHERE {column} IS NULL"))?;
+        let rows = count(view, &format!("{of} WHERE {column} IS NULL"))?;
         if rows > 0 {
             return Err(has_nulls(&table, name, rows));
         }
@@ -70,16 +68,16 @@ pub fn set_not_null(db: &Database, alter: &AlterTable, name: &Ident, watch: &Wat
 }
 
 /// ADD CHECK. Errors: it does not hold for a row that is there; a name that is taken.
-pub fn add_check(db: &Database, alter: &AlterTable, def: &CheckDef, watch: &Watch) -> Result<Vec<Warning>> {
-    purge(db, alter, watch)?;
-    db.change_rows(&watch.cancel, |catalog, _| {
+pub fn add_check(session: &mut Session, alter: &AlterTable, def: &CheckDef) -> Result<Vec<Warning>> {
+    purge(session, alter)?;
+    session.change_rows(|catalog, view, _| {
         let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
             return Ok((Vec::new(), None));
         };
         let new = check(&table.name, &table.checks, def)?;
         let of = name_sql(&table.name);
-        let rows = count(db, watch, &format!("{of} WHERE NOT ({})", new.sql))
-            .map_err(|e| e.unplaced().at(def.span))?;
+        let rows =
+            count(view, &format!("{of} WHERE NOT ({})", new.sql)).map_err(|e| e.unplaced().at(def.span))?;
         if rows > 0 {
             return Err(Error::invalid(format!("check \"{}\" does not hold", new.name))
                 .why(format!("{} is false for {} of table \"{}\"", new.sql, rows_of(rows), table.name))
@@ -98,18 +96,13 @@ pub fn add_check(db: &Database, alter: &AlterTable, def: &CheckDef, watch: &Watc
 ///
 /// Errors: an option that there is not; an index whose entries are not all there; a layout that has no versions; a view
 /// that reads what it would give up.
-pub fn set_options(
-    db: &Database,
-    alter: &AlterTable,
-    options: &[OptionDef],
-    watch: &Watch,
-) -> Result<Vec<Warning>> {
+pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionDef]) -> Result<Vec<Warning>> {
     let wanted = TableOptions::new(options)?;
-    purge(db, alter, watch)?;
+    purge(session, alter)?;
     let has_times = |table: &TableDef| table.expiry.is_some();
-    let are_there = db.catalog().table(&name_of(&alter.name)).is_ok_and(|table| has_times(&table));
+    let are_there = session.catalog().table(&name_of(&alter.name)).is_ok_and(|table| has_times(&table));
     if are_there || !wanted.need_times() {
-        return change(db, watch, |catalog| {
+        return change(session, |catalog| {
             let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
                 return Ok((Vec::new(), None));
             };
@@ -119,7 +112,7 @@ pub fn set_options(
             finish(edit, Vec::new())
         });
     }
-    db.change_rows(&watch.cancel, |catalog, writer| {
+    session.change_rows(|catalog, view, writer| {
         let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
             return Ok((Vec::new(), None));
         };
@@ -127,7 +120,7 @@ pub fn set_options(
             let what = format!("somebody else has changed table \"{}\" meanwhile", table.name);
             return Err(Error::new(Kind::Conflict, what).hint("run the statement again"));
         }
-        write_times(db, &mut table, watch, writer)?;
+        write_times(view, &mut table, writer)?;
         let mut edit = catalog.edit();
         wanted.apply(&mut edit, &mut table)?;
         edit.put_table(table)?;
@@ -136,12 +129,7 @@ pub fn set_options(
 }
 
 /// From now on rows tell when they were written, in index tables as well.
-fn write_times(
-    db: &Database,
-    table: &mut TableDef,
-    watch: &Watch,
-    writer: &mut dyn BulkWriter,
-) -> Result<()> {
+fn write_times(view: &View, table: &mut TableDef, writer: &mut dyn BulkWriter) -> Result<()> {
     if let Some(index) = table.indexes.iter().find(|index| index.state != IndexState::Ready) {
         return Err(Error::invalid(format!("index \"{}\" is {}", index.name, index.state.name()))
             .why("its entries have to tell when their rows were written")
@@ -151,17 +139,16 @@ fn write_times(
     let written_at = table.keep_write_times();
     table.expiry = Some(Expiry { written_at, ttl_us: None });
     table.indexes.iter_mut().for_each(|index| index.include.push(written_at));
-    let view = View { watch: watch.clone(), ..db.session().view()? };
-    let now = Value::TimestampTz(db.now_us());
-    Filling { view: &view, table, id: written_at }.with_entries(&now, writer)
+    let now = Value::TimestampTz(view.as_of_us);
+    Filling { view, table, id: written_at }.with_entries(&now, writer)
 }
 
 /// Rows of a table, as they are, expired or not, that a condition holds for (count); `of`: both, as behind FROM.
-fn count(db: &Database, watch: &Watch, of: &str) -> Result<i64> {
+fn count(view: &View, of: &str) -> Result<i64> {
     // At the beginning of time nothing has expired.
-    let view = View { watch: watch.clone(), as_of_us: i64::MIN, ..db.session().view()? };
+    let view = View { as_of_us: i64::MIN, ..view.clone() };
     let query = parse_query(&format!("SELECT count(*) FROM {of}"))?;
-    let counted = db.runtime().block_on(view.select(query, &[]))?;
+    let counted = view.db.runtime().block_on(view.select(query, &[]))?;
     match value_at(counted.column(0), 0, ColumnType::BigInt)? {
         Value::Int(rows) => Ok(rows),
         _ => Err(Error::internal("a count that is no number")),

@@ -98,7 +98,7 @@ fn wanted(view: &View, queries: &[Query]) -> Result<Vec<Wanted>> {
     if !queries.is_empty() {
         return Ok(queries.iter().map(|query| wanted(query.clone(), Arc::from([]))).collect());
     }
-    let kept = view.db.plans().kept(view.catalog.version()).into_iter();
+    let kept = view.db.plans().kept(view.catalog.identity()).into_iter();
     let known: Result<Vec<Wanted>> =
         kept.map(|(sql, plan)| Ok(wanted(parse_query(&sql)?, Arc::clone(&plan.params)))).collect();
     let known = known?;

@@ -76,7 +76,7 @@ pub struct KnownScan {
 /// How the queries whose plans are kept read `table`.
 pub fn known_scans(view: &View, table: &TableDef) -> Result<Vec<KnownScan>> {
     let mut found = Vec::new();
-    for (sql, kept) in view.db.plans().kept(view.catalog.version()) {
+    for (sql, kept) in view.db.plans().kept(view.catalog.identity()) {
         let binding = view.binding(kept.params.clone());
         let scans = kept.plan.paths(&binding)?.into_iter().filter(|(_, spec)| spec.table.id == table.id);
         found.extend(scans.map(|(need, spec)| KnownScan {

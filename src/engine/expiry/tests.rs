@@ -353,24 +353,33 @@ fn how_long_rows_last_can_change() {
 /// Nobody sees an expired row, and still it must not get in the way, or come back.
 #[test]
 fn what_comes_later_holds_for_all_rows_that_can_be_seen_ever() {
-    let db = Database::in_memory().unwrap();
-    db.execute_batch("CREATE TABLE t (id INT PRIMARY KEY, n INT, w TEXT) WITH (ttl = '2 days')").unwrap();
-    db.execute("INSERT INTO t VALUES (1, -5, NULL)").unwrap();
-    let mut session = db.session();
-    session.execute("BEGIN", &[]).unwrap();
-    db.pass(3 * DAY_US);
-    for sql in [
-        "ALTER TABLE t ADD CHECK (n > 0)",
-        "ALTER TABLE t ALTER COLUMN w SET NOT NULL",
-        "INSERT INTO t VALUES (2, 5, 'x')",
-        "CREATE UNIQUE INDEX t_n ON t (n)",
-        "ALTER TABLE t SET (ttl = '100 days')",
-    ] {
-        db.execute(sql).unwrap();
+    for as_one in [false, true] {
+        let db = Database::in_memory().unwrap();
+        db.execute_batch("CREATE TABLE t (id INT PRIMARY KEY, n INT, w TEXT) WITH (ttl = '2 days')").unwrap();
+        db.execute("INSERT INTO t VALUES (1, -5, NULL), (3, 5, 'of a key')").unwrap();
+        let mut before = db.session();
+        before.execute("BEGIN", &[]).unwrap();
+        db.pass(3 * DAY_US);
+        let mut session = db.session();
+        if as_one {
+            session.execute("BEGIN", &[]).unwrap();
+        }
+        for sql in [
+            "ALTER TABLE t ADD CHECK (n > 0)",
+            "ALTER TABLE t ALTER COLUMN w SET NOT NULL",
+            "INSERT INTO t VALUES (2, 5, 'x')",
+            "CREATE UNIQUE INDEX t_n ON t (n)",
+            "ALTER TABLE t SET (ttl = '100 days')",
+        ] {
+            session.execute(sql, &[]).unwrap();
+        }
+        if as_one {
+            session.execute("COMMIT", &[]).unwrap();
+        }
+        assert_eq!(ids(&mut db.session(), "SELECT id FROM t"), [2]);
+        assert_eq!(said(&mut db.session(), "CHECK TABLE t", &[]).unwrap().len(), 1);
+        assert_eq!(ids(&mut before, "SELECT id FROM t"), [1, 3]);
     }
-    assert_eq!(ids(&mut db.session(), "SELECT id FROM t"), [2]);
-    assert_eq!(said(&mut db.session(), "CHECK TABLE t", &[]).unwrap().len(), 1);
-    assert_eq!(ids(&mut session, "SELECT id FROM t"), [1]);
 }
 
 #[test]

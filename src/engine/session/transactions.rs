@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use sqlparser::ast::Ident;
 
-use super::{Open, RETRIES, RETRIES_BESIDE, Session};
+use super::{Mark, Open, RETRIES, RETRIES_BESIDE, Session};
+use crate::catalog::Catalog;
 use crate::df::query::Moment;
 use crate::engine::analyze;
 use crate::engine::outcome::Outcome;
@@ -14,9 +15,20 @@ use crate::engine::view::View;
 use crate::engine::write::{self, Given, Written};
 use crate::error::{Error, Kind, Result};
 use crate::sql::{Statement, name_of, span_of_name};
-use crate::store::Recording;
-use crate::txn::Transaction;
+use crate::store::{Recording, WriteBatch};
+use crate::txn::{Savepoint, Transaction};
 use crate::value::Value;
+
+impl Open {
+    fn new(base: Arc<Catalog>, transaction: Transaction, as_of_us: i64) -> Open {
+        Open { catalog: Arc::clone(&base), base, transaction, as_of_us, savepoints: Vec::new() }
+    }
+
+    /// What it looks like now.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { catalog: Arc::clone(&self.catalog), written: self.transaction.savepoint() }
+    }
+}
 
 impl Session {
     /// What a statement sees that writes; by itself, it has to remember what it reads.
@@ -35,11 +47,7 @@ impl Session {
         queries: &KeptQueries,
         params: &[Value],
     ) -> Result<Outcome> {
-        if self.open.as_ref().is_some_and(|open| open.transaction.is_read_only()) {
-            return Err(Error::invalid("the transaction is READ ONLY")
-                .hint("ROLLBACK and begin one that may write")
-                .state("25006"));
-        }
+        self.check_may_write()?;
         let given = Given { params, queries };
         if self.open.is_some() {
             return Box::pin(self.write_once(statement, given, None)).await;
@@ -54,6 +62,16 @@ impl Session {
                 turn = Some(self.db.shared.turns.take(&self.watch.cancel)?);
             }
         }
+    }
+
+    /// Errors: the transaction is READ ONLY.
+    pub(super) fn check_may_write(&self) -> Result<()> {
+        if self.open.as_ref().is_some_and(|open| open.transaction.is_read_only()) {
+            return Err(Error::invalid("the transaction is READ ONLY")
+                .hint("ROLLBACK and begin one that may write")
+                .state("25006"));
+        }
+        Ok(())
     }
 
     /// Keeps others from committing until this session is dropped.
@@ -112,24 +130,37 @@ impl Session {
             true => Transaction::read_only(snapshot),
             false => Transaction::new(Recording::new(snapshot)),
         };
-        let as_of_us = self.db.now_us();
-        self.open = Some(Open { catalog, transaction, as_of_us, savepoints: Vec::new() });
+        self.open = Some(Open::new(catalog, transaction, self.db.now_us()));
         Ok(self.done("BEGIN"))
     }
 
     /// Begins a transaction that reads a moment held elsewhere.
     pub(in crate::engine) fn read_at(&mut self, moment: &Moment) {
         let transaction = Transaction::read_only(Arc::clone(&moment.snapshot));
-        let Moment { catalog, as_of_us, .. } = moment;
-        self.open = Some(Open {
-            catalog: Arc::clone(catalog),
-            transaction,
-            as_of_us: *as_of_us,
-            savepoints: Vec::new(),
-        });
+        self.open = Some(Open::new(Arc::clone(&moment.catalog), transaction, moment.as_of_us));
     }
 
-    fn open(&mut self) -> Result<&mut Open> {
+    /// What the open transaction has written so far. Errors: it may not write, or there is none.
+    pub(in crate::engine) fn written(&mut self) -> Result<Savepoint> {
+        self.check_may_write()?;
+        Ok(self.open()?.transaction.savepoint())
+    }
+
+    /// Adds to what the open transaction has written.
+    pub(in crate::engine) fn write_down(&mut self, batch: WriteBatch) {
+        if let Some(open) = &mut self.open {
+            open.transaction.apply(batch);
+        }
+    }
+
+    /// Forgets what the open transaction has written since then.
+    pub(in crate::engine) fn undo(&mut self, written: &Savepoint) {
+        if let Some(open) = &mut self.open {
+            open.transaction.rollback_to(written);
+        }
+    }
+
+    pub(super) fn open(&mut self) -> Result<&mut Open> {
         self.open
             .as_mut()
             .ok_or_else(|| Error::invalid("no transaction is open").hint("BEGIN starts one").state("25P01"))
@@ -137,11 +168,17 @@ impl Session {
 
     pub(super) fn run_commit(&mut self) -> Result<Outcome> {
         self.open()?;
-        if let Some(open) = self.open.take()
-            && !open.transaction.is_empty()
+        let (cancel, turn) = (&self.watch.cancel, self.turn.as_ref());
+        if let Some(Open { base, catalog, transaction, .. }) = self.open.take()
+            && !transaction.is_empty()
         {
-            let batch = open.transaction.into_batch();
-            self.db.commit_rows(batch, &open.catalog, &self.watch.cancel, self.turn.as_ref())?;
+            let batch = transaction.into_batch();
+            if Arc::ptr_eq(&base, &catalog) {
+                self.db.commit_rows(batch, &base, cancel, turn)?;
+            } else {
+                self.db.commit_definitions(batch, (&base, &catalog), cancel, turn)?;
+                self.db.background.purge(&self.db);
+            }
         }
         Ok(self.done("COMMIT"))
     }
@@ -159,7 +196,7 @@ impl Session {
 
     pub(super) fn savepoint(&mut self, name: &Ident) -> Result<Outcome> {
         let open = self.open()?;
-        open.savepoints.push((name_of(name), open.transaction.savepoint()));
+        open.savepoints.push((name_of(name), open.mark()));
         Ok(self.done("SAVEPOINT"))
     }
 
@@ -176,8 +213,11 @@ impl Session {
     pub(super) fn rollback_to(&mut self, name: &Ident) -> Result<Outcome> {
         let at = self.find_savepoint(name)?;
         let open = self.open()?;
-        open.transaction.rollback_to(&open.savepoints[at].1);
         open.savepoints.truncate(at + 1);
+        if let Some((_, mark)) = open.savepoints.last() {
+            open.transaction.rollback_to(&mark.written);
+            open.catalog = Arc::clone(&mark.catalog);
+        }
         Ok(self.done("ROLLBACK"))
     }
 

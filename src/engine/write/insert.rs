@@ -66,6 +66,16 @@ pub async fn insert(view: &View, stmt: &Insert, given: Given<'_>, alone: bool) -
     target.finish(staged.changed, batch).await
 }
 
+/// Inserts cells that no statement was written with.
+pub async fn insert_cells(view: &View, table: &TableDef, cells: Cells<'_>) -> Result<Written> {
+    let mut batch = WriteBatch::default();
+    let columns = cells.columns.clone();
+    let rows = complete(view, table, cells, &mut batch).await?;
+    let staged = stage(view, table, &InsertMode::Insert, rows, &columns)?;
+    let name = Ident::with_quote('"', &table.name);
+    Target::new(view, table, (&name, &None), &None, &[]).finish(staged.changed, batch).await
+}
+
 /// What became of an INSERT's source.
 enum Sourced<'a> {
     /// Its rows, to be written.

@@ -40,7 +40,7 @@ use crate::value::Value;
 use returned::Others;
 
 pub use change::{delete, update};
-pub use insert::insert;
+pub use insert::{insert, insert_cells};
 
 /// Name of the rowkey in the SELECT of an UPDATE or DELETE; no column can be called so by accident.
 pub const ROWKEY: &str = "__rowkey";
