@@ -172,7 +172,7 @@ impl Catalog {
 
     /// Rows of some table tell when they were written, so it matters what time it is.
     pub fn tells_times(&self) -> bool {
-        *self.tells_times.get_or_init(|| self.tables().any(|table| table.expiry.is_some()))
+        *self.tells_times.get_or_init(|| self.tables().any(|table| table.written_at.is_some()))
     }
 
     /// Views by name, in order.
@@ -449,8 +449,9 @@ impl CatalogEdit {
             for id in built.chain(table.rekey.as_ref().map(|rekey| rekey.keys.id)) {
                 self.batch.delete(CATALOG_KEYSPACE, build_key(id));
             }
-            for (id, _) in table.live_columns() {
-                self.batch.delete(CATALOG_KEYSPACE, identity_key(table.id, id));
+            // Those that were dropped before left theirs.
+            for (at, _) in table.columns.iter().enumerate().filter(|(_, column)| column.identity.is_some()) {
+                self.batch.delete(CATALOG_KEYSPACE, identity_key(table.id, ColumnId(at as u16)));
             }
             self.forget_statistics(table.id);
         }

@@ -130,14 +130,15 @@ impl Resolver<'_> {
     /// A table, that of the versions its rows had, and the columns that tell when they were written and ended.
     fn past_of(&self, name: &str) -> DfResult<Past> {
         let table = self.scope.catalog.table(name).map_err(to_df)?;
-        let (Some(history), Some(expiry), Some(past)) = (&table.history, table.expiry, table.past()) else {
+        let (Some(history), Some(written_at), Some(past)) = (&table.history, table.written_at, table.past())
+        else {
             let error = Error::invalid(format!("table \"{name}\" keeps no versions of its rows"))
                 .hint(format!("ALTER TABLE {} SET (versions = 10) keeps them from then on", name_sql(name)))
                 .state(sqlstate::OBJECT_STATE);
             return Err(to_df(error));
         };
         self.is_now.set(false);
-        let (written_at, ended_at) = (Field::Column(expiry.written_at), Field::Column(history.ended_at));
+        let (written_at, ended_at) = (Field::Column(written_at), Field::Column(history.ended_at));
         Ok(Past { past: Arc::clone(past), written_at, ended_at, table })
     }
 

@@ -249,7 +249,7 @@ impl TableSource {
         limit: Option<u64>,
     ) -> Result<ScanExec> {
         let relation = &self.relation;
-        filters.extend(relation.table.expires().map(Template::Alive));
+        filters.extend(relation.table.ttl().map(Template::Alive));
         if !self.seen.is_true() {
             filters.push(Template::Known(self.seen.clone()));
         }

@@ -13,8 +13,9 @@ use super::native::TableHandle;
 use super::outcome::{Outcome, OutputColumn, RowStream};
 use super::plans::Parsed;
 use super::runtime::with_stack;
-use super::session::{RETRIES, RETRIES_BESIDE, Session};
-use crate::error::{Error, Kind, Result};
+use super::session::Session;
+use super::turns::Losses;
+use crate::error::{Error, Result};
 use crate::exec::kept::NextRows;
 use crate::sql::Splitter;
 use crate::value::Value;
@@ -162,7 +163,7 @@ impl Database {
     /// # }
     /// ```
     pub fn transaction<T>(&self, mut work: impl FnMut(&mut Session) -> Result<T>) -> Result<T> {
-        let mut retries = 0;
+        let mut losses = Losses::default();
         let mut session = self.session();
         loop {
             session.execute("BEGIN", &[])?;
@@ -170,13 +171,12 @@ impl Database {
                 true => session.commit().map(|()| out),
                 false => Ok(out),
             });
-            match done {
-                Err(e) if e.kind() == Kind::Conflict && retries < RETRIES => {}
+            let is_time_for_a_turn = match done {
+                Err(e) => losses.again(e)?,
                 done => return done,
-            }
+            };
             session.abandon();
-            retries += 1;
-            if retries == RETRIES_BESIDE {
+            if is_time_for_a_turn {
                 session.take_turn()?;
             }
         }

@@ -39,7 +39,7 @@ impl Background {
     /// somebody says PURGE.
     pub fn purge(&self, db: &Database) {
         let mut purges = self.purges.lock();
-        if purges.is_some() || !db.catalog().tables().any(|table| table.expires().is_some()) {
+        if purges.is_some() || !db.catalog().tables().any(|table| table.ttl_us.is_some()) {
             return;
         }
         let (stop, stopped) = mpsc::channel();

@@ -3,7 +3,7 @@
 use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::sql::name_sql;
-use crate::store::DamagedKeyspace;
+use crate::store::{DamagedKeyspace, KeyspaceId};
 
 /// An error of the store, about the table or index table whose pages it says are damaged; any other as it is.
 pub fn of_whom(catalog: &Catalog, error: Error) -> Error {
@@ -13,6 +13,19 @@ pub fn of_whom(catalog: &Catalog, error: Error) -> Error {
         if table.families.iter().any(|family| family.keyspace == *keyspace) {
             let hint = "restore the database from a backup, or DROP the table when what can be read of it is elsewhere";
             return Some((format!("table \"{}\" is damaged", table.name), hint.to_owned()));
+        }
+        let is_it = |of: KeyspaceId| of == *keyspace;
+        if let Some(past) = table.past()
+            && past.keyspaces().any(is_it)
+        {
+            let hint = format!("ALTER TABLE {} SET (versions = 1) gives them up", name_sql(&table.name));
+            return Some((format!("what is kept of versions of table \"{}\" is damaged", table.name), hint));
+        }
+        if let Some(rekey) = &table.rekey
+            && rekey.next.keyspaces().chain([rekey.keys.keyspace]).any(is_it)
+        {
+            let hint = format!("ALTER TABLE {} REKEY CANCEL, then REKEY it again", name_sql(&table.name));
+            return Some((format!("what \"{}\" is to be after its REKEY is damaged", table.name), hint));
         }
         let index = table.indexes.iter().find(|index| index.keyspace == *keyspace)?;
         let hint = format!("REPAIR INDEX {} builds it anew", name_sql(&index.name));

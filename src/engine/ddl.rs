@@ -20,8 +20,8 @@ use crate::error::{Error, Result, Span, sqlstate};
 use crate::key::{self, ColumnId, Concern, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
 use crate::schema::{
-    Check, Column, Expiry, FAMILIES_MAX, Family, FamilyId, Identity, IndexDef, IndexState, SortedBy,
-    TableDef, Traffic, ViewDef,
+    Check, Column, FAMILIES_MAX, Family, FamilyId, Identity, IndexDef, IndexState, SortedBy, TableDef,
+    Traffic, ViewDef,
 };
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{
@@ -54,10 +54,8 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
         Statement::DropTable { if_exists, names } => change(session, |catalog| {
             let mut edit = catalog.edit();
             for name in names {
-                match catalog.table(&name_of(name)) {
-                    Ok(table) => edit.drop_table(&table.name),
-                    Err(_) if *if_exists && catalog.find(&name_of(name)).is_none() => {}
-                    Err(e) => return Err(e.at(span_of_name(name))),
+                if let Some(table) = table_if(catalog, name, *if_exists)? {
+                    edit.drop_table(&table.name);
                 }
             }
             finish(edit, Vec::new())
@@ -117,7 +115,7 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
                     edit.drop_index(&table, &index)?;
                     finish(edit, Vec::new())
                 }
-                Err(_) if *if_exists => Ok((Vec::new(), None)),
+                Err(_) if *if_exists && catalog.find(&name_of(name)).is_none() => Ok((Vec::new(), None)),
                 Err(e) => Err(e.at(span_of_name(name))),
             })
         }
@@ -173,6 +171,14 @@ fn check_views(db: &Database, before: &Catalog, after: &Catalog) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The table called so; `None`, if nothing is, and need not be. Errors: there is none.
+pub fn table_if(catalog: &Catalog, name: &Ident, if_exists: bool) -> Result<Option<Arc<TableDef>>> {
+    match catalog.table(&name_of(name)) {
+        Err(_) if if_exists && catalog.find(&name_of(name)).is_none() => Ok(None),
+        found => found.map(Some).map_err(|e| e.at(span_of_name(name))),
+    }
 }
 
 fn finish(edit: CatalogEdit, warnings: Vec<Warning>) -> Changed<Vec<Warning>> {
@@ -234,7 +240,8 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         families,
         checks: checks(create)?,
         indexes: Vec::new(),
-        expiry: None,
+        written_at: None,
+        ttl_us: None,
         history: None,
         splits: Vec::new(),
         rekey: None,
@@ -242,8 +249,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
         traffic: Traffic::default(),
     };
     if options.need_times() {
-        let written_at = table.keep_write_times();
-        table.expiry = Some(Expiry { written_at, ttl_us: None });
+        table.keep_write_times();
     }
     options.apply(&mut edit, &mut table).map_err(|e| e.at(create.options.first().map(|o| o.span)))?;
     let mut warnings = layout_warnings(&table, &table.key);
@@ -387,7 +393,7 @@ pub fn new_index(
 ) -> IndexDef {
     let mut include: Vec<ColumnId> = include.to_vec();
     // Whoever reads entries only must see whether their rows are still there.
-    include.extend(table.expiry.map(|expiry| expiry.written_at));
+    include.extend(table.written_at);
     include.retain(|id| !layout.undoable().contains(id) && !table.key.undoable().contains(id));
     include.sort_unstable();
     include.dedup();
@@ -460,21 +466,17 @@ fn families(edit: &mut CatalogEdit, defs: &[FamilyDef]) -> Result<Vec<Family>> {
 fn compression(options: &[OptionDef]) -> Result<Compression> {
     let mut compression = Compression::None;
     for option in options {
-        let value = option.value.to_string().to_ascii_lowercase();
-        compression = match (option.name.as_str(), value.as_str()) {
-            ("compression", "lz4") => Compression::Lz4,
-            ("compression", "none") => Compression::None,
-            ("compression", other) => {
-                return Err(Error::invalid(format!("there is no compression '{other}'"))
-                    .hint("'lz4' or 'none'")
-                    .at(option.span));
-            }
-            (name, _) => {
-                return Err(Error::invalid(format!("a family has no option \"{name}\""))
-                    .hint("compression = 'lz4'")
-                    .at(option.span));
-            }
-        };
+        if option.name != "compression" {
+            return Err(Error::invalid(format!("a family has no option \"{}\"", option.name))
+                .hint("compression = 'lz4'")
+                .at(option.span));
+        }
+        let value = option.value.to_string();
+        compression = Compression::from_name(&value).ok_or_else(|| {
+            Error::invalid(format!("there is no compression '{value}'"))
+                .hint("'lz4' or 'none'")
+                .at(option.span)
+        })?;
     }
     Ok(compression)
 }
@@ -534,16 +536,12 @@ fn column(def: &ColumnDef, family: FamilyId) -> Result<Column> {
             .at(def.span));
     }
     Ok(Column {
-        name,
-        ty: def.data_type,
         nullable: !def.not_null && def.identity.is_none(),
         max_len: def.max_len,
         default: def.default.as_ref().map(ToString::to_string),
         identity: def.identity.map(|i| Identity { always: i.always, start: i.start, increment: i.increment }),
         family,
-        dropped: false,
-        formula: None,
-        hidden: false,
+        ..Column::new(name, def.data_type)
     })
 }
 

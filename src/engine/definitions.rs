@@ -121,7 +121,7 @@ impl Change<'_> {
 mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::store::{BulkWriter, Capabilities, MemoryStore, WriteBatch};
+    use crate::store::{BulkWriter, MemoryStore, WriteBatch};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread;
@@ -134,10 +134,6 @@ mod tests {
     }
 
     impl Store for Slow {
-        fn capabilities(&self) -> Capabilities {
-            self.store.capabilities()
-        }
-
         fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
             self.store.snapshot()
         }
@@ -189,10 +185,6 @@ mod tests {
     struct Uncertain(MemoryStore, &'static str);
 
     impl Store for Uncertain {
-        fn capabilities(&self) -> Capabilities {
-            self.0.capabilities()
-        }
-
         fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
             self.0.snapshot()
         }

@@ -1,6 +1,6 @@
 //! Rows that last for a time: how that is written, and who takes them away when they have expired.
 //!
-//! Nobody sees an expired row ([`Expiry`] says how), so no answer hangs on when it goes; until then it takes its place on
+//! Nobody sees an expired row ([`Ttl`] says how), so no answer hangs on when it goes; until then it takes its place on
 //! the disk. PURGE takes all of a table away, and so does a thread beside everything else, now and then.
 
 use std::collections::HashMap;
@@ -9,15 +9,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::Database;
-use super::session::{RETRIES, RETRIES_BESIDE};
-use super::turns::Turn;
+use super::turns::{Losses, Turn};
 use super::view::View;
-use crate::error::{Error, Kind, Result, sqlstate};
+use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{ROWS_READ, RowWriter};
 use crate::exec::stored;
 use crate::exec::watch::{CancelHandle, Watch};
 use crate::key::KeyRange;
-use crate::schema::{Expiry, TableDef, TableId};
+use crate::schema::{TableDef, TableId, Ttl};
 use crate::sql::{OptionDef, name_sql};
 use crate::store::{Recording, Snapshot, WriteBatch};
 use crate::value::{Literal, Value, length_of};
@@ -61,7 +60,7 @@ fn micros(value: &Value) -> Option<Option<i64>> {
 
 /// Errors: the rows of a table do not expire.
 pub fn check_expires(table: &TableDef) -> Result<()> {
-    if table.expires().is_some() {
+    if table.ttl_us.is_some() {
         return Ok(());
     }
     Err(Error::invalid(format!("the rows of table \"{}\" do not expire", table.name))
@@ -75,23 +74,23 @@ pub fn check_expires(table: &TableDef) -> Result<()> {
 /// Takes the rows of a table away that have expired by `as_of_us`, in microseconds since 1970, if its rows do, and
 /// versions of them; gives their number. They go some at a time, and other writers get in between.
 pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watch) -> Result<u64> {
-    if table.expires().is_none() {
+    if table.ttl_us.is_none() {
         return Ok(0);
     }
     if let Some(past) = table.past() {
         purge_before(db, past, as_of_us, watch)?;
     }
     let mut purge = Purge { as_of_us, watch, rest: KeyRange::all(), looked_at: 0, purged: 0 };
-    let (mut lost, mut turn) = (0, None);
+    let (mut losses, mut turn) = (Losses::default(), None);
     loop {
         match purge.step(db, table, turn.as_ref()) {
-            Ok(true) => (lost, turn) = (0, None),
+            Ok(true) => (losses, turn) = (Losses::default(), None),
             Ok(false) => break,
-            Err(e) if e.kind() == Kind::Conflict && lost < RETRIES => lost += 1,
-            Err(e) => return Err(e),
-        }
-        if lost == RETRIES_BESIDE {
-            turn = Some(db.shared.turns.take(&watch.cancel)?);
+            Err(e) => {
+                if losses.again(e)? {
+                    turn = Some(db.shared.turns.take(&watch.cancel)?);
+                }
+            }
         }
     }
     Ok(purge.finish(table))
@@ -99,7 +98,7 @@ pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watc
 
 /// The same of what a transaction sees, as of when it began; `write` takes what it is to write.
 pub fn purge_in(view: &View, table: &TableDef, write: &mut dyn FnMut(WriteBatch)) -> Result<u64> {
-    if table.expires().is_none() {
+    if table.ttl_us.is_none() {
         return Ok(0);
     }
     if let Some(past) = table.past() {
@@ -186,7 +185,7 @@ pub fn purge_now_and_then(db: &Database, cancel: CancelHandle, stop: &Receiver<(
     loop {
         let (catalog, mut wait) = (db.catalog(), LOOK);
         for table in catalog.tables() {
-            let Some(round) = table.expiry.and_then(round_of) else { continue };
+            let Some(round) = table.ttl().and_then(round_of) else { continue };
             let due = match rounds.get(&table.id) {
                 Some(last) => *last + round,
                 None => began + round.min(FIRST_ROUND_MAX),
@@ -207,8 +206,8 @@ pub fn purge_now_and_then(db: &Database, cancel: CancelHandle, stop: &Receiver<(
 }
 
 /// The time between two rounds through a table.
-fn round_of(expiry: Expiry) -> Option<Duration> {
-    let ttl = Duration::from_micros(u64::try_from(expiry.ttl_us?).ok()?);
+fn round_of(ttl: Ttl) -> Option<Duration> {
+    let ttl = Duration::from_micros(u64::try_from(ttl.us).ok()?);
     Some((ttl / ROUNDS_PER_TTL).max(ROUND_MIN))
 }
 

@@ -201,8 +201,8 @@ impl TableHandle {
     fn rows(&self, mut access: Access, limit: Option<u64>) -> Result<Rows> {
         let (catalog, snapshot) = self.db.view()?;
         let (table, mut places) = (self.now(&catalog)?, Arc::clone(&self.places));
-        if let Some(expiry) = table.expires() {
-            access.filter = expiry.alive(self.db.now_us()).into();
+        if let Some(ttl) = table.ttl() {
+            access.filter = ttl.alive(self.db.now_us()).into();
             places = Arc::new(Places::new(&table, None, &access, &self.output));
         }
         let spec = ScanSpec {

@@ -16,7 +16,7 @@ use sqlparser::ast::Ident;
 use super::Database;
 use super::analyze;
 use super::build::{self, Job};
-use super::ddl::{layout_warnings, primary_layout};
+use super::ddl::{layout_warnings, primary_layout, table_if};
 use super::outcome::Warning;
 use crate::catalog::{Catalog, CatalogEdit};
 use crate::error::{Error, Kind, Result, sqlstate};
@@ -36,12 +36,7 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
     };
     let at = span_of_name(&alter.name);
     let defined = db.change_catalog(&watch.cancel, |catalog| {
-        let table = match catalog.table(&name_of(&alter.name)) {
-            Err(_) if alter.if_exists && catalog.find(&name_of(&alter.name)).is_none() => {
-                return Ok((None, None));
-            }
-            found => found.map_err(|e| e.at(at))?,
-        };
+        let Some(table) = table_if(catalog, &alter.name, alter.if_exists)? else { return Ok((None, None)) };
         let layout = primary_layout(&table, keys)?;
         if table.history.is_some() {
             return Err(Error::unsupported(format!(

@@ -60,8 +60,8 @@ pub async fn filled(
     let n = cells.rows.len();
     let in_row = |error: Error, at: usize| in_row(error, cells.before + at, cells.before + n);
     let mut row = vec![Value::Null; table.columns.len()];
-    if let Some(expiry) = table.expiry {
-        row[usize::from(expiry.written_at.0)] = Value::TimestampTz(view.as_of_us);
+    if let Some(written_at) = table.written_at {
+        row[usize::from(written_at.0)] = Value::TimestampTz(view.as_of_us);
     }
     let mut rows = vec![row; n];
     let mut missing: Vec<Vec<usize>> = vec![Vec::new(); table.columns.len()];

@@ -32,13 +32,6 @@ use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
 use prepared::Named;
 
-/// Times that a statement outside a transaction, or a [transaction of the API](Database::transaction), starts
-/// over when somebody else changed what it had read.
-pub(super) const RETRIES: usize = 100;
-
-/// Times it does so beside the others; then they wait for it, so that a long one gets through, too.
-pub(super) const RETRIES_BESIDE: usize = 3;
-
 /// Why a long piece of work is no part of a transaction.
 pub(super) const IN_STEPS: &str = "it is done in steps that are committed one by one, beside other writers";
 

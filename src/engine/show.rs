@@ -12,12 +12,10 @@ use super::view::View;
 use crate::catalog::{CATALOG_KEYSPACE, Relation};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{Checker, Depth, Problem};
-use crate::key::KeyRange;
 use crate::plan::LikePattern;
 use crate::row::{Compression, field};
 use crate::schema::{Column, FamilyId, IndexDef, IndexState, TableDef, ViewDef};
 use crate::sql::{Check, CheckTarget, Show, name_of, name_sql, span_of_name};
-use crate::store::Direction;
 use crate::value::{ColumnType, length_text};
 
 /// SHOW.
@@ -193,7 +191,7 @@ fn describe_table(view: &View, table: &TableDef) -> Result<RecordBatch> {
             if table.families.len() > 1 { table.family(column.family).name.clone() } else { String::new() };
         rows.push(&column.name, &column.ty.sql_name(), &attributes(column, &family), key);
     }
-    let sample = sample_key(view, table.rows())?.map(|key| table.key.show(&key)).unwrap_or_default();
+    let sample = view.first_key(table.rows())?.map(|key| table.key.show(&key)).unwrap_or_default();
     rows.push("rowkey", &table.key.sql(), &format!("e.g. {sample}"), "layout");
     for index in &table.indexes {
         rows.push(&index.name, &index.layout.sql(), index.state.name(), "index");
@@ -219,18 +217,12 @@ fn describe_index(view: &View, table: &TableDef, index: &IndexDef) -> Result<Rec
         rows.push(table.column_name(id), &table.column(id).ty.sql_name(), "", "include");
     }
     rows.push("primary_rowkey", &table.key.sql(), &format!("of {}", table.name), "pointer");
-    let sample = match sample_key(view, index.keyspace)? {
+    let sample = match view.first_key(index.keyspace)? {
         Some(key) => index.layout.len_in(&key).map(|n| index.layout.show(&key[..n])).unwrap_or_default(),
         None => String::new(),
     };
     rows.push("rowkey", &index.layout.sql(), &format!("e.g. {sample}"), "layout");
     rows.finish()
-}
-
-fn sample_key(view: &View, keyspace: crate::store::KeyspaceId) -> Result<Option<Vec<u8>>> {
-    let reader = view.snapshot.reader()?;
-    let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
-    Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
 }
 
 /// Problems (count) that CHECK lists without a LIMIT: they are kept in memory, and each is compared with those before.
@@ -396,8 +388,7 @@ pub fn create_table_sql(table: &TableDef) -> String {
 
 /// The options of a table, and what they say.
 fn options(table: &TableDef) -> impl Iterator<Item = (&'static str, String)> {
-    let ttl_us = table.expiry.and_then(|expiry| expiry.ttl_us);
-    let ttl = ttl_us.map(|ttl_us| ("ttl", length_text(ttl_us)));
+    let ttl = table.ttl_us.map(|ttl_us| ("ttl", length_text(ttl_us)));
     let versions = table.history.as_ref().map(|history| ("versions", history.versions.to_string()));
     ttl.into_iter().chain(versions)
 }

@@ -15,12 +15,18 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::exec::watch::CancelHandle;
 use crate::store::{Mutation, WriteBatch};
 
 /// How long others wait for a turn to end.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Times that whoever loses begins anew.
+const RETRIES: usize = 100;
+
+/// Times it does so beside the others; then it takes a turn, so that a long piece of work gets through, too.
+const RETRIES_BESIDE: usize = 3;
 
 /// How often whoever waits looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(10);
@@ -42,6 +48,21 @@ struct State {
     commits: usize,
     /// Those that wait for any of it to end.
     waiting: usize,
+}
+
+/// Races that somebody has lost.
+#[derive(Default)]
+pub struct Losses(usize);
+
+impl Losses {
+    /// Counts one that ended so; true: now is the time to take a turn. Errors: it was no race, or one too many.
+    pub fn again(&mut self, error: Error) -> Result<bool> {
+        if error.kind() != Kind::Conflict || self.0 == RETRIES {
+            return Err(error);
+        }
+        self.0 += 1;
+        Ok(self.0 == RETRIES_BESIDE)
+    }
 }
 
 /// Somebody's turn, until dropped.
@@ -142,7 +163,6 @@ impl Drop for Load<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
     use std::sync::mpsc::channel;
     use std::thread;
 

@@ -23,11 +23,11 @@ use crate::df::query::{BatchStream, Limits, Moments, Scope};
 use crate::df::table::Binding;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::Watch;
-use crate::key::ColumnId;
+use crate::key::{ColumnId, KeyRange};
 use crate::schema::{TableDef, ViewDef};
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{self, Lifted, Statement, name_of, name_sql, span_of_name};
-use crate::store::{Recording, Snapshot};
+use crate::store::{Direction, KeyspaceId, Recording, Snapshot};
 use crate::value::Value;
 
 /// Kind of the queries over rows that are in no table, for their plans.
@@ -94,6 +94,13 @@ impl View {
     /// The table an identifier names.
     pub fn table(&self, name: &Ident) -> Result<Arc<TableDef>> {
         self.catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))
+    }
+
+    /// The first key of a table or index table, to show what they look like.
+    pub fn first_key(&self, keyspace: KeyspaceId) -> Result<Option<Vec<u8>>> {
+        let reader = self.snapshot.reader()?;
+        let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
+        Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
     }
 
     pub fn scope<'a>(&'a self, rowkeys: Vec<&'a str>, rows: Vec<(String, RecordBatch)>) -> Scope<'a> {

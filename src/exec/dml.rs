@@ -317,7 +317,7 @@ impl<'a> Writes<'a> {
         // Rows that the statement writes, once somebody asks; and those that go besides.
         let (mut written, mut gone) = (None, FastSet::default());
         unique.verify(table, reader, &mut |holder| {
-            if table.expires().is_none() || gone.contains(holder) {
+            if table.ttl_us.is_none() || gone.contains(holder) {
                 return Ok(gone.contains(holder));
             }
             if written.get_or_insert_with(|| self.rowkeys()).contains(holder) {

@@ -23,8 +23,8 @@ pub struct Past<'t> {
 impl<'t> Past<'t> {
     /// That of a table; `None`, if it keeps no versions.
     pub fn of(table: &'t TableDef) -> Option<Past<'t>> {
-        let (history, expiry, past) = (table.history.as_ref()?, table.expiry?, table.past()?);
-        let (written_at, ended_at) = (expiry.written_at, history.ended_at);
+        let (history, written_at, past) = (table.history.as_ref()?, table.written_at?, table.past()?);
+        let ended_at = history.ended_at;
         let kept = history.versions.saturating_sub(1) as usize;
         let time_bytes = past.key.parts().last()?.facts().width?;
         Some(Past { table: past, packer: Packer::new(past), written_at, ended_at, kept, time_bytes })

@@ -67,8 +67,8 @@ pub fn expired(
     told: &dyn Fn(u64) -> Result<()>,
 ) -> Result<Expired> {
     let mut found = Expired { rowkeys: Vec::new(), looked_at: 0 };
-    let Some(expiry) = table.expires() else { return Ok(found) };
-    let wanted = Wanted::only(table, std::iter::once(expiry.written_at));
+    let Some(ttl) = table.ttl() else { return Ok(found) };
+    let wanted = Wanted::only(table, std::iter::once(ttl.written_at));
     let mut cursor = reader.cursor(table.rows(), range, Direction::Forward)?;
     let mut values = Vec::new();
     while found.rowkeys.len() < rows_max
@@ -79,7 +79,7 @@ pub fn expired(
         }
         found.looked_at += 1;
         values_into(reader, table, (rowkey, value), &wanted, &mut values)?;
-        if !table.is_alive(&values, as_of_us) {
+        if !ttl.is_alive(&values, as_of_us) {
             found.rowkeys.push(rowkey.into());
         }
     }

@@ -1,12 +1,10 @@
 //! Packed rows made smaller.
 //!
-//! [`seal`] compresses a row when that pays, [`open`] undoes it. Head and write time stay readable, so
-//! expired rows are passed over without inflating them.
+//! [`seal`] compresses a row when that pays, [`open`] undoes it.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 1 | the row's head with bit 7 set |
-//! | 8, if bit 5 | its write time |
 //! | 4 | length of the rest of the row before compression, little-endian |
 //! | the rest | the rest of the row, one LZ4 block |
 
@@ -14,7 +12,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::packed::{HAS_TIME, SEALED};
+use super::packed::SEALED;
 use crate::error::{Error, Result};
 
 /// Longest row that is compressed, and the most that a sealed one may claim to hold: 64 MiB.
@@ -52,11 +50,6 @@ impl Compression {
     }
 }
 
-/// Bytes of a row that stay as they are: head and write time.
-fn clear_len(head: u8) -> usize {
-    if head & HAS_TIME == 0 { 1 } else { 9 }
-}
-
 /// The bytes to store for a row made by [`pack`](super::pack): compressed if asked for and smaller.
 pub fn seal(packed: Vec<u8>, compression: Compression) -> Vec<u8> {
     match compression {
@@ -66,20 +59,19 @@ pub fn seal(packed: Vec<u8>, compression: Compression) -> Vec<u8> {
 }
 
 fn sealed_lz4(packed: &[u8]) -> Option<Vec<u8>> {
-    let (clear, body) = packed.split_at_checked(clear_len(*packed.first()?))?;
+    let (head, body) = packed.split_first()?;
     if !(COMPRESSED_BYTES_MIN..=INFLATED_BYTES_MAX).contains(&body.len()) {
         return None;
     }
-    let start = clear.len() + 4;
+    let start = 1 + 4;
     let mut out = vec![0; start + lz4_flex::block::get_maximum_output_size(body.len())];
     let written = lz4_flex::block::compress_into(body, &mut out[start..]).ok()?;
     out.truncate(start + written);
     if out.len() >= packed.len() {
         return None;
     }
-    out[..clear.len()].copy_from_slice(clear);
-    out[0] |= SEALED;
-    out[clear.len()..start].copy_from_slice(&(body.len() as u32).to_le_bytes());
+    out[0] = head | SEALED;
+    out[1..start].copy_from_slice(&(body.len() as u32).to_le_bytes());
     Some(out)
 }
 
@@ -90,24 +82,21 @@ fn sealed_lz4(packed: &[u8]) -> Option<Vec<u8>> {
 pub fn open(stored: &[u8]) -> Result<Cow<'_, [u8]>> {
     match stored.first() {
         Some(head) if head & SEALED == 0 => Ok(Cow::Borrowed(stored)),
-        Some(head) => inflated(*head, stored).map(Cow::Owned),
+        Some(head) => inflated(*head, &stored[1..]).map(Cow::Owned),
         None => Err(corrupt("it is empty")),
     }
 }
 
 #[inline(never)]
-fn inflated(head: u8, stored: &[u8]) -> Result<Vec<u8>> {
-    let (clear, rest) =
-        stored.split_at_checked(clear_len(head)).ok_or_else(|| corrupt("it ends too early"))?;
+fn inflated(head: u8, rest: &[u8]) -> Result<Vec<u8>> {
     let (len, block) = rest.split_first_chunk::<4>().ok_or_else(|| corrupt("it ends too early"))?;
     let len = u32::from_le_bytes(*len) as usize;
     if len > INFLATED_BYTES_MAX || len > (block.len() + 1) * LZ4_RATIO_MAX {
         return Err(corrupt(format!("{} bytes claim to hold {len}", block.len())));
     }
-    let mut row = vec![0; clear.len() + len];
-    row[..clear.len()].copy_from_slice(clear);
-    row[0] &= !SEALED;
-    match lz4_flex::block::decompress_into(block, &mut row[clear.len()..]) {
+    let mut row = vec![0; 1 + len];
+    row[0] = head & !SEALED;
+    match lz4_flex::block::decompress_into(block, &mut row[1..]) {
         Ok(inflated) if inflated == len => Ok(row),
         Ok(inflated) => Err(corrupt(format!("it holds {inflated} bytes and not {len}"))),
         Err(e) => Err(corrupt("its block does not decompress").caused_by(e)),
@@ -124,36 +113,34 @@ mod tests {
     use super::*;
     use crate::error::Kind;
     use crate::key::ColumnId;
-    use crate::row::{PackedRow, Stamp, pack_stamped};
+    use crate::row::{PackedRow, pack};
     use crate::value::{ColumnType, ValueRef};
     use proptest::prelude::*;
 
-    fn row(text: &str, write_time_us: Option<i64>) -> Vec<u8> {
+    fn row(text: &str) -> Vec<u8> {
         let mut out = Vec::new();
-        let stamp = Stamp { write_time_us, tombstone: false };
-        pack_stamped(stamp, [(ColumnId(1), ColumnType::Varchar, ValueRef::Text(text))], &mut out).unwrap();
+        pack([(ColumnId(1), ColumnType::Varchar, ValueRef::Text(text))], &mut out).unwrap();
         out
     }
 
     #[test]
-    fn a_sealed_row_keeps_head_and_time_in_the_clear() {
+    fn a_sealed_row_is_opened_again() {
         let text = "ab".repeat(100);
-        let packed = row(&text, Some(7));
+        let packed = row(&text);
         let sealed = seal(packed.clone(), Compression::Lz4);
-        assert!(sealed.len() < 40, "{} bytes", sealed.len());
+        assert!(sealed.len() < 32, "{} bytes", sealed.len());
         assert_eq!(sealed[0], packed[0] | SEALED);
-        assert_eq!(sealed[1..9], packed[1..9]);
-        assert_eq!(sealed[9..13], 203u32.to_le_bytes());
+        assert_eq!(sealed[1..5], 203u32.to_le_bytes());
         assert_eq!(*open(&sealed).unwrap(), packed[..]);
         assert_eq!(PackedRow::new(&sealed).unwrap_err().kind(), Kind::Corrupt);
     }
 
     #[test]
     fn what_does_not_shrink_stays() {
-        let short = row("ab", None);
+        let short = row("ab");
         assert_eq!(seal(short.clone(), Compression::Lz4), short);
         assert!(matches!(open(&short).unwrap(), Cow::Borrowed(_)));
-        let long = row(&"ab".repeat(100), None);
+        let long = row(&"ab".repeat(100));
         assert_eq!(seal(long.clone(), Compression::None), long);
     }
 
@@ -176,8 +163,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_come_back(text in "[ab]{0,300}|\\PC{0,80}", time: Option<i64>) {
-            let packed = row(&text, time);
+        fn rows_come_back(text in "[ab]{0,300}|\\PC{0,80}") {
+            let packed = row(&text);
             let sealed = seal(packed.clone(), Compression::Lz4);
             prop_assert!(sealed.len() <= packed.len());
             prop_assert_eq!(&*open(&sealed).unwrap(), &packed[..]);
@@ -190,7 +177,7 @@ mod tests {
             with in 1u8..,
         ) {
             let _ = open(&noise);
-            let mut sealed = seal(row(&"abc".repeat(60), Some(1)), Compression::Lz4);
+            let mut sealed = seal(row(&"abc".repeat(60)), Compression::Lz4);
             let at = at.index(sealed.len());
             sealed[at] ^= with;
             if let Ok(opened) = open(&sealed) {

@@ -18,4 +18,4 @@ pub use arrow::{
 pub use builder::ColumnBuilder;
 pub use cell::{write_json_cell, write_text_cell};
 pub use compress::{Compression, open, seal};
-pub use packed::{PackedRow, Stamp, encode, pack, pack_stamped, repack, unpack, unpack_number};
+pub use packed::{PackedRow, encode, pack, repack, unpack, unpack_number};

@@ -9,8 +9,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 1 | head: bits 0–1 version (1), 2 wide ids (*w* = 2), 3–4 *e* (0: 1, 1: 2, 2: 4), 5 has a write time, 6 tombstone, 7 sealed |
-//! | 8, if bit 5 | write time, microseconds since 1970-01-01 UTC |
+//! | 1 | head: bits 0–1 version (1), 2 wide ids (*w* = 2), 3–4 *e* (0: 1, 1: 2, 2: 4), 5–6 zero, 7 sealed |
 //! | *w* | number of columns, *n* |
 //! | *n·w* | their ids, ascending |
 //! | *n·e* | where the data of each ends, counted from the start of the data |
@@ -45,8 +44,8 @@ const VERSION_MASK: u8 = 0b0000_0011;
 const WIDE_IDS: u8 = 0b0000_0100;
 const END_WIDTH_SHIFT: u32 = 3;
 const END_WIDTH_MASK: u8 = 0b0001_1000;
-pub(super) const HAS_TIME: u8 = 0b0010_0000;
-const TOMBSTONE: u8 = 0b0100_0000;
+/// For later formats.
+const RESERVED: u8 = 0b0110_0000;
 pub(super) const SEALED: u8 = 0b1000_0000;
 
 /// Ids below this, and so also counts of such ids, fit one byte.
@@ -54,15 +53,6 @@ const NARROW_IDS: u16 = 255;
 
 /// Among so many ids (count), one is found fastest by looking at each.
 const FEW: usize = 16;
-
-/// What a row says about itself besides its columns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
-    /// When it was written, in microseconds since 1970-01-01 UTC, if its family keeps versions or expires rows.
-    pub write_time_us: Option<i64>,
-    /// It marks the row as deleted.
-    pub tombstone: bool,
-}
 
 /// What a column is packed from.
 enum Source<'v> {
@@ -78,18 +68,9 @@ pub fn pack<'v>(
     columns: impl IntoIterator<Item = (ColumnId, ColumnType, ValueRef<'v>)>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    pack_stamped(Stamp::default(), columns, out)
-}
-
-/// [`pack`] with a write time or a tombstone.
-pub fn pack_stamped<'v>(
-    stamp: Stamp,
-    columns: impl IntoIterator<Item = (ColumnId, ColumnType, ValueRef<'v>)>,
-    out: &mut Vec<u8>,
-) -> Result<()> {
     let value =
         |(id, ty, value): (_, _, ValueRef<'v>)| (id, (!value.is_null()).then_some(Source::Value(ty, value)));
-    pack_from(stamp, columns.into_iter().map(value), out)
+    pack_from(columns.into_iter().map(value), out)
 }
 
 /// [`pack`] of these columns as they are in `row`, but for those with a value here.
@@ -102,12 +83,11 @@ pub fn repack<'v>(
         Some((ty, value)) => (id, (!value.is_null()).then_some(Source::Value(ty, value))),
         None => (id, row.bytes(id).map(Source::Packed)),
     };
-    pack_from(Stamp::default(), columns.into_iter().map(source), out)
+    pack_from(columns.into_iter().map(source), out)
 }
 
 /// Columns without a source are NULL.
 fn pack_from<'v>(
-    stamp: Stamp,
     columns: impl Iterator<Item = (ColumnId, Option<Source<'v>>)>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -136,13 +116,10 @@ fn pack_from<'v>(
     };
     let mut head = VERSION | end_code << END_WIDTH_SHIFT;
     head |= if wide_ids { WIDE_IDS } else { 0 };
-    head |= if stamp.write_time_us.is_some() { HAS_TIME } else { 0 };
-    head |= if stamp.tombstone { TOMBSTONE } else { 0 };
 
     let (w, e) = (id_width(head), end_width(head));
-    out.reserve(9 + w + packed.len() * (w + e));
+    out.reserve(1 + w + packed.len() * (w + e));
     out.push(head);
-    out.extend(stamp.write_time_us.map(i64::to_le_bytes).iter().flatten());
     out.extend_from_slice(&count.to_le_bytes()[..w]);
     packed.iter().for_each(|(id, _)| out.extend_from_slice(&id.to_le_bytes()[..w]));
     packed.iter().for_each(|(_, end)| out.extend_from_slice(&end.to_le_bytes()[..e]));
@@ -198,15 +175,6 @@ impl<'a> PackedRow<'a> {
     /// Sound, as for [`PackedRow::new`].
     fn frame(&self) -> Frame<'a> {
         Frame::of(self.0).unwrap_or_default()
-    }
-
-    /// Write time and tombstone.
-    pub fn stamp(&self) -> Stamp {
-        let Frame { head, write_time_us, .. } = self.frame();
-        Stamp {
-            write_time_us: (head & HAS_TIME != 0).then_some(write_time_us),
-            tombstone: head & TOMBSTONE != 0,
-        }
     }
 
     /// Ids of the columns that are not NULL, ascending.
@@ -274,7 +242,6 @@ impl<'a> Narrow<'a> {
 #[derive(Default)]
 struct Frame<'a> {
     head: u8,
-    write_time_us: i64,
     ids: &'a [u8],
     ends: &'a [u8],
     data: &'a [u8],
@@ -290,14 +257,13 @@ impl<'a> Frame<'a> {
         if head & SEALED != 0 {
             return Err(corrupt("the row is sealed"));
         }
-        if head & END_WIDTH_MASK == END_WIDTH_MASK {
-            return Err(corrupt("its head has an unknown width"));
+        if head & END_WIDTH_MASK == END_WIDTH_MASK || head & RESERVED != 0 {
+            return Err(corrupt("its head makes no sense"));
         }
-        let write_time_us = if head & HAS_TIME == 0 { 0 } else { load(take(&mut rest, 8)?) as i64 };
         let count = load(take(&mut rest, id_width(head))?) as usize;
         let ids = take(&mut rest, count * id_width(head))?;
         let ends = take(&mut rest, count * end_width(head))?;
-        Ok(Frame { head, write_time_us, ids, ends, data: rest })
+        Ok(Frame { head, ids, ends, data: rest })
     }
 
     fn ids(&self) -> Numbers<'a> {
@@ -530,10 +496,10 @@ mod tests {
 
     type Column = (ColumnId, ColumnType, Value);
 
-    fn packed(stamp: Stamp, columns: &[Column]) -> Vec<u8> {
+    fn packed(columns: &[Column]) -> Vec<u8> {
         let mut out = Vec::new();
         let columns = columns.iter().map(|(id, ty, value)| (*id, *ty, value.as_ref()));
-        pack_stamped(stamp, columns, &mut out).expect("columns ascend and fit");
+        pack(columns, &mut out).expect("columns ascend and fit");
         out
     }
 
@@ -545,7 +511,7 @@ mod tests {
             (ColumnId(5), ColumnType::Double, Value::Null),
             (ColumnId(7), ColumnType::Boolean, Value::Boolean(true)),
         ];
-        let bytes = packed(Stamp::default(), &columns);
+        let bytes = packed(&columns);
         assert_eq!(crate::key::hex(&bytes), "01030103070206072c017061696401");
         let row = PackedRow::new(&bytes).unwrap();
         for (id, ty, value) in &columns {
@@ -581,7 +547,7 @@ mod tests {
                 (ColumnId(0), ColumnType::Integer, Value::Int(-1)),
                 (ColumnId(id), ColumnType::Varbinary, Value::Bytes(vec![7; len - 1])),
             ];
-            let bytes = packed(Stamp::default(), &columns);
+            let bytes = packed(&columns);
             let row = PackedRow::new(&bytes).unwrap();
             let value = row.get(ColumnId(id), ColumnType::Varbinary).unwrap();
             assert_eq!(value.map(ValueRef::to_value), Some(columns[1].2.clone()), "id {id}, {len} bytes");
@@ -604,11 +570,20 @@ mod tests {
     #[test]
     fn damage_is_reported() {
         let text = (ColumnId(1), ColumnType::Varchar, Value::Text("é".into()));
-        let good = packed(Stamp::default(), &[text]);
+        let good = packed(&[text]);
         assert_eq!(good, [1, 1, 1, 2, 0xC3, 0xA9]);
-        for bad in
-            [&[][..], &[0], &[1], &[1, 9], &[0x81, 0], &[0x19, 0], &[1, 1, 1, 3, 0xC3, 0xA9], &[1, 0, 9]]
-        {
+        for bad in [
+            &[][..],
+            &[0],
+            &[1],
+            &[1, 9],
+            &[0x81, 0],
+            &[0x19, 0],
+            &[0x21, 0],
+            &[0x41, 0],
+            &[1, 1, 1, 3, 0xC3, 0xA9],
+            &[1, 0, 9],
+        ] {
             assert_eq!(PackedRow::new(bad).unwrap_err().kind(), Kind::Corrupt, "{bad:?}");
         }
         let split = [1, 1, 1, 1, 0xC3];
@@ -622,11 +597,6 @@ mod tests {
             .prop_map(|map| map.into_iter().map(|(id, (ty, value))| (ColumnId(id), ty, value)).collect())
     }
 
-    fn stamp() -> impl Strategy<Value = Stamp> {
-        (any::<Option<i64>>(), any::<bool>())
-            .prop_map(|(write_time_us, tombstone)| Stamp { write_time_us, tombstone })
-    }
-
     /// Reads everything there is to read; the answer does not matter.
     fn read_all(bytes: &[u8], types: &[ColumnType]) {
         if let Ok(row) = PackedRow::new(bytes) {
@@ -638,10 +608,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_come_back(stamp in stamp(), columns in columns()) {
-            let bytes = packed(stamp, &columns);
+        fn rows_come_back(columns in columns()) {
+            let bytes = packed(&columns);
             let row = PackedRow::new(&bytes).unwrap();
-            prop_assert_eq!(row.stamp(), stamp);
             for (id, ty, value) in &columns {
                 let read = row.get(*id, *ty).unwrap().unwrap_or(ValueRef::Null).to_value();
                 prop_assert!(same(&read, value), "{:?} is not {:?}", read, value);
@@ -659,13 +628,13 @@ mod tests {
                 Some(false) => (*id, *ty, Value::Null),
                 None => (*id, *ty, value.clone()),
             }).collect();
-            let old = packed(Stamp::default(), &columns);
+            let old = packed(&columns);
             let given = new.iter().zip(&changes).map(|((id, ty, value), change)| {
                 (*id, change.map(|_| (*ty, value.as_ref())))
             });
             let mut again = b"before".to_vec();
             repack(&PackedRow::new(&old).unwrap(), given, &mut again).unwrap();
-            prop_assert_eq!(&again[6..], &packed(Stamp::default(), &new)[..]);
+            prop_assert_eq!(&again[6..], &packed(&new)[..]);
         }
 
         #[test]
@@ -681,7 +650,7 @@ mod tests {
 
         #[test]
         fn flipped_bytes_never_panic(columns in columns(), at: prop::sample::Index, with in 1u8..) {
-            let mut bytes = packed(Stamp::default(), &columns);
+            let mut bytes = packed(&columns);
             let at = at.index(bytes.len());
             bytes[at] ^= with;
             read_all(&bytes, &columns.iter().map(|c| c.1).chain([ColumnType::Integer]).collect::<Vec<_>>());

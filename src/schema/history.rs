@@ -77,7 +77,8 @@ impl TableDef {
             key: history.key.clone(),
             checks: Vec::new(),
             indexes: Vec::new(),
-            expiry: self.expiry,
+            written_at: self.written_at,
+            ttl_us: self.ttl_us,
             history: None,
             splits: Vec::new(),
             rekey: None,
@@ -90,14 +91,13 @@ impl TableDef {
     pub(super) fn flaw_of_history(&self) -> Option<String> {
         let history = self.history.as_ref()?;
         let ty = |id: ColumnId| self.columns.get(usize::from(id.0)).map(|column| column.ty);
-        let written_at = self.expiry.map(|expiry| expiry.written_at);
         let last = history.key.parts().last();
         let is_sound = ty(history.ended_at) == Some(ColumnType::TimestampTz)
             && history.keyspaces.len() == self.families.len()
             && history.key.is_sound(&ty, Tail::Nothing)
             && history.key.columns().iter().all(|id| ty(*id).is_some())
             && last.is_some_and(|part| {
-                part.columns().first() == written_at.as_ref() && part.facts().width.is_some()
+                part.columns().first() == self.written_at.as_ref() && part.facts().width.is_some()
             });
         if is_sound { self.past()?.flaw() } else { Some("its versions make no sense".to_owned()) }
     }

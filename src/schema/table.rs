@@ -73,12 +73,28 @@ pub struct Column {
     /// Hidden and not stored: what an index computes from the row. Its id is free again when it is dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formula: Option<Formula>,
-    /// Stored, and no statement names it: when the row was written ([`Expiry`]), or when a version of it ended ([`History`]).
+    /// Stored, and no statement names it: when the row was written ([`TableDef::written_at`]), or when a version of it ended ([`History`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
 }
 
 impl Column {
+    /// A column of the default family that may be NULL, with nothing else to it.
+    pub fn new(name: String, ty: ColumnType) -> Column {
+        Column {
+            name,
+            ty,
+            nullable: true,
+            max_len: None,
+            default: None,
+            identity: None,
+            family: FamilyId::DEFAULT,
+            dropped: false,
+            formula: None,
+            hidden: false,
+        }
+    }
+
     /// What a key layout needs to know of it.
     pub fn info(&self) -> ColumnInfo<'_> {
         ColumnInfo {
@@ -97,34 +113,31 @@ pub const ENDED_AT: &str = "ended_at";
 
 /// How long rows last: `WITH (ttl = '30 days')`.
 ///
-/// When a row was written is a hidden column of it, included in every index of the table. What is older than `ttl_us`
-/// when a statement begins is not there for it: every access has a comparison with that column among its conditions, so
-/// an index that covers a query without them covers it with them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Expiry {
-    /// The column, TIMESTAMPTZ NOT NULL in the default family.
+/// What is older than that when a statement begins is not there for it: every access has a comparison with the time at
+/// which a row was written among its conditions. Every index includes that, so one that covers a query without the
+/// comparison covers it with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ttl {
+    /// [`TableDef::written_at`].
     pub written_at: ColumnId,
-    /// Microseconds; `None`: for ever.
-    pub ttl_us: Option<i64>,
+    /// Microseconds.
+    pub us: i64,
 }
 
-impl Expiry {
-    /// Rows written then or before, in microseconds since 1970, have expired at `now_us`; `None`: none have.
-    pub fn cutoff_us(self, now_us: i64) -> Option<i64> {
-        self.ttl_us.map(|ttl_us| now_us.saturating_sub(ttl_us))
+impl Ttl {
+    /// Rows written then or before have expired at `now_us`; both in microseconds since 1970.
+    fn cutoff(self, now_us: i64) -> Value {
+        Value::TimestampTz(now_us.saturating_sub(self.us))
     }
 
     /// The row is still there at `now_us`.
     pub fn is_alive(self, row: &[Value], now_us: i64) -> bool {
-        let written_at = &row[usize::from(self.written_at.0)];
-        self.cutoff_us(now_us).is_none_or(|us| *written_at > Value::TimestampTz(us))
+        row[usize::from(self.written_at.0)] > self.cutoff(now_us)
     }
 
     /// What is true of the rows that are still there at `now_us`.
     pub fn alive(self, now_us: i64) -> Predicate {
-        let cutoff =
-            |us| Predicate::compare(Field::Column(self.written_at), CmpOp::Gt, Value::TimestampTz(us));
-        self.cutoff_us(now_us).map_or(Predicate::True, cutoff)
+        Predicate::compare(Field::Column(self.written_at), CmpOp::Gt, self.cutoff(now_us))
     }
 }
 
@@ -154,10 +167,14 @@ pub struct TableDef {
     pub checks: Vec<Check>,
     /// Index tables.
     pub indexes: Vec<IndexDef>,
-    /// How long its rows last, if not for ever.
+    /// Hidden column that tells when a row was written, TIMESTAMPTZ NOT NULL in the default family, included in every
+    /// index; where rows expire, or versions of them are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expiry: Option<Expiry>,
-    /// Versions that it keeps of its rows; then it has an `expiry`, too.
+    pub written_at: Option<ColumnId>,
+    /// How long its rows last, in microseconds, if not for ever; then they tell when they were written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_us: Option<i64>,
+    /// Versions that it keeps of its rows; then they tell when they were written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
     /// Keys at which a region of the table ends and the next one begins, ascending.
@@ -175,14 +192,14 @@ pub struct TableDef {
 }
 
 impl TableDef {
-    /// What tells how long its rows last, if not for ever.
-    pub fn expires(&self) -> Option<Expiry> {
-        self.expiry.filter(|expiry| expiry.ttl_us.is_some())
+    /// How long its rows last, if not for ever.
+    pub fn ttl(&self) -> Option<Ttl> {
+        Some(Ttl { written_at: self.written_at?, us: self.ttl_us? })
     }
 
     /// The row is there at `now_us`, in microseconds since 1970: it has not expired.
     pub fn is_alive(&self, row: &[Value], now_us: i64) -> bool {
-        self.expiry.is_none_or(|expiry| expiry.is_alive(row, now_us))
+        self.ttl().is_none_or(|ttl| ttl.is_alive(row, now_us))
     }
 
     /// A column by id.
@@ -212,7 +229,9 @@ impl TableDef {
 
     /// Adds the hidden column that tells when a row was written.
     pub fn keep_write_times(&mut self) -> ColumnId {
-        self.hidden_time(WRITTEN_AT, false)
+        let id = self.hidden_time(WRITTEN_AT, false);
+        self.written_at = Some(id);
+        id
     }
 
     /// Adds the hidden column that tells when a version of a row ended.
@@ -226,18 +245,8 @@ impl TableDef {
             self.columns[at].dropped = false;
             return ColumnId(at as u16);
         }
-        self.columns.push(Column {
-            name: name.to_owned(),
-            ty: ColumnType::TimestampTz,
-            nullable,
-            max_len: None,
-            default: None,
-            identity: None,
-            family: FamilyId::DEFAULT,
-            dropped: false,
-            formula: None,
-            hidden: true,
-        });
+        let column = Column::new(name.to_owned(), ColumnType::TimestampTz);
+        self.columns.push(Column { nullable, hidden: true, ..column });
         ColumnId(self.columns.len() as u16 - 1)
     }
 
@@ -261,18 +270,7 @@ impl TableDef {
         if let Some((id, _)) = self.formulas().find(|(_, known)| **known == formula) {
             return id;
         }
-        let column = Column {
-            name: sql,
-            ty,
-            nullable: true,
-            max_len: None,
-            default: None,
-            identity: None,
-            family: FamilyId::DEFAULT,
-            dropped: false,
-            formula: Some(formula),
-            hidden: false,
-        };
+        let column = Column { formula: Some(formula), ..Column::new(sql, ty) };
         let free = self.all_columns().find(|(_, c)| c.dropped && c.formula.is_some()).map(|(id, _)| id);
         match free {
             Some(id) => {
@@ -403,8 +401,8 @@ impl TableDef {
         if let Some(column) = self.columns.iter().find(computes) {
             return Some(format!("{} is computed from columns that it has not", column.name));
         }
-        let is_time = |expiry: &Expiry| ty(expiry.written_at) == Some(ColumnType::TimestampTz);
-        if !self.expiry.iter().all(is_time) {
+        let is_time = |id| ty(id) == Some(ColumnType::TimestampTz);
+        if !self.written_at.map_or(self.ttl_us.is_none(), is_time) {
             return Some("it does not say when its rows were written".to_owned());
         }
         if !self.key.is_sound(&ty, Tail::Nothing) {

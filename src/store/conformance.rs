@@ -59,10 +59,6 @@ fn overlay() -> Subject<OverlayStore> {
 struct OverlayStore(Mutex<Transaction>);
 
 impl Store for OverlayStore {
-    fn capabilities(&self) -> Capabilities {
-        memory().store.capabilities()
-    }
-
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
         Ok(self.0.lock().view())
     }
@@ -308,7 +304,7 @@ fn entry_counts(store: &impl Store) {
 }
 
 fn impossible_keys(store: &impl Store) {
-    let max = store.capabilities().key_bytes_max;
+    let max = KEY_BYTES_MAX;
     let longest = vec![7u8; max];
     store.commit(batch(|b| b.put(A, longest.clone(), b"fits".to_vec()))).unwrap();
     assert_eq!(get_in(&store.snapshot().unwrap(), A, &longest), Some(b"fits".to_vec()));

@@ -48,10 +48,7 @@ use super::queue::CommitQueue;
 use super::recent::{Recent, Recorder};
 use super::rules::check_batch;
 use super::trust::Trust;
-use super::{
-    Atomicity, BulkWriter, Capabilities, Durability, Engine, KEY_BYTES_MAX, KeyspaceId, Mutation, Snapshot,
-    Store, WriteBatch,
-};
+use super::{BulkWriter, Durability, Engine, KeyspaceId, Mutation, Snapshot, Store, WriteBatch};
 use crate::error::{Error, Kind, Result};
 use bulk::Bulk;
 use keeper::Keeper;
@@ -217,10 +214,6 @@ impl EmbeddedStore {
 }
 
 impl Store for EmbeddedStore {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { atomicity: Atomicity::Database, key_bytes_max: KEY_BYTES_MAX, durable: true }
-    }
-
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
         Ok(Arc::new(EmbeddedSnapshot::new(self.shared.newest())))
     }

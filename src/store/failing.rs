@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{BulkWriter, Capabilities, KeyspaceId, Reads, Snapshot, Store, WriteBatch};
+use super::{BulkWriter, KeyspaceId, Reads, Snapshot, Store, WriteBatch};
 use crate::error::{Error, Kind, Result};
 
 /// Counts the steps of a store, and stops it at one of them. Clones share it.
@@ -60,10 +60,6 @@ impl<S: Store> FailingStore<S> {
 }
 
 impl<S: Store> Store for FailingStore<S> {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
         self.fuse.check()?;
         self.inner.snapshot()

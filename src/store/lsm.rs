@@ -48,10 +48,7 @@ use super::queue::CommitQueue;
 use super::recent::{Recent, Recorder};
 use super::rules::check_batch;
 use super::trust::{self, Trust};
-use super::{
-    Atomicity, BulkWriter, Capabilities, Durability, Engine, KEY_BYTES_MAX, KeyspaceId, Snapshot, Store,
-    WriteBatch,
-};
+use super::{BulkWriter, Durability, Engine, KEY_BYTES_MAX, KeyspaceId, Snapshot, Store, WriteBatch};
 use crate::error::{Error, Result};
 use bulk::Bulk;
 use rows::Rows;
@@ -175,10 +172,6 @@ impl LsmStore {
 }
 
 impl Store for LsmStore {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { atomicity: Atomicity::Database, key_bytes_max: KEY_BYTES_MAX, durable: true }
-    }
-
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
         Ok(Arc::new(LsmSnapshot::new(&self.shared)))
     }

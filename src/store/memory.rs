@@ -14,8 +14,7 @@ use parking_lot::Mutex;
 use super::recent::{Recent, Recorder, Touched};
 use super::rules::{bounds, check_batch, check_entry};
 use super::{
-    Atomicity, BulkWriter, Capabilities, Cursor, Direction, Entry, KEY_BYTES_MAX, KeyspaceId, Mutation,
-    Reader, Reads, Snapshot, Store, WriteBatch,
+    BulkWriter, Cursor, Direction, Entry, KeyspaceId, Mutation, Reader, Reads, Snapshot, Store, WriteBatch,
 };
 use crate::error::Result;
 use crate::key::{KeyRange, Rowkey};
@@ -62,10 +61,6 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { atomicity: Atomicity::Database, key_bytes_max: KEY_BYTES_MAX, durable: false }
-    }
-
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
         Ok(Arc::new(self.current()))
     }

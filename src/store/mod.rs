@@ -128,35 +128,12 @@ pub enum Direction {
     Reverse,
 }
 
-/// How far one [`WriteBatch`] is atomic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Atomicity {
-    /// Across all keyspaces.
-    Database,
-    /// Within one key of one keyspace (HBase).
-    Row,
-}
-
-/// What an engine can promise; writers ask, never assume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capabilities {
-    /// How far a batch is atomic.
-    pub atomicity: Atomicity,
-    /// Longest key, in bytes.
-    pub key_bytes_max: usize,
-    /// Survives the process.
-    pub durable: bool,
-}
-
 /// A sorted key-value engine.
 pub trait Store: Send + Sync {
-    /// What it promises.
-    fn capabilities(&self) -> Capabilities;
-
     /// A stable view of everything committed so far.
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>>;
 
-    /// Checks and applies `batch` in one atomic step; durable when it returns, unless the engine
+    /// Checks and applies `batch` in one atomic step over all keyspaces; durable when it returns, unless the engine
     /// was opened with a relaxed durability.
     ///
     /// Errors: `Conflict` when a later commit wrote into what the batch read, `Invalid` when a key is too long,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{BulkWriter, Capabilities, KeyspaceId, Mutation, Reads, Snapshot, Store, WriteBatch};
+use super::{BulkWriter, KeyspaceId, Mutation, Reads, Snapshot, Store, WriteBatch};
 use crate::error::Result;
 
 /// Mutations in the order of their commits. Clones share it.
@@ -38,10 +38,6 @@ impl<S: Store> TracedStore<S> {
 }
 
 impl<S: Store> Store for TracedStore<S> {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
         self.inner.snapshot()
     }

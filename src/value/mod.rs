@@ -84,6 +84,12 @@ impl ColumnType {
         }
     }
 
+    /// Queries compare its values as their key bytes compare: not floats, whose zeros and NaNs have rules of their own,
+    /// and not JSON, which has no order.
+    pub fn compares_as_bytes(self) -> bool {
+        !matches!(self, ColumnType::Real | ColumnType::Double | ColumnType::Json)
+    }
+
     /// `SMALLINT`, `INTEGER` or `BIGINT`.
     pub fn is_integer(self) -> bool {
         matches!(self, ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt)

@@ -231,7 +231,6 @@ pub fn packed_row(data: &[u8]) {
     if let Ok(opened) = rowkeydb::row::open(packed)
         && let Ok(row) = PackedRow::new(&opened)
     {
-        row.stamp();
         for column in row.columns() {
             for ty in types {
                 let mut builder = ColumnBuilder::new(ty, 1);

@@ -28,17 +28,7 @@ pub struct ExactSum(Sum);
 /// The same arguments, the result being of another type.
 fn widened<'a>(args: &AccumulatorArgs<'a>, wide: DataType) -> AccumulatorArgs<'a> {
     let return_field = Arc::new(Field::new(args.name, wide, true));
-    AccumulatorArgs {
-        return_field,
-        schema: args.schema,
-        ignore_nulls: args.ignore_nulls,
-        order_bys: args.order_bys,
-        is_reversed: args.is_reversed,
-        name: args.name,
-        is_distinct: args.is_distinct,
-        exprs: args.exprs,
-        expr_fields: args.expr_fields,
-    }
+    AccumulatorArgs { return_field, ..args.clone() }
 }
 
 /// What sums of this type are added up in: wide enough for 2^63 rows of the largest values. `None`: as they are, for

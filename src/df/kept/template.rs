@@ -19,7 +19,7 @@ use crate::df::table::Binding;
 use crate::df::tree::RewriteTree;
 use crate::plan::{CmpOp, Field, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::row::column_type_of;
-use crate::schema::Expiry;
+use crate::schema::Ttl;
 use crate::value::{ColumnType, Value, decimal_to_double};
 
 /// A filter in our own algebra, but for the values of its parameters.
@@ -38,7 +38,7 @@ pub enum Template {
     /// The opposite.
     Not(Box<Template>),
     /// The row is still there.
-    Alive(Expiry),
+    Alive(Ttl),
     /// Anything else.
     Expr(Expr),
 }
@@ -61,7 +61,7 @@ impl Template {
             Template::Compare { field, .. } | Template::Like { field, .. } => is_one(*field),
             Template::All(terms) | Template::Any(terms) => terms.iter().all(|term| term.is_of(is_one, names)),
             Template::Not(term) => term.is_of(is_one, names),
-            Template::Alive(expiry) => is_one(Field::Column(expiry.written_at)),
+            Template::Alive(ttl) => is_one(Field::Column(ttl.written_at)),
             Template::Expr(filter) => filter.column_refs().into_iter().all(|column| {
                 let known = names.of(&Expr::Column(column.clone()));
                 known.is_some_and(|(field, _)| is_one(field))
@@ -86,7 +86,7 @@ impl Template {
             Template::All(terms) => filled(terms, names, binding).map(Predicate::and),
             Template::Any(terms) => filled(terms, names, binding).map(Predicate::or),
             Template::Not(term) => term.fill(names, binding).map(Predicate::not),
-            Template::Alive(expiry) => Some(expiry.alive(binding.as_of_us)),
+            Template::Alive(ttl) => Some(ttl.alive(binding.as_of_us)),
             Template::Expr(filter) => {
                 let filled = predicate(&computed(with_params(filter, params)?)?, names);
                 (!filled.has_opaque()).then_some(filled)

@@ -87,7 +87,7 @@ impl Request {
             *self.order.first().filter(|_| matches!(self.rows, Rows::About { .. }) && self.each.is_none())?;
         let Field::Column(id) = by.field else { return None };
         let ty = self.relation.table.column(id).ty;
-        (!matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Json)).then_some((by, ty))
+        ty.compares_as_bytes().then_some((by, ty))
     }
 
     /// That column alone, in the same order along the same path; `None`, if that takes whole rows.

@@ -399,7 +399,7 @@ impl Request {
 
     pub(super) fn statistics<'a>(&'a self, binding: &'a Binding) -> StoreStatistics<'a> {
         let collected = self.relation.advice.statistics.as_deref();
-        let written_at = self.table().expires().map(|expiry| expiry.written_at);
+        let written_at = self.table().ttl().map(|ttl| ttl.written_at);
         StoreStatistics { snapshot: &*binding.snapshot, collected, written_at }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::Ident;
 
-use super::{COLUMNS_MAX, column, cut_digits, finish, hidden_rowkey, new_name};
+use super::{COLUMNS_MAX, column, cut_digits, finish, hidden_rowkey, new_name, table_if};
 use crate::catalog::Catalog;
 use crate::engine::design::regions;
 use crate::engine::outcome::Warning;
@@ -21,11 +21,9 @@ use crate::sql::{
 
 /// The table to be altered, if it has to be there. Errors: it is not, or it is being re-keyed.
 pub fn altered(catalog: &Catalog, alter: &AlterTable) -> Result<Option<Arc<TableDef>>> {
-    match catalog.table(&name_of(&alter.name)) {
-        Ok(table) => rekey::refuse(&table).map(|()| Some(table)),
-        Err(_) if alter.if_exists => Ok(None),
-        Err(e) => Err(e.at(span_of_name(&alter.name))),
-    }
+    let table = table_if(catalog, &alter.name, alter.if_exists)?;
+    table.iter().try_for_each(|table| rekey::refuse(table))?;
+    Ok(table)
 }
 
 /// ALTER TABLE ... SPLIT. The points may take a walk through the table, for which nobody waits.
@@ -264,14 +262,14 @@ fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
         }
     }
     if table.is_key_column(id) {
-        let hint = format!("ALTER TABLE {} REKEY (...) gives it another one first", table.name);
+        let hint = format!("ALTER TABLE {} REKEY (...) gives it another one first", name_sql(&table.name));
         user = Some(("the rowkey".to_owned(), hint));
     }
     let user = user.or_else(|| {
         let of = |used: ColumnId| table.sources(used).contains(&id);
         let uses = |i: &&IndexDef| i.inputs().any(of) || i.include.contains(&id);
         let index = table.indexes.iter().find(uses)?;
-        Some((format!("index \"{}\"", index.name), format!("DROP INDEX {} first", index.name)))
+        Some((format!("index \"{}\"", index.name), format!("DROP INDEX {} first", name_sql(&index.name))))
     });
     match user {
         None => Ok(()),

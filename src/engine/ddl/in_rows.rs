@@ -15,7 +15,7 @@ use crate::exec::stored::{self, Packer};
 use crate::index::entry_of;
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::row::value_at;
-use crate::schema::{Expiry, IndexState, TableDef};
+use crate::schema::{IndexState, TableDef};
 use crate::sql::{AddColumn, AlterTable, CheckDef, OptionDef, name_of, name_sql, parse_query, span_of_name};
 use crate::store::{BulkWriter, Direction, WriteBatch};
 use crate::value::{ColumnType, Value};
@@ -99,7 +99,7 @@ pub fn add_check(session: &mut Session, alter: &AlterTable, def: &CheckDef) -> R
 pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionDef]) -> Result<Vec<Warning>> {
     let wanted = TableOptions::new(options)?;
     purge(session, alter)?;
-    let has_times = |table: &TableDef| table.expiry.is_some();
+    let has_times = |table: &TableDef| table.written_at.is_some();
     let are_there = session.catalog().table(&name_of(&alter.name)).is_ok_and(|table| has_times(&table));
     if are_there || !wanted.need_times() {
         return change(session, |catalog| {
@@ -137,7 +137,6 @@ fn write_times(view: &View, table: &mut TableDef, writer: &mut dyn BulkWriter) -
             .state(sqlstate::OBJECT_STATE));
     }
     let written_at = table.keep_write_times();
-    table.expiry = Some(Expiry { written_at, ttl_us: None });
     table.indexes.iter_mut().for_each(|index| index.include.push(written_at));
     let now = Value::TimestampTz(view.as_of_us);
     Filling { view, table, id: written_at }.with_entries(&now, writer)

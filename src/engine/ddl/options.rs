@@ -55,8 +55,8 @@ impl TableOptions {
     ///
     /// Errors: its layout has no versions.
     pub fn apply(self, edit: &mut CatalogEdit, table: &mut TableDef) -> Result<()> {
-        if let (Some(expiry), Some(ttl_us)) = (&mut table.expiry, self.ttl_us) {
-            expiry.ttl_us = ttl_us;
+        if let (Some(_), Some(ttl_us)) = (table.written_at, self.ttl_us) {
+            table.ttl_us = ttl_us;
         }
         match (&mut table.history, self.versions) {
             (_, None) | (None, Some(..=1)) => Ok(()),
@@ -120,7 +120,7 @@ fn forget(edit: &mut CatalogEdit, table: &mut TableDef) {
 
 /// The table's layout, and behind it when a version was written, newest first.
 fn layout_of_past(table: &TableDef) -> Result<KeyLayout> {
-    let Some(expiry) = table.expiry else {
+    let Some(written_at) = table.written_at else {
         return Err(Error::internal("rows that do not tell when they were written"));
     };
     if table.key.parts().iter().any(KeyPart::is_random) {
@@ -135,7 +135,7 @@ fn layout_of_past(table: &TableDef) -> Result<KeyLayout> {
         _ => Vec::new(),
     };
     let mut specs = key_specs(&keys, &key_columns(&table.columns))?;
-    let transform = Transform::Column(expiry.written_at);
+    let transform = Transform::Column(written_at);
     specs.push(PartSpec { transform, descending: true, sql: "written_at DESC".to_owned() });
     Ok(KeyLayout::new(specs, &|id| table.column_info(id), Tail::Nothing)?)
 }

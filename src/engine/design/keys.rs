@@ -12,7 +12,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::trace;
 use crate::key::{KeyLayout, KeyRange, hex};
 use crate::schema::TableDef;
-use crate::sql::{name_of, span_of_name};
+use crate::sql::{name_of, name_sql, span_of_name};
 use crate::store::{Direction, KeyspaceId};
 use crate::value::Value;
 
@@ -38,9 +38,9 @@ pub fn describe(view: &View, key: Option<&Value>, of: &Ident) -> Result<RecordBa
     };
     let key = match key {
         Some(given) => keyspace.key(given)?,
-        None => first_key(view, keyspace.id)?.ok_or_else(|| {
+        None => view.first_key(keyspace.id)?.ok_or_else(|| {
             Error::invalid(format!("\"{name}\" has no key yet"))
-                .hint(format!("give one: DESCRIBE KEY '...' OF {name}"))
+                .hint(format!("give one: DESCRIBE KEY '...' OF {}", name_sql(&name)))
                 .state(sqlstate::OBJECT_STATE)
         })?,
     };
@@ -58,12 +58,6 @@ pub fn describe(view: &View, key: Option<&Value>, of: &Ident) -> Result<RecordBa
         _ => {}
     }
     parts.finish()
-}
-
-fn first_key(view: &View, keyspace: KeyspaceId) -> Result<Option<Vec<u8>>> {
-    let reader = view.snapshot.reader()?;
-    let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
-    Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
 }
 
 /// Rows of DESCRIBE KEY.

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use sqlparser::ast::Ident;
 
-use super::{Mark, Open, RETRIES, RETRIES_BESIDE, Session};
+use super::{Mark, Open, Session};
 use crate::catalog::Catalog;
 use crate::df::query::Moment;
 use crate::engine::analyze;
 use crate::engine::outcome::Outcome;
 use crate::engine::plans::KeptQueries;
-use crate::engine::turns::Turn;
+use crate::engine::turns::{Losses, Turn};
 use crate::engine::view::View;
 use crate::engine::write::{self, Given, Written};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::sql::{Statement, name_of, span_of_name};
 use crate::store::{Recording, WriteBatch};
 use crate::txn::{Savepoint, Transaction};
@@ -52,14 +52,15 @@ impl Session {
         if self.open.is_some() {
             return Box::pin(self.write_once(statement, given, None)).await;
         }
-        let (mut retries, mut turn) = (0, None);
+        let (mut losses, mut turn) = (Losses::default(), None);
         loop {
             match Box::pin(self.write_once(statement, given, turn.as_ref())).await {
-                Err(e) if e.kind() == Kind::Conflict && retries < RETRIES => retries += 1,
+                Err(e) => {
+                    if losses.again(e)? {
+                        turn = Some(self.db.shared.turns.take(&self.watch.cancel)?);
+                    }
+                }
                 written => return written,
-            }
-            if retries == RETRIES_BESIDE {
-                turn = Some(self.db.shared.turns.take(&self.watch.cancel)?);
             }
         }
     }

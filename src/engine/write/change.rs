@@ -73,7 +73,7 @@ pub(super) fn clears(view: &View, table: &TableDef, stmt: &Delete) -> Result<boo
     let is_plain = stmt.filter.is_none() && stmt.limit.is_none() && stmt.returning.is_none();
     let is_alone = stmt.hints.is_empty() && stmt.using.is_empty() && stmt.order_by.is_empty();
     let is_at_rest = table.rekey.is_none() && table.splits.is_empty();
-    let is_all_there_is = table.expires().is_none() && table.history.is_none();
+    let is_all_there_is = table.ttl_us.is_none() && table.history.is_none();
     let are_ready = table.indexes.iter().all(|index| index.state == IndexState::Ready);
     if !(is_plain && is_alone && is_at_rest && is_all_there_is && are_ready) {
         return Ok(false);

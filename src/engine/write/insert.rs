@@ -40,7 +40,7 @@ pub async fn insert(view: &View, stmt: &Insert, given: Given<'_>, alone: bool) -
     let may_load = alone
         && matches!(stmt.mode, InsertMode::Insert)
         && stmt.returning.is_none()
-        && table.expires().is_none();
+        && table.ttl_us.is_none();
     let cells = match source_cells(view, &table, stmt, given, may_load).await? {
         Sourced::Cells(cells) => cells,
         Sourced::Loaded(affected) => return Ok(Written { batch, affected, returning: None }),
@@ -305,8 +305,7 @@ fn stage(
 /// `old` with the given columns of `new`, and as new.
 fn overwrite(table: &TableDef, old: &[Value], new: &[Value], given: &[ColumnId]) -> Vec<Value> {
     let mut row = old.to_vec();
-    let written_at = table.expiry.map(|expiry| expiry.written_at);
-    for id in given.iter().chain(&written_at) {
+    for id in given.iter().chain(&table.written_at) {
         row[usize::from(id.0)] = new[usize::from(id.0)].clone();
     }
     row

@@ -264,7 +264,7 @@ fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<
         targets.push(id);
     }
     // Whatever is written of a row, it is as new as that.
-    targets.extend(table.expiry.map(|expiry| expiry.written_at));
+    targets.extend(table.written_at);
     Ok(targets)
 }
 
@@ -297,7 +297,7 @@ impl<'a> Assigned<'a> {
         exprs.iter().try_for_each(|expr| of_each_row(view, &**expr, "SET"))?;
         // Whatever is wrong with one, the query will say.
         let values = exprs.iter().map(|expr| view.value_of(expr, params).unwrap_or_default());
-        let written_at = table.expiry.map(|_| Some(Value::TimestampTz(view.as_of_us)));
+        let written_at = table.written_at.map(|_| Some(Value::TimestampTz(view.as_of_us)));
         let values = values.chain(written_at).collect();
         Ok(Assigned { targets, exprs, values })
     }

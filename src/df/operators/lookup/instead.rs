@@ -32,7 +32,6 @@ use crate::exec::scan::PARALLEL_WORK;
 use crate::key::ColumnId;
 use crate::plan::Field;
 use crate::row::column_type_of;
-use crate::value::ColumnType;
 
 /// Rows (count) that are expected, at the most, of those that look together for others in an order.
 const TOGETHER_EXPECTED: f64 = ROWS_MAX as f64 / 2.0;
@@ -303,12 +302,10 @@ pub(super) fn equal_columns(
         let (of_row, at) = (column(of_row)?, *columns.get(column(of_table)?.index())?);
         let Field::Column(key) = scan.request.output_field(at)? else { return None };
         let ty = table.column(key).ty;
-        // Zeros and NaNs are equal by other rules than bytes are.
-        let is_exact = !matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Json);
         let (row, found) = (rows.field(of_row.index()), scan.request.schema.field(at));
         let is_same = column_type_of(row) == Some(ty) && row.data_type() == found.data_type();
         let of_table = Column::new(found.name(), at);
-        (is_exact && is_same).then_some(Equal { of_row, of_table, key, ty })
+        (ty.compares_as_bytes() && is_same).then_some(Equal { of_row, of_table, key, ty })
     };
     on.iter().map(equal).collect()
 }

@@ -28,7 +28,6 @@ use crate::df::wanted::FirstFound;
 use crate::key::ColumnId;
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::column_type_of;
-use crate::value::ColumnType;
 
 /// What a row takes that seeks, in entries walked, beside those that it finds; and these, for one thread does it all.
 const ROW: f64 = 80.0;
@@ -333,13 +332,11 @@ impl Sides<'_> {
         let field = request.output_field(at)?;
         let Field::Column(id) = field else { return None };
         let ty = request.table().column(id).ty;
-        // Zeros and NaNs compare by other rules than bytes do.
-        let is_exact = !matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Json);
         let found = request.schema.field(at);
         let is_same = column_type_of(found) == Some(ty)
             && value.data_type(&self.rows.schema()).ok()? == *found.data_type();
         let column = found.name().clone();
-        (is_exact && is_same).then(|| Term { column, field, ty, op, value, or: Vec::new() })
+        (ty.compares_as_bytes() && is_same).then(|| Term { column, field, ty, op, value, or: Vec::new() })
     }
 
     /// Where a row seeks: behind the columns that are equal, in the order of one of which it tells an end, or of which
