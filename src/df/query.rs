@@ -37,7 +37,7 @@ use super::computed::ComputedColumns;
 use super::errors::df_error;
 use super::expressions::beside::{beside_columns, beside_subqueries};
 use super::expressions::binary_keys::texts_as_binary_keys;
-use super::expressions::dates::at_midnight;
+use super::expressions::compared::times;
 use super::expressions::doubles::doubles_win;
 use super::expressions::elements::of_row;
 use super::expressions::integers::{CheckedIntegers, wide_integers};
@@ -227,9 +227,9 @@ impl Planner {
                 Arc::new(ExpressionRules(
                     "operands",
                     &[
+                        times,
                         text_operands,
                         one_by_one,
-                        at_midnight,
                         interval_lengths,
                         doubles_win,
                         long_decimals,
@@ -367,6 +367,7 @@ impl Planner {
         if !is_now || depends_on_time(&plan)? {
             return Ok(None);
         }
+        let plan = open::filters_as_cases(plan).map_err(df_error)?;
         let forming = open::forming(&plan).map_err(df_error)?;
         let shaping = |of_joins| open::shaping(&plan, of_joins).map_err(df_error);
         let paging = Paging::of(&plan);

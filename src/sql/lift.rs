@@ -3,11 +3,14 @@
 //!
 //! `SELECT * FROM t WHERE id = 7 AND day >= DATE '2024-01-01'` becomes `... WHERE id = $1 AND day >= $2` with two
 //! values. Only a literal that is a whole side of a comparison is lifted, or what OFFSET passes over: `= 7 AND`, but not
-//! `= 7 + x`, `LIMIT 7` or `lpad(id, 7)`, which shape the plan. In a select list that goes for columns with a name (`AS`)
-//! only: others are called by their text. Nothing is parsed: this runs before the plan cache is asked, on every statement,
-//! so it walks the bytes once.
+//! `= 7 + x`, `LIMIT 7` or `lpad(id, 7)`, which shape the plan. What literals add up to is one: `7 + 2`, or
+//! `TIMESTAMP '2024-01-01' - INTERVAL '1 day'`. The list of an IN becomes 2, 4, 8 .. values long, the last of them
+//! repeated, so that lists of some lengths share a plan. In a select list that goes for columns with a name (`AS`) only:
+//! others are called by their text. Nothing is parsed: this runs before the plan cache is asked, on every statement, so
+//! it walks the bytes once.
 
 use std::cell::OnceCell;
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use crate::value::{ColumnType, Value};
@@ -132,10 +135,26 @@ pub fn lift(sql: &str) -> Option<Lifted> {
         if !(0..=DEPTH_MAX).contains(&depth) {
             return None;
         }
-        let lifts = compared_literal(sql, &tokens, at, in_list).filter(|_| {
+        let may_lift = || {
             let called = || called.get_or_init(|| called_by_their_text(sql, &tokens));
             selects == 0 || !called().iter().any(|column| column.contains(&at))
-        });
+        };
+        if in_list && let Some((values, len)) = list_of_in(sql, &tokens, at).filter(|_| may_lift()) {
+            if lifted.values.len() + values.len() > VALUES {
+                return None;
+            }
+            lifted.text.push_str(&sql[copied..tokens[at].end]);
+            for (n, value) in values.into_iter().enumerate() {
+                lifted.values.push(value);
+                let comma = if n == 0 { "" } else { ", " };
+                // Writing to a string cannot fail.
+                let _ = write!(lifted.text, "{comma}${}", own + lifted.values.len());
+            }
+            copied = tokens[at + len].start;
+            (next, in_list) = (at + len, false);
+            continue;
+        }
+        let lifts = compared_literal(sql, &tokens, at, in_list).filter(|_| may_lift());
         next += lifts.as_ref().map_or(1, |(_, len)| *len);
         let Some((value, len)) = lifts else {
             // A row among others ends in there.
@@ -148,7 +167,7 @@ pub fn lift(sql: &str) -> Option<Lifted> {
         }
         lifted.values.push(value);
         lifted.text.push_str(&sql[copied..tokens[at].start]);
-        lifted.text.push_str(&format!("${}", own + lifted.values.len()));
+        let _ = write!(lifted.text, "${}", own + lifted.values.len());
         copied = tokens[at + len - 1].end;
     }
     lifted.text.push_str(&sql[copied..]);
@@ -255,13 +274,72 @@ fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Op
     if !opens {
         return None;
     }
-    let token = |n: usize| tokens.get(at + n);
+    let (value, len) = literal(sql, &tokens[at..])?;
+    let closes = tokens.get(at + len).is_none_or(|after| {
+        matches!(after.text(sql), ")" | ";")
+            || after.text(sql) == "," && in_list
+            || after.is(sql, &BEHIND_A_COMPARISON)
+    });
+    closes.then_some((value, len))
+}
+
+/// Words that may come behind a comparison.
+const BEHIND_A_COMPARISON: [&str; 23] = [
+    "and",
+    "or",
+    "then",
+    "when",
+    "else",
+    "end",
+    "as",
+    "join",
+    "inner",
+    "left",
+    "right",
+    "full",
+    "cross",
+    "where",
+    "order",
+    "group",
+    "having",
+    "window",
+    "limit",
+    "offset",
+    "union",
+    "except",
+    "intersect",
+];
+
+/// The literals of a list behind IN, which opens at the first token, a power of two of them, and the tokens from there to
+/// the closing parenthesis; `None` if anything else is in it, or nothing.
+fn list_of_in(sql: &str, tokens: &[Token], at: usize) -> Option<(Vec<Compared>, usize)> {
+    let opens = tokens[at].text(sql) == "(" && tokens.get(at.checked_sub(1)?)?.is(sql, &["in"]);
+    let (mut values, mut len) = (Vec::new(), 0);
+    while opens {
+        let (value, of_value) = literal(sql, tokens.get(at + len + 1..)?)?;
+        values.push(value);
+        len += 1 + of_value;
+        match tokens.get(at + len)?.text(sql) {
+            "," => {}
+            ")" => break,
+            _ => return None,
+        }
+    }
+    let last = values.last()?.clone();
+    let more = values.len().next_power_of_two();
+    values.resize(if more <= VALUES { more } else { values.len() }, last);
+    Some((values, len))
+}
+
+/// The literal that the first tokens are, or add up to, and their number.
+fn literal(sql: &str, tokens: &[Token]) -> Option<(Compared, usize)> {
+    let token = |n: usize| tokens.get(n);
     let here = token(0)?;
     let (value, len) = match here.class {
-        Class::Text => (Compared::Value(Value::Text(text_of(here.text(sql)))), 1),
-        Class::Number => (Compared::Value(Value::number(here.text(sql))?), 1),
+        Class::Text => (Value::Text(text_of(here.text(sql))), 1),
+        Class::Number => (Value::number(here.text(sql))?, 1),
         Class::Other if here.text(sql) == "-" && token(1)?.class == Class::Number => {
-            (Compared::Value(Value::number(token(1)?.text(sql))?.negated()?), 2)
+            (Value::number(token(1)?.text(sql))?.negated()?, 2)
         }
         Class::Word if token(1).is_some_and(|next| next.class == Class::Text) => {
             let ty = match here.text(sql).to_ascii_lowercase().as_str() {
@@ -269,33 +347,40 @@ fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Op
                 "timestamp" => ColumnType::Timestamp,
                 _ => return None,
             };
-            (Compared::Value(Value::Text(text_of(token(1)?.text(sql))).cast(ty).ok()?), 2)
+            (Value::Text(text_of(token(1)?.text(sql))).cast(ty).ok()?, 2)
         }
-        Class::Word => of_clock(sql, &tokens[at..])?,
+        Class::Word => return of_clock(sql, tokens),
         _ => return None,
     };
-    let closes = token(len).is_none_or(|after| {
-        matches!(after.text(sql), ")" | ";")
-            || after.text(sql) == "," && in_list
-            || after.is(
-                sql,
-                &[
-                    "and",
-                    "or",
-                    "then",
-                    "as",
-                    "order",
-                    "group",
-                    "having",
-                    "limit",
-                    "offset",
-                    "union",
-                    "except",
-                    "intersect",
-                ],
-            )
-    });
-    closes.then_some((value, len))
+    let (value, more) = added(sql, value, tokens.get(len..)?)?;
+    Some((Compared::Value(value), len + more))
+}
+
+/// A literal with whole numbers, or an interval of a fixed length, that are added to it or taken away, and the tokens
+/// that say so. `None`: it is out of range then.
+fn added(sql: &str, mut value: Value, tokens: &[Token]) -> Option<(Value, usize)> {
+    let text = |n: usize| tokens.get(n).map_or("", |t: &Token| t.text(sql));
+    let mut len = 0;
+    loop {
+        let sign = match text(len) {
+            "+" => 1,
+            "-" => -1,
+            _ => return Some((value, len)),
+        };
+        let more = tokens.get(len + 1)?;
+        let (sum, of_more) = match value {
+            Value::Int(n) if more.class == Class::Number => match Value::number(more.text(sql))? {
+                Value::Int(more) => (Value::Int(n.checked_add(sign * more)?), 1),
+                _ => return None,
+            },
+            Value::Timestamp(us) if more.is(sql, &["interval"]) => {
+                let (n, unit, of_interval) = interval(sql, tokens.get(len + 2..)?)?;
+                (Value::Timestamp(us.checked_add(sign * n * unit)?), 1 + of_interval)
+            }
+            _ => return None,
+        };
+        (value, len) = (sum, len + 1 + of_more);
+    }
 }
 
 fn token_is_number(tokens: &[Token], at: usize) -> bool {
@@ -377,9 +462,9 @@ fn is_upper_bound(sql: &str, tokens: &[Token], at: usize) -> bool {
     let is_literal = |t: &Token| {
         matches!(t.class, Class::Number | Class::Text | Class::Parameter)
             || t.is(sql, &["date", "timestamp"])
-            || t.text(sql) == "-"
+            || matches!(t.text(sql), "-" | "+")
     };
-    tokens[..at].iter().rev().take(3).find(|t| !is_literal(t)).is_some_and(|t| t.is(sql, &["between"]))
+    tokens[..at].iter().rev().take(5).find(|t| !is_literal(t)).is_some_and(|t| t.is(sql, &["between"]))
 }
 
 /// A text literal's value.
@@ -573,6 +658,66 @@ mod tests {
             (
                 "SELECT * FROM t WHERE a = $1 -- = 4\n AND b>$2".into(),
                 vec![Value::Decimal(250, 2), Value::Double(1000.0)]
+            )
+        );
+    }
+
+    #[test]
+    fn sums_of_literals_are_lifted() {
+        let int = Value::Int;
+        assert_eq!(
+            lifted(
+                "SELECT a FROM t WHERE a BETWEEN 5 + 1 AND 5 + 9 AND b = -3 - 4 AND c IN (7, 7+1) AND d = 5 + 2 * 3"
+            ),
+            (
+                "SELECT a FROM t WHERE a BETWEEN $1 AND $2 AND b = $3 AND c IN ($4, $5) AND d = 5 + 2 * 3"
+                    .into(),
+                vec![int(6), int(14), int(-7), int(7), int(8)]
+            )
+        );
+        assert_eq!(
+            lifted(
+                "SELECT a FROM t WHERE a > TIMESTAMP '1970-01-02' - INTERVAL '1 day' + INTERVAL '1' SECOND"
+            ),
+            ("SELECT a FROM t WHERE a > $1".into(), vec![Value::Timestamp(1_000_000)])
+        );
+        for stays in [
+            "SELECT a FROM t WHERE a = 9223372036854775807 + 1",
+            "SELECT a FROM t WHERE a = 1 + 1.5 AND b = 'x' + 1 AND c = 1 + b",
+            "SELECT a FROM t WHERE a > TIMESTAMP '2024-01-31' + INTERVAL '1 month'",
+        ] {
+            assert_eq!(lifted(stays), (stays.into(), Vec::new()));
+        }
+    }
+
+    #[test]
+    fn lists_have_a_power_of_two_of_values() {
+        let int = Value::Int;
+        assert_eq!(
+            lifted(
+                "SELECT a FROM t WHERE a IN (1, 2, 3) AND b NOT IN (4) AND c IN (DATE '1970-01-02', now())"
+            ),
+            (
+                "SELECT a FROM t WHERE a IN ($1, $2, $3, $4) AND b NOT IN ($5) AND c IN ($6, $7)".into(),
+                vec![int(1), int(2), int(3), int(3), int(4), Value::Date(1), Value::Timestamp(NOW)]
+            )
+        );
+        let many = |n: usize| format!("SELECT a FROM t WHERE a IN ({}1)", "1, ".repeat(n - 1));
+        assert_eq!([5, 700, 1024].map(|n| lifted(&many(n)).1.len()), [8, 1024, 1024]);
+        assert_eq!(lift(&many(1025)), None);
+    }
+
+    #[test]
+    fn a_comparison_ends_where_another_clause_begins() {
+        let int = Value::Int;
+        assert_eq!(
+            lifted(
+                "SELECT a, sum(b) OVER w FROM t JOIN u ON t.a = u.a AND u.b >= 5 LEFT JOIN v ON v.a = 6 WHERE c = 7 WINDOW w AS (PARTITION BY a)"
+            ),
+            (
+                "SELECT a, sum(b) OVER w FROM t JOIN u ON t.a = u.a AND u.b >= $1 LEFT JOIN v ON v.a = $2 WHERE c = $3 WINDOW w AS (PARTITION BY a)"
+                    .into(),
+                vec![int(5), int(6), int(7)]
             )
         );
     }

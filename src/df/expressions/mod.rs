@@ -3,6 +3,7 @@
 
 pub(super) mod beside;
 pub(super) mod binary_keys;
+pub(super) mod compared;
 pub(super) mod dates;
 pub(super) mod doubles;
 pub(super) mod elements;

@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, Placeholder};
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, Case, Placeholder};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -211,6 +211,28 @@ pub fn params_of(plan: &LogicalPlan, counts: &dyn Fn(&LogicalPlan) -> bool) -> D
 /// Parameters whose type nothing around them tells are of the type of their value, as are numbers that are computed with.
 pub fn typed(plan: LogicalPlan, params: &[Value]) -> DfResult<LogicalPlan> {
     each_expr(plan, &|expr| typed_by(expr, params))
+}
+
+/// Aggregates of rows that a parameter chooses are those of a CASE: a run puts values into what they take of a row.
+pub fn filters_as_cases(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    each_expr(plan, &|mut expr| {
+        let Expr::AggregateFunction(AggregateFunction { func, params }) = &mut expr else {
+            return Transformed::no(expr);
+        };
+        let has_param = |filter: &Expr| filter.exists(|e| Ok(matches!(e, Expr::Placeholder(_))));
+        let is_chosen = params.filter.as_deref().is_some_and(|filter| has_param(filter).unwrap_or(false));
+        // These pass over NULL.
+        if !is_chosen || !OF_A_SET.contains(&func.name()) {
+            return Transformed::no(expr);
+        }
+        if let [arg] = &mut params.args[..]
+            && let Some(filter) = params.filter.take()
+        {
+            let then = Box::new(std::mem::take(arg));
+            *arg = Expr::Case(Case { expr: None, when_then_expr: vec![(filter, then)], else_expr: None });
+        }
+        Transformed::yes(expr)
+    })
 }
 
 /// The plan with each expression rewritten, its outputs called as before.
