@@ -92,7 +92,7 @@ fn or(a: Option<bool>, b: Option<bool>) -> Option<bool> {
     Some(a == Some(true) || b == Some(true))
 }
 
-const RANGES: [Term; 12] = [
+const RANGES: [Term; 16] = [
     ("t.pos BETWEEN r.hi AND r.hi", |r, t| Some(t.lo? == r.hi?)),
     ("t.pos > r.lo", |r, t| Some(t.lo? > r.lo?)),
     ("t.pos < r.lo", |r, t| Some(t.lo? < r.lo?)),
@@ -108,6 +108,21 @@ const RANGES: [Term; 12] = [
         or(Some(t.id == r.id), or(r.lo.map(|lo| t.id == lo), r.hi.map(|hi| t.id == hi)))
     }),
     ("(t.k = r.id OR t.k = r.hi)", |r, t| or(Some(t.k == Some(r.id)), r.hi.map(|hi| t.k == Some(hi)))),
+    ("(t.k = r.id OR t.pos = r.lo)", |r, t| {
+        or(t.k.map(|k| k == r.id), r.lo.map(|lo| t.lo == Some(lo)))
+    }),
+    ("(t.pos = r.hi OR t.id = r.id AND t.v > 2)", |r, t| {
+        or(r.hi.map(|hi| t.lo == Some(hi)), Some(t.id == r.id && t.hi.is_some_and(|v| v > 2)))
+    }),
+    ("(t.k = r.k OR t.pos > r.hi AND r.s = t.s OR r.lo = t.id)", |r, t| {
+        let (k, s) = (r.k.is_some() && r.k == t.k, r.s.is_some() && r.s == t.s);
+        let pos = t.lo.zip(r.hi).is_some_and(|(pos, hi)| pos > hi);
+        or(Some(k || pos && s), Some(r.lo == Some(t.id)))
+    }),
+    ("(t.k = r.lo OR t.k = r.hi OR t.pos = r.k)", |r, t| {
+        let is = |a: Option<i64>, b: Option<i64>| a.is_some() && a == b;
+        Some(is(t.k, r.lo) || is(t.k, r.hi) || is(t.lo, r.k))
+    }),
     ("t.pos > r.lo AND t.pos > r.hi", |r, t| Some(t.lo? > r.lo? && t.lo? > r.hi?)),
 ];
 
@@ -128,7 +143,7 @@ fn text(value: Option<i64>) -> String {
 fn what_a_row_finds_in_its_range_is_what_a_loop_over_both_tables_finds() {
     let seed = setting("FIRSTS_SEED", 1);
     let mut seen =
-        [(" IN (", 0), ("Inner", 0), ("Left", 0), ("Semi", 0), ("Anti", 0), ("first=1", 0), ("filter=", 0)];
+        [(" IN (", 0), (" OR ", 0), ("Inner", 0), ("Left", 0), ("Semi", 0), ("Anti", 0), ("first=1", 0), ("filter=", 0)];
     for n in 0..setting("FIRSTS", 5) * 3 {
         let mut dice = Dice::new(seed, n);
         let db = tables(&mut dice);

@@ -96,7 +96,7 @@ impl Kind {
     }
 
     /// What is found comes out.
-    fn shows_found(self) -> bool {
+    pub fn shows_found(self) -> bool {
         matches!(self, Kind::Inner | Kind::Left | Kind::Found)
     }
 

@@ -61,6 +61,19 @@ impl ScanExec {
         Some(Expected { bound: way.bound, told: Told::ByRow(self.narrowed_by()) })
     }
 
+    /// The same where each row of a join asks in several places, for rows that one of these lists of terms finds.
+    pub fn expected_in_places(&self, places: &[Vec<(Field, CmpOp)>]) -> Option<Expected> {
+        let each = places.iter().map(|terms| self.stand_in(terms)).collect::<Option<Vec<_>>>()?;
+        let (planned, _) = each.first()?;
+        let any = Predicate::or(each.iter().map(|(_, condition)| condition.clone()));
+        let bound = self.request.narrow(planned, any).ok()?;
+        if bound.spec.access.method.is_whole() {
+            return None;
+        }
+        let chosen = format!("{} for each row", bound.chosen);
+        Some(Expected { bound: Bound { chosen, ..bound }, told: Told::ByRow(self.narrowed_by()) })
+    }
+
     /// The path that it has without being told, and a condition like those that it will be told.
     fn stand_in(&self, terms: &[(Field, CmpOp)]) -> Option<(&Bound, Predicate)> {
         if terms.is_empty() || self.narrowed.get().is_some() {

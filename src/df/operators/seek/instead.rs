@@ -16,7 +16,7 @@ use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
 
-use super::{SeekJoinExec, Term, words};
+use super::{Place, SeekJoinExec, Term, words};
 use crate::access::{COST, Path};
 use crate::df::kept::plan::{picked, place};
 use crate::df::operators::few_first::few_first;
@@ -41,6 +41,9 @@ const EQUAL_PAIR: f64 = 0.5;
 
 /// The same to plan for a value that it has learned.
 const LEARNED: f64 = 150.0;
+
+/// Places (count) where a row seeks, at the most.
+const PLACES_MAX: usize = 8;
 
 /// Rows (count) that seek, if nothing is known of how many there are.
 const ROWS_UNKNOWN: f64 = 1000.0;
@@ -141,19 +144,27 @@ impl<'j> Pairs<'j> {
         let Some(mut terms) = sides.equal(self.on) else { return Ok(None) };
         let (ranged, rest) = self.filter.map_or_else(Default::default, |filter| sides.ranged(filter));
         terms.extend(ranged);
+        let (rest, places) = sides.places(terms, rest, self.filter);
         let is_exact = rest.is_empty();
         let first = match kind {
             Kind::Semi | Kind::Anti => Some(FirstFound { order: Vec::new(), rows: 1 }),
             Kind::Inner => scan.request.first_of_row.clone(),
             _ => None,
         };
-        let Some(key) = sides.key(&terms, first.as_ref()) else { return Ok(None) };
-        // Of those that pass the rest of the condition, the first one may be any.
-        let first = first.filter(|_| is_exact);
+        let is_one = places.len() == 1;
+        let keys = places.iter().map(|(terms, _)| sides.key(terms, first.as_ref(), is_one));
+        let Some(keys) = keys.collect::<Option<Vec<Key>>>() else { return Ok(None) };
+        // Of those that pass the rest of the condition, the first one may be any; and what is first in one of several
+        // places need not be first in all.
+        let first = first.filter(|first| is_exact && (keys.len() == 1 || first.order.is_empty()));
         let rows_expected = rows_of(rows).unwrap_or(ROWS_UNKNOWN);
-        let found = first.as_ref().map_or(key.entries, |first| key.entries.min(first.rows as f64));
-        let looked_at = if key.all_pass { found } else { key.entries };
-        let work = rows_expected * (ROW + FOUND * looked_at * key.entry);
+        let (mut found, mut work) = (0.0, 0.0);
+        for key in &keys {
+            let of_key = first.as_ref().map_or(key.entries, |first| key.entries.min(first.rows as f64));
+            let looked_at = if key.all_pass { of_key } else { key.entries };
+            found += of_key;
+            work += rows_expected * (ROW + FOUND * looked_at * key.entry);
+        }
         if work >= self.work(rows_expected, scan)? {
             return Ok(None);
         }
@@ -182,15 +193,20 @@ impl<'j> Pairs<'j> {
             Kind::Left => found.max(1.0),
             _ => found,
         };
+        let place = |((terms, common), key): ((Vec<Term>, usize), Key)| Place {
+            terms: terms.into(),
+            common,
+            paths: key.paths.into(),
+        };
+        let places: Arc<[Place]> = places.into_iter().zip(keys).map(place).collect();
         let seek = SeekJoinExec {
             rows: Arc::clone(rows),
-            table: Arc::new(scan.for_each_row(words(&terms, &rows.schema()))),
-            terms: terms.into(),
+            table: Arc::new(scan.for_each_row(words(&places, &rows.schema()))),
+            places,
             filter,
             rows_are,
             kind,
             first,
-            paths: key.paths.into(),
             each,
             output: output.into_iter().map(|at| of_scan(&indices[at])).collect(),
             properties: Arc::new(properties),
@@ -218,6 +234,16 @@ impl<'j> Pairs<'j> {
         let each = names.filter_map(of_name).min_by(|a, b| a.0.total_cmp(&b.0));
         let read = each.map_or(whole, |(work, _)| whole.min(rows * (LEARNED + work)));
         Ok(read + each.map_or(0.0, |(_, equal)| rows * equal * EQUAL_PAIR))
+    }
+}
+
+/// The conditions one of which an OR asks for.
+fn sides_of_or(expr: &Arc<dyn PhysicalExpr>) -> Vec<&Arc<dyn PhysicalExpr>> {
+    match expr.downcast_ref::<BinaryExpr>() {
+        Some(or) if *or.op() == Operator::Or => {
+            [or.left(), or.right()].into_iter().flat_map(sides_of_or).collect()
+        }
+        _ => vec![expr],
     }
 }
 
@@ -268,6 +294,51 @@ impl Sides<'_> {
             }
         }
         (terms, rest)
+    }
+
+    /// Where rows seek, by these terms and an OR among what is left of a filter, of whose sides each tells a place; how
+    /// many terms are common to all places; and what is left of the filter then.
+    fn places(
+        &self,
+        common: Vec<Term>,
+        mut rest: Vec<Arc<dyn PhysicalExpr>>,
+        filter: Option<&JoinFilter>,
+    ) -> (Vec<Arc<dyn PhysicalExpr>>, Vec<(Vec<Term>, usize)>) {
+        let n = common.len();
+        let any_of = |or: &Arc<dyn PhysicalExpr>, filter: &JoinFilter| {
+            let mut is_exact = true;
+            let mut places = Vec::new();
+            for side in sides_of_or(or) {
+                let (terms, left) = split_conjunction(side).into_iter().fold(
+                    (common.clone(), 0),
+                    |(mut terms, left), term| match self.compared(term, filter) {
+                        Some(term) => {
+                            terms.push(term);
+                            (terms, left)
+                        }
+                        None => (terms, left + 1),
+                    },
+                );
+                is_exact &= left == 0;
+                if terms.len() == n {
+                    return None;
+                }
+                places.push((terms, n));
+            }
+            ((2..=PLACES_MAX).contains(&places.len())).then_some((is_exact, places))
+        };
+        let found = filter.and_then(|filter| {
+            rest.iter().enumerate().find_map(|(at, term)| Some((at, any_of(term, filter)?)))
+        });
+        match found {
+            None => (rest, vec![(common, n)]),
+            Some((at, (is_exact, places))) => {
+                if is_exact {
+                    rest.remove(at);
+                }
+                (rest, places)
+            }
+        }
     }
 
     fn compared(&self, term: &Arc<dyn PhysicalExpr>, filter: &JoinFilter) -> Option<Term> {
@@ -340,8 +411,8 @@ impl Sides<'_> {
     }
 
     /// Where a row seeks: behind the columns that are equal, in the order of one of which it tells an end, or of which
-    /// the first ones are enough.
-    fn key(&self, terms: &[Term], first: Option<&FirstFound>) -> Option<Key> {
+    /// the first ones are enough; or where they all are equal, unless it is the only place: that is for others.
+    fn key(&self, terms: &[Term], first: Option<&FirstFound>, is_one: bool) -> Option<Key> {
         let request = &self.scan.request;
         let bound = self.scan.bound().ok()?;
         let column = |field: Field| match field {
@@ -356,8 +427,17 @@ impl Sides<'_> {
         if ranged.is_empty() {
             ranged.extend(first.and_then(|first| column(first.order.first()?.field)));
         }
+        // The last of those that are equal is a list of one.
+        let is_point = ranged.is_empty() && !is_one;
+        if is_point {
+            ranged.extend(terms.iter().filter_map(|term| column(term.field)));
+        }
         let keys = ranged.into_iter().filter_map(|ranged| {
-            let any = terms.iter().find(|term| term.field == Field::Column(ranged) && !term.or.is_empty());
+            let is_any =
+                |term: &&Term| term.field == Field::Column(ranged) && (is_point || !term.or.is_empty());
+            let any = terms.iter().find(is_any);
+            let equal: Vec<ColumnId> =
+                equal.iter().copied().filter(|id| !is_point || *id != ranged).collect();
             let behind = request.ranges_behind(&equal, (ranged, any.is_some()), bound);
             let before = &behind.first()?.before;
             let has = |ops: [CmpOp; 2]| {

@@ -3,7 +3,8 @@
 //! `g.tail = f.tail AND g.at < f.at`: what a row finds lies together in an index on `(tail, at)`. DataFusion's hash join
 //! looks at all rows with the same tail for it, and without `=` its nested loop looks at all pairs. [`SeekJoinExec`]
 //! places a cursor for each row instead. Who asks for one of them, or for the first few in the order of the index, as in
-//! `(SELECT max(at) FROM g WHERE g.tail = f.tail AND g.at < f.at)`, reads no more than these.
+//! `(SELECT max(at) FROM g WHERE g.tail = f.tail AND g.at < f.at)`, reads no more than these. What `g.a = f.id OR
+//! g.b = f.id` finds lies in several places, an index on `a` and one on `b`, which each row seeks in one after the other.
 
 mod instead;
 
@@ -47,8 +48,8 @@ pub struct SeekJoinExec {
     rows: Arc<dyn ExecutionPlan>,
     /// A [`ScanExec`] of the table.
     table: Arc<dyn ExecutionPlan>,
-    /// What a row of the table must be to be found.
-    terms: Arc<[Term]>,
+    /// Where each row seeks: what it finds in several of these places, the first one gives.
+    places: Arc<[Place]>,
     /// What else a pair must pass.
     filter: Option<JoinFilter>,
     /// Which side of the filter and of the output the rows are.
@@ -56,12 +57,21 @@ pub struct SeekJoinExec {
     kind: Kind,
     /// If the first of what each row finds are enough.
     first: Option<FirstFound>,
-    /// Where in a key it may lie.
-    paths: Arc<[Path]>,
     /// Rows (count) that come out for each row, about.
     each: f64,
     output: Arc<[ColumnIndex]>,
     properties: Arc<PlanProperties>,
+}
+
+/// Somewhere that rows of the table lie together.
+#[derive(Clone, Debug)]
+struct Place {
+    /// What one must be to be found there.
+    terms: Arc<[Term]>,
+    /// How many of these, the first ones, hold for all places.
+    common: usize,
+    /// Where in a key it may lie.
+    paths: Arc<[Path]>,
 }
 
 /// A column of the table, compared with what a row says.
@@ -99,8 +109,13 @@ impl SeekJoinExec {
     /// The table, and what it is expected to do for each row.
     pub fn table(&self) -> Option<(&ScanExec, Option<Expected>)> {
         let scan = scan_of(&self.table)?;
-        let terms: Vec<_> = self.terms.iter().map(|term| (term.field, term.op)).collect();
-        Some((scan, scan.expected_on_way(&terms, self.first.as_ref(), &self.paths)))
+        let terms_of = |place: &Place| place.terms.iter().map(|term| (term.field, term.op)).collect();
+        let terms: Vec<Vec<_>> = self.places.iter().map(terms_of).collect();
+        let expected = match (&terms[..], &self.places[..]) {
+            ([terms], [place]) => scan.expected_on_way(terms, self.first.as_ref(), &place.paths),
+            _ => scan.expected_in_places(&terms),
+        };
+        Some((scan, expected))
     }
 
     fn scan(&self) -> Result<&ScanExec> {
@@ -108,9 +123,9 @@ impl SeekJoinExec {
     }
 
     /// Some row of the table passes.
-    fn finds(&self, condition: Predicate) -> Result<bool> {
+    fn finds(&self, condition: Predicate, paths: &[Path]) -> Result<bool> {
         let one = FirstFound { order: Vec::new(), rows: 1 };
-        let scan = self.scan()?.on_way(condition, Some(&one), &self.paths, &mut None)?;
+        let scan = self.scan()?.on_way(condition, Some(&one), paths, &mut None)?;
         let Some(mut scan) = scan else { return Ok(false) };
         let mut found = Together::new(scan.spec());
         while found.rows() == 0 {
@@ -140,28 +155,39 @@ impl SeekJoinExec {
 struct Seeking {
     join: Arc<SeekJoinExec>,
     rows: RecordBatch,
-    /// What they say in each term; `None` if one of them cannot say.
-    values: Vec<Option<ArrayRef>>,
+    /// What they say in each term of each place; `None` if one of them cannot say.
+    values: Vec<Vec<Option<ArrayRef>>>,
     /// The next row that looks for others, or the one that does.
     at: usize,
+    /// The next place where it looks, or the one where it does.
+    place: usize,
+    /// What it has not looked for in places before.
+    unlike: Vec<Predicate>,
     /// What it has not looked at yet.
     scan: Option<Scan>,
     /// It has found one.
     has_found: bool,
-    way: Option<Way>,
+    /// To each place.
+    ways: Vec<Option<Way>>,
 }
 
 impl Seeking {
     fn new(join: Arc<SeekJoinExec>, rows: RecordBatch) -> Seeking {
-        let values = join.terms.iter().map(|term| term.of(&rows).ok()).collect();
-        Seeking { join, rows, values, at: 0, scan: None, has_found: false, way: None }
+        let of_place = |place: &Place| place.terms.iter().map(|term| term.of(&rows).ok()).collect();
+        let values = join.places.iter().map(of_place).collect();
+        let ways = join.places.iter().map(|_| None).collect();
+        let unlike = Vec::new();
+        Seeking { join, rows, values, at: 0, place: 0, unlike, scan: None, has_found: false, ways }
     }
 
-    /// What the row at hand looks at; `None` if it finds nothing. Errors: it cannot say what, and there is something.
+    /// What the row at hand looks at in the place at hand; `None` if it finds nothing. Errors: it cannot say what, and
+    /// there is something.
     fn begin(&mut self) -> Result<Option<Scan>> {
-        let mut condition = Vec::with_capacity(self.values.len());
+        let join = Arc::clone(&self.join);
+        let place = &join.places[self.place];
+        let mut condition = Vec::with_capacity(place.terms.len());
         let mut failed = None;
-        for (term, values) in self.join.terms.iter().zip(&self.values) {
+        for (term, values) in place.terms.iter().zip(&self.values[self.place]) {
             let (values, at) = match values {
                 Some(values) => (Arc::clone(values), self.at),
                 None => match term.of(&self.rows.slice(self.at, 1)) {
@@ -185,13 +211,28 @@ impl Seeking {
                 Err(some) => Predicate::is_in(term.field, some),
             });
         }
-        let join = &self.join;
+        let unlike = match self.place + 1 < join.places.len() && join.kind.shows_found() {
+            true => Some(Predicate::or(condition[place.common..].iter().map(is_not_so))),
+            false => None,
+        };
+        condition.extend(self.unlike.iter().cloned());
         let condition = Predicate::and(condition);
         if let Some(error) = failed {
             // Nobody asks it of a row that has no partner otherwise.
-            return if join.finds(condition)? { Err(df_error(error)) } else { Ok(None) };
+            return if join.finds(condition, &place.paths)? { Err(df_error(error)) } else { Ok(None) };
         }
-        join.scan()?.on_way(condition, join.first.as_ref(), &join.paths, &mut self.way)
+        self.unlike.extend(unlike);
+        let way = &mut self.ways[self.place];
+        join.scan()?.on_way(condition, join.first.as_ref(), &place.paths, way)
+    }
+
+    /// The row at hand looks in the next place, or the next one in its first.
+    fn go_on(&mut self) {
+        self.scan = None;
+        self.place += 1;
+        if self.place == self.join.places.len() {
+            (self.place, self.at) = (0, self.at + 1);
+        }
     }
 
     /// The next rows that come out, possibly none of them yet; `None` at the end.
@@ -201,11 +242,14 @@ impl Seeking {
         let (mut together, mut found_by) = (None, Vec::new());
         while self.at < self.rows.num_rows() {
             if self.scan.is_none() {
+                if self.place == 0 {
+                    self.has_found = false;
+                    self.unlike.clear();
+                }
                 self.scan = self.begin()?;
-                self.has_found = false;
             }
             let Some(scan) = &mut self.scan else {
-                self.at += 1;
+                self.go_on();
                 continue;
             };
             let (_, found) =
@@ -216,9 +260,9 @@ impl Seeking {
                 // There is no room, or it has looked at so much that somebody else may want a turn.
                 break;
             }
-            self.scan = None;
-            self.at += 1;
-            if found.is_full() {
+            let is_full = found.is_full();
+            self.go_on();
+            if is_full {
                 break;
             }
         }
@@ -309,15 +353,19 @@ impl Seeking {
 
 impl Drop for Seeking {
     fn drop(&mut self) {
-        if let (Some(way), Ok(scan)) = (self.way.take(), self.join.scan()) {
-            scan.went(way);
-        }
+        let Ok(scan) = self.join.scan() else { return };
+        self.ways.drain(..).flatten().for_each(|way| scan.went(way));
     }
 }
 
 impl DisplayAs for SeekJoinExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SeekJoinExec: join_type={:?}, on={}", self.kind, words(&self.terms, &self.rows.schema()))?;
+        write!(
+            f,
+            "SeekJoinExec: join_type={:?}, on={}",
+            self.kind,
+            words(&self.places, &self.rows.schema())
+        )?;
         if let Some(filter) = &self.filter {
             write!(f, ", filter={}", filter.expression())?;
         }
@@ -328,8 +376,25 @@ impl DisplayAs for SeekJoinExec {
     }
 }
 
+/// It is not so, or nobody knows.
+fn is_not_so(term: &Predicate) -> Predicate {
+    let unknown = term.fields().into_iter().map(Predicate::is_null);
+    Predicate::or(std::iter::once(Predicate::not(term.clone())).chain(unknown))
+}
+
 /// What a row of the table must be, in words.
-fn words(terms: &[Term], rows: &Schema) -> String {
+fn words(places: &[Place], rows: &Schema) -> String {
+    let [place] = places else {
+        let common = places.first().map_or(&[][..], |place| &place.terms[..place.common]);
+        let each = places.iter().map(|place| words_of(&place.terms[place.common..], rows));
+        let any = format!("({})", each.collect::<Vec<_>>().join(" OR "));
+        let common = (!common.is_empty()).then(|| words_of(common, rows));
+        return common.into_iter().chain([any]).collect::<Vec<_>>().join(" AND ");
+    };
+    words_of(&place.terms, rows)
+}
+
+fn words_of(terms: &[Term], rows: &Schema) -> String {
     let word = |term: &Term| {
         let value = crate::df::rules::join_keys::shown(&term.value.to_string()).to_owned();
         match &term.or[..] {
