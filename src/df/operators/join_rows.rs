@@ -1,11 +1,12 @@
-//! About how many rows a join gives.
+//! About how many rows a join gives, or a recursive query.
 //!
 //! Where DataFusion does not know how many values a column has, it takes all rows of a semi join to find a partner, and of
 //! another join each row of the smaller side to find one. So `WHERE author IN (SELECT .. FROM a JOIN b ..)` would read all
 //! there is of the outer table to look for the few rows of the inner query in it, instead of asking for their authors.
 //! Where a side of a join is one table with a key that begins with a column of the join, the rows of a value are counted,
 //! and what DataFusion says is lowered to that. It is never raised: what is estimated too high is read last, and then
-//! whatever it would have looked for is read whole; such numbers grow with each join.
+//! whatever it would have looked for is read whole; such numbers grow with each join. Of a recursive query DataFusion says
+//! nothing, and what nothing is known of is read last, too: it is taken to give some rows for each that it begins with.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,6 +19,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::operator_statistics::{
     ExtendedStatistics, StatisticsProvider, StatisticsRegistry, StatisticsResult,
 };
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 
 use crate::df::kept::plan::{picked, place};
@@ -40,6 +42,9 @@ fn known(statistics: &ExtendedStatistics) -> Option<f64> {
     statistics.base().num_rows.get_value().map(|rows| *rows as f64)
 }
 
+/// Rows (count) that a recursive query gives for each that it begins with.
+const RECURSED: f64 = 16.0;
+
 #[derive(Debug)]
 struct JoinRows;
 
@@ -57,6 +62,11 @@ impl StatisticsProvider for JoinRows {
         {
             let own = &mut Arc::make_mut(&mut own).num_rows;
             *own = own.min(&Precision::Inexact(rows.ceil() as usize));
+        }
+        if plan.is::<RecursiveQueryExec>()
+            && let Some(rows) = inputs.first().and_then(known)
+        {
+            Arc::make_mut(&mut own).num_rows = Precision::Inexact((rows * RECURSED).ceil() as usize);
         }
         Ok(StatisticsResult::Computed(ExtendedStatistics::new_arc(own)))
     }

@@ -123,8 +123,7 @@ impl Reader<'_> {
             return Some(Expr::Cast(Cast::new(Box::new(inner), cast.cast_type().clone())));
         }
         if let Some(list) = filter.downcast_ref::<InListExpr>() {
-            let serves = !list.negated() && list.len() <= self.values_max;
-            return if serves { self.listed(list) } else { None };
+            return if list.negated() { None } else { self.listed(list) };
         }
         if let Some(null) = filter.downcast_ref::<IsNullExpr>() {
             return Some(self.exact(null.arg())?.is_null());
@@ -146,8 +145,8 @@ impl Reader<'_> {
     fn listed(&self, list: &InListExpr) -> Option<Expr> {
         let values = list.list().iter().map(|value| Some(value.downcast_ref::<Literal>()?.value()));
         let Some(tuple) = list.expr().downcast_ref::<ScalarFunctionExpr>() else {
-            let values = values.map(|value| value.cloned().map(lit)).collect::<Option<_>>()?;
-            return Some(self.exact(list.expr())?.in_list(values, false));
+            let values = values.map(Option::<&ScalarValue>::cloned).collect::<Option<HashSet<_>>>()?;
+            return self.one_of(self.exact(list.expr())?, values);
         };
         // Of some nothing may be known here: they are totals of rows to come.
         let keys: Vec<Option<Expr>> = tuple.args().iter().map(|key| self.exact(key)).collect();
@@ -161,7 +160,7 @@ impl Reader<'_> {
         let varying = each.iter().filter(|values| values.len() > 1).count();
         if let Some(keys) = keys.iter().cloned().collect::<Option<Vec<Expr>>>()
             && varying > 1
-            && rows.len() <= PAIRS_MAX
+            && rows.len() <= PAIRS_MAX.min(self.values_max)
         {
             let equal = |row: Vec<ScalarValue>| {
                 keys.iter().zip(row).map(|(key, value)| key.clone().eq(lit(value))).reduce(Expr::and)
@@ -169,11 +168,14 @@ impl Reader<'_> {
             return any_of(rows.into_iter().map(equal).collect::<Option<_>>()?);
         }
         // That is all they say, if one key varies.
-        let listed = keys
-            .into_iter()
-            .zip(each)
-            .filter_map(|(key, values)| Some(key?.in_list(values.into_iter().map(lit).collect(), false)));
+        let listed = keys.into_iter().zip(each).filter_map(|(key, values)| self.one_of(key?, values));
         listed.reduce(Expr::and)
+    }
+
+    /// The key is one of these values, if they are few enough to be looked up.
+    fn one_of(&self, key: Expr, values: HashSet<ScalarValue>) -> Option<Expr> {
+        let serves = values.len() <= self.values_max;
+        serves.then(|| key.in_list(values.into_iter().map(lit).collect(), false))
     }
 }
 
