@@ -32,6 +32,7 @@ use super::rewrite::below;
 use super::wanted::{FirstFound, Rows, Wanted, What};
 use crate::access::{Access, Each, Guards, Method, OrderBy, Path, share_of_equals};
 use crate::error::{Error, Result};
+use crate::key::{ColumnId, KeyPart};
 use crate::plan::{Field, Formula, Predicate};
 use crate::schema::{IndexDef, TableDef};
 use crate::store::Snapshot;
@@ -147,6 +148,21 @@ impl TableSource {
         let (field, _) = self.relation.names.columns.get(name)?;
         let nullable = self.relation.schema.field_with_name(name).map_or(true, |f| f.is_nullable());
         Some((*field, nullable))
+    }
+
+    /// No two rows have the same values in these columns of the schema.
+    pub fn are_unique(&self, columns: &[Expr]) -> bool {
+        let Relation { table, index, .. } = &*self.relation;
+        let names = columns.iter().filter_map(|column| match column {
+            Expr::Column(column) => self.field(&column.name),
+            _ => None,
+        });
+        let fields: Vec<Field> = names.map(|(field, _)| field).collect();
+        // Whoever draws a part at random may draw another one for the same values.
+        let is_drawn = table.key.parts().iter().any(KeyPart::is_random);
+        let settles =
+            |id: ColumnId| fields.contains(&Field::Column(id)) && table.column(id).ty.compares_as_bytes();
+        index.is_none() && !is_drawn && table.key.columns().into_iter().all(settles)
     }
 
     /// The column is the first thing that some rowkey or index key says.

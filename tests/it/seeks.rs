@@ -108,9 +108,7 @@ const RANGES: [Term; 16] = [
         or(Some(t.id == r.id), or(r.lo.map(|lo| t.id == lo), r.hi.map(|hi| t.id == hi)))
     }),
     ("(t.k = r.id OR t.k = r.hi)", |r, t| or(Some(t.k == Some(r.id)), r.hi.map(|hi| t.k == Some(hi)))),
-    ("(t.k = r.id OR t.pos = r.lo)", |r, t| {
-        or(t.k.map(|k| k == r.id), r.lo.map(|lo| t.lo == Some(lo)))
-    }),
+    ("(t.k = r.id OR t.pos = r.lo)", |r, t| or(t.k.map(|k| k == r.id), r.lo.map(|lo| t.lo == Some(lo)))),
     ("(t.pos = r.hi OR t.id = r.id AND t.v > 2)", |r, t| {
         or(r.hi.map(|hi| t.lo == Some(hi)), Some(t.id == r.id && t.hi.is_some_and(|v| v > 2)))
     }),
@@ -142,8 +140,16 @@ fn text(value: Option<i64>) -> String {
 #[test]
 fn what_a_row_finds_in_its_range_is_what_a_loop_over_both_tables_finds() {
     let seed = setting("FIRSTS_SEED", 1);
-    let mut seen =
-        [(" IN (", 0), (" OR ", 0), ("Inner", 0), ("Left", 0), ("Semi", 0), ("Anti", 0), ("first=1", 0), ("filter=", 0)];
+    let mut seen = [
+        (" IN (", 0),
+        (" OR ", 0),
+        ("Inner", 0),
+        ("Left", 0),
+        ("Semi", 0),
+        ("Anti", 0),
+        ("first=1", 0),
+        ("filter=", 0),
+    ];
     for n in 0..setting("FIRSTS", 5) * 3 {
         let mut dice = Dice::new(seed, n);
         let db = tables(&mut dice);

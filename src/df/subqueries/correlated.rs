@@ -25,6 +25,7 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use super::domain::Domain;
 use super::exists::counted;
+use super::first_rows::first_rows;
 use super::membership::{is_joined_well, spell_out};
 use crate::df::rewrite::rename_kept;
 use crate::df::tree::{RewritePlan, RewriteTree};
@@ -41,6 +42,7 @@ impl AnalyzerRule for Correlated {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
         let names = Names::default();
         let plan = plan.rewrite_down_with_subqueries(filter_before_lateral)?.data;
+        let plan = plan.rewrite_down_with_subqueries(first_rows)?.data;
         let plan = plan.rewrite_up_with_subqueries(|plan| settled(plan, &names))?;
         if !plan.transformed {
             return Ok(plan.data);

@@ -9,18 +9,23 @@ mod nodes;
 
 use std::sync::Arc;
 
-use arrow::datatypes::FieldRef;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, ExprSchema, JoinType};
+use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, FetchType, Join, LogicalPlan, LogicalPlanBuilder, Operator, lit,
+    BinaryExpr, Cast, Expr, ExprSchemable, FetchType, Join, LogicalPlan, LogicalPlanBuilder, Operator,
+    Projection, SubqueryAlias, lit,
 };
 
 use super::correlated::{Names, outer_columns, settled, subquery_in, subquery_of};
 use super::one_row::one_row;
 use crate::df::errors::to_df;
+use crate::df::rewrite::below;
+use crate::df::table::TableSource;
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::Error;
 
@@ -208,9 +213,10 @@ fn is_one_row(plan: &LogicalPlan) -> DfResult<bool> {
     })
 }
 
-/// At least the rows of a plan: a LIMIT is left out, which without an order may choose others when it is asked again.
+/// At least the rows of a plan: a LIMIT is left out if it may choose others when it is asked again.
 fn unlimited(plan: &LogicalPlan) -> DfResult<LogicalPlan> {
     match plan {
+        LogicalPlan::Limit(limit) if chooses_the_same(&limit.input)? => Ok(plan.clone()),
         LogicalPlan::Limit(limit) => unlimited(&limit.input),
         LogicalPlan::Sort(sort) => unlimited(&sort.input),
         LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) => {
@@ -218,6 +224,52 @@ fn unlimited(plan: &LogicalPlan) -> DfResult<LogicalPlan> {
         }
         plan => Ok(plan.clone()),
     }
+}
+
+/// The plan is a table in an order in which no two rows are equal.
+fn chooses_the_same(plan: &LogicalPlan) -> DfResult<bool> {
+    let LogicalPlan::Sort(sort) = plan else { return Ok(false) };
+    let mut equal: Vec<Expr> = sort.expr.iter().map(|by| by.expr.clone()).collect();
+    let mut plan = &*sort.input;
+    loop {
+        plan = match plan {
+            LogicalPlan::Projection(Projection { input, .. })
+            | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => {
+                equal = equal.iter().filter_map(|expr| below(expr, plan)).collect();
+                input
+            }
+            LogicalPlan::Filter(filter) => {
+                let settled = |term| settled_column(term, filter.input.schema());
+                equal.extend(split_conjunction(&filter.predicate).into_iter().filter_map(settled));
+                &filter.input
+            }
+            LogicalPlan::TableScan(scan) => {
+                let provider = source_as_provider(&scan.source)?;
+                return Ok(provider.downcast_ref().is_some_and(|t: &TableSource| t.are_unique(&equal)));
+            }
+            _ => return Ok(false),
+        }
+    }
+}
+
+/// The column of which a condition says the one value that it has.
+fn settled_column(condition: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return None };
+    let is_value = |expr: &Expr| matches!(expr, Expr::Literal(..) | Expr::Placeholder(_));
+    let column = match (is_value(left), is_value(right)) {
+        (false, true) => left,
+        (true, false) => right,
+        _ => return None,
+    };
+    let column = match &**column {
+        // Each has its own integer among the longer ones.
+        Expr::Cast(Cast { expr, field }) if field.data_type() == &DataType::Int64 => {
+            let is_shorter = expr.get_type(schema).is_ok_and(|ty| ty.is_signed_integer());
+            Some(&**expr).filter(|_| is_shorter)?
+        }
+        column => column,
+    };
+    matches!(column, Expr::Column(_)).then(|| column.clone())
 }
 
 fn is_random(plan: &LogicalPlan) -> bool {

@@ -4,6 +4,7 @@
 pub(super) mod correlated;
 mod domain;
 mod exists;
+mod first_rows;
 pub(super) mod join_condition;
 mod membership;
 mod one_row;
