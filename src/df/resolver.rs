@@ -28,7 +28,7 @@ use super::table::{Advice, Binding, TableSource};
 use crate::catalog::Relation;
 use crate::error::{Error, sqlstate};
 use crate::plan::{CmpOp, Field, Predicate};
-use crate::schema::{TableDef, ViewDef};
+use crate::schema::{ENDED_AT, TableDef, ViewDef, WRITTEN_AT};
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{AsOf, CATALOG_HINT, name_sql, output_name};
 use crate::value::Value;
@@ -172,7 +172,9 @@ impl Resolver<'_> {
             let known = self.known_of(&table);
             TableSource::new(table, None, binding.clone(), &[], known)
         };
-        let names: Vec<String> = past.live_columns().map(|(_, column)| column.name.clone()).collect();
+        let mut names: Vec<String> = past.live_columns().map(|(_, column)| column.name.clone()).collect();
+        // Behind columns that were added later, too.
+        names.sort_by_key(|name| [WRITTEN_AT, ENDED_AT].iter().position(|time| time == name));
         both(name, [source(table).with_hidden(), source(past)], &names)
     }
 

@@ -1,6 +1,8 @@
 //! Expressions of a plan, or of a query's text, rewritten one by one.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -59,10 +61,14 @@ pub fn rewrite_expressions(
     plan: LogicalPlan,
     rules: &[impl Fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>],
 ) -> DfResult<LogicalPlan> {
+    // Some column has got another type.
+    let has_changed = Cell::new(false);
     plan.rewrite_up_with_subqueries(|plan| {
-        if !computes(&plan) {
-            return Ok(Transformed::no(plan));
+        let plan = if has_changed.get() { hears_of_types(plan)? } else { Transformed::no(plan) };
+        if !computes(&plan.data) {
+            return Ok(plan);
         }
+        let Transformed { data: plan, transformed: has_heard, .. } = plan;
         let mut schema = merge_schema(&plan.inputs());
         if let LogicalPlan::TableScan(scan) = &plan {
             schema
@@ -79,9 +85,31 @@ pub fn rewrite_expressions(
                 })
             })
         })?;
-        if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
+        if !rewritten.transformed {
+            return Ok(Transformed::new_transformed(rewritten.data, has_heard));
+        }
+        let before = Arc::clone(rewritten.data.schema());
+        let plan = rewritten.data.recompute_schema()?;
+        has_changed.set(has_changed.get() || !types(&before).eq(types(plan.schema())));
+        Ok(Transformed::yes(plan))
     })
     .data()
+}
+
+fn types(schema: &DFSchema) -> impl Iterator<Item = &DataType> {
+    schema.fields().iter().map(|field| field.data_type())
+}
+
+/// The plan with the types that its columns have in what it reads. Of a UNION they are for another rule to settle.
+fn hears_of_types(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Projection(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Aggregate(_)
+        | LogicalPlan::Window(_)
+        | LogicalPlan::Join(_) => plan.recompute_schema().map(Transformed::yes),
+        plan => Ok(Transformed::no(plan)),
+    }
 }
 
 /// A node has an expression that is more than the name of a column: putting together what all names of a node mean costs

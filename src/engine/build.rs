@@ -127,7 +127,7 @@ fn define(db: &Database, catalog: &Catalog, create: &CreateIndex) -> Result<Opti
     rekey::refuse(&table)?;
     let name = match &create.name {
         Some(name) => new_name(name)?,
-        None => free_name(catalog, &table, &create.keys),
+        None => free_name(catalog, &table, &create.keys, create.unique),
     };
     if create.if_not_exists && catalog.index(&name).is_ok() {
         return Ok(None);

@@ -262,7 +262,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
     for unique in &create.uniques {
         let index_name = match &unique.name {
             Some(name) => new_name(name)?,
-            None => free_name(catalog, &table, &unique.keys),
+            None => free_name(catalog, &table, &unique.keys, true),
         };
         catalog.check_free(&index_name)?;
         let formulas = vec![None; unique.keys.len()];
@@ -413,8 +413,8 @@ pub fn new_index(
     }
 }
 
-/// `table_column_key`, with a number behind it if that is taken.
-pub fn free_name(catalog: &Catalog, table: &TableDef, keys: &[KeyExpr]) -> String {
+/// `table_column_key` for a UNIQUE index, `table_column_idx` for another, with a number behind it if that is taken.
+pub fn free_name(catalog: &Catalog, table: &TableDef, keys: &[KeyExpr], unique: bool) -> String {
     let parts: Vec<String> = keys
         .iter()
         .map(|key| {
@@ -424,7 +424,8 @@ pub fn free_name(catalog: &Catalog, table: &TableDef, keys: &[KeyExpr]) -> Strin
                 .collect()
         })
         .collect();
-    let base = fitted(format!("{}_{}_key", table.name, parts.join("_")));
+    let kind = if unique { "key" } else { "idx" };
+    let base = fitted(format!("{}_{}_{kind}", table.name, parts.join("_")));
     let taken = |name: &str| catalog.find(name).is_some() || table.index(name).is_some();
     let mut name = base.clone();
     let mut n = 1;

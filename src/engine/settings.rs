@@ -58,7 +58,10 @@ impl Settings {
             "time_zone" => match value {
                 Value::Null => {}
                 Value::Text(zone) if ["utc", "local"].contains(&zone.to_ascii_lowercase().as_str()) => {}
-                _ => return Err(unfit(name, value, "times are in UTC here")),
+                _ => {
+                    return Err(unfit(name, value, "'UTC', in which all times without a zone are")
+                        .hint("write t AT TIME ZONE 'Europe/Berlin' for a time there"));
+                }
             },
             other => return Err(unknown(other, &[])),
         }
