@@ -313,9 +313,11 @@ const BEHIND_A_COMPARISON: [&str; 23] = [
 /// The literals of a list behind IN, which opens at the first token, a power of two of them, and the tokens from there to
 /// the closing parenthesis; `None` if anything else is in it, or nothing.
 fn list_of_in(sql: &str, tokens: &[Token], at: usize) -> Option<(Vec<Compared>, usize)> {
-    let opens = tokens[at].text(sql) == "(" && tokens.get(at.checked_sub(1)?)?.is(sql, &["in"]);
+    if tokens[at].text(sql) != "(" || !tokens.get(at.checked_sub(1)?)?.is(sql, &["in"]) {
+        return None;
+    }
     let (mut values, mut len) = (Vec::new(), 0);
-    while opens {
+    loop {
         let (value, of_value) = literal(sql, tokens.get(at + len + 1..)?)?;
         values.push(value);
         len += 1 + of_value;

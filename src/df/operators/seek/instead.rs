@@ -142,9 +142,10 @@ impl<'j> Pairs<'j> {
         }
         let sides = Sides { rows_are, rows, scan, columns: &columns };
         let Some(mut terms) = sides.equal(self.on) else { return Ok(None) };
-        let (ranged, rest) = self.filter.map_or_else(Default::default, |filter| sides.ranged(filter));
+        let (ranged, mut rest) = self.filter.map_or_else(Default::default, |filter| sides.ranged(filter));
         terms.extend(ranged);
-        let (rest, places) = sides.places(terms, rest, self.filter);
+        let common = terms.len();
+        let places = sides.places(terms, &mut rest, self.filter);
         let is_exact = rest.is_empty();
         let first = match kind {
             Kind::Semi | Kind::Anti => Some(FirstFound { order: Vec::new(), rows: 1 }),
@@ -152,7 +153,7 @@ impl<'j> Pairs<'j> {
             _ => None,
         };
         let is_one = places.len() == 1;
-        let keys = places.iter().map(|(terms, _)| sides.key(terms, first.as_ref(), is_one));
+        let keys = places.iter().map(|terms| sides.key(terms, first.as_ref(), is_one));
         let Some(keys) = keys.collect::<Option<Vec<Key>>>() else { return Ok(None) };
         // Of those that pass the rest of the condition, the first one may be any; and what is first in one of several
         // places need not be first in all.
@@ -193,11 +194,8 @@ impl<'j> Pairs<'j> {
             Kind::Left => found.max(1.0),
             _ => found,
         };
-        let place = |((terms, common), key): ((Vec<Term>, usize), Key)| Place {
-            terms: terms.into(),
-            common,
-            paths: key.paths.into(),
-        };
+        let place =
+            |(terms, key): (Vec<Term>, Key)| Place { terms: terms.into(), common, paths: key.paths.into() };
         let places: Arc<[Place]> = places.into_iter().zip(keys).map(place).collect();
         let seek = SeekJoinExec {
             rows: Arc::clone(rows),
@@ -296,49 +294,51 @@ impl Sides<'_> {
         (terms, rest)
     }
 
-    /// Where rows seek, by these terms and an OR among what is left of a filter, of whose sides each tells a place; how
-    /// many terms are common to all places; and what is left of the filter then.
+    /// The terms of each place where rows seek: these, and, if there is an OR in what is left of a filter of whose sides
+    /// each tells a place, those of one side. The OR is taken from what is left, if they say all of it.
     fn places(
         &self,
         common: Vec<Term>,
-        mut rest: Vec<Arc<dyn PhysicalExpr>>,
+        rest: &mut Vec<Arc<dyn PhysicalExpr>>,
         filter: Option<&JoinFilter>,
-    ) -> (Vec<Arc<dyn PhysicalExpr>>, Vec<(Vec<Term>, usize)>) {
-        let n = common.len();
-        let any_of = |or: &Arc<dyn PhysicalExpr>, filter: &JoinFilter| {
-            let mut is_exact = true;
-            let mut places = Vec::new();
-            for side in sides_of_or(or) {
-                let (terms, left) = split_conjunction(side).into_iter().fold(
-                    (common.clone(), 0),
-                    |(mut terms, left), term| match self.compared(term, filter) {
-                        Some(term) => {
-                            terms.push(term);
-                            (terms, left)
-                        }
-                        None => (terms, left + 1),
-                    },
-                );
-                is_exact &= left == 0;
-                if terms.len() == n {
-                    return None;
-                }
-                places.push((terms, n));
-            }
-            ((2..=PLACES_MAX).contains(&places.len())).then_some((is_exact, places))
-        };
+    ) -> Vec<Vec<Term>> {
         let found = filter.and_then(|filter| {
-            rest.iter().enumerate().find_map(|(at, term)| Some((at, any_of(term, filter)?)))
+            rest.iter().enumerate().find_map(|(at, or)| Some((at, self.places_of(or, &common, filter)?)))
         });
         match found {
-            None => (rest, vec![(common, n)]),
-            Some((at, (is_exact, places))) => {
-                if is_exact {
+            None => vec![common],
+            Some((at, (places, is_all))) => {
+                if is_all {
                     rest.remove(at);
                 }
-                (rest, places)
+                places
             }
         }
+    }
+
+    /// The terms of each side of an OR, behind the common ones, and whether they say all of it; `None`, if a side tells no
+    /// place.
+    fn places_of(
+        &self,
+        or: &Arc<dyn PhysicalExpr>,
+        common: &[Term],
+        filter: &JoinFilter,
+    ) -> Option<(Vec<Vec<Term>>, bool)> {
+        let (mut places, mut is_all) = (Vec::new(), true);
+        for side in sides_of_or(or) {
+            let mut terms = common.to_vec();
+            for condition in split_conjunction(side) {
+                match self.compared(condition, filter) {
+                    Some(term) => terms.push(term),
+                    None => is_all = false,
+                }
+            }
+            if terms.len() == common.len() {
+                return None;
+            }
+            places.push(terms);
+        }
+        (2..=PLACES_MAX).contains(&places.len()).then_some((places, is_all))
     }
 
     fn compared(&self, term: &Arc<dyn PhysicalExpr>, filter: &JoinFilter) -> Option<Term> {
