@@ -185,9 +185,10 @@ async fn insert(
     while let Some(rows) = file.next(session.watch())? {
         let (first, n) = (before, rows.len());
         before += n;
-        match (insert_chunk(session, table, columns, rows.clone(), first).await, &mut skipped) {
+        let again = if skipped.is_some() { rows.clone() } else { Vec::new() };
+        match (insert_chunk(session, table, columns, rows, first).await, &mut skipped) {
             (Err(e), Some(skipped)) if is_of_one_row(&e) => {
-                for (at, row) in rows.into_iter().enumerate() {
+                for (at, row) in again.into_iter().enumerate() {
                     let one = insert_chunk(session, table, columns, vec![row], first + at).await;
                     inserted += u64::from(skipped.unless_left_out(one)?.is_some());
                 }

@@ -316,7 +316,7 @@ fn is_within(plan: &LogicalPlan, schema: &DFSchema) -> bool {
 }
 
 /// Totals of rows that DataFusion can group by what they are correlated by.
-fn is_pulled_up_total(plan: &LogicalPlan) -> bool {
+pub fn is_pulled_up_total(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
             !takes(plan) && is_pulled_up_total(plan.inputs()[0])

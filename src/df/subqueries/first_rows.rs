@@ -11,6 +11,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::Sort as SortExpr;
 use datafusion::logical_expr::{Expr, Limit, LogicalPlan, Projection, Sort, SubqueryAlias};
 
+use super::correlated::is_pulled_up_total;
 use crate::df::rewrite::below;
 
 /// A limit moved under the columns that it has no part in, if subqueries that depend on the row are among them.
@@ -78,11 +79,13 @@ fn holds_subquery(expr: &Expr) -> bool {
     expr.exists(|e| Ok(is_one(e))).unwrap_or(true)
 }
 
+/// It has a value for each row that takes more than a total of the rows with equal columns, which a join has for few rows
+/// as it stands.
 fn depends_on_the_row(expr: &Expr) -> bool {
     let depends = |e: &Expr| match e {
-        Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
-        Expr::Exists(exists) => !exists.subquery.outer_ref_columns.is_empty(),
-        Expr::InSubquery(is_in) => !is_in.subquery.outer_ref_columns.is_empty(),
+        Expr::ScalarSubquery(subquery) => {
+            !subquery.outer_ref_columns.is_empty() && !is_pulled_up_total(&subquery.subquery)
+        }
         _ => false,
     };
     expr.exists(|e| Ok(depends(e))).unwrap_or(false)
