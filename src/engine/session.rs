@@ -382,6 +382,7 @@ impl Session {
                 Ok(self.done(tag))
             }
             Statement::DropSnapshot { if_exists, name } => {
+                self.outside_transaction(tag, "others may read it, and it would be gone for them at once")?;
                 moments::drop(&self.db, name, *if_exists)?;
                 Ok(self.done(tag))
             }

@@ -231,9 +231,8 @@ const PROBLEMS_MAX: usize = 10_000;
 /// CHECK: a row for each problem, then a summary. Gives the number of problems with it.
 pub fn check(view: &View, check: &Check) -> Result<(u64, RecordBatch)> {
     let started = std::time::Instant::now();
-    // What is committed, whatever transaction is open, with the definitions of that moment.
-    let (catalog, snapshot) = view.db.view()?;
-    let reader = snapshot.reader()?;
+    // Nothing that the transaction does hangs on it.
+    let (catalog, reader) = (&view.catalog, view.snapshot.unrecorded()?);
     let depth = if check.fast { Depth::Fast } else { Depth::Full };
     let limit = check.limit.map_or(PROBLEMS_MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
     let mut checker = Checker::new(&*reader, &view.watch, limit);
