@@ -49,8 +49,8 @@ impl Meta {
 #[derive(Clone, Debug)]
 pub struct Catalog {
     meta: Meta,
-    /// The version; of a draft a number that no version has.
-    identity: u64,
+    /// What tells a draft from all others; `None`: it is one of those in force.
+    draft: Option<u64>,
     tables: BTreeMap<String, Arc<TableDef>>,
     views: BTreeMap<String, Arc<ViewDef>>,
     statistics: BTreeMap<TableId, Arc<TableStatistics>>,
@@ -77,7 +77,6 @@ impl Catalog {
         let mut catalog = Catalog::empty();
         if let Some(bytes) = reader.get(CATALOG_KEYSPACE, META)? {
             catalog.meta = from_json("meta", bytes)?;
-            catalog.identity = catalog.meta.version;
         }
         // A cursor does not pass what is damaged; whatever lies between two damaged statistics are statistics.
         for direction in [Direction::Forward, Direction::Reverse] {
@@ -122,10 +121,9 @@ impl Catalog {
 
     /// No definitions at all.
     pub fn empty() -> Catalog {
-        let meta = Meta::new();
         Catalog {
-            identity: meta.version,
-            meta,
+            meta: Meta::new(),
+            draft: None,
             tables: BTreeMap::new(),
             views: BTreeMap::new(),
             statistics: BTreeMap::new(),
@@ -141,19 +139,20 @@ impl Catalog {
 
     /// Tells these definitions from all others of the database that somebody may have seen since it was opened.
     pub fn identity(&self) -> u64 {
-        self.identity
+        self.draft.unwrap_or(self.meta.version)
     }
 
     /// The same, as an open transaction has them for itself.
     pub fn draft(self) -> Catalog {
+        // No version comes to these numbers.
         static LAST: AtomicU64 = AtomicU64::new(u64::MAX);
-        Catalog { identity: LAST.fetch_sub(1, Ordering::Relaxed), ..self }
+        Catalog { draft: Some(LAST.fetch_sub(1, Ordering::Relaxed)), ..self }
     }
 
     /// A draft that goes into force in the place of `current`, which it was made from; statistics of tables that it left
     /// as they were may be newer there.
     pub fn settled(&self, current: &Catalog) -> Catalog {
-        let mut settled = Catalog { identity: self.version(), ..self.clone() };
+        let mut settled = Catalog { draft: None, ..self.clone() };
         for (name, table) in &current.tables {
             if settled.tables.get(name).is_some_and(|now| Arc::ptr_eq(now, table)) {
                 match current.statistics.get(&table.id) {
@@ -326,9 +325,9 @@ impl Catalog {
 
     /// Starts the next version.
     pub fn edit(&self) -> CatalogEdit {
-        let mut next = Catalog { owners: OnceLock::new(), tells_times: OnceLock::new(), ..self.clone() };
+        let (owners, tells_times) = (OnceLock::new(), OnceLock::new());
+        let mut next = Catalog { draft: None, owners, tells_times, ..self.clone() };
         next.meta.version += 1;
-        next.identity = next.meta.version;
         CatalogEdit { next, batch: WriteBatch::default() }
     }
 }

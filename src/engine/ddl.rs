@@ -69,14 +69,13 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
             finish(edit, Vec::new())
         }),
         Statement::AlterTable(alter) => match &alter.op {
-            AlterTableOp::Rekey { .. } | AlterTableOp::CancelRekey => {
+            AlterTableOp::Rekey { keys } => {
                 session.outside_transaction("REKEY", IN_STEPS)?;
-                match &alter.op {
-                    AlterTableOp::Rekey { keys } => {
-                        rekey::rekey(session.database(), alter, keys, session.watch())
-                    }
-                    _ => rekey::cancel(session.database(), &alter.name, session.watch()).map(|()| Vec::new()),
-                }
+                rekey::rekey(session.database(), alter, keys, session.watch())
+            }
+            AlterTableOp::CancelRekey => {
+                session.outside_transaction("REKEY", IN_STEPS)?;
+                rekey::cancel(session.database(), &alter.name, session.watch()).map(|()| Vec::new())
             }
             AlterTableOp::Split(split) => alter::split_table(session, alter, split),
             AlterTableOp::AddColumn(add) => {

@@ -145,37 +145,47 @@ impl Reader<'_> {
     fn listed(&self, list: &InListExpr) -> Option<Expr> {
         let values = list.list().iter().map(|value| Some(value.downcast_ref::<Literal>()?.value()));
         let Some(tuple) = list.expr().downcast_ref::<ScalarFunctionExpr>() else {
-            let values = values.map(Option::<&ScalarValue>::cloned).collect::<Option<HashSet<_>>>()?;
-            return self.one_of(self.exact(list.expr())?, values);
+            let values = self.few(values.map(Option::<&ScalarValue>::cloned))?;
+            return Some(self.exact(list.expr())?.in_list(values.into_iter().map(lit).collect(), false));
         };
         // Of some nothing may be known here: they are totals of rows to come.
         let keys: Vec<Option<Expr>> = tuple.args().iter().map(|key| self.exact(key)).collect();
-        let row = |value: Option<&ScalarValue>| -> Option<Vec<ScalarValue>> {
+        let of_row = |value: Option<&ScalarValue>, key: usize| -> Option<ScalarValue> {
             let ScalarValue::Struct(row) = value? else { return None };
-            row.columns().iter().map(|column| ScalarValue::try_from_array(column, 0).ok()).collect()
+            ScalarValue::try_from_array(row.columns().get(key)?, 0).ok()
         };
-        let rows = values.map(row).collect::<Option<Vec<_>>>()?;
-        let of_key = |at: usize| rows.iter().filter_map(|row| row.get(at)).cloned().collect::<HashSet<_>>();
-        let each: Vec<HashSet<ScalarValue>> = (0..keys.len()).map(of_key).collect();
-        let varying = each.iter().filter(|values| values.len() > 1).count();
+        let of_key = |key: usize| self.few(values.clone().map(|value| of_row(value, key)));
+        let each: Vec<Option<HashSet<ScalarValue>>> = (0..keys.len()).map(of_key).collect();
+        let varying = each.iter().filter(|values| values.as_ref().is_none_or(|v| v.len() > 1)).count();
         if let Some(keys) = keys.iter().cloned().collect::<Option<Vec<Expr>>>()
             && varying > 1
-            && rows.len() <= PAIRS_MAX.min(self.values_max)
+            && list.len() <= PAIRS_MAX.min(self.values_max)
         {
+            let row = |value| (0..keys.len()).map(|key| of_row(value, key)).collect();
+            let rows = values.map(row).collect::<Option<Vec<Vec<ScalarValue>>>>()?;
             let equal = |row: Vec<ScalarValue>| {
                 keys.iter().zip(row).map(|(key, value)| key.clone().eq(lit(value))).reduce(Expr::and)
             };
             return any_of(rows.into_iter().map(equal).collect::<Option<_>>()?);
         }
         // That is all they say, if one key varies.
-        let listed = keys.into_iter().zip(each).filter_map(|(key, values)| self.one_of(key?, values));
+        let listed = keys
+            .into_iter()
+            .zip(each)
+            .filter_map(|(key, values)| Some(key?.in_list(values?.into_iter().map(lit).collect(), false)));
         listed.reduce(Expr::and)
     }
 
-    /// The key is one of these values, if they are few enough to be looked up.
-    fn one_of(&self, key: Expr, values: HashSet<ScalarValue>) -> Option<Expr> {
-        let serves = values.len() <= self.values_max;
-        serves.then(|| key.in_list(values.into_iter().map(lit).collect(), false))
+    /// The values, each once; `None`, if one is not known, or they are more than are worth looking up.
+    fn few(&self, values: impl Iterator<Item = Option<ScalarValue>>) -> Option<HashSet<ScalarValue>> {
+        let mut few = HashSet::new();
+        for value in values {
+            few.insert(value?);
+            if few.len() > self.values_max {
+                return None;
+            }
+        }
+        Some(few)
     }
 }
 

@@ -94,10 +94,10 @@ impl Session {
     /// Takes the rows of a table away that have expired, if they do; gives their number.
     pub(in crate::engine) fn purge(&mut self, table: &TableDef) -> Result<u64> {
         self.check_may_write()?;
-        let view = self.view()?;
-        match &mut self.open {
-            None => expiry::purge_before(&self.db, table, self.db.now_us(), &self.watch),
-            Some(open) => expiry::purge_in(&view, table, &mut |batch| open.transaction.apply(batch)),
+        if self.open.is_none() {
+            return expiry::purge_before(&self.db, table, self.db.now_us(), &self.watch);
         }
+        let view = self.view()?;
+        expiry::purge_in(&view, table, &mut |batch| self.write_down(batch))
     }
 }

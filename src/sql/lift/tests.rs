@@ -1,0 +1,223 @@
+use super::*;
+
+fn lifted(sql: &str) -> (String, Vec<Value>) {
+    let lifted = lift(sql).unwrap();
+    (lifted.text, lifted.values.iter().map(|value| value.value(|| NOW)).collect())
+}
+
+/// 2026-11-22 10:00:00
+const NOW: i64 = 1_795_341_600_000_000;
+
+#[test]
+fn the_time_is_lifted_as_a_value_of_its_run() {
+    assert_eq!(
+        lifted("SELECT * FROM t WHERE a > now() - INTERVAL '2 hours' AND b = CURRENT_DATE AND c < now()"),
+        (
+            "SELECT * FROM t WHERE a > $1 AND b = $2 AND c < $3".into(),
+            vec![Value::Timestamp(NOW - 7_200_000_000), Value::Date(20_779), Value::Timestamp(NOW)]
+        )
+    );
+    assert_eq!(
+        lifted(
+            "SELECT * FROM t WHERE a > now() - INTERVAL '2' HOUR AND b >= current_date - 7 AND c < CURRENT_DATE + interval '1 week'"
+        ),
+        (
+            "SELECT * FROM t WHERE a > $1 AND b >= $2 AND c < $3".into(),
+            vec![Value::Timestamp(NOW - 7_200_000_000), Value::Date(20_772), Value::Date(20_786)]
+        )
+    );
+    // As the last words as well.
+    for last in ["CURRENT_TIMESTAMP", "current_timestamp ", "now()"] {
+        assert_eq!(
+            lifted(&format!("SELECT * FROM t WHERE a < {last}")).1,
+            vec![Value::Timestamp(NOW)],
+            "{last}"
+        );
+    }
+    assert_eq!(lifted("SELECT * FROM t WHERE a < current_date").1, vec![Value::Date(20_779)]);
+    for sql in [
+        "SELECT now() FROM t WHERE a > now() - INTERVAL '1 month' AND b > now() - INTERVAL '1' MONTH",
+        "SELECT a FROM t WHERE a > now AND b = today AND c > current_date - n AND d = now() - e",
+        "SELECT a FROM t WHERE a > now() - INTERVAL '1' DAY TO SECOND AND b > now() - INTERVAL '1'",
+        "SELECT a FROM t WHERE a > current_date - 7 * n AND b > current_date - INTERVAL '1 hour' AND c > now() - 7",
+        "SELECT a FROM t WHERE a > current_date - 99999999 AND b > now() - INTERVAL '99999999 days'",
+    ] {
+        assert_eq!(lifted(sql), (sql.into(), Vec::new()));
+    }
+}
+
+#[test]
+fn compared_literals_are_lifted() {
+    let int = Value::Int;
+    let text = |t: &str| Value::Text(t.into());
+    assert_eq!(
+        lifted("SELECT a, 5 FROM t WHERE id = 7 AND b <> 'it''s' ORDER BY 1 LIMIT 10"),
+        (
+            "SELECT a, 5 FROM t WHERE id = $1 AND b <> $2 ORDER BY 1 LIMIT 10".into(),
+            vec![int(7), text("it's")]
+        )
+    );
+    assert_eq!(
+        lifted("select * from t where a between 1 and -2 and b in ('x', 'y') or c like 'z%'"),
+        (
+            "select * from t where a between $1 and $2 and b in ($3, $4) or c like $5".into(),
+            vec![int(1), int(-2), text("x"), text("y"), text("z%")]
+        )
+    );
+    assert_eq!(
+        lifted(
+            "SELECT a FROM t WHERE (a, b) > (1, 'x') AND c IN (SELECT d FROM u WHERE e = 5) ORDER BY a, b"
+        ),
+        (
+            "SELECT a FROM t WHERE (a, b) > ($1, $2) AND c IN (SELECT d FROM u WHERE e = $3) ORDER BY a, b"
+                .into(),
+            vec![int(1), text("x"), int(5)]
+        )
+    );
+    assert_eq!(
+        lifted(
+            "SELECT a FROM t WHERE (d, id) < (DATE '2024-01-02', 7) AND (a, b) IN ((1, 2), (3, -4)) AND c = (5)"
+        ),
+        (
+            "SELECT a FROM t WHERE (d, id) < ($1, $2) AND (a, b) IN (($3, $4), ($5, $6)) AND c = ($7)".into(),
+            vec![Value::Date(19_724), int(7), int(1), int(2), int(3), int(-4), int(5)]
+        )
+    );
+    assert_eq!(
+        lifted("SELECT a FROM t WHERE b = 3 ORDER BY a LIMIT 20 OFFSET 40"),
+        ("SELECT a FROM t WHERE b = $1 ORDER BY a LIMIT 20 OFFSET $2".into(), vec![int(3), int(40)])
+    );
+    assert_eq!(
+        lifted("SELECT * FROM t WHERE a = $2 AND d >= DATE '2024-01-02';"),
+        ("SELECT * FROM t WHERE a = $2 AND d >= $3;".into(), vec![Value::Date(19_724)])
+    );
+    assert_eq!(
+        lifted("SELECT * FROM t WHERE a = 2.50 -- = 4\n AND b>1e3"),
+        (
+            "SELECT * FROM t WHERE a = $1 -- = 4\n AND b>$2".into(),
+            vec![Value::Decimal(250, 2), Value::Double(1000.0)]
+        )
+    );
+}
+
+#[test]
+fn sums_of_literals_are_lifted() {
+    let int = Value::Int;
+    assert_eq!(
+        lifted(
+            "SELECT a FROM t WHERE a BETWEEN 5 + 1 AND 5 + 9 AND b = -3 - 4 AND c IN (7, 7+1) AND d = 5 + 2 * 3"
+        ),
+        (
+            "SELECT a FROM t WHERE a BETWEEN $1 AND $2 AND b = $3 AND c IN ($4, $5) AND d = 5 + 2 * 3".into(),
+            vec![int(6), int(14), int(-7), int(7), int(8)]
+        )
+    );
+    assert_eq!(
+        lifted("SELECT a FROM t WHERE a > TIMESTAMP '1970-01-02' - INTERVAL '1 day' + INTERVAL '1' SECOND"),
+        ("SELECT a FROM t WHERE a > $1".into(), vec![Value::Timestamp(1_000_000)])
+    );
+    for stays in [
+        "SELECT a FROM t WHERE a = 9223372036854775807 + 1",
+        "SELECT a FROM t WHERE a = 1 + 1.5 AND b = 'x' + 1 AND c = 1 + b",
+        "SELECT a FROM t WHERE a > TIMESTAMP '2024-01-31' + INTERVAL '1 month'",
+    ] {
+        assert_eq!(lifted(stays), (stays.into(), Vec::new()));
+    }
+}
+
+#[test]
+fn lists_have_a_power_of_two_of_values() {
+    let int = Value::Int;
+    assert_eq!(
+        lifted("SELECT a FROM t WHERE a IN (1, 2, 3) AND b NOT IN (4) AND c IN (DATE '1970-01-02', now())"),
+        (
+            "SELECT a FROM t WHERE a IN ($1, $2, $3, $4) AND b NOT IN ($5) AND c IN ($6, $7)".into(),
+            vec![int(1), int(2), int(3), int(3), int(4), Value::Date(1), Value::Timestamp(NOW)]
+        )
+    );
+    let many = |n: usize| format!("SELECT a FROM t WHERE a IN ({}1)", "1, ".repeat(n - 1));
+    assert_eq!([5, 700, 1024].map(|n| lifted(&many(n)).1.len()), [8, 1024, 1024]);
+    assert_eq!(lift(&many(1025)), None);
+}
+
+#[test]
+fn a_comparison_ends_where_another_clause_begins() {
+    let int = Value::Int;
+    assert_eq!(
+        lifted(
+            "SELECT a, sum(b) OVER w FROM t JOIN u ON t.a = u.a AND u.b >= 5 LEFT JOIN v ON v.a = 6 WHERE c = 7 WINDOW w AS (PARTITION BY a)"
+        ),
+        (
+            "SELECT a, sum(b) OVER w FROM t JOIN u ON t.a = u.a AND u.b >= $1 LEFT JOIN v ON v.a = $2 WHERE c = $3 WINDOW w AS (PARTITION BY a)"
+                .into(),
+            vec![int(5), int(6), int(7)]
+        )
+    );
+}
+
+#[test]
+fn columns_with_a_name_may_compare_with_anything() {
+    let int = Value::Int;
+    assert_eq!(
+        lifted(
+            "SELECT a > 4, sum(CASE WHEN a = 3 THEN 5 END) AS x, (SELECT b FROM u WHERE c IN (5, 6)) AS \"y\", \
+             a < 8 z, (a < 9) AS w FROM t WHERE b = 1 GROUP BY c HAVING a > 2 ORDER BY x"
+        ),
+        (
+            "SELECT a > 4, sum(CASE WHEN a = $1 THEN 5 END) AS x, (SELECT b FROM u WHERE c IN ($2, $3)) AS \"y\", \
+             a < 8 z, (a < $4) AS w FROM t WHERE b = $5 GROUP BY c HAVING a > $6 ORDER BY x"
+                .into(),
+            vec![int(3), int(5), int(6), int(9), int(1), int(2)]
+        )
+    );
+    assert_eq!(
+        lifted("SELECT a > 4 AS x FROM (SELECT (b > 5) AS a, b > 6 FROM t) u UNION SELECT (b > 7) AS c FROM v"),
+        (
+            "SELECT a > $1 AS x FROM (SELECT (b > $2) AS a, b > 6 FROM t) u UNION SELECT (b > $3) AS c FROM v"
+                .into(),
+            vec![int(4), int(5), int(7)]
+        )
+    );
+    assert_eq!(
+        lifted("SELECT CASE WHEN a > 5 THEN 1 END AS x, count(*) FROM t WHERE b = 6 GROUP BY CASE WHEN a > 5 THEN 1 END"),
+        (
+            "SELECT CASE WHEN a > 5 THEN 1 END AS x, count(*) FROM t WHERE b = $1 GROUP BY CASE WHEN a > $2 THEN 1 END"
+                .into(),
+            vec![int(6), int(5)]
+        )
+    );
+    assert_eq!(
+        lifted("SELECT (SELECT b > 5) AS x, a IS DISTINCT FROM (3) AS y, count(*) FILTER (WHERE a = 7) AS n"),
+        (
+            "SELECT (SELECT b > 5) AS x, a IS DISTINCT FROM (3) AS y, count(*) FILTER (WHERE a = $1) AS n"
+                .into(),
+            vec![int(7)]
+        )
+    );
+}
+
+#[test]
+fn what_shapes_the_plan_stays() {
+    for sql in [
+        "SELECT a > 4, CASE WHEN a = 3 THEN 'x' END, (SELECT b FROM u WHERE c = 5), a IS DISTINCT FROM 7, a < 8 FROM t",
+        "WITH c AS (SELECT a > 4 FROM t) SELECT * FROM c ORDER BY a = 5 + 1, 2",
+        "SELECT lpad(id, 4), (1, 2) FROM t WHERE a = 1 + b AND c = -b AND 5 < d LIMIT 3",
+        "SELECT \"= 5\" FROM t WHERE a = b AND d > INTERVAL '1 day'",
+        "SELECT /* x = 5 */ a FROM t WHERE a = 5 IS NULL",
+        "SELECT a FROM t WHERE a AND 5",
+        "SELECT a FROM t WHERE f(1, 2)",
+        "SELECT a FROM t WHERE a IN (b, 2) AND (a, (1), 2) IS NULL",
+    ] {
+        assert_eq!(lifted(sql), (sql.into(), Vec::new()));
+    }
+    for sql in [
+        "INSERT INTO t VALUES (1)",
+        "SELECT E'a\\'b' FROM t",
+        "SELECT * FROM t WHERE a = ?",
+        "SELECT $$a$$",
+        "SELECT 'open",
+        "",
+    ] {
+        assert_eq!(lift(sql), None, "{sql}");
+    }
+}
