@@ -97,6 +97,8 @@ pub mod sqlstate {
     pub const UNIQUE: &str = "23505";
     /// A CHECK constraint that does not hold.
     pub const CHECK: &str = "23514";
+    /// A write where only reading is allowed.
+    pub const READ_ONLY: &str = "25006";
     /// More memory than the statement may take.
     pub const OUT_OF_MEMORY: &str = "53200";
     /// A limit of the store, such as the longest key.

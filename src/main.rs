@@ -57,6 +57,9 @@ struct Options {
     /// What keeps a new database: lmdb (quickest) or lsm (smallest on the disk)
     #[arg(long, value_name = "ENGINE", value_parser = engine_named)]
     engine: Option<Engine>,
+    /// Only read it, beside another process that has it open
+    #[arg(long)]
+    read_only: bool,
     /// Run these statements, then stop
     #[arg(short = 'c', long = "command", value_name = "SQL")]
     sql: Vec<String>,
@@ -142,6 +145,13 @@ enum Command {
     },
 }
 
+impl Options {
+    /// How the database is opened.
+    fn opening(&self) -> engine::Options {
+        engine::Options { engine: self.engine, read_only: self.read_only, ..Default::default() }
+    }
+}
+
 fn engine_named(name: &str) -> Result<Engine, String> {
     name.parse().map_err(|_| format!("write {}", Engine::ALL.map(Engine::name).join(" or ")))
 }
@@ -205,7 +215,7 @@ fn run(db: Option<PathBuf>, options: &Options, files: &[String]) -> Result<ExitC
         // Before a new database is made for scripts that are not there.
         files.iter().try_for_each(Source::check)?;
     }
-    let mut console = console(open(db, options.engine)?, options)?;
+    let mut console = console(open(db, options.opening())?, options)?;
     let texts = options.sql.iter().map(|sql| (Source::Text(sql.clone()), Input::Sql));
     let files = files.into_iter().map(|file| (file, options.input));
     let step = texts.chain(files).try_for_each(|(source, input)| script::run(&mut console, &source, input));
@@ -213,16 +223,16 @@ fn run(db: Option<PathBuf>, options: &Options, files: &[String]) -> Result<ExitC
 }
 
 fn open_shell(db: Option<PathBuf>, options: &Options) -> Result<ExitCode> {
-    let name = named(&db);
-    let mut console = console(open(db, options.engine)?, options)?;
+    let name = named(&db, options.read_only);
+    let mut console = console(open(db, options.opening())?, options)?;
     prompt(&mut console, &name)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn run_demo(db: Option<PathBuf>, engine: Option<Engine>, orders: u64) -> Result<ExitCode> {
-    let name = named(&db);
+    let name = named(&db, false);
     let progress = ProgressLine::default();
-    let database = open(db, engine)?;
+    let database = open(db, engine::Options { engine, ..Default::default() })?;
     let loaded = demo::run(&database, orders, progress.observer());
     progress.clear();
     report(format_args!("{}\n", loaded?))?;
@@ -234,7 +244,7 @@ fn run_demo(db: Option<PathBuf>, engine: Option<Engine>, orders: u64) -> Result<
 }
 
 fn dump(db: &Path) -> Result<ExitCode> {
-    match open_existing(db)?.dump(&mut BufWriter::new(io::stdout().lock())) {
+    match Database::open_read_only(db)?.dump(&mut BufWriter::new(io::stdout().lock())) {
         // Whoever read it has seen enough, as in `| head`.
         Err(e) if is_broken_pipe(&e) => Ok(ExitCode::SUCCESS),
         ended => ended.map(|()| ExitCode::SUCCESS),
@@ -248,7 +258,7 @@ fn is_broken_pipe(error: &Error) -> bool {
 
 /// Copies a backup, which is a database, and checks it on the way.
 fn restore(backup: &Path, db: &Path, engine: Option<Engine>) -> Result<ExitCode> {
-    let backup = open_existing(backup)?;
+    let backup = Database::open_read_only(backup)?;
     let entries = match engine {
         Some(engine) => backup.backup_into(db, engine)?,
         None => backup.backup(db)?,
@@ -262,7 +272,7 @@ fn keydump(db: &Path, keyspace: &str, prefix: &str, limit: u64) -> Result<ExitCo
         Some(digits) => bytes_of_hex(digits)?,
         None => prefix.as_bytes().to_vec(),
     };
-    let database = open_existing(db)?;
+    let database = Database::open_read_only(db)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut closed = false;
     let more = database.keydump(keyspace, &prefix, limit, &mut |line| match writeln!(out, "{line}") {
@@ -287,7 +297,11 @@ fn keydump(db: &Path, keyspace: &str, prefix: &str, limit: u64) -> Result<ExitCo
 }
 
 fn heatmap(db: Option<PathBuf>, setup: &[String], statement: &str, out: &Path) -> Result<ExitCode> {
-    let database = db.as_deref().map_or_else(Database::in_memory, open_existing)?;
+    let database = match db {
+        None => Database::in_memory()?,
+        Some(db) if setup.is_empty() || !Database::is_at(&db) => Database::open_read_only(&db)?,
+        Some(db) => Database::open(&db)?,
+    };
     let mut session = database.session();
     for sql in setup {
         let outcome = session.execute(sql, &[])?;
@@ -321,27 +335,18 @@ fn bytes_of_hex(digits: &str) -> Result<Vec<u8>> {
     })
 }
 
-/// A database to be looked at: one that is not there is not made.
-fn open_existing(path: &Path) -> Result<Database> {
-    if !Database::is_at(path) {
-        return Err(Error::invalid(format!("there is no database in {}", path.display()))
-            .hint("give the folder of one"));
-    }
-    Database::open_as_left(path, engine::Options::default())
-}
-
 /// Opens a database, showing how far it is with what was under way when it was left.
-fn open_showing(path: &Path, engine: Option<Engine>) -> Result<Database> {
+fn open_showing(path: &Path, options: engine::Options) -> Result<Database> {
     let progress = ProgressLine::default();
-    let options = engine::Options { engine, ..Default::default() };
     let db = Database::open_watched(path, options, progress.observer());
     progress.clear();
     db
 }
 
 /// What the shell calls the database.
-fn named(db: &Option<PathBuf>) -> String {
+fn named(db: &Option<PathBuf>, is_read_only: bool) -> String {
     match db {
+        Some(path) if is_read_only => format!("database {}, for reading only", path.display()),
         Some(path) => format!("database {}", path.display()),
         None => "a database in memory (nothing is kept)".to_owned(),
     }
@@ -351,14 +356,14 @@ fn prompt(console: &mut Console, name: &str) -> Result<()> {
     shell::repl(console, name)
 }
 
-fn open(db: Option<PathBuf>, engine: Option<Engine>) -> Result<Database> {
-    match (db, engine) {
-        (Some(db), engine) => open_showing(&db, engine),
-        (None, None) => Database::in_memory(),
-        (None, Some(_)) => Err(Error::invalid("--engine says what keeps a database on the disk")
-            .why("without a folder the database is in memory")
-            .hint("name a folder")),
-    }
+fn open(db: Option<PathBuf>, options: engine::Options) -> Result<Database> {
+    let refused = match (db, options.engine, options.read_only) {
+        (Some(db), ..) => return open_showing(&db, options),
+        (None, None, false) => return Database::in_memory(),
+        (None, Some(_), _) => Error::invalid("--engine says what keeps a database on the disk"),
+        (None, None, true) => Error::invalid("--read-only reads a database that is on the disk"),
+    };
+    Err(refused.why("without a folder the database is in memory").hint("name a folder"))
 }
 
 fn console(db: Database, options: &Options) -> Result<Console> {

@@ -264,6 +264,14 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
             None => free_name(catalog, &table, &unique.keys, true),
         };
         catalog.check_free(&index_name)?;
+        let is_taken = index_name == table.name || table.indexes.iter().any(|index| index.name == index_name);
+        if let (true, Some(name)) = (is_taken, &unique.name) {
+            return Err(Error::invalid(format!("\"{index_name}\" is the name of two things"))
+                .why("a UNIQUE constraint is an index table, which has its name")
+                .hint("choose another name")
+                .at(span_of_name(name))
+                .state(sqlstate::DUPLICATE_TABLE));
+        }
         let formulas = vec![None; unique.keys.len()];
         let layout = index_layout(&table, &unique.keys, &formulas)?;
         let index = new_index(&mut edit, &table, index_name, true, layout, &[], None);

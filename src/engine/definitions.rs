@@ -3,6 +3,8 @@
 //! A reader's catalog has to fit its snapshot. So whoever changes a definition says so before the store has it; from then
 //! on until that is through, snapshots are asked which catalog they are of. To commit may take long (DROP TABLE looks at
 //! every page that it gives back), and nobody waits for it but who wants to change a definition, too.
+//!
+//! Where the store is only read, another process may change definitions, and every snapshot is asked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +22,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The catalog, and perhaps the next one.
 pub struct Definitions {
     now: RwLock<Now>,
+    /// Another process may change them.
+    follows: bool,
     /// Held by whoever changes a definition.
     changing: Mutex<()>,
 }
@@ -40,7 +44,12 @@ impl Definitions {
     /// What a store has.
     pub fn new(current: Catalog) -> Definitions {
         let now = RwLock::new(Now { current: Arc::new(current), next: None });
-        Definitions { now, changing: Mutex::default() }
+        Definitions { now, follows: false, changing: Mutex::default() }
+    }
+
+    /// What a store has that another process may write.
+    pub fn following(current: Catalog) -> Definitions {
+        Definitions { follows: true, ..Definitions::new(current) }
     }
 
     /// The definitions of all that is acknowledged.
@@ -50,6 +59,10 @@ impl Definitions {
 
     /// A snapshot, and the definitions that it has. Errors: of the store.
     pub fn view(&self, store: &dyn Store) -> Result<(Arc<Catalog>, Arc<dyn Snapshot>)> {
+        if self.follows {
+            let snapshot = store.snapshot()?;
+            return Ok((self.follow(&*snapshot)?, snapshot));
+        }
         let now = self.now.read();
         let snapshot = store.snapshot()?;
         let Now { current, next } = &*now;
@@ -58,6 +71,22 @@ impl Definitions {
             None => false,
         };
         Ok((Arc::clone(next.as_ref().filter(|_| is_next).unwrap_or(current)), snapshot))
+    }
+
+    /// The definitions that a snapshot has.
+    fn follow(&self, snapshot: &dyn Snapshot) -> Result<Arc<Catalog>> {
+        let reader = snapshot.reader()?;
+        let current = self.current();
+        if Catalog::stored_version(&*reader)? == current.version() {
+            return Ok(current);
+        }
+        let catalog = Arc::new(Catalog::load(&*reader)?);
+        let mut now = self.now.write();
+        // Another thread may have a later snapshot.
+        if now.current.version() < catalog.version() {
+            now.current = Arc::clone(&catalog);
+        }
+        Ok(catalog)
     }
 
     /// Waits for others that change definitions. Errors: `Cancelled`; of the store.

@@ -70,6 +70,8 @@ pub struct Options {
     /// What keeps a new database on the disk; of one that is there, what it must be. `None`: whatever it is, and
     /// the default for a new one.
     pub engine: Option<Engine>,
+    /// It is only read, as [`Database::open_read_only`] says.
+    pub read_only: bool,
 }
 
 /// What a change of definitions gives, and the next catalog with the batch that stores it; `None`, if all stays as it is.
@@ -103,6 +105,7 @@ struct Shared {
     later_us: std::sync::atomic::AtomicI64,
     path: Option<PathBuf>,
     engine: Option<Engine>,
+    is_read_only: bool,
 }
 
 impl std::fmt::Debug for Database {
@@ -123,6 +126,21 @@ impl Database {
         Database::open_with(path, Options::default())
     }
 
+    /// Opens the database in the directory `path` to read it, while another process has it open and writes: each statement,
+    /// transaction and [`ReadView`] sees all that was acknowledged when it began, definitions included. Without such a
+    /// process it may as well be on a disk that nobody can write to. One of engine `lsm` is open in one process only.
+    ///
+    /// Errors: as [`Database::open`]; `Invalid` when there is no database. Statements that write fail with 25006.
+    ///
+    /// ```no_run
+    /// let db = rowkeydb::Database::open_read_only("shop")?;
+    /// let orders: i64 = db.query("SELECT count(*) AS n FROM orders")?.next().unwrap()?.get("n")?;
+    /// # rowkeydb::Result::Ok(())
+    /// ```
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Database> {
+        Database::open_with(path, Options { read_only: true, ..Options::default() })
+    }
+
     /// Is there a database in the directory `path`?
     pub fn is_at(path: impl AsRef<Path>) -> bool {
         store::is_database(path.as_ref())
@@ -133,8 +151,10 @@ impl Database {
     /// Building, and no query reads it.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Database> {
         let db = Database::open_as_left(path.as_ref(), options)?;
-        db.background.build(&db);
-        db.background.purge(&db);
+        if !options.read_only {
+            db.background.build(&db);
+            db.background.purge(&db);
+        }
         Ok(db)
     }
 
@@ -146,31 +166,37 @@ impl Database {
         on_progress: OnProgress,
     ) -> Result<Database> {
         let db = Database::open_as_left(path.as_ref(), options)?;
-        background::resume(&db, &Watch { on_progress: Some(on_progress), ..Watch::default() });
-        db.background.purge(&db);
+        if !options.read_only {
+            background::resume(&db, &Watch { on_progress: Some(on_progress), ..Watch::default() });
+            db.background.purge(&db);
+        }
         Ok(db)
     }
 
-    /// [`Database::open_with`], but nobody goes on with index builds and re-keys that were interrupted, or takes expired
-    /// rows away: for those who only look, at a backup perhaps.
-    pub fn open_as_left(path: &Path, options: Options) -> Result<Database> {
-        let (store, engine) = store::open(path, options.engine, options.durability)?;
-        match std::fs::remove_dir_all(path.join(SPILL_FOLDER)) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
-            _ => {}
+    /// A database in which nobody goes on with index builds and re-keys that were interrupted, or takes expired rows away.
+    fn open_as_left(path: &Path, options: Options) -> Result<Database> {
+        let (store, engine) = match options.read_only {
+            true => store::open_read_only(path, options.engine)?,
+            false => store::open(path, options.engine, options.durability)?,
+        };
+        if !options.read_only {
+            match std::fs::remove_dir_all(path.join(SPILL_FOLDER)) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
+                _ => {}
+            }
         }
-        Database::over(store, Some((path.to_owned(), engine)))
+        Database::over(store, Some((path.to_owned(), engine)), options.read_only)
     }
 
     /// A new database in memory, gone with its last clone.
     pub fn in_memory() -> Result<Database> {
-        Database::over(Box::new(MemoryStore::new()), None)
+        Database::over(Box::new(MemoryStore::new()), None, false)
     }
 
     /// A database over any store, for tests; what was under way comes to its end first.
     #[doc(hidden)]
     pub fn over_store(store: Box<dyn Store>) -> Result<Database> {
-        let db = Database::over(store, None)?;
+        let db = Database::over(store, None, false)?;
         background::resume(&db, &Watch::default());
         Ok(db)
     }
@@ -184,12 +210,13 @@ impl Database {
         mutations.iter().map(|mutation| show_mutation(&tables, mutation)).collect()
     }
 
-    fn over(store: Box<dyn Store>, kept: Option<(PathBuf, Engine)>) -> Result<Database> {
+    fn over(store: Box<dyn Store>, kept: Option<(PathBuf, Engine)>, is_read_only: bool) -> Result<Database> {
         let catalog = Catalog::load(&*store.snapshot()?.reader()?)?;
+        let definitions = if is_read_only { Definitions::following } else { Definitions::new };
         let (path, engine) = kept.unzip();
         let shared = Arc::new(Shared {
             store,
-            definitions: Definitions::new(catalog),
+            definitions: definitions(catalog),
             plans: Plans::default(),
             statements: Statements::default(),
             defaults: Defaults::default(),
@@ -203,6 +230,7 @@ impl Database {
             later_us: Default::default(),
             path,
             engine,
+            is_read_only,
         });
         Ok(Database { shared, background: Arc::default() })
     }
@@ -234,6 +262,16 @@ impl Database {
     /// Where it lies; `None` in memory.
     pub fn path(&self) -> Option<&Path> {
         self.shared.path.as_deref()
+    }
+
+    /// Is it open for reading only?
+    pub fn is_read_only(&self) -> bool {
+        self.shared.is_read_only
+    }
+
+    /// Errors: it is open for reading only.
+    fn check_may_write(&self) -> Result<()> {
+        if self.is_read_only() { Err(store::read_only()) } else { Ok(()) }
     }
 
     /// A new connection.
@@ -281,6 +319,7 @@ impl Database {
 
     /// The store's bulk door, behind others that load, and leave to hold it as long as that takes. Errors: `Cancelled`.
     fn load(&self, cancel: &CancelHandle) -> Result<(Load<'_>, Box<dyn BulkWriter + '_>)> {
+        self.check_may_write()?;
         let load = self.shared.turns.load(cancel)?;
         Ok((load, self.shared.store.bulk()?))
     }
@@ -290,6 +329,10 @@ impl Database {
     }
 
     fn catalog(&self) -> Arc<Catalog> {
+        if self.is_read_only() {
+            // Another process may have changed it; where that cannot be read, nothing else can.
+            let _ = self.view();
+        }
         self.shared.definitions.current()
     }
 
@@ -329,6 +372,7 @@ impl Database {
         if batch.is_empty() {
             return Ok(());
         }
+        self.check_may_write()?;
         let touched = batch.keyspaces();
         catalog.rely_on(&mut batch.reads, &touched);
         let _leave = self.shared.turns.commit(&batch, cancel, turn)?;
@@ -348,6 +392,7 @@ impl Database {
         cancel: &CancelHandle,
         turn: Option<&Turn>,
     ) -> Result<()> {
+        self.check_may_write()?;
         let definitions = self.shared.definitions.change(self.store(), cancel)?;
         let current = definitions.current();
         if current.version() != base.version() {
@@ -367,6 +412,7 @@ impl Database {
         cancel: &CancelHandle,
         change: impl FnOnce(&Catalog) -> Changed<T>,
     ) -> Result<T> {
+        self.check_may_write()?;
         let definitions = self.shared.definitions.change(self.store(), cancel)?;
         let (result, next) = change(&definitions.current())?;
         if let Some((catalog, batch)) = next {
@@ -382,6 +428,7 @@ impl Database {
         cancel: &CancelHandle,
         change: impl FnOnce(&Catalog, &mut dyn BulkWriter) -> Changed<T>,
     ) -> Result<T> {
+        self.check_may_write()?;
         let definitions = self.shared.definitions.change(self.store(), cancel)?;
         let (_load, mut writer) = self.load(cancel)?;
         let (result, next) = change(&definitions.current(), &mut *writer)?;

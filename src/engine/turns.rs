@@ -1,6 +1,6 @@
 //! Who may write to the store, and when.
 //!
-//! The store lets one writer in at a time, and whoever waits for it there cannot be stopped. That is no matter behind
+//! The store lets one writer in at a time, and whoever waits for it there cannot be stopped. That is harmless behind
 //! a commit, which takes milliseconds; but a load, or an UPDATE of many rows, has the store for as long as it lasts, and so
 //! has a commit that clears a keyspace, each page of which is looked at. So whoever writes passes here first: commits side
 //! by side, what takes long when they are through, and everybody can be cancelled meanwhile.
@@ -40,8 +40,8 @@ pub struct Turns {
 
 #[derive(Default)]
 struct State {
-    /// Somebody has the turn.
-    taken: bool,
+    /// Those who have a turn: two, where the first one took longer than others wait.
+    taken: usize,
     /// Somebody loads, or is about to.
     loading: bool,
     /// Others that passed and are not through.
@@ -83,16 +83,16 @@ pub enum Leave<'t> {
 }
 
 impl Turns {
-    /// Takes the turn when it is free; even if the one before it goes on forever. Errors: `Cancelled`.
+    /// Takes a turn when nobody has one, or after [`PATIENCE`]. Errors: `Cancelled`.
     pub fn take(self: &Arc<Self>, cancel: &CancelHandle) -> Result<Turn> {
-        self.wait(cancel, PATIENCE, |state| !state.taken)?.taken = true;
+        self.wait(cancel, PATIENCE, |state| state.taken == 0)?.taken += 1;
         Ok(Turn(Arc::clone(self)))
     }
 
     /// Waits for somebody else's turn, and for a load. Errors: `Cancelled`.
     pub fn pass(&self, cancel: &CancelHandle, own: Option<&Turn>) -> Result<Pass<'_>> {
         if own.is_none() {
-            drop(self.wait(cancel, PATIENCE, |state| !state.taken)?);
+            drop(self.wait(cancel, PATIENCE, |state| state.taken == 0)?);
         }
         self.wait(cancel, Duration::MAX, |state| !state.loading)?.commits += 1;
         Ok(Pass(self))
@@ -144,7 +144,7 @@ impl Turns {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.0.change(|state| state.taken = false);
+        self.0.change(|state| state.taken -= 1);
     }
 }
 

@@ -110,7 +110,8 @@ impl View {
 
     /// What a run may take.
     pub fn limits(&self) -> Limits<'_> {
-        let folder = self.db.path();
+        // The folder of a database that another process writes is that one's.
+        let folder = self.db.path().filter(|_| !self.db.is_read_only());
         Limits { memory: self.settings.memory_limit, folder, cancel: &self.watch.cancel }
     }
 

@@ -7,6 +7,8 @@ use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::Engine;
 use crate::error::{Error, Kind, Result, sqlstate};
@@ -26,16 +28,21 @@ const LOG_FOLDER: &str = "log";
 const LSM_FOLDER: &str = "lsm";
 const SCRATCH_FILE: &str = "SCRATCH";
 
+/// How long a lock is waited for, and how often it is tried.
+const PATIENCE: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(5);
+
 /// Length of a file that is written to see whether there is room: more than what somebody may give back meanwhile, who
 /// was refused room as well.
 const SCRATCH_BYTES: usize = 1 << 20;
 
-/// A database directory that is ours until dropped.
+/// A database directory that is ours until dropped, or that we only read.
 pub(super) struct Directory {
     path: PathBuf,
     engine: Engine,
     is_new: bool,
-    _lock: Lock,
+    /// `None`: another process may have it, and write.
+    _lock: Option<Lock>,
 }
 
 /// Held on the lock file.
@@ -88,17 +95,39 @@ impl Directory {
             }
             Content::Nothing => None,
         };
-        if let (Some(found), Some(wanted)) = (found, engine.filter(|wanted| Some(*wanted) != found)) {
-            return Err(Error::invalid(format!("database {} is kept by engine {found}, not {wanted}", path.display()))
-                .why("a database stays with the engine that it was created with")
-                .hint(format!("open it without naming one; BACKUP TO, then rowkeydb restore --engine {wanted}, makes a copy kept by the other")));
+        if let Some(found) = found {
+            check_engine(path, found, engine)?;
         }
         let engine = found.or(engine).unwrap_or_default();
-        let directory = Directory { path: path.to_owned(), engine, is_new: found.is_none(), _lock: lock };
+        let directory =
+            Directory { path: path.to_owned(), engine, is_new: found.is_none(), _lock: Some(lock) };
         if directory.is_new {
             directory.begin().map_err(|e| unusable(path, e))?;
         }
         Ok(directory)
+    }
+
+    /// The database in `path`, to be read, whoever else has it open. `engine`: what it must be.
+    ///
+    /// Errors: `Invalid` when there is none; as [`store::open`](super::open).
+    pub(super) fn open_read_only(path: &Path, engine: Option<Engine>) -> Result<Self> {
+        if !path.is_dir() || inspect(path)? != Content::Database {
+            return Err(Error::invalid(format!("there is no database in {}", path.display()))
+                .why("one that is opened for reading only has to be there")
+                .hint("name the folder of a database"));
+        }
+        let found = check_format(path)?;
+        check_engine(path, found, engine)?;
+        Ok(Directory { path: path.to_owned(), engine: found, is_new: false, _lock: None })
+    }
+
+    /// Keeps others from opening it to write, as long as what it gives is held; `None` if somebody has it open.
+    pub(super) fn keep_closed(&self) -> Option<impl Sized + use<>> {
+        match File::open(self.path.join(LOCK_FILE)) {
+            Ok(file) => file.try_lock_shared().ok().map(|()| Some(file)),
+            // Whoever opens it makes one.
+            Err(_) => Some(None),
+        }
     }
 
     /// Has no data yet.
@@ -208,14 +237,22 @@ fn inspect(path: &Path) -> Result<Content> {
 fn take_lock(path: &Path) -> Result<Lock> {
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(LOCK_FILE));
     let lock = lock.map_err(|e| unusable(path, e))?;
-    match lock.try_lock() {
+    let since = Instant::now();
+    let locked = loop {
+        match lock.try_lock() {
+            // Who opens it to read keeps it closed for a moment.
+            Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => thread::sleep(LOOK),
+            locked => break locked,
+        }
+    };
+    match locked {
         Ok(()) => Ok(Lock { file: lock, process: std::process::id() }),
         Err(TryLockError::WouldBlock) => Err(Error::new(
             Kind::Unavailable,
             format!("database {} is open in another process", path.display()),
         )
-        .why("one process at a time has a database open, and opens it once")
-        .hint("close the other one (a shell, perhaps), or share its Database handle")),
+        .why("one process at a time has a database open to write, and opens it once")
+        .hint("open it to read, beside the other one, with --read-only or Options::read_only, close the other one (a shell, perhaps), or share its Database handle")),
         Err(TryLockError::Error(e)) => Err(unusable(path, e)),
     }
 }
@@ -241,6 +278,14 @@ fn check_format(path: &Path) -> Result<Engine> {
     }
 }
 
+/// Errors: the database in `path` is to be kept by another engine than the one that keeps it.
+fn check_engine(path: &Path, found: Engine, wanted: Option<Engine>) -> Result<()> {
+    let Some(wanted) = wanted.filter(|wanted| *wanted != found) else { return Ok(()) };
+    Err(Error::invalid(format!("database {} is kept by engine {found}, not {wanted}", path.display()))
+        .why("a database stays with the engine that it was created with")
+        .hint(format!("open it without naming one; BACKUP TO, then rowkeydb restore --engine {wanted}, makes a copy kept by the other")))
+}
+
 /// Removes what a creation that never finished has left; it holds no data.
 fn discard_unfinished(path: &Path) -> io::Result<()> {
     for name in [DATA_FILE, READERS_FILE, SCRATCH_FILE] {
@@ -263,8 +308,11 @@ pub fn sync_directory(path: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(path)?.sync_all()?;
         let absolute = path.canonicalize()?;
-        if let Some(parent) = absolute.parent() {
-            File::open(parent)?.sync_all()?;
+        match absolute.parent().map(File::open) {
+            // The name above then is as safe as whoever keeps that folder makes it.
+            Some(Err(e)) if e.kind() == ErrorKind::PermissionDenied => {}
+            Some(parent) => parent?.sync_all()?,
+            None => {}
         }
     }
     Ok(())
@@ -326,7 +374,7 @@ mod tests {
         let path = place.path().join("db");
         let directory = Directory::open(&path, None).unwrap();
         // As a fork has it: the same open file under another number.
-        let inherited = directory._lock.file.try_clone().unwrap();
+        let inherited = directory._lock.as_ref().unwrap().file.try_clone().unwrap();
         drop(directory);
         Directory::open(&path, None).unwrap();
         drop(inherited);

@@ -15,9 +15,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `FORMAT` | `rowkeydb format 4`; written last, so a directory that has it is a whole database |
-//! | `LOCK` | empty; locked by the process that has the database open |
+//! | `LOCK` | empty; locked by the process that has the database open to write |
 //! | `data.mdb` | LMDB: one named database per keyspace, its name the keyspace's number in decimal, and a `+` behind it for each one before that was given up with its damaged pages; `7=` holds changes of 7 (`tree/aside.rs`); 4294967295 holds, under `version`, the last version that is in the tree, 8 bytes, little-endian, and under `tally ` and a keyspace's number, 4 bytes, big-endian, what that must hold (`tree/tally.rs`) |
-//! | `lock.mdb` | LMDB's table of readers; worthless when nobody has the database open |
+//! | `lock.mdb` | LMDB's table of readers, of this process and others ([`read_only`]); worthless when nobody has the database open |
 //! | `log/log-N` | commits that may be missing from the tree, in segments |
 //! | `log/acknowledged` | which segments count, the last record that was acknowledged, and the version that the tree has at least |
 //!
@@ -28,6 +28,7 @@
 mod bulk;
 mod keeper;
 mod memtable;
+mod read_only;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -53,6 +54,7 @@ use crate::error::{Error, Kind, Result};
 use bulk::Bulk;
 use keeper::Keeper;
 use memtable::{ENTRY_BYTES, Memtable};
+pub(super) use read_only::ReadOnlyStore;
 use snapshot::{EmbeddedSnapshot, Moment};
 use tree::{Seat, Tree, View, Writer};
 
@@ -116,9 +118,7 @@ impl EmbeddedStore {
                 if logged > version {
                     // Every version is logged, or in the tree by then.
                     if logged != version + 1 {
-                        return Err(Error::corrupt("the log does not go on where data.mdb ends")
-                            .why(format!("that has version {version}, and the log goes on with {logged}"))
-                            .hint("put back the files of one time, or restore the database from a backup"));
+                        return Err(parted(version, logged));
                     }
                     memtable.write(logged, steps.into_iter());
                     version = logged;
@@ -128,9 +128,7 @@ impl EmbeddedStore {
         };
         let mark = log.mark();
         if version < mark.settled() {
-            return Err(Error::corrupt("data.mdb is damaged, or of an earlier time")
-                .why(format!("it has version {version}, and had version {} already", mark.settled()))
-                .hint("put back the files of one time, or restore the database from a backup"));
+            return Err(too_old(version, mark.settled()));
         }
         // The process may have been killed before its last flush came to an end.
         if in_tree > mark.settled() {
@@ -334,6 +332,8 @@ impl Shared {
         };
         writer.commit(memtable.version())?;
         self.mark.settle(memtable.version());
+        // Other processes that were killed while they read.
+        self.tree.env.clear_stale_readers()?;
         Ok(())
     }
 
@@ -365,6 +365,20 @@ fn take_in(writer: &mut Writer<'_>, memtable: &Memtable) -> Result<(), (Keyspace
         writer.take_in(keyspace, change).map_err(|e| (keyspace, e))?;
     }
     writer.note_tallies()
+}
+
+/// The tree has `version`, and the log goes on with `logged`.
+fn parted(version: u64, logged: u64) -> Error {
+    Error::corrupt("the log does not go on where data.mdb ends")
+        .why(format!("that has version {version}, and the log goes on with {logged}"))
+        .hint("put back the files of one time, or restore the database from a backup")
+}
+
+/// There is everything up to `version`, and the tree had `settled` already.
+fn too_old(version: u64, settled: u64) -> Error {
+    Error::corrupt("data.mdb is damaged, or of an earlier time")
+        .why(format!("it has version {version}, and had version {settled} already"))
+        .hint("put back the files of one time, or restore the database from a backup")
 }
 
 /// What the tree, which has everything up to `version`, keeps beside damaged keyspaces.

@@ -41,6 +41,7 @@
 
 mod mark;
 pub(super) mod record;
+mod tail;
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -55,6 +56,7 @@ use super::trust::Trust;
 use crate::error::{Error, Result};
 pub(super) use mark::Mark;
 use mark::Marked;
+pub(super) use tail::Tail;
 
 const MAGIC: &[u8; 8] = b"RKDBLOG1";
 const HEADER_BYTES: usize = 32;
@@ -370,7 +372,13 @@ impl<'a> Records<'a> {
     }
 
     fn next(&mut self) -> Option<&'a [u8]> {
-        let content = self.record(self.at, |number| number & !NOT_FLUSHED == self.number)?;
+        self.next_if(|_| true)
+    }
+
+    /// The next one, if its number `is_wanted`, the highest bit included.
+    fn next_if(&mut self, is_wanted: impl Fn(u64) -> bool) -> Option<&'a [u8]> {
+        let is_next = |number| number & !NOT_FLUSHED == self.number && is_wanted(number);
+        let content = self.record(self.at, is_next)?;
         self.at += RECORD_HEADER_BYTES + content.len();
         self.number += 1;
         Some(content)

@@ -47,9 +47,10 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::key::KeyRange;
 use directory::Directory;
+use embedded::ReadOnlyStore;
 
 /// A storage engine, chosen when a database is created. A database stays with the one that it was created with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,6 +118,25 @@ pub fn open(path: &Path, engine: Option<Engine>, durability: Durability) -> Resu
         Engine::Lsm => Box::new(LsmStore::over(directory, durability)?),
     };
     Ok((store, engine))
+}
+
+/// Opens the database in `path` to read it, beside a process that writes it if its engine is [`Engine::Lmdb`]: each
+/// snapshot then is of all that the other one has acknowledged. `engine`: what it must be.
+///
+/// Errors: as [`open`]; `Invalid` when there is no database.
+pub fn open_read_only(path: &Path, engine: Option<Engine>) -> Result<(Box<dyn Store>, Engine)> {
+    let directory = Directory::open_read_only(path, engine)?;
+    match directory.engine() {
+        Engine::Lmdb => Ok((Box::new(ReadOnlyStore::over(directory)?), Engine::Lmdb)),
+        Engine::Lsm => open(path, engine, Durability::Sync),
+    }
+}
+
+/// What writers are told where [`open_read_only`] was asked for.
+pub fn read_only() -> Error {
+    Error::invalid("the database is open for reading only")
+        .hint("open it without --read-only, or Options::read_only, when no other process has it open")
+        .state(sqlstate::READ_ONLY)
 }
 
 /// Way through a range.

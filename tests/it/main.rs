@@ -29,6 +29,7 @@ mod misuse;
 mod pages;
 mod plain;
 mod plans;
+mod read_only;
 mod rekey;
 mod reopen;
 mod row_by_row;

@@ -243,6 +243,12 @@ fn clauses(text: &str) -> Option<Error> {
         let error = error(format!("WHERE takes a condition, and this is {ty}"), sqlstate::DATATYPE_MISMATCH);
         return Some(error.hint("compare it with something, as in x <> 0"));
     }
+    if text.starts_with("Unnest should be rewritten") {
+        return Some(
+            error("unnest gives several rows, and stands in FROM or in a select list", sqlstate::GROUPING)
+                .hint("write SELECT ... FROM (SELECT unnest(list) AS x FROM t) WHERE x = 1"),
+        );
+    }
     if text == "TOP" {
         return Some(Error::unsupported("there is no TOP").hint("write LIMIT 10 at the end of the query"));
     }

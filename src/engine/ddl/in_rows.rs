@@ -106,6 +106,9 @@ pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionD
             let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
                 return Ok((Vec::new(), None));
             };
+            if !has_times(&table) && wanted.need_times() {
+                return Err(changed_meanwhile(&table));
+            }
             let mut edit = catalog.edit();
             wanted.apply(&mut edit, &mut table)?;
             edit.put_table(table)?;
@@ -117,8 +120,7 @@ pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionD
             return Ok((Vec::new(), None));
         };
         if has_times(&table) {
-            let what = format!("somebody else has changed table \"{}\" meanwhile", table.name);
-            return Err(Error::new(Kind::Conflict, what).hint("run the statement again"));
+            return Err(changed_meanwhile(&table));
         }
         write_times(view, &mut table, writer)?;
         let mut edit = catalog.edit();
@@ -126,6 +128,11 @@ pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionD
         edit.put_table(table)?;
         finish(edit, Vec::new())
     })
+}
+
+fn changed_meanwhile(table: &TableDef) -> Error {
+    Error::new(Kind::Conflict, format!("somebody else has changed table \"{}\" meanwhile", table.name))
+        .hint("run the statement again")
 }
 
 /// From now on rows tell when they were written, in index tables as well.

@@ -13,7 +13,7 @@ use crate::engine::plans::KeptQueries;
 use crate::engine::turns::{Losses, Turn};
 use crate::engine::view::View;
 use crate::engine::write::{self, Given, Written};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::sql::{Statement, name_of, span_of_name};
 use crate::store::{Recording, WriteBatch};
 use crate::txn::{Savepoint, Transaction};
@@ -65,12 +65,13 @@ impl Session {
         }
     }
 
-    /// Errors: the transaction is READ ONLY.
+    /// Errors: the transaction is READ ONLY, or the database is.
     pub(super) fn check_may_write(&self) -> Result<()> {
+        self.db.check_may_write()?;
         if self.open.as_ref().is_some_and(|open| open.transaction.is_read_only()) {
             return Err(Error::invalid("the transaction is READ ONLY")
                 .hint("ROLLBACK and begin one that may write")
-                .state("25006"));
+                .state(sqlstate::READ_ONLY));
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use sqlparser::ast::{Expr, Ident, Query, Value as Sql};
 
 use super::{
     Assigned, Changed, Given, Target, Written, assigned_columns, column_item, key_update, name_in, named,
-    relations, select,
+    of_each_row, relations, select,
 };
 use crate::engine::bulk;
 use crate::engine::rows::{
@@ -170,6 +170,7 @@ async fn values_cells(view: &View, rows: &[Vec<Expr>], given: Given<'_>) -> Resu
                 Some(value) => Some(value),
                 None if is_default(expr) => None,
                 None => {
+                    of_each_row(view, expr, "VALUES")?;
                     computed.push((at, i, expr));
                     None
                 }
@@ -372,6 +373,9 @@ async fn settle(
     let mut results: Vec<Vec<Value>> = values_of(&view.select_from(asked, rows, given.params).await?)?;
     // A subquery becomes a join, which may give the rows in any order.
     results.sort_unstable_by(|a, b| a[0].cmp(&b[0]));
+    if results.len() != conflicts.len() {
+        return Err(Error::internal("DO UPDATE gives another number of rows than there are"));
+    }
     let mut updated = Vec::new();
     for (mut result, (rowkey, old, _)) in results.into_iter().zip(conflicts) {
         if result.pop() != Some(Value::Boolean(true)) {

@@ -200,27 +200,30 @@ pub fn explained_rows(view: &View, statement: &Statement) -> Result<String> {
     })
 }
 
-/// Errors: an aggregate of the rows that a statement writes, in a clause that computes from each of them.
+/// Errors: an aggregate of the rows that a statement writes, or what gives several rows for one, in a clause that computes
+/// a value from each of them.
 fn of_each_row(view: &View, computed: &impl Visit, clause: &str) -> Result<()> {
-    let mut aggregates = Aggregates { view, depth: 0 };
-    match visit(computed, &mut aggregates) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(place) => Err(Error::invalid(format!("an aggregate cannot stand in {clause}"))
-            .why("it is computed from each row")
-            .hint("put it into a subquery, as in (SELECT max(x) FROM t)")
-            .state(sqlstate::GROUPING)
-            .at(place)),
-    }
+    let mut others = OfOtherRows { view, depth: 0 };
+    let ControlFlow::Break((place, is_aggregate)) = visit(computed, &mut others) else { return Ok(()) };
+    let (what, why, hint) = match is_aggregate {
+        true => ("an aggregate", "it is computed from each row", "(SELECT max(x) FROM t)"),
+        false => ("unnest", "it gives several rows", "(SELECT max(x) FROM unnest(list) AS u(x))"),
+    };
+    Err(Error::invalid(format!("{what} cannot stand in {clause}"))
+        .why(why)
+        .hint(format!("put it into a subquery, as in {hint}"))
+        .state(sqlstate::GROUPING)
+        .at(place))
 }
 
-/// Finds the first aggregate outside of subqueries.
-struct Aggregates<'a> {
+/// Finds the first aggregate, or unnest, outside of subqueries; true: it is an aggregate.
+struct OfOtherRows<'a> {
     view: &'a View,
     depth: usize,
 }
 
-impl Visitor for Aggregates<'_> {
-    type Break = Option<Span>;
+impl Visitor for OfOtherRows<'_> {
+    type Break = (Option<Span>, bool);
 
     fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Self::Break> {
         self.depth += 1;
@@ -234,10 +237,12 @@ impl Visitor for Aggregates<'_> {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
         match expr {
-            Expr::Function(call)
-                if self.depth == 0 && call.over.is_none() && self.view.db.planner().is_aggregate(call) =>
-            {
-                ControlFlow::Break(span_of(expr))
+            Expr::Function(call) if self.depth == 0 && call.over.is_none() => {
+                let is_aggregate = self.view.db.planner().is_aggregate(call);
+                match is_aggregate || call.name.to_string().eq_ignore_ascii_case("unnest") {
+                    true => ControlFlow::Break((span_of(expr), is_aggregate)),
+                    false => ControlFlow::Continue(()),
+                }
             }
             _ => ControlFlow::Continue(()),
         }

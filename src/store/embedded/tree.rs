@@ -32,7 +32,7 @@ use std::io;
 use std::sync::Arc;
 
 use heed::types::Bytes;
-use heed::{CommitOrAbort, CommitToken, Env, EnvOpenOptions, MdbError, OnCommit, WithoutTls};
+use heed::{CommitOrAbort, CommitToken, Env, EnvFlags, EnvOpenOptions, MdbError, OnCommit, WithoutTls};
 use parking_lot::RwLock;
 
 use crate::error::{Error, Kind, Result, sqlstate};
@@ -90,8 +90,11 @@ impl Tree {
         let checked = if directory.is_new() { None } else { Some(header::check(&file)?) };
         let existing = checked.as_ref().map_or(0, |checked| checked.meta.keyspaces.entries);
         directory.reserve_readers(READERS_BYTES)?;
-        let (env, map, witness) = map_file(&directory, existing)?;
+        let (env, map, witness) = map_file(&directory, Some(existing))?;
         env.clear_stale_readers()?;
+        // Where others had it open to read, LMDB believes what its last writer, killed perhaps, has told them of how far
+        // it is, until somebody begins to write.
+        env.write_txn()?.abort();
         let mut tree = Tree { env, map, keyspaces: RwLock::default(), trust, witness, directory };
         // Before LMDB reads what may be damaged.
         let trees = view::trees(&tree, tree.env.read_txn()?.id() as u64)?.1;
@@ -104,6 +107,14 @@ impl Tree {
             tree.env.force_sync()?;
         }
         Ok(tree)
+    }
+
+    /// The tree in `directory`, to be read beside a process that writes it.
+    pub(super) fn open_read_only(directory: Directory) -> Result<Tree> {
+        // A read-only disk has no readers' table, and nobody who writes.
+        let _ = directory.reserve_readers(READERS_BYTES);
+        let (env, map, witness) = map_file(&directory, None)?;
+        Ok(Tree { env, map, keyspaces: RwLock::default(), trust: Arc::default(), witness, directory })
     }
 
     /// What it is in.
@@ -135,19 +146,30 @@ impl Tree {
     }
 }
 
-/// Maps the data file, which has `existing` keyspaces, for LMDB and for us, reserving as much as the system grants.
-fn map_file(directory: &Directory, existing: u64) -> Result<(Env<WithoutTls>, Map, File)> {
-    let keyspaces_max = u32::try_from(existing).ok().and_then(|n| n.checked_add(1 + KEYSPACES_SPARE));
-    let keyspaces_max = keyspaces_max.filter(|n| *n < 1 << 20).ok_or_else(|| {
-        Error::corrupt("the data file is damaged").why(format!("it claims to hold {existing} keyspaces"))
-    })?;
+/// Maps the data file for LMDB and for us, reserving as much as the system grants: to write it, with the keyspaces that it
+/// has, or only to read it, where LMDB itself looks at the first two pages only.
+fn map_file(directory: &Directory, existing: Option<u64>) -> Result<(Env<WithoutTls>, Map, File)> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
-    options.max_dbs(keyspaces_max).max_readers(READERS_MAX);
+    options.max_readers(READERS_MAX);
+    match existing {
+        Some(existing) => {
+            let most = u32::try_from(existing).ok().and_then(|n| n.checked_add(1 + KEYSPACES_SPARE));
+            options.max_dbs(most.filter(|n| *n < 1 << 20).ok_or_else(|| {
+                Error::corrupt("the data file is damaged")
+                    .why(format!("it claims to hold {existing} keyspaces"))
+            })?);
+        }
+        None => {
+            // SAFETY: it takes away, and changes nothing that LMDB relies on.
+            unsafe { options.flags(EnvFlags::READ_ONLY) };
+        }
+    }
     let (mut bytes, least) = MAP_BYTES;
     loop {
-        // SAFETY: the file must not change under the map except through this environment. `LOCK` is
-        // held, so no other process of ours has it, nor this one a second time; `header::check` has
-        // seen that every page in use is there; and the path names a local directory that we own.
+        // SAFETY: the file must not change under the map except through LMDB. To write, `LOCK` is held, so no other
+        // process of ours writes, nor this one a second time, and `header::check` has seen that every page in use is
+        // there. Who reads beside a writer is in LMDB's table of readers, so that no page it may read is written anew, and
+        // `Pages` gives none that the file does not have. The path names a local directory that we own.
         let mapped = unsafe { options.map_size(bytes).open(directory.path()) }.and_then(|env| {
             let file = File::open(directory.data_file())?;
             Ok((env, Map::new(&file, bytes)?, file))
@@ -217,6 +239,9 @@ fn explain(e: &heed::Error) -> Error {
     match e {
         heed::Error::Io(e) if e.kind() == io::ErrorKind::StorageFull => trust::full(),
         heed::Error::Io(e) => trust::failed(e.to_string()),
+        heed::Error::EnvAlreadyOpened => unavailable("the database is open in this process already")
+            .why("a process opens a database once, to write or to read")
+            .hint("share its Database handle; read_view() gives one for reading"),
         heed::Error::Mdb(MdbError::MapFull) => unavailable("the database has outgrown its address space")
             .why("less than it needs could be reserved when it was opened")
             .hint("raise the limit on virtual memory (ulimit -v) and open it again"),

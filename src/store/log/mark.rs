@@ -100,6 +100,13 @@ impl Number {
 }
 
 impl Marked {
+    /// What the mark in `folder` says.
+    pub(super) fn read(folder: &Path) -> Result<Marked> {
+        let bytes = bytes_of(folder)?;
+        let [oldest, acknowledged, settled] = numbers_of(folder, &bytes)?.map(|number| number.value);
+        Ok(Marked { oldest, acknowledged, settled })
+    }
+
     pub(super) fn encode(self) -> [u8; MARK_BYTES] {
         let mut bytes = [0; MARK_BYTES];
         let numbers = [self.oldest, self.acknowledged, self.settled];
@@ -125,29 +132,14 @@ impl Mark {
     }
 
     pub(super) fn open(folder: &Path, trust: Arc<Trust>) -> Result<Mark> {
-        let path = folder.join(MARK_FILE);
-        let bytes = fs::read(&path).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => damaged(folder, MARK_FILE, "it is missing"),
-            _ => unavailable("the log cannot be read", e),
-        })?;
-        let file = File::options().write(true).open(path);
+        let bytes = bytes_of(folder)?;
+        let file = File::options().write(true).open(folder.join(MARK_FILE));
         Mark::over(folder, trust, file.map_err(|e| unavailable("the log cannot be opened", e))?, &bytes)
     }
 
     fn over(folder: &Path, trust: Arc<Trust>, file: File, bytes: &[u8]) -> Result<Mark> {
-        if bytes.len() != MARK_BYTES {
-            return Err(damaged(
-                folder,
-                MARK_FILE,
-                format!("it has {} bytes instead of {MARK_BYTES}", bytes.len()),
-            ));
-        }
-        let number = |at| {
-            Number::decode(bytes, at)
-                .ok_or_else(|| damaged(folder, MARK_FILE, "its checksums do not match its bytes"))
-        };
-        let (oldest, acknowledged) = (number(OLDEST_AT)?, number(ACKNOWLEDGED_AT)?);
-        let state = MarkState { file, oldest, acknowledged, settled: number(SETTLED_AT)?, is_dirty: false };
+        let [oldest, acknowledged, settled] = numbers_of(folder, bytes)?;
+        let state = MarkState { file, oldest, acknowledged, settled, is_dirty: false };
         Ok(Mark { folder: folder.to_owned(), trust, state: Mutex::new(state) })
     }
 
@@ -210,6 +202,26 @@ impl Mark {
         }
         Ok(())
     }
+}
+
+fn bytes_of(folder: &Path) -> Result<Vec<u8>> {
+    fs::read(folder.join(MARK_FILE)).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => damaged(folder, MARK_FILE, "it is missing"),
+        _ => unavailable("the log cannot be read", e),
+    })
+}
+
+/// The oldest segment, the last record, the version of the tree.
+fn numbers_of(folder: &Path, bytes: &[u8]) -> Result<[Number; 3]> {
+    if bytes.len() != MARK_BYTES {
+        let why = format!("it has {} bytes instead of {MARK_BYTES}", bytes.len());
+        return Err(damaged(folder, MARK_FILE, why));
+    }
+    let number = |at| {
+        Number::decode(bytes, at)
+            .ok_or_else(|| damaged(folder, MARK_FILE, "its checksums do not match its bytes"))
+    };
+    Ok([number(OLDEST_AT)?, number(ACKNOWLEDGED_AT)?, number(SETTLED_AT)?])
 }
 
 #[cfg(test)]

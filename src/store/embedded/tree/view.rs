@@ -4,6 +4,7 @@
 //! looked up in mapped memory by [`Btree`], by any number of threads at once.
 
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use heed::{RoTxn, WithoutTls};
 use parking_lot::Mutex;
@@ -49,6 +50,18 @@ impl View {
         let txn = tree.env.clone().static_read_txn()?;
         let (pages, trees) = trees(tree, txn.id() as u64)?;
         Ok(View { _txn: Mutex::new(txn), trees, present: pages.present(), tree: tree.clone() })
+    }
+
+    /// The tree as it is now, while another process writes into it. Errors: `Corrupt`, too, if that one was too quick.
+    pub(in crate::store::embedded) fn beside_a_writer(tree: &Arc<Tree>) -> Result<View> {
+        let view = View::of(tree)?;
+        // The page that told of this transaction is written over by the next but one, which begins when the next one is
+        // in: as long as that is not, what was read of the page was whole.
+        fence(Ordering::SeqCst);
+        if tree.env.read_txn()?.id() == view._txn.lock().id() {
+            return Ok(view);
+        }
+        Err(Error::corrupt("data.mdb is damaged, or changes faster than it can be read"))
     }
 
     /// Up to which version it has everything.
