@@ -1,8 +1,9 @@
-//! Pages of one keyspace are damaged: what was acknowledged stays, all others can be written, and it can be cleared.
+//! Pages of one keyspace are damaged: acknowledged changes stay, all other keyspaces can be written, and it can be
+//! cleared.
 
 use super::*;
 
-/// Flips a bit of a page of `keyspace`, while nobody has the database open: of the leaf that `key` belongs to, or of the
+/// Flips a bit in a page of `keyspace` while the database is closed: in the leaf that `key` belongs to, or in the
 /// root.
 fn hurt(place: &Place, keyspace: KeyspaceId, key: Option<&[u8]>) {
     let pages =
@@ -14,7 +15,7 @@ fn hurt(place: &Place, keyspace: KeyspaceId, key: Option<&[u8]>) {
     fs::write(place.file("data.mdb"), data).unwrap();
 }
 
-/// Moves what there is into the tree.
+/// Moves all memtables into the tree.
 fn settle(store: &EmbeddedStore) -> Result<()> {
     store.shared.settle(&mut store.shared.writer.lock())
 }
@@ -29,7 +30,7 @@ fn is_proved(store: &EmbeddedStore, keyspace: KeyspaceId) -> Result<()> {
     store.snapshot()?.reader()?.verify(keyspace, &mut |_| Ok(()))
 }
 
-/// Of a leaf, and of the root.
+/// Which page to damage: a leaf, or the root.
 const PLACES: [Option<&[u8]>; 2] = [Some(b"000100"), None];
 
 #[test]
