@@ -49,7 +49,7 @@ pub(in crate::store::embedded) struct Checked {
 }
 
 impl Checked {
-    /// What is in use is not free, and there is room for all of both.
+    /// Checks that no tree's root is on the free list, and that trees and free pages together fit into the file.
     pub(super) fn check_trees<'r>(
         &'r self,
         path: &Path,

@@ -24,7 +24,7 @@ pub(in crate::store::embedded) struct Writer<'t> {
     /// The committed keyspaces, and those this transaction has created.
     keyspaces: Arc<Keyspaces>,
     has_created: bool,
-    /// What became of each keyspace.
+    /// The changes of each keyspace, for its tally.
     written: BTreeMap<KeyspaceId, Written>,
     vet: RefCell<Vet<'t>>,
     /// Damaged keyspaces, whose changes go beside them.
