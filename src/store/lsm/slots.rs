@@ -140,8 +140,8 @@ pub(super) fn tree_key(slot: SlotId, key: &[u8]) -> UserKey {
     bytes.into()
 }
 
-/// Slots that nobody will read any more. Compaction leaves their entries out, and snapshots that still read them
-/// keep the tables from before it. What a panic leaves of them is whole: they only become more.
+/// Slots that no new snapshot reads. Compaction removes their entries; older snapshots that still read them keep the
+/// previous tables. A panic while it is locked leaves it valid: slots are only ever added.
 #[derive(Clone, Default)]
 pub(super) struct Dead(Arc<AssertUnwindSafe<RwLock<DeadSlots>>>);
 
