@@ -110,6 +110,7 @@ impl ScanSpec {
         Arc::new(move || (describe(spec.source(), &spec.access, None, false).to_string(), None))
     }
 
+    /// The table or index that is read.
     pub fn source(&self) -> Source<'_> {
         match self.index() {
             Some(index) if self.as_table => Source::Index(&self.table, index),

@@ -115,7 +115,7 @@ struct Work {
     begun: usize,
     /// Results of finished pieces.
     done: Vec<(usize, Result<Sums>)>,
-    /// Nobody wants to know any more, or one of them failed.
+    /// The totals are no longer wanted, or a piece has failed.
     stopped: bool,
 }
 
