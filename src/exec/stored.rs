@@ -118,7 +118,7 @@ struct Chosen {
     columns: Vec<bool>,
     /// Families in which one of them is stored, by [`FamilyId`].
     families: Vec<bool>,
-    /// Those of the rowkey are among them.
+    /// Some of them are decoded from the rowkey.
     key: bool,
 }
 
