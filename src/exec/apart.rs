@@ -104,7 +104,7 @@ mod tests {
         let allowed = || rustix::thread::sched_getaffinity(None).unwrap();
         let before = allowed();
         if (PROCESSORS..CpuSet::MAX_CPU).any(|processor| before.is_set(processor)) {
-            return; // Some threads have none.
+            return; // Some processors have no seats.
         }
         let seats = || OURS.iter().map(|taken| taken.load(Ordering::Relaxed)).filter(|seats| *seats > 0);
         let together = Barrier::new(3);

@@ -445,7 +445,7 @@ pub(super) fn decode_int(bytes: &[u8]) -> Option<i64> {
     let len = bytes.len();
     let unsigned = match len {
         0 => return Some(0),
-        // The first, middle and last byte are all bytes, some of them twice.
+        // The first, middle and last byte cover all bytes, some of them twice.
         1..=3 => [0, len / 2, len - 1].iter().fold(0, |sum, at| sum | u64::from(bytes[*at]) << (8 * at)),
         // Two loads that overlap.
         4..=8 => {

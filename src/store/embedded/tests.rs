@@ -178,7 +178,7 @@ fn a_truncated_data_file_is_refused_at_every_length() {
 fn pages_taken_and_freed_in_one_commit_need_not_be_in_the_file() {
     let place = Place::new();
     let store = place.open().unwrap();
-    // Once there are free pages, LMDB has the list of them at hand.
+    // Once there are free pages, LMDB keeps their list in memory.
     (0..5u8).for_each(|n| put_into_tree(&store, A, "small", [n]));
     let mut bulk = store.bulk().unwrap();
     bulk.put(A, b"large", &[7; 1 << 20]).unwrap();

@@ -203,7 +203,7 @@ fn what_is_cleared_takes_nothing_from_others() {
     assert!(given_up > 0 && u64::from(given_up) < rounds);
 }
 
-/// What is written, in order, and what happens between.
+/// Writes, in order, and what happens between them.
 #[derive(Clone, Debug)]
 enum Step {
     Commit(KeyspaceId, u8, Option<u8>),
@@ -238,7 +238,7 @@ fn some_steps() -> impl Strategy<Value = Vec<Step>> {
 #[derive(Clone, Default)]
 struct Expected {
     entries: Model,
-    /// What was acknowledged since its root was damaged; of all else there is nothing to be read.
+    /// Keys acknowledged since its root was damaged; nothing else can be read.
     since: Option<BTreeSet<Vec<u8>>>,
 }
 
@@ -332,7 +332,7 @@ proptest! {
                     remembered.clear();
                     drop(store.take());
                     let of = expected.get_mut(&keyspace).unwrap();
-                    // What is beside it is not on its pages.
+                    // Changes kept beside it are not on its pages.
                     if of.since.is_none() && !of.entries.is_empty() {
                         hurt(&place, keyspace, None);
                         of.since = Some(BTreeSet::new());
