@@ -1,8 +1,8 @@
 //! The catalog: every table, index and view, stored as JSON in its own keyspace.
 //!
-//! A [`Catalog`] is immutable; DDL makes the next one and the batch that stores it. Every write of rows [relies
-//! on](Catalog::rely_on) the stored definitions of the tables it touches, and every change of a table's definition
-//! rewrites it. So no row can be written under an outdated schema: an index created meanwhile is never missed.
+//! A [`Catalog`] is immutable; DDL makes the next one and the batch that stores it. Every write of rows
+//! [relies on](Catalog::rely_on) the stored definitions of the tables it touches, and every change of a table's
+//! definition rewrites it. So no row can be written under an outdated schema: an index created meanwhile is never missed.
 //!
 //! | key in keyspace 0 | value |
 //! |---|---|

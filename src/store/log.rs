@@ -30,10 +30,10 @@
 //! # What can be proved
 //!
 //! A write in progress when the power failed leaves a *torn* record: the last one, never acknowledged, and dropped
-//! when the log is opened. Any other unreadable record is damage, and the log is refused: if a whole, flushed record
-//! with a later number follows anywhere behind it, or if the [`Mark`] says that the record was acknowledged. The mark
-//! is written after each flush, but not flushed itself: it outlives the process, but a power failure may leave an
-//! older one. So one case remains that looks torn but is not: the very last record, damaged after a power failure.
+//! when the log is opened. An unreadable record is damage instead, and the log is refused, if a whole, flushed record
+//! with a later number follows it anywhere, or if the [`Mark`] says that it was acknowledged. The mark is written after
+//! each flush, but not flushed itself: it outlives the process, but a power failure may leave an older one. So one case
+//! remains that looks torn but is not: the very last record, damaged after a power failure.
 //!
 //! Unflushed records may reach the disk in any order. The first unreadable one ends the log, unless it is known to
 //! have been flushed later: by a flushed record behind it, with its segment, or when the log was closed.
