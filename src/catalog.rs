@@ -2,15 +2,14 @@
 //!
 //! A [`Catalog`] is immutable; DDL makes the next one and the batch that stores it. Every write of rows
 //! [relies on](Catalog::rely_on) the stored definitions of the tables it touches, and every change of a table's
-//! definition writes it anew. So no row can be written by the rules of a schema that is no longer there: an index
-//! created meanwhile is never missed.
+//! definition rewrites it. So no row can be written under an outdated schema: an index created meanwhile is never missed.
 //!
 //! | key in keyspace 0 | value |
 //! |---|---|
 //! | `meta` | JSON: catalog version, next ids |
 //! | `table/<name>`, `view/<name>` | JSON of the definition |
-//! | `statistics/<table id>` | JSON of what ANALYZE found; no definition, so it does not make a version |
-//! | `build/<index id>` | JSON: how far the building of an index is, or the filling of a re-keyed table |
+//! | `statistics/<table id>` | JSON of ANALYZE's results; not a definition, so it does not change the version |
+//! | `build/<index id>` | JSON: progress of building an index, or of filling a re-keyed table |
 //! | `identity/<table id>/<column id>` | JSON number: the next value to give out |
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,7 +25,7 @@ use crate::schema::{IndexDef, IndexId, IndexState, Rekey, TableDef, TableId, Tab
 use crate::store::{DamagedEntry, Direction, KeyspaceId, Reader, Reads, WriteBatch};
 use crate::suggest::with_suggestion;
 
-/// Where the catalog itself lies.
+/// The keyspace of the catalog itself.
 pub const CATALOG_KEYSPACE: KeyspaceId = KeyspaceId(0);
 const META: &[u8] = b"meta";
 
@@ -35,7 +34,7 @@ struct Meta {
     version: u64,
     next_object: u32,
     next_keyspace: u32,
-    /// Keyspaces of dropped tables and indexes: empty, and used again first.
+    /// Keyspaces of dropped tables and indexes: empty, and reused first.
     free_keyspaces: Vec<KeyspaceId>,
 }
 
@@ -49,18 +48,18 @@ impl Meta {
 #[derive(Clone, Debug)]
 pub struct Catalog {
     meta: Meta,
-    /// What tells a draft from all others; `None`: it is one of those in force.
+    /// Number of a draft, unique among all; `None`: these definitions are in force.
     draft: Option<u64>,
     tables: BTreeMap<String, Arc<TableDef>>,
     views: BTreeMap<String, Arc<ViewDef>>,
     statistics: BTreeMap<TableId, Arc<TableStatistics>>,
-    /// Whose a keyspace is, once somebody asks.
+    /// The table of each keyspace, computed on first use.
     owners: OnceLock<Arc<HashMap<KeyspaceId, Arc<TableDef>>>>,
-    /// As [`Catalog::tells_times`], once somebody asks.
+    /// The result of [`Catalog::tells_times`], computed on first use.
     tells_times: OnceLock<bool>,
 }
 
-/// What a name stands for.
+/// The object that a name refers to.
 #[derive(Clone, Debug)]
 pub enum Relation {
     /// A table.
@@ -78,7 +77,8 @@ impl Catalog {
         if let Some(bytes) = reader.get(CATALOG_KEYSPACE, META)? {
             catalog.meta = from_json("meta", bytes)?;
         }
-        // A cursor does not pass what is damaged; whatever lies between two damaged statistics are statistics.
+        // A cursor cannot pass a damaged entry, so read from both ends. Only statistics can lie between two damaged
+        // statistics.
         for direction in [Direction::Forward, Direction::Reverse] {
             match catalog.load_all(reader, direction) {
                 Err(error) if damaged_statistics(&error).is_some() => {}
@@ -88,7 +88,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Reads what comes before the first entry that is damaged.
+    /// Reads up to the first damaged entry.
     fn load_all(&mut self, reader: &dyn Reader, direction: Direction) -> Result<()> {
         let mut cursor = reader.cursor(CATALOG_KEYSPACE, &KeyRange::all(), direction)?;
         while let Some((key, value)) = cursor.next()? {
@@ -104,7 +104,7 @@ impl Catalog {
             } else if let Some(view) = name.strip_prefix("view/") {
                 self.views.insert(view.to_owned(), Arc::new(from_json(&name, value)?));
             } else if let Some(id) = statistics_of(&name)
-                // What cannot be read is as good as not there: ANALYZE writes it anew.
+                // Unreadable statistics are ignored: ANALYZE writes them anew.
                 && let Ok(statistics) = serde_json::from_slice(value)
             {
                 self.statistics.insert(id, Arc::new(statistics));
@@ -113,7 +113,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// The version of what a store has. Errors: `Corrupt`, if it cannot be read.
+    /// The version stored in a store. Errors: `Corrupt` if it cannot be read.
     pub fn stored_version(reader: &dyn Reader) -> Result<u64> {
         let meta = reader.get(CATALOG_KEYSPACE, META)?;
         meta.map_or(Ok(0), |bytes| Ok(from_json::<Meta>("meta", bytes)?.version))
@@ -137,20 +137,21 @@ impl Catalog {
         self.meta.version
     }
 
-    /// Tells these definitions from all others of the database that somebody may have seen since it was opened.
+    /// Identifies these definitions among all that were visible, as a version or a draft, since the database was
+    /// opened.
     pub fn identity(&self) -> u64 {
         self.draft.unwrap_or(self.meta.version)
     }
 
-    /// The same, as an open transaction has them for itself.
+    /// These definitions as a draft, private to an open transaction.
     pub fn draft(self) -> Catalog {
-        // No version comes to these numbers.
+        // Counts down from the maximum, which versions never reach.
         static LAST: AtomicU64 = AtomicU64::new(u64::MAX);
         Catalog { draft: Some(LAST.fetch_sub(1, Ordering::Relaxed)), ..self }
     }
 
-    /// A draft that goes into force in the place of `current`, which it was made from; statistics of tables that it left
-    /// as they were may be newer there.
+    /// The draft as it is put into force in place of `current`, from which it was made. Statistics of tables that it
+    /// did not change may be newer in `current`.
     pub fn settled(&self, current: &Catalog) -> Catalog {
         let mut settled = Catalog { draft: None, ..self.clone() };
         for (name, table) in &current.tables {
@@ -169,7 +170,7 @@ impl Catalog {
         self.tables.values()
     }
 
-    /// Rows of some table tell when they were written, so it matters what time it is.
+    /// Some table records when its rows were written, so statements depend on the current time.
     pub fn tells_times(&self) -> bool {
         *self.tells_times.get_or_init(|| self.tables().any(|table| table.written_at.is_some()))
     }
@@ -179,7 +180,7 @@ impl Catalog {
         self.views.values()
     }
 
-    /// What `name` stands for.
+    /// The object that `name` refers to.
     pub fn find(&self, name: &str) -> Option<Relation> {
         if let Some(table) = self.tables.get(name) {
             return Some(Relation::Table(Arc::clone(table)));
@@ -196,8 +197,7 @@ impl Catalog {
         self.tables.keys().chain(self.views.keys()).map(String::as_str).chain(indexes)
     }
 
-    /// The table called `name`. Errors: it is something else, or nothing is called so (with the
-    /// nearest name as a hint).
+    /// The table called `name`. Errors: it is something else, or does not exist (with the nearest name as a hint).
     pub fn table(&self, name: &str) -> Result<Arc<TableDef>> {
         match self.find(name) {
             Some(Relation::Table(table)) => Ok(table),
@@ -218,12 +218,12 @@ impl Catalog {
         }
     }
 
-    /// Tables on their way to another layout, or that were when the database was left.
+    /// The REKEYs in progress, or interrupted when the database was closed.
     pub fn rekeyed(&self) -> impl Iterator<Item = IndexId> {
         self.tables.values().filter_map(|table| Some(table.rekey.as_ref()?.keys.id))
     }
 
-    /// Indexes that are still being built, or were when the database was left.
+    /// The indexes being built, or interrupted when the database was closed.
     pub fn building(&self) -> impl Iterator<Item = IndexId> {
         let indexes = self.tables.values().flat_map(|table| &table.indexes);
         indexes.filter(|index| index.state == IndexState::Building).map(|index| index.id)
@@ -250,7 +250,7 @@ impl Catalog {
         ))
     }
 
-    /// The error for a name that stands for nothing.
+    /// The error for an unknown name.
     pub fn unknown(&self, name: &str) -> Error {
         let error = Error::invalid(format!("there is no table \"{name}\"")).state(sqlstate::UNDEFINED_TABLE);
         with_suggestion(error, name, self.names(), "SHOW TABLES lists them")
@@ -269,20 +269,20 @@ impl Catalog {
             .state(sqlstate::DUPLICATE_TABLE))
     }
 
-    /// What ANALYZE found about a table.
+    /// The statistics of a table.
     pub fn statistics(&self, table: TableId) -> Option<&Arc<TableStatistics>> {
         self.statistics.get(&table)
     }
 
-    /// The table of whose statistics an error says that they are damaged.
+    /// The table whose statistics `error` reports as damaged, if it does.
     pub fn damaged_statistics(&self, error: &Error) -> Option<&str> {
         let id = damaged_statistics(error)?;
         self.tables().find(|table| table.id == id).map(|table| table.name.as_str())
     }
 
-    /// The same catalog with other statistics, of a table as it was when they were collected, and the batch that stores
-    /// them; `None` if it is gone. What tells of columns and keys that are others by now is left out. No definition
-    /// changes, so the version stays, and nobody's transaction fails for it.
+    /// The catalog with new statistics of a table, as it was when they were collected, and the batch that stores
+    /// them; `None` if the table is gone. Statistics of columns and keys that have changed since are left out. No
+    /// definition changes, so the version stays, and no transaction fails because of it.
     pub fn with_statistics(
         &self,
         of: &TableDef,
@@ -303,8 +303,8 @@ impl Catalog {
         Ok(Some((edit.next, edit.batch)))
     }
 
-    /// Makes what is written by `reads` fail with `Conflict` if a definition has changed by then: of a table that
-    /// one of the keyspaces `touched` belongs to, or of any view.
+    /// Makes a write with these `reads` fail with `Conflict` if a definition changes before it is committed: of a
+    /// table to which one of the keyspaces `touched` belongs, or of any view.
     pub fn rely_on(&self, reads: &mut Reads, touched: &BTreeSet<KeyspaceId>) {
         let names: BTreeSet<&str> =
             touched.iter().filter_map(|keyspace| Some(self.owners().get(keyspace)?.name.as_str())).collect();
@@ -323,7 +323,7 @@ impl Catalog {
         self.owners.get_or_init(|| Arc::new(self.tables().flat_map(of).collect()))
     }
 
-    /// Starts the next version.
+    /// Begins the next version.
     pub fn edit(&self) -> CatalogEdit {
         let (owners, tells_times) = (OnceLock::new(), OnceLock::new());
         let mut next = Catalog { draft: None, owners, tells_times, ..self.clone() };
@@ -335,12 +335,12 @@ impl Catalog {
 /// The next catalog and the batch that stores it.
 pub struct CatalogEdit {
     next: Catalog,
-    /// Goes to the store with whatever else the statement writes.
+    /// Committed together with the statement's other writes.
     pub batch: WriteBatch,
 }
 
 impl CatalogEdit {
-    /// A new table or index identity.
+    /// A new table identity.
     pub fn new_table_id(&mut self) -> TableId {
         TableId(self.next_object())
     }
@@ -366,7 +366,7 @@ impl CatalogEdit {
         KeyspaceId(id)
     }
 
-    /// Empties a keyspace that nothing uses any more.
+    /// Empties a keyspace that is no longer used.
     pub fn free_keyspace(&mut self, keyspace: KeyspaceId) {
         self.batch.clear(keyspace);
         self.next.meta.free_keyspaces.push(keyspace);
@@ -379,14 +379,13 @@ impl CatalogEdit {
         Ok(())
     }
 
-    /// Frees a table's name for [`CatalogEdit::put_table`] under another one.
+    /// Frees a table's name, before [`CatalogEdit::put_table`] stores it under another one.
     pub fn rename_table(&mut self, old: &str) {
         self.batch.delete(CATALOG_KEYSPACE, table_key(old));
         self.next.tables.remove(old);
     }
 
-    /// Removes an index from its table, and what ANALYZE knew of it: another may come to its keyspace, and to the
-    /// columns of its formulas.
+    /// Removes an index from its table, and its statistics, because its keyspace and formula columns may be reused.
     pub fn drop_index(&mut self, table: &TableDef, index: &IndexDef) -> Result<()> {
         self.free_keyspace(index.keyspace);
         self.batch.delete(CATALOG_KEYSPACE, build_key(index.id));
@@ -402,7 +401,7 @@ impl CatalogEdit {
         self.put_table(table)
     }
 
-    /// Gives an index another state. How far its building was counts no more.
+    /// Sets an index's state. Its build progress is discarded.
     pub fn set_state(&mut self, table: &TableDef, index: IndexId, state: IndexState) -> Result<()> {
         self.batch.delete(CATALOG_KEYSPACE, build_key(index));
         let mut table = table.clone();
@@ -411,14 +410,14 @@ impl CatalogEdit {
         self.put_table(table)
     }
 
-    /// Gives up the way of a table to another layout.
+    /// Abandons a table's REKEY.
     pub fn drop_rekey(&mut self, table: &TableDef, rekey: &Rekey) -> Result<()> {
         rekey.next.keyspaces().chain([rekey.keys.keyspace]).for_each(|keyspace| self.free_keyspace(keyspace));
         self.batch.delete(CATALOG_KEYSPACE, build_key(rekey.keys.id));
         self.put_table(TableDef { rekey: None, ..table.clone() })
     }
 
-    /// Makes a table the one that it was on its way to. What ANALYZE knew of its keys is forgotten.
+    /// Completes a REKEY: the next table replaces the table. Statistics of its old keys are discarded.
     pub fn switch(&mut self, table: &TableDef, rekey: &Rekey) -> Result<()> {
         let next: Vec<KeyspaceId> = rekey.next.keyspaces().collect();
         table.keyspaces().filter(|keyspace| !next.contains(keyspace)).for_each(|old| self.free_keyspace(old));
@@ -448,7 +447,7 @@ impl CatalogEdit {
             for id in built.chain(table.rekey.as_ref().map(|rekey| rekey.keys.id)) {
                 self.batch.delete(CATALOG_KEYSPACE, build_key(id));
             }
-            // Those that were dropped before left theirs.
+            // Columns that were dropped before left theirs.
             for (at, _) in table.columns.iter().enumerate().filter(|(_, column)| column.identity.is_some()) {
                 self.batch.delete(CATALOG_KEYSPACE, identity_key(table.id, ColumnId(at as u16)));
             }
@@ -493,7 +492,7 @@ fn statistics_of(key: &str) -> Option<TableId> {
     key.strip_prefix("statistics/")?.parse().ok().map(TableId)
 }
 
-/// Whose statistics are damaged, by an error of the store.
+/// The table whose statistics an error of the store reports as damaged.
 fn damaged_statistics(error: &Error) -> Option<TableId> {
     let entry = std::error::Error::source(error)?.downcast_ref::<DamagedEntry>()?;
     statistics_of(std::str::from_utf8(&entry.key).ok()?).filter(|_| entry.keyspace == CATALOG_KEYSPACE)

@@ -1,12 +1,12 @@
-//! A transaction: one snapshot, what was read of it, and the changes made since.
+//! A transaction: a snapshot, the reads made of it, and the changes made since.
 //!
-//! Each statement builds a [`WriteBatch`] over [`Transaction::view`], in which the transaction sees
-//! its own writes, and [`Transaction::apply`] adds it to the buffer; what writes without building a batch takes
-//! [`Transaction::writer`]. [`Transaction::into_batch`]
-//! turns the buffer into the one batch that [`Store::commit`](crate::store::Store::commit) takes, with
-//! everything that was read: the store refuses it if another writer changed any of that in between.
+//! Each statement builds a [`WriteBatch`] over [`Transaction::view`], in which the transaction sees its own writes,
+//! and [`Transaction::apply`] adds it to the buffer. Statements that write without building a batch use
+//! [`Transaction::writer`]. [`Transaction::into_batch`] turns the buffer and all reads into the one batch that
+//! [`Store::commit`](crate::store::Store::commit) takes: the store refuses it if another writer has changed any of
+//! the reads since the snapshot.
 //!
-//! The buffer is made of persistent maps: a view and a savepoint share it and cost a few references.
+//! The buffer consists of persistent maps: a view or a savepoint shares it and costs a few references.
 
 mod overlay;
 
@@ -25,26 +25,26 @@ use overlay::Overlay;
 /// Nothing reaches the store until its batch is committed; dropped, it leaves nothing behind.
 pub struct Transaction {
     base: Arc<dyn Snapshot>,
-    /// The base again, as it remembers what is read; nobody asks that of a transaction that only reads.
+    /// The base again, with the reads it records; `None`: the transaction is read-only, and reads are not recorded.
     recording: Option<Arc<Recording>>,
     buffer: Buffer,
 }
 
-/// What a transaction looked like at one moment; see [`Transaction::savepoint`].
+/// The state of a transaction at one moment; see [`Transaction::savepoint`].
 #[derive(Clone)]
 pub struct Savepoint(Buffer);
 
 /// The changes of each keyspace.
 type Buffer = OrdMap<KeyspaceId, Changes>;
 
-/// What a transaction did to one keyspace.
+/// The changes of one keyspace.
 #[derive(Clone, Default)]
 struct Changes {
-    /// Nothing of the base shows.
+    /// The base is hidden.
     cleared: bool,
     /// New values; `None` hides a key of the base.
     entries: OrdMap<Rowkey, Option<Arc<[u8]>>>,
-    /// Puts less deletes among `entries`.
+    /// Puts minus deletes among `entries`.
     net: i64,
 }
 
@@ -55,12 +55,12 @@ impl Transaction {
         Transaction { base: recording.clone(), recording: Some(recording), buffer: Buffer::default() }
     }
 
-    /// A transaction that will write nothing.
+    /// A read-only transaction.
     pub fn read_only(base: Arc<dyn Snapshot>) -> Self {
         Transaction { base, recording: None, buffer: Buffer::default() }
     }
 
-    /// Writes are not for it.
+    /// It must not write.
     pub fn is_read_only(&self) -> bool {
         self.recording.is_none()
     }
@@ -71,35 +71,34 @@ impl Transaction {
         if self.buffer.is_empty() { base } else { Arc::new(Overlay::new(base, self.buffer.clone())) }
     }
 
-    /// Buffers what a statement writes. What the batch relies on was read through the view, which
-    /// remembers it.
+    /// Buffers the writes of a statement. The reads they depend on were made through the view, which records them.
     pub fn apply(&mut self, batch: WriteBatch) {
         batch.mutations.into_iter().for_each(|mutation| self.write(mutation));
     }
 
-    /// A way in for what writes step by step, and may look at what it wrote.
+    /// A writer for statements that write step by step, and may read their own writes.
     pub fn writer(&mut self) -> impl BulkWriter + '_ {
         Writer(self)
     }
 
-    /// Has written nothing.
+    /// It has written nothing.
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    /// A mark to come back to.
+    /// A mark for [`Transaction::rollback_to`].
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.buffer.clone())
     }
 
-    /// Forgets every write since `savepoint`, which can be used again. What was read stays read: what the
-    /// transaction does next may rest on it.
+    /// Undoes every write since `savepoint`, which can be used again. Reads stay recorded: what the transaction does
+    /// next may depend on them.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) {
         self.buffer = savepoint.0.clone();
     }
 
-    /// Everything as one batch: what was read, then per keyspace a clear, if there was one, and the
-    /// changes in key order.
+    /// Everything as one batch: the reads, then for each keyspace a clear, if there was one, and the changes in key
+    /// order.
     pub fn into_batch(self) -> WriteBatch {
         let reads = self.recording.map(|recording| recording.reads()).unwrap_or_default();
         let mut batch = WriteBatch { reads, ..WriteBatch::default() };
@@ -132,7 +131,7 @@ impl Transaction {
     }
 }
 
-/// A transaction as a [`BulkWriter`]: its puts are done at once, and its commit is the transaction's.
+/// A transaction as a [`BulkWriter`]: puts take effect at once, and the transaction's commit makes them durable.
 struct Writer<'t>(&'t mut Transaction);
 
 impl BulkWriter for Writer<'_> {
@@ -157,7 +156,7 @@ impl BulkWriter for Writer<'_> {
         None
     }
 
-    /// What was read is checked when the transaction is committed.
+    /// Reads are checked when the transaction is committed.
     fn check(&self, _: &Reads) -> Result<()> {
         Ok(())
     }
@@ -171,7 +170,7 @@ impl Changes {
     fn set(&mut self, key: Rowkey, change: Option<Arc<[u8]>>) {
         let weight = |change: &Option<Arc<[u8]>>| if change.is_some() { 1 } else { -1 };
         let old = if self.cleared && change.is_none() {
-            // There is no base left to hide the key from.
+            // There is no base left whose key must be hidden.
             self.entries.remove(&key)
         } else {
             self.net += weight(&change);
@@ -216,7 +215,7 @@ mod tests {
         let store = store(&[("a", "1"), ("b", "1")]);
         let mut txn = begin(&store);
         let entries = |txn: &Transaction| txn.view().reader().unwrap().entries(T).unwrap();
-        // Two that nobody had, and that count as two less.
+        // Two keys that do not exist, but count as two deletes.
         let deletes = |keys: [&str; 2]| {
             let mut batch = WriteBatch::default();
             keys.into_iter().for_each(|key| batch.delete(T, key));
@@ -263,7 +262,7 @@ mod tests {
             let mut txn = begin(&store);
             assert_eq!(get(&txn.view(), "hits").as_deref(), Some("0"));
             txn.apply(puts(&[("hits", "1")]));
-            // Its own writes are nobody else's.
+            // The transaction's own writes are no conflict.
             assert_eq!(get(&txn.view(), "hits").as_deref(), Some("1"));
             txn.into_batch()
         };

@@ -1,29 +1,29 @@
-//! Threads that share a piece of work, on different processors.
+//! Spreads threads that share a piece of work over different processors.
 //!
-//! A thread that is woken up often comes to run on the processor of the thread that woke it, where both take turns, though
-//! another processor is idle: on virtual machines above all, where one that sleeps looks as if it were taken. The system
-//! moves one of them after some milliseconds, when a short query is over. So threads that compute together take seats.
-//! Who finds its processor taken by another one goes to a free one, and who has begun yields once, for the others may wait
-//! behind it.
+//! A thread that is woken often starts on the processor of the thread that woke it, and the two take turns, although
+//! another processor is idle; above all on virtual machines, where a sleeping processor looks busy. The system
+//! migrates one of them after some milliseconds, when a short query is over. So threads that compute together take
+//! seats: a thread whose processor is taken moves to a free one, and the thread that started the work yields once,
+//! because the others may be queued behind it.
 //!
-//! Elsewhere than on Linux, and where threads may not move, a seat does nothing.
+//! Off Linux, and where threads may not move, a seat does nothing.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Processors (count) that are told apart.
+/// Processors (count) that are distinguished.
 const PROCESSORS: usize = 64;
 
-/// Threads (count) that have their seat on each processor.
+/// Threads (count) seated on each processor.
 type Taken = [AtomicU32; PROCESSORS];
 
 static TAKEN: Taken = [const { AtomicU32::new(0) }; PROCESSORS];
 
-/// A place on a processor, counted there until dropped.
+/// A seat on a processor, counted there until dropped.
 #[derive(Debug)]
 pub struct Seat(Option<&'static AtomicU32>);
 
 impl Seat {
-    /// For the calling thread, on another processor if somebody has a seat on this one, and nobody on that.
+    /// Takes a seat for the calling thread. If this processor has one already, moves to a processor without any.
     pub fn take() -> Seat {
         Seat::among(&TAKEN)
     }
@@ -41,7 +41,7 @@ impl Seat {
         Seat(Some(there))
     }
 
-    /// Lets those go elsewhere who were woken up on this processor.
+    /// Lets the threads that were woken on this processor run, so that they can move elsewhere.
     pub fn yield_once(&self) {
         if self.0.is_some() {
             std::thread::yield_now();
@@ -61,12 +61,12 @@ impl Drop for Seat {
 mod system {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-    /// Where the calling thread runs.
+    /// The processor that the calling thread runs on.
     pub fn processor() -> Option<usize> {
         Some(sched_getcpu())
     }
 
-    /// Moves the calling thread to a processor, and leaves it free to be moved on from there; false, if it may not run there.
+    /// Moves the calling thread to a processor, without binding it there; false if it may not run there.
     pub fn go_to(processor: usize) -> bool {
         let Ok(all) = sched_getaffinity(None) else { return false };
         if !all.is_set(processor) {
@@ -104,7 +104,7 @@ mod tests {
         let allowed = || rustix::thread::sched_getaffinity(None).unwrap();
         let before = allowed();
         if (PROCESSORS..CpuSet::MAX_CPU).any(|processor| before.is_set(processor)) {
-            return; // Some threads have none.
+            return; // Some processors have no seats.
         }
         let seats = || OURS.iter().map(|taken| taken.load(Ordering::Relaxed)).filter(|seats| *seats > 0);
         let together = Barrier::new(3);

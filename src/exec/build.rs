@@ -1,5 +1,5 @@
-//! Steps of building an index, or the next table of a REKEY: the rows there are, read and sorted as the entries they
-//! become, and these written in order.
+//! Builds an index, or the next table of a REKEY: reads the existing rows, sorts the entries they become, and writes
+//! these in key order.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,16 +18,16 @@ use crate::schema::{IndexDef, TableDef};
 use crate::store::{BulkWriter, Direction, KeyspaceId, Snapshot};
 use crate::value::Value;
 
-/// Entries of rows, sorted.
+/// Sorted entries of some rows.
 pub struct Gathered {
     runs: Runs,
-    /// The last row it is of; `None` if no rows are left behind it.
+    /// The last of these rows; `None` if no rows follow it.
     pub last: Option<Rowkey>,
-    /// Rows it is of.
+    /// Number of these rows.
     pub rows: u64,
 }
 
-/// How much is gathered at the most.
+/// Limits on what is gathered at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Most {
     /// Rows (count).
@@ -36,19 +36,19 @@ pub struct Most {
     pub bytes: usize,
 }
 
-/// Rows, or entries, between two reports.
+/// Rows, or entries, between two progress reports.
 const TOLD_EVERY: u64 = if cfg!(test) { 16 } else { 8192 };
 
-/// Hears now and then how many rows, or entries, are done; its error ends it.
+/// Receives how many rows, or entries, are done; its error stops the work.
 pub type Told<'t> = dyn FnMut(u64) -> Result<()> + 't;
 
-/// One more is done.
+/// Counts one more as done, and reports now and then.
 fn tell(done: &mut u64, told: &mut Told<'_>) -> Result<()> {
     *done += 1;
     if done.is_multiple_of(TOLD_EVERY) { told(*done) } else { Ok(()) }
 }
 
-/// The entries in `index` of rows of `range`, from its start, as `snapshot` shows them.
+/// Gathers the entries in `index` of the rows in `range`, from its start, as `snapshot` shows them.
 ///
 /// Errors: a value the layout cannot hold, naming the row.
 pub fn gather_entries(
@@ -68,7 +68,7 @@ pub fn gather_entries(
     gather(&Rows { table, wanted, entries: &entries, snapshot }, range, most, told)
 }
 
-/// Like [`gather_entries`], of everything that the rows are in the table they are on their way to.
+/// Like [`gather_entries`], but gathers all entries that the rows have in the next table.
 pub fn gather_rows(
     (table, next): (&TableDef, &TableDef),
     range: &KeyRange,
@@ -85,13 +85,13 @@ pub fn gather_rows(
     gather(&Rows { table, wanted: Wanted::ALL, entries: &entries, snapshot }, range, most, told)
 }
 
-/// Makes entries of a row.
+/// Adds the entries of one row.
 type Entries<'e> = dyn Fn(&[Value], &Rowkey, &mut Runs) -> Result<()> + Sync + 'e;
 
 /// Entries by keyspace.
 type Runs = BTreeMap<KeyspaceId, Run>;
 
-/// Rows to be read, and what makes entries of one.
+/// Where rows are read, and how entries are made of them.
 struct Rows<'r> {
     table: &'r TableDef,
     wanted: Wanted,
@@ -99,40 +99,40 @@ struct Rows<'r> {
     snapshot: &'r dyn Snapshot,
 }
 
-/// Rows that a piece of a table should have (count), so that those who read pieces hear of each other.
+/// Rows per piece of a table (count), so few that the threads notice in time when others have gathered enough.
 const PIECE_ROWS: u64 = if cfg!(test) { 64 } else { 32_768 };
 
-/// Pieces of a table (count), about, at the most.
+/// Most pieces of a table (count), roughly.
 const PIECES_MAX: u64 = 4096;
 
-/// Bytes of entries after which a thread says how many it has.
+/// Bytes of entries after which a thread adds to the common count.
 const TOLD_BYTES: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
-/// How often the calling thread looks after the others when it has nothing else to do, and after how many times it tells
-/// how far they are, and hears whether to go on.
+/// How often the calling thread polls the others when it has nothing else to do, and every how many polls it reports
+/// progress and learns whether to go on.
 const PATIENCE: Duration = Duration::from_millis(1);
 const TOLD_TURNS: u64 = 20;
 
 /// A range in pieces, which threads take one after the other.
 struct Pieces {
     ranges: Vec<KeyRange>,
-    /// What is gathered at the most; and of one piece, so that all that are under way take twice as much.
+    /// Limits of the whole; and bytes per piece, so that the pieces in progress add at most as much again.
     most: Most,
     piece_bytes: usize,
     done: Progress,
 }
 
-/// How far the threads are, all together.
+/// Progress of all threads together.
 #[derive(Default)]
 struct Progress {
     /// Pieces that were taken.
     taken: AtomicUsize,
-    /// Rows that were read, and bytes of their entries.
+    /// Rows read, and bytes of their entries.
     rows: AtomicU64,
     bytes: AtomicUsize,
-    /// No more pieces are taken: one was not gathered to its end, or is damaged.
+    /// No more pieces are taken: one was cut short, or failed.
     is_full: AtomicBool,
-    /// Nobody wants the entries any more.
+    /// The entries are no longer wanted.
     is_cancelled: AtomicBool,
 }
 
@@ -145,14 +145,14 @@ struct Piece {
     is_cut: bool,
 }
 
-/// A piece's place, and what came of it.
+/// A piece's number, and its result.
 type Done = (usize, Result<Piece>);
 
-/// The entries of the rows of `range`, from its start, read by some threads, and sorted.
+/// Gathers the entries of the rows of `range`, from its start, with several threads, and sorts them.
 ///
-/// Pieces are taken in the order of their keys until enough is gathered, and those that were taken are read to their
-/// end, so that what is gathered has no gaps. Only if a piece takes more than its share of memory, those behind it were
-/// read in vain.
+/// Pieces are taken in key order until enough is gathered, and each piece taken is read to its end, so that the
+/// result has no gaps. Only if a piece exceeds its share of memory is it cut short; the pieces behind it are then
+/// discarded.
 fn gather(rows: &Rows<'_>, range: &KeyRange, most: Most, told: &mut Told<'_>) -> Result<Gathered> {
     let ranges = rows.pieces(range, most)?;
     let threads = thread::available_parallelism().map_or(1, usize::from).min(PIECES).min(ranges.len());
@@ -167,7 +167,7 @@ fn gather(rows: &Rows<'_>, range: &KeyRange, most: Most, told: &mut Told<'_>) ->
     };
     let gathered = thread::scope(|scope| -> Result<Vec<Done>> {
         let work = || rows.gather(&pieces, &mut |_| ());
-        // Where the system gives none, the calling thread does the work.
+        // If the system has no thread to give, the calling thread does the work.
         let spawn =
             |_| thread::Builder::new().name("rowkeydb-entries".to_owned()).spawn_scoped(scope, work).ok();
         let others: Vec<_> = (1..threads).filter_map(spawn).collect();
@@ -184,7 +184,7 @@ fn gather(rows: &Rows<'_>, range: &KeyRange, most: Most, told: &mut Told<'_>) ->
 }
 
 impl Pieces {
-    /// What another thread has gathered, once it is done; `told` goes on to hear how far all are.
+    /// Waits for what another thread gathers, reporting the progress of all meanwhile.
     fn wait_for(
         &self,
         other: ScopedJoinHandle<'_, Vec<Done>>,
@@ -201,7 +201,7 @@ impl Pieces {
         other.join().map_err(|_| Error::internal("a thread that makes entries has panicked"))
     }
 
-    /// The entries of the pieces up to the first that was left early.
+    /// Combines the pieces up to the first that was cut short.
     fn put_together(&self, mut gathered: Vec<Done>) -> Result<Gathered> {
         gathered.sort_unstable_by_key(|(at, _)| *at);
         let mut is_cut = gathered.len() < self.ranges.len();
@@ -214,7 +214,7 @@ impl Pieces {
             rows += piece.rows;
             last_row = piece.last_row.or(last_row);
             if piece.is_cut {
-                // What lies behind is for the next time.
+                // The pieces behind it are gathered the next time.
                 is_cut = true;
                 break;
             }
@@ -228,10 +228,10 @@ impl Pieces {
 }
 
 impl Rows<'_> {
-    /// The range in pieces, each with keys in it: one, if only some rows are wanted.
+    /// Cuts the range into pieces, each with keys in it; just one if the number of rows is limited.
     fn pieces(&self, range: &KeyRange, most: Most) -> Result<Vec<KeyRange>> {
         let (reader, keyspace) = (self.snapshot.reader()?, self.table.rows());
-        // Of a range that is a part of the table they are smaller, which does no harm.
+        // If the range is only a part of the table, the pieces are smaller, which does no harm.
         let wanted = (reader.entries(keyspace)? / PIECE_ROWS).min(PIECES_MAX) as usize;
         let mut pieces = vec![range.clone()];
         while most.rows == u64::MAX && pieces.len() < wanted {
@@ -247,7 +247,7 @@ impl Rows<'_> {
         Ok(pieces)
     }
 
-    /// Takes pieces until there are no more, or enough is gathered.
+    /// Gathers pieces until none are left, or enough is gathered.
     fn gather(&self, pieces: &Pieces, told: &mut dyn FnMut(u64)) -> Vec<Done> {
         let (mut gathered, done) = (Vec::new(), &pieces.done);
         while !done.is_full.load(Relaxed) && done.bytes.load(Relaxed) < pieces.most.bytes {
@@ -293,23 +293,23 @@ impl Rows<'_> {
     }
 }
 
-/// An error that a row of the table has.
+/// Adds the row to an error.
 fn of_row(e: Error, table: &TableDef, rowkey: &Rowkey) -> Error {
     let row = format!("row {} of \"{}\"", table.key.show(rowkey), table.name);
     let why = e.reason().map_or_else(|| row.clone(), |why| format!("{why}; {row}"));
     e.why(why)
 }
 
-/// Rows that were left out because another one has their key in a UNIQUE index.
+/// Rows that were left out because another row has their key in a UNIQUE index.
 #[derive(Debug, Default)]
 pub struct LeftOut {
-    /// How many.
+    /// Their number.
     pub rows: u64,
     /// The first few of them.
     pub examples: Vec<Taken>,
 }
 
-/// A key of a UNIQUE index that two rows want.
+/// A key of a UNIQUE index that two rows claim.
 #[derive(Debug)]
 pub struct Taken {
     /// The key.
@@ -318,11 +318,11 @@ pub struct Taken {
     pub rows: (Rowkey, Rowkey),
 }
 
-/// Pairs of rows kept to be named (count).
+/// Examples kept for the message (count).
 const EXAMPLES_MAX: usize = 10;
 
 impl Gathered {
-    /// Writes the entries, over what is there; `told` hears of it.
+    /// Writes the entries, replacing existing ones; reports to `told`.
     pub fn write(&self, writer: &mut dyn BulkWriter, told: &mut Told<'_>) -> Result<()> {
         let mut entries = 0;
         for (keyspace, run) in &self.runs {
@@ -334,7 +334,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Writes entries of a UNIQUE index but for those whose keys other rows have.
+    /// Writes entries of a UNIQUE index, except those whose key another row has.
     pub fn write_unique(
         &self,
         index: &IndexDef,
@@ -346,7 +346,7 @@ impl Gathered {
         for (key, value) in self.runs.get(&index.keyspace).into_iter().flat_map(Run::iter) {
             tell(&mut entries, told)?;
             if let Some(existing) = writer.get(index.keyspace, key)? {
-                // A row written since the index is there has its entry already.
+                // A row written after the index was created has its entry already.
                 let (a, b) = (open_entry(index, key, &existing)?, open_entry(index, key, value)?);
                 if a.pointer != b.pointer {
                     left_out.rows += 1;

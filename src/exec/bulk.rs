@@ -1,8 +1,8 @@
-//! Loads too large for one write batch: entries are gathered, sorted by key, and written in order
-//! through the store's bulk door, as one atomic step.
+//! Loads too large for one write batch: entries are gathered, sorted by key, and written in order through a bulk
+//! writer, as one atomic step.
 //!
-//! However many there are, they are written once, each keyspace from its first key to its last ([`Sorter`]): a store
-//! that is appended to fills its pages, and one that makes tables makes them side by side.
+//! Each entry is written once, each keyspace from its first key to its last ([`Sorter`]): a B-tree that is appended
+//! to fills its pages, and an LSM tree makes tables that do not overlap.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -20,36 +20,36 @@ use crate::schema::{Access, IndexDef, TableDef};
 use crate::store::{BulkWriter, KeyspaceId};
 use crate::value::Value;
 
-/// Bytes of entries in memory; beyond them sorted runs go to the disk.
+/// Limit of entries in memory, in bytes; beyond it sorted runs are spilled to disk.
 const GATHERED_BYTES: usize = 128 * UNIT;
 
-/// Bytes of keys in memory that are looked up; beyond them all is written that was gathered, and looked up there.
+/// Limit of unique keys in memory, in bytes; beyond it everything gathered is written, and looked up in the store.
 const TAKEN_BYTES: usize = 64 * UNIT;
 
-/// Tests want to see more than one run.
+/// Small in tests, so that they see more than one run.
 const UNIT: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
-/// Entries written between two reports.
+/// Entries written between two progress reports.
 const TOLD_EVERY: u64 = 8192;
 
-/// Chunks of rows (count) that wait to be made entries, at the most.
+/// Chunks of rows (count) that may wait to become entries.
 const CHUNKS_WAITING: usize = 1;
 
-/// Rows on their way to a bulk writer.
+/// Loads rows through a bulk writer.
 pub struct Loader<'a> {
     table: &'a TableDef,
     writer: Box<dyn BulkWriter + 'a>,
     watch: &'a Watch,
     gathered: Gathered<'a>,
-    /// Nothing was in the keyspaces before what is in the sorter: only that can collide.
+    /// The keyspaces are empty in the store, so keys can collide only within the sorter.
     fresh: bool,
     taken: Taken,
 }
 
-/// The entries of rows.
+/// Turns rows into entries, and sorts them.
 struct Gathered<'a> {
     packer: Packer<'a>,
-    /// For rows of the next layout.
+    /// For the next layout, while a REKEY is in progress.
     next: Option<Packer<'a>>,
     watch: &'a Watch,
     sorter: Sorter,
@@ -68,7 +68,7 @@ impl Gathered<'_> {
     }
 }
 
-/// Calls `f` with everything that a row is, under the next layout, too.
+/// Calls `f` with every entry of a row, including those under the next layout.
 fn entries_of(
     (packer, next): (&Packer<'_>, &Option<Packer<'_>>),
     row: &[Value],
@@ -79,12 +79,12 @@ fn entries_of(
     next.as_ref().map_or(Ok(()), |next| rekey::entries_of(next, row, rowkey, f))
 }
 
-/// Keys of the rows in the sorter that no other row may have, where they are asked for.
+/// Unique keys of the rows in the sorter, kept where [`Loader::add_if_free`] needs them.
 #[derive(Default)]
 struct Taken {
-    /// With the row that has it, if that is not the key itself.
+    /// Each with the row that has it; `None`: the key is the rowkey itself.
     keys: FastMap<(KeyspaceId, Rowkey), Option<Rowkey>>,
-    /// Memory it fills, in bytes, or nearly so.
+    /// Approximate memory used, in bytes.
     bytes: usize,
 }
 
@@ -95,7 +95,7 @@ impl Taken {
         Some(holder.as_ref().unwrap_or(key).clone())
     }
 
-    /// A row has the key.
+    /// Notes that a row has the key.
     fn add(&mut self, keyspace: KeyspaceId, key: Rowkey, holder: Option<Rowkey>) {
         self.bytes += size_of::<((KeyspaceId, Rowkey), Option<Rowkey>)>();
         self.bytes += key.len() + holder.as_ref().map_or(0, |holder| holder.len());
@@ -104,7 +104,7 @@ impl Taken {
 }
 
 impl<'a> Loader<'a> {
-    /// A load of new rows into `table`. `fresh`: the table has no rows yet.
+    /// Begins a load of new rows into `table`. `fresh`: the table has no rows yet.
     pub fn new(table: &'a TableDef, writer: Box<dyn BulkWriter + 'a>, fresh: bool, watch: &'a Watch) -> Self {
         let sorter = Sorter::new(writer.folder().map(Path::to_owned), GATHERED_BYTES);
         let (packer, next) = (Packer::new(table), table.followed().map(Packer::new));
@@ -112,14 +112,14 @@ impl<'a> Loader<'a> {
         Loader { table, writer, watch, gathered, fresh, taken: Taken::default() }
     }
 
-    /// Makes room for the keys of rows that are looked up, before each [`Loader::add_if_free`].
+    /// Bounds the memory for unique keys; to be called before each [`Loader::add_if_free`].
     ///
     /// Errors: what was gathered cannot be written, which ends the load.
     pub fn make_room(&mut self) -> Result<()> {
         if self.taken.bytes >= TAKEN_BYTES { self.write() } else { Ok(()) }
     }
 
-    /// [`Loader::add`] of a row that may be refused: then nothing of it has been gathered, and the load can go on.
+    /// [`Loader::add`] for a row that may be refused: then nothing of it has been gathered, and the load can go on.
     ///
     /// Errors: one of its keys is taken; a value that a key part cannot hold.
     pub fn add_if_free(&mut self, row: &[Value]) -> Result<()> {
@@ -163,8 +163,8 @@ impl<'a> Loader<'a> {
         self.gathered.add(row, &rowkey_of(self.table, row)?)
     }
 
-    /// Adds all rows that `next` gives, chunk by chunk. If there are several chunks, another thread makes entries of them
-    /// while `next` goes on.
+    /// Adds all rows that `next` gives, chunk by chunk. If there are several chunks, another thread turns them into
+    /// entries while this one reads.
     ///
     /// Errors: as [`Loader::add`], and those of `next`.
     pub fn add_all(&mut self, mut next: impl FnMut() -> Result<Option<Vec<Vec<Value>>>>) -> Result<()> {
@@ -191,24 +191,24 @@ impl<'a> Loader<'a> {
                     ended => break ended.map(drop),
                 };
                 if give.send(rows).is_err() {
-                    // It has failed.
+                    // The other thread has failed.
                     break Ok(());
                 }
             };
             drop(give);
             let added =
                 adding.join().map_err(|_| Error::internal("a thread that makes entries has panicked"))?;
-            // What came first failed first.
+            // An error while adding concerns earlier rows than one while reading.
             added.and(read)
         })
     }
 
-    /// Writes what was gathered, refusing keys that are taken.
+    /// Writes what was gathered, refusing duplicate keys.
     fn write(&mut self) -> Result<()> {
         for (keyspace, pile) in self.gathered.sorter.take() {
             self.write_pile(keyspace, pile)?;
         }
-        // What comes now may meet what was written.
+        // Rows added later may collide with those written now.
         self.fresh = false;
         self.taken = Taken::default();
         Ok(())
@@ -258,7 +258,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Puts `key` next to the rows, in the same atomic step.
+    /// Writes one more entry in the same atomic step.
     pub fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
         self.writer.put(keyspace, key, value)
     }

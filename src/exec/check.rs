@@ -1,10 +1,10 @@
 //! CHECK: is every row readable, and does every index hold exactly the entries its rows have?
 //!
-//! FULL walks both directions at one snapshot: each row's entries are computed and looked up, and each
-//! entry's row is loaded and its entry computed again. FAST walks each keyspace in order, and compares
-//! digests that do not depend on the order (see [`Digest`]); only an index whose digest differs is then walked
-//! as FULL does. Either has the store prove each keyspace ([`Reader::verify`]). The table side is a raw walk of the
-//! store, never a plan that may use the index under test. Memory is constant.
+//! FULL walks both directions at one snapshot: it looks up the computed entries of each row, and for each entry loads
+//! its row and computes the entry again. FAST walks each keyspace once and compares digests that do not depend on the
+//! order (see [`Digest`]); only an index whose digest differs is then checked as in FULL. Either way the store also
+//! verifies each keyspace ([`Reader::verify`]). The table is always walked directly, never by a plan that may use the
+//! index under test. Memory use is constant.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::schema::{IndexDef, IndexState, TableDef};
 use crate::store::{Direction, KeyspaceId, Reader};
 use crate::value::{Literal, Value, name_sql};
 
-/// One thing that is wrong.
+/// A problem that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problem {
     /// What kind: `missing_index_entry`, `dangling_index_entry`, `index_value_differs`, `duplicate_unique_value`,
@@ -29,7 +29,7 @@ pub struct Problem {
     pub problem: &'static str,
     /// Table.
     pub table: String,
-    /// Index, if it is about one.
+    /// Index, if the problem concerns one.
     pub index: String,
     /// Primary rowkey, decoded.
     pub primary_key: String,
@@ -45,7 +45,7 @@ pub struct Problem {
     pub detail: String,
 }
 
-/// What a check looked at and found.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub struct Report {
     /// In the order they were found.
@@ -54,23 +54,22 @@ pub struct Report {
     pub rows: u64,
     /// Index entries walked.
     pub entries: u64,
-    /// Not cut short by the limit.
+    /// It was not cut short by the limit.
     pub complete: bool,
 }
 
 /// How thorough a check is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Digests first.
+    /// Compares digests first.
     Fast,
-    /// Every entry from both sides.
+    /// Checks every entry from both sides.
     Full,
 }
 
 /// Sum of the hashes of entries: equal for equal sets of entries, whatever their order.
 ///
-/// Two sets that differ by accident agree in one of 2^128 cases; nothing is promised against someone who
-/// writes entries in order to deceive.
+/// Different sets agree by accident with probability 2^-128; this is no protection against crafted entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Digest {
     entries: u64,
@@ -86,19 +85,19 @@ impl Digest {
     }
 }
 
-/// What is done with a checker, a key and its value.
+/// Receives the checker, and a key with its value.
 type Visit<'v, C> = dyn FnMut(&mut C, &[u8], &[u8]) -> Result<()> + 'v;
 
-/// What is done with a checker, a row and its rowkey.
+/// Receives the checker, and a row with its rowkey.
 type VisitRow<'v, C> = dyn FnMut(&mut C, &[Value], &[u8]) -> Result<()> + 'v;
 
-/// A check under way.
+/// A check in progress.
 pub struct Checker<'a> {
     reader: &'a dyn Reader,
     watch: &'a Watch,
     limit: usize,
     report: Report,
-    /// Keyspaces that were verified.
+    /// Keyspaces already verified.
     verified: BTreeSet<KeyspaceId>,
 }
 
@@ -109,12 +108,12 @@ impl<'a> Checker<'a> {
         Checker { reader, watch, limit, report, verified: BTreeSet::new() }
     }
 
-    /// What was found.
+    /// The result.
     pub fn finish(self) -> Report {
         self.report
     }
 
-    /// Checks a table and these of its indexes.
+    /// Checks a table and some of its indexes.
     ///
     /// Errors: the store cannot be read at all; `Cancelled`.
     pub fn table(&mut self, table: &TableDef, indexes: &[&IndexDef], depth: Depth) -> Result<()> {
@@ -137,7 +136,7 @@ impl<'a> Checker<'a> {
                         match entry_of(table, index, row, rowkey) {
                             Ok(Some(entry)) => digest.add(&entry.key, &entry.value),
                             Ok(None) => {}
-                            // The walk from both sides says what it is.
+                            // The check from both sides will report it.
                             Err(_) => digest.entries += 1,
                         }
                     }
@@ -161,8 +160,8 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Checks what is of no table: the definitions, and what ANALYZE found. `analyzed` tells of which table an error
-    /// says that its statistics are damaged.
+    /// Checks the catalog's keyspace: the definitions and statistics. `analyzed`: the table whose statistics an error
+    /// reports as damaged.
     ///
     /// Errors: as [`Checker::table`].
     pub fn definitions<'t>(
@@ -200,7 +199,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Walks a keyspace. A damaged entry, or one out of its place, ends the walk: what follows cannot be reached.
+    /// Walks a keyspace. A damaged or misplaced entry ends the walk: what follows cannot be reached.
     fn walk(
         &mut self,
         table: &TableDef,
@@ -238,7 +237,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// What shows that the `n` entries of a keyspace which were walked are not those that were written.
+    /// Verifies a keyspace in which `n` entries were walked; gives what is wrong with it, if anything.
     fn unproved(&mut self, keyspace: KeyspaceId, n: u64, label: &str) -> Result<Option<String>> {
         if !self.verified.insert(keyspace) {
             return Ok(None);
@@ -258,7 +257,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Shows every row with its key, and finds those that cannot be read.
+    /// Shows every row with its key to `visit`, and reports those that cannot be read.
     fn rows(&mut self, table: &TableDef, visit: &mut VisitRow<'_, Self>) -> Result<()> {
         self.walk(table, None, table.rows(), &mut |check, key, value| {
             check.report.rows += 1;
@@ -275,7 +274,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// A row by itself: it lies where its columns say, and NULL is only where it may be.
+    /// Checks a row by itself: its rowkey must follow from its columns, and NOT NULL columns must have values.
     fn row(&mut self, table: &TableDef, row: &[Value], rowkey: &[u8]) {
         if !table.key.is_key_of(row, rowkey) {
             let detail = format!("the row's columns make another key than {}", hex(rowkey));
@@ -298,7 +297,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The row's entry must be there as it should be.
+    /// Checks that the row's entry exists and is right.
     fn entry_of_row(&mut self, table: &TableDef, index: &IndexDef, row: &[Value], rowkey: &[u8]) {
         let primary_key = || table.key.show(rowkey);
         let expected = match entry_of(table, index, row, rowkey) {
@@ -314,7 +313,7 @@ impl<'a> Checker<'a> {
         let found = self.reader.get(index.keyspace, &expected.key);
         match &found {
             Ok(Some(value)) if *value == expected.value => return,
-            // Rows that changed while it was Broken may have taken others' entries with them.
+            // While the index was Broken, rows that changed may have removed the entries of others.
             Ok(None) if index.state == IndexState::Broken => return,
             _ => {}
         }
@@ -331,7 +330,7 @@ impl<'a> Checker<'a> {
         self.found(table, Some(index), problem);
     }
 
-    /// Each entry must be that of a row.
+    /// Checks that each entry belongs to a row.
     fn entries(&mut self, table: &TableDef, index: &IndexDef) -> Result<()> {
         self.walk(table, Some(index), index.keyspace, &mut |check, key, value| {
             check.report.entries += 1;
@@ -339,7 +338,7 @@ impl<'a> Checker<'a> {
                 Ok(parts) => parts,
                 Err(e) => {
                     let index_key = shown_key(index, key);
-                    // Unless the row that should have the entry has said it.
+                    // Unless it was reported already for the row that should have the entry.
                     let said_before =
                         |p: &Problem| p.problem == "bad_index_encoding" && p.index_key == index_key;
                     if !check.report.problems.iter().any(|p| p.index == index.name && said_before(p)) {
@@ -355,7 +354,7 @@ impl<'a> Checker<'a> {
                     return Ok(());
                 }
             };
-            // Rows that cannot be read were reported when the table was walked.
+            // Unreadable rows were reported when the table was walked.
             let expected = match entry_of_pointer(check.reader, table, index, parts.pointer) {
                 Err(_) => return Ok(()),
                 Ok(expected) => expected,
@@ -379,7 +378,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Compares an index with what its rows add up to, and looks closer if they differ.
+    /// Compares an index with the digest of its rows, and checks it from both sides if they differ.
     fn compare(&mut self, table: &TableDef, index: &IndexDef, expected: Digest) -> Result<()> {
         let before = self.report.problems.len();
         let mut digest = Digest::default();
@@ -392,7 +391,7 @@ impl<'a> Checker<'a> {
             return Ok(());
         }
         let (rows, entries) = (self.report.rows, self.report.entries);
-        // Rows that cannot be read have been reported.
+        // Unreadable rows have been reported.
         self.walk(table, None, table.rows(), &mut |check, key, value| {
             if let Ok(row) = stored::values_of(check.reader, table, key, value) {
                 check.entry_of_row(table, index, &row, key);
@@ -404,7 +403,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Family entries of rows that are not there.
+    /// Reports family entries without a row.
     fn orphans(&mut self, table: &TableDef, keyspace: KeyspaceId) -> Result<()> {
         self.walk(table, None, keyspace, &mut |check, key, _| {
             if let Ok(None) = check.reader.get(table.rows(), key) {
@@ -418,7 +417,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The entry that the row at `pointer` should have, if it is there and can have one. Errors: it cannot be read.
+/// The entry that the row at `pointer` should have; `None` if there is no such row, or it has no entry. Errors: it
+/// cannot be read.
 fn entry_of_pointer(
     reader: &dyn Reader,
     table: &TableDef,
@@ -430,7 +430,7 @@ fn entry_of_pointer(
     Ok(entry_of(table, index, &row, pointer).unwrap_or(None))
 }
 
-/// How the entry that is there differs from the one that a row should have under the same key.
+/// Describes how an existing entry differs from the one that a row should have under the same key.
 fn difference(
     reader: &dyn Reader,
     table: &TableDef,
@@ -485,12 +485,12 @@ fn difference(
     }
 }
 
-/// The layout's part of an entry's key.
+/// The layout's part of an entry's key, for display.
 fn shown_key(index: &IndexDef, key: &[u8]) -> String {
     index.layout.show(&key[..index.layout.len_in(key).unwrap_or(key.len())])
 }
 
-/// How to mend damaged statistics of a table.
+/// How to repair damaged statistics of a table.
 pub fn anew(table: &str) -> String {
     format!("ANALYZE {} writes its statistics anew", name_sql(table))
 }

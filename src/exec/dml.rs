@@ -1,8 +1,8 @@
-//! A statement's changes of rows → one atomic batch, index tables included.
+//! Turns a statement's changes of rows into one atomic batch, index entries included.
 //!
-//! [`Writes`] takes a row as it was and as it will be, and writes what differs: families and index entries. So UPDATE
-//! and DELETE hold no more rows than they read at once. Where several changes may meet in one row, as in an INSERT, a
-//! [`RowWriter`] collects them by rowkey first.
+//! [`Writes`] takes a row's old and new values, and writes the families and index entries that differ. So UPDATE and
+//! DELETE hold no more rows than they read at once. Where several changes may affect one row, as in an INSERT, a
+//! [`RowWriter`] first collects them by rowkey.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -20,18 +20,18 @@ use crate::schema::{Access, FamilyId, IndexDef, IndexId, IndexState, TableDef};
 use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
 
-/// Rows (count) that are read together, and changed before anybody asks whether to stop.
+/// Rows (count) that are read together, and changed between two checks for cancellation.
 pub const ROWS_READ: usize = 1024;
 
-/// Memory, in bytes, that the writes of a statement fill at the most, if they need not wait for one another. Tests
-/// want to see more than that.
+/// Limit of a statement's writes in memory, in bytes, if they are independent of each other. Small in tests, so that
+/// they exceed it.
 const MANY_BYTES: usize = if cfg!(test) { 4 << 10 } else { 16 << 20 };
 
-/// What becomes of one row.
+/// The change of one row.
 pub struct Change {
-    /// As it was before the statement.
+    /// The row before the statement.
     pub old: Option<StoredRow>,
-    /// As it will be.
+    /// The row after it.
     pub new: Option<Vec<Value>>,
 }
 
@@ -42,7 +42,7 @@ pub struct RowWriter<'a> {
     watch: &'a Watch,
     as_of_us: i64,
     changes: Changes,
-    /// Unique index keys taken by [`RowWriter::claim_unique`], with the row that has them.
+    /// Unique index keys taken by [`RowWriter::claim_unique`], with the row that has each.
     claimed: FastMap<(KeyspaceId, Rowkey), Rowkey>,
 }
 
@@ -50,13 +50,13 @@ pub struct RowWriter<'a> {
 pub type Changes = FastMap<Rowkey, Change>;
 
 impl<'a> RowWriter<'a> {
-    /// Changes of `table`, read through `reader`, until `watch` is told to stop. Rows that have expired by `as_of_us`, in
-    /// microseconds since 1970, are not there, and go when they are met.
+    /// Collects changes of `table`, read through `reader`, until `watch` is cancelled. Rows that have expired by
+    /// `as_of_us`, in microseconds since 1970, count as absent, and are deleted when met.
     pub fn new(table: &'a TableDef, reader: &'a dyn Reader, watch: &'a Watch, as_of_us: i64) -> Self {
         RowWriter::resume(table, reader, watch, as_of_us, Changes::default())
     }
 
-    /// Goes on with changes collected before.
+    /// Continues with changes collected before.
     pub fn resume(
         table: &'a TableDef,
         reader: &'a dyn Reader,
@@ -67,27 +67,27 @@ impl<'a> RowWriter<'a> {
         RowWriter { table, reader, watch, as_of_us, changes, claimed: FastMap::default() }
     }
 
-    /// Whether to stop, asked with each row and answered with some.
+    /// Checks for cancellation, every [`ROWS_READ`] rows.
     fn may_go_on(&self, rows: usize) -> Result<()> {
         if rows.is_multiple_of(ROWS_READ) { self.watch.cancel.check() } else { Ok(()) }
     }
 
-    /// Gives up the reader, keeping the changes.
+    /// Drops the reader, keeping the changes.
     pub fn suspend(self) -> Changes {
         self.changes
     }
 
-    /// The rowkey `values` would be stored under. Errors: as [`rowkey_of`].
+    /// The rowkey under which `values` would be stored. Errors: as [`rowkey_of`].
     pub fn rowkey(&self, values: &[Value]) -> Result<Rowkey> {
         rowkey_of(self.table, values)
     }
 
-    /// The row now under `rowkey`, this statement's own changes included.
+    /// The current row under `rowkey`, including this statement's own changes.
     pub fn current(&mut self, rowkey: &Rowkey) -> Result<Option<&[Value]>> {
         Ok(self.change(rowkey)?.new.as_deref())
     }
 
-    /// Reads rows that are to be changed: together, which takes less time than one after the other.
+    /// Reads rows that are to be changed, all together, which is faster than one by one.
     pub fn read<'k>(&mut self, rowkeys: impl Iterator<Item = &'k Rowkey>) -> Result<()> {
         let unread: Vec<&[u8]> =
             rowkeys.filter(|key| !self.changes.contains_key(*key)).map(|key| &key[..]).collect();
@@ -120,14 +120,14 @@ impl<'a> RowWriter<'a> {
         Ok(())
     }
 
-    /// Puts a row there, whatever was there before.
+    /// Stores a row, replacing any existing one.
     pub fn replace(&mut self, rowkey: &Rowkey, values: Vec<Value>) -> Result<()> {
         self.change(rowkey)?.new = Some(values);
         Ok(())
     }
 
-    /// The row that already holds the key of `values` in one of these UNIQUE indexes; if none does, the
-    /// keys are taken by the row under `rowkey`, which the caller then adds.
+    /// The row that already holds the key of `values` in one of these UNIQUE indexes. If there is none, the keys are
+    /// claimed for the row under `rowkey`, which the caller then adds.
     pub fn claim_unique(
         &mut self,
         values: &[Value],
@@ -140,7 +140,7 @@ impl<'a> RowWriter<'a> {
             let Some(entry) = entry.filter(|entry| entry.claims) else { continue };
             if let Some(value) = self.reader.get(index.keyspace, &entry.key)? {
                 let holder: Rowkey = open_entry(index, &entry.key, value)?.pointer.into();
-                // It may have expired, and be another row by now.
+                // That row may have expired, or been changed by this statement.
                 let table = self.table;
                 let now = match self.current(&holder)? {
                     Some(row) => entry_of(table, index, row, &holder)?,
@@ -160,7 +160,7 @@ impl<'a> RowWriter<'a> {
         Ok(None)
     }
 
-    /// Turns the changes into writes in `batch`.
+    /// Writes the changes to `batch`.
     ///
     /// Errors: two rows with one key in a UNIQUE index; a value an index layout cannot hold.
     pub fn finish(self, batch: &mut WriteBatch) -> Result<Changes> {
@@ -175,26 +175,26 @@ impl<'a> RowWriter<'a> {
     }
 }
 
-/// Turns changes of rows into writes, each row at most once.
+/// Turns changes of rows into writes; each row may be changed once.
 pub struct Writes<'a> {
     table: &'a TableDef,
     packer: Packer<'a>,
-    /// For rows of the next layout.
+    /// For the next layout, while a REKEY is in progress.
     next: Option<Packer<'a>>,
-    /// With the columns that their entries are made of.
+    /// Each with the columns that its entries are made from.
     indexes: Vec<(&'a IndexDef, OnceCell<Vec<ColumnId>>)>,
     unique: UniqueCheck,
-    /// What rows were goes there.
+    /// Where old versions go, if the table keeps them.
     past: Option<Past<'a>>,
     as_of_us: i64,
     batch: WriteBatch,
-    /// So many of its mutations, from the first on, have so many bytes.
+    /// The first `counted` mutations (count) have this many bytes.
     counted: usize,
     bytes: usize,
 }
 
 impl<'a> Writes<'a> {
-    /// Writes that come to those of `batch`, of a statement that began at `as_of_us`, in microseconds since 1970.
+    /// Writes added to those of `batch`, of a statement that began at `as_of_us`, in microseconds since 1970.
     pub fn new(table: &'a TableDef, batch: WriteBatch, as_of_us: i64) -> Self {
         let indexes = table.kept().map(|index| (index, OnceCell::new())).collect();
         let (packer, next) = (Packer::new(table), table.followed().map(Packer::new));
@@ -202,7 +202,7 @@ impl<'a> Writes<'a> {
         Writes { table, packer, next, indexes, unique, past, as_of_us, batch, counted: 0, bytes: 0 }
     }
 
-    /// A row becomes another; `None`: it is not there.
+    /// Changes a row from `old` to `new`; `None`: absent.
     ///
     /// Errors: a value an index layout cannot hold.
     pub fn add(
@@ -251,7 +251,7 @@ impl<'a> Writes<'a> {
         next.as_ref().map_or(Ok(()), |next| rekey::follow(next, rowkey, old, new, batch))
     }
 
-    /// These columns of a row change, and nothing else does: see [`Writes::are_simple`]. `sealed`: its default family.
+    /// Changes only these columns of a row: see [`Writes::are_simple`]. `sealed`: the value of its default family.
     pub fn assign(&mut self, rowkey: Rowkey, sealed: &[u8], changed: &[(ColumnId, Value)]) -> Result<()> {
         self.table.touched(Access::Write, &rowkey);
         let new = self.packer.reseal(FamilyId::DEFAULT, Some(sealed), changed)?;
@@ -261,14 +261,14 @@ impl<'a> Writes<'a> {
         Ok(())
     }
 
-    /// A row goes that is all there is of it: see [`Writes::are_simple`].
+    /// Deletes a row that has no other entries: see [`Writes::are_simple`].
     pub fn remove(&mut self, rowkey: Rowkey) {
         self.table.touched(Access::Write, &rowkey);
         self.batch.delete(self.table.rows(), rowkey);
     }
 
-    /// What changes is in the default family, and no index has any of it, nor a next layout: where `changed` are the
-    /// columns that change, or all rows go (`None`).
+    /// The change affects only the default family: no index, no version and no next layout depends on it. `changed`:
+    /// the columns that change; `None`: rows are deleted.
     pub fn are_simple(table: &TableDef, changed: Option<&[ColumnId]>) -> bool {
         let is_simple = match changed {
             Some(changed) => {
@@ -281,7 +281,7 @@ impl<'a> Writes<'a> {
         is_simple && table.followed().is_none() && table.history.is_none()
     }
 
-    /// What is written so far, in bytes and in entries of memory, is more than a commit should hold.
+    /// The writes so far take more memory than a commit should hold.
     pub fn are_many(&mut self) -> bool {
         let new = &self.batch.mutations[self.counted..];
         self.bytes += new.iter().map(|mutation| mutation.bytes() + size_of::<Mutation>()).sum::<usize>();
@@ -289,8 +289,8 @@ impl<'a> Writes<'a> {
         self.bytes > MANY_BYTES
     }
 
-    /// Moves what is written so far into `writer`, by which nobody sees it before that commits. The rows to come
-    /// must not write the same entries: see [`Writes::are_apart`].
+    /// Moves the writes so far into `writer`, where nobody sees them until it commits. Later rows must not write the
+    /// same entries: see [`Writes::are_apart`].
     pub fn move_into(&mut self, writer: &mut dyn BulkWriter) -> Result<()> {
         (self.counted, self.bytes) = (0, 0);
         self.unique = UniqueCheck::default();
@@ -299,8 +299,8 @@ impl<'a> Writes<'a> {
         sorted.into_iter().try_for_each(|mutation| mutation.write_to(writer))
     }
 
-    /// No two rows write one entry, so that it does not matter which goes first: where `changed` are the columns that
-    /// change, or all rows go (`None`).
+    /// No two rows write the same entry, so their order does not matter. `changed`: the columns that change; `None`:
+    /// rows are deleted.
     pub fn are_apart(table: &TableDef, changed: Option<&[ColumnId]>) -> bool {
         let is_taken = |index: &IndexDef| {
             let changed = changed.unwrap_or_default();
@@ -309,12 +309,12 @@ impl<'a> Writes<'a> {
         table.followed().is_none() && !table.kept().any(is_taken)
     }
 
-    /// All of it. A key of a UNIQUE index whose row has expired is free: that row goes.
+    /// The finished batch. A key of a UNIQUE index whose row has expired is free: that row is deleted.
     ///
     /// Errors: two rows with one key in a UNIQUE index.
     pub fn finish(mut self, reader: &dyn Reader) -> Result<WriteBatch> {
         let (table, unique) = (self.table, mem::take(&mut self.unique));
-        // Rows that the statement writes, once somebody asks; and those that go besides.
+        // The rows that the statement writes, computed when needed; and the expired rows deleted besides.
         let (mut written, mut gone) = (None, FastSet::default());
         unique.verify(table, reader, &mut |holder| {
             if table.ttl_us.is_none() || gone.contains(holder) {
@@ -330,12 +330,12 @@ impl<'a> Writes<'a> {
             }
             Ok(gone.insert(holder.clone()))
         })?;
-        // A key that one row leaves and another takes must end up taken: deletes go first.
+        // If one row frees a key and another takes it, the key must end up taken: deletes go first.
         self.batch.mutations.sort_by_key(|m| !matches!(m, Mutation::Delete(..)));
         Ok(self.batch)
     }
 
-    /// Rows that are written.
+    /// The rowkeys that are written.
     fn rowkeys(&self) -> FastSet<Rowkey> {
         let places = self.batch.mutations.iter().map(Mutation::place);
         let of_rows = places.filter(|(keyspace, _)| *keyspace == self.table.rows());
@@ -343,8 +343,8 @@ impl<'a> Writes<'a> {
     }
 }
 
-/// The entry under `key`, if it is there, is that of the row under `rowkey`. While a UNIQUE index is being
-/// built, or could not be, it may be that of another row.
+/// Whether the entry under `key`, if it exists, belongs to the row under `rowkey`. While a UNIQUE index is being
+/// built, or is broken, it may belong to another row.
 fn has_entry(reader: &dyn Reader, index: &IndexDef, key: &Rowkey, rowkey: &Rowkey) -> Result<bool> {
     if !index.unique || index.state == IndexState::Ready {
         return Ok(true);
@@ -355,15 +355,15 @@ fn has_entry(reader: &dyn Reader, index: &IndexDef, key: &Rowkey, rowkey: &Rowke
     }
 }
 
-/// The columns that the entries of an index are made of.
+/// The columns that the entries of an index are made from.
 fn stored_columns(table: &TableDef, index: &IndexDef) -> Vec<ColumnId> {
     let columns = index.inputs().chain(index.include.iter().copied());
     columns.flat_map(|id| table.sources(id)).collect()
 }
 
-/// The rowkey a row of `table` is stored under.
+/// The rowkey under which a row of `table` is stored.
 ///
-/// Errors: a value its key part cannot hold; a key without a byte, or too long.
+/// Errors: a value its key part cannot hold; a key that is empty or too long.
 pub fn rowkey_of(table: &TableDef, values: &[Value]) -> Result<Rowkey> {
     rowkey_from(table, values, entropy())
 }
@@ -379,7 +379,7 @@ pub fn rowkey_from(table: &TableDef, values: &[Value], entropy: u64) -> Result<R
     }
     let value_of = |id: ColumnId| values[usize::from(id.0)].as_ref();
     check_length(table, None, &key, &value_of)?;
-    // Its versions must have room as well: the time, and what ends the last part.
+    // The rowkey of its versions must fit too: that has the time added, and terminates the last part.
     if let Some(past) = table.past()
         && 2 * key.len() + PAST_MORE > KEY_BYTES_MAX
     {
@@ -390,10 +390,10 @@ pub fn rowkey_from(table: &TableDef, values: &[Value], entropy: u64) -> Result<R
     Ok(key.into())
 }
 
-/// Bytes by which the rowkey of a version is longer than twice that of the row, at the most.
+/// The rowkey of a version is at most twice as long as that of the row, plus this many bytes.
 const PAST_MORE: usize = 16;
 
-/// Entropy for `random(n)` parts: [`drawn`] from where the clock stands.
+/// Entropy for `random(n)` parts: a sequence of [`drawn`] numbers, seeded by the clock.
 pub fn entropy() -> u64 {
     static STATE: AtomicU64 = AtomicU64::new(0);
     if STATE.load(Ordering::Relaxed) == 0 {
@@ -404,7 +404,7 @@ pub fn entropy() -> u64 {
     drawn(STATE.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Number `n` of those that look random (splitmix64, Steele et al. 2014).
+/// Pseudo-random number `n` (splitmix64, Steele et al. 2014).
 pub fn drawn(n: u64) -> u64 {
     let mut z = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -412,7 +412,7 @@ pub fn drawn(n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The error for a rowkey that is taken.
+/// The error for a duplicate rowkey.
 pub fn duplicate_rowkey(table: &TableDef, rowkey: &[u8]) -> Error {
     Error::invalid(format!("rowkey {} exists already in table \"{}\"", table.key.show(rowkey), table.name))
         .why("a rowkey identifies one row")
@@ -420,7 +420,7 @@ pub fn duplicate_rowkey(table: &TableDef, rowkey: &[u8]) -> Error {
         .state(sqlstate::UNIQUE)
 }
 
-/// The error for a key of a UNIQUE index that is taken.
+/// The error for a duplicate key of a UNIQUE index.
 pub fn duplicate_index_key(table: &TableDef, index: &IndexDef, key: &[u8], a: &[u8], b: &[u8]) -> Error {
     let (key, name) = (index.layout.show(key), &table.name);
     let rows = format!("rows {} and {} of \"{name}\" would share it", table.key.show(a), table.key.show(b));
@@ -433,7 +433,7 @@ pub fn duplicate_index_key(table: &TableDef, index: &IndexDef, key: &[u8], a: &[
     error.why(rows).state(sqlstate::UNIQUE)
 }
 
-/// Which unique index keys a batch frees and takes.
+/// The unique index keys that a batch frees and takes.
 #[derive(Default)]
 struct UniqueCheck {
     deleted: FastSet<(KeyspaceId, Rowkey)>,
@@ -453,7 +453,8 @@ impl UniqueCheck {
         }
     }
 
-    /// `frees`: the row that is there and has a key that another one takes is no more.
+    /// Checks that each key is taken by one row only. `frees`: whether the existing row with a key that another one
+    /// takes is gone.
     ///
     /// Errors: two rows with one key.
     fn verify(

@@ -1,4 +1,5 @@
-//! Rows that index entries point at: found by a walk, got together, and given out batch by batch.
+//! Fetches the rows that index entries point at: a walk collects pointers, and the rows are read together, batch by
+//! batch.
 
 use std::ops::Range;
 
@@ -11,17 +12,17 @@ use crate::error::{Error, Result};
 use crate::index::open_entry;
 use crate::key::KeyHead;
 
-/// Pointers (count) that a walk is expected to find, and bytes of each, for the first allocation.
+/// Expected number of pointers per walk (count), and bytes of each, for the first allocation.
 const POINTERS_EXPECTED: usize = 16;
 const KEY_BYTES_EXPECTED: usize = 16;
 
-/// What a GET gave: the default family's value, and those of the other families.
+/// A row as read: the value of the default family, and those of the other families.
 type Fetched<'a> = (&'a [u8], Vec<Option<&'a [u8]>>);
 
-/// Rowkeys, one behind the other in one piece of memory.
+/// Rowkeys, end to end in one buffer.
 struct Pointers {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// Where each one ends.
     ends: Vec<usize>,
 }
 
@@ -45,7 +46,7 @@ impl Pointers {
         self.ends.len()
     }
 
-    /// The places of some of them, in key order.
+    /// The indexes of some of them, in key order.
     fn by_key(&self, some: Range<usize>) -> Vec<(KeyHead, usize)> {
         let mut by_key: Vec<(KeyHead, usize)> = some.map(|i| (KeyHead::of(self.at(i)), i)).collect();
         by_key.sort_unstable_by(|(head, a), (other, b)| {
@@ -55,16 +56,16 @@ impl Pointers {
     }
 }
 
-/// Rows to be fetched, in the order of the entries that point at them unless any will do.
+/// Rows to be fetched, in the order of the entries that point at them unless any order will do.
 pub(super) struct Fetch {
     pointers: Pointers,
-    /// The pointers in key order, where the rows are given out so.
+    /// The pointers in key order, if the rows are given out in that order.
     by_key: Vec<(KeyHead, usize)>,
-    /// Of the rows, this is the next one.
+    /// Index of the next row to be given out.
     next: usize,
-    /// So many (count) are asked for before any is given out.
+    /// How many rows (count) are read before any is given out.
     at_once: usize,
-    /// The walk that found them may find more.
+    /// The walk may find more pointers.
     more: bool,
 }
 
@@ -73,15 +74,15 @@ impl Fetch {
         self.next == self.pointers.len()
     }
 
-    /// Whether the walk that found them may find more.
+    /// Whether the walk may find more pointers.
     pub fn more(&self) -> bool {
         self.more
     }
 }
 
 impl<'a> Pull<'a> {
-    /// Collects the pointers of a batch of entries, gets their rows, many of them in key order, and gives them out
-    /// in index order, unless any will do. `left`: those that were found before and not given out.
+    /// Collects the pointers of a batch of entries, reads their rows, many of them in key order, and gives them out
+    /// in index order, unless any order will do. `left`: a fetch that was not finished by the last call.
     pub fn walk_and_fetch(
         &self,
         walk: &mut Walk,
@@ -105,14 +106,14 @@ impl<'a> Pull<'a> {
                 }
                 continue;
             }
-            // However few of them pass, somebody may want to stop it.
+            // Returns now and then even if few rows pass, so that the scan can be stopped.
             if !fetch.more || out.is_full() || fetch.pointers.len() < wanted || fetched >= BATCH_ROWS {
                 return Ok(fetch.more);
             }
         }
     }
 
-    /// The pointers of the next entries that pass, `wanted` at the most.
+    /// The pointers of the next entries that pass the filter, at most `wanted`.
     pub fn pointers(&self, walk: &mut Walk, wanted: usize) -> Result<Fetch> {
         let index = self.index()?;
         let sources = self.spec.places.entries.as_ref();
@@ -130,7 +131,7 @@ impl<'a> Pull<'a> {
             Ok(Visited { taken, go_on: pointers.len() < wanted })
         })?;
         let mut fetch = Fetch { at_once: pointers.len(), pointers, by_key: Vec::new(), next: 0, more };
-        // So few as go together lie far from each other, in whatever order.
+        // For a few rows key order gains nothing: they lie far apart anyway.
         if self.spec.any_order && fetch.pointers.len() > TOGETHER {
             fetch.by_key = fetch.pointers.by_key(0..fetch.pointers.len());
         }
@@ -152,7 +153,7 @@ impl<'a> Pull<'a> {
         let index = self.index()?;
         let scratch = &mut Scratch::of(&self.spec.table, out.sources(&self.spec.places));
         while fetch.next < end && !out.is_full() {
-            // So many that what was read is still in the processor's cache.
+            // So few that what was read is still in the processor's cache.
             let some = fetch.next..end.min(fetch.next + TOGETHER);
             let place = |i: usize| fetch.by_key.get(i).map_or(i, |(_, i)| *i);
             let keys: Vec<&[u8]> = some.clone().map(|i| fetch.pointers.at(place(i))).collect();
@@ -166,7 +167,7 @@ impl<'a> Pull<'a> {
         Ok(())
     }
 
-    /// The same of many rows, which are got in key order and given out in that of the entries.
+    /// The same for many rows: reads them in key order, and gives them out in the order of the entries.
     fn fetch_in_order(&self, fetch: &mut Fetch, end: usize, out: &mut impl Sink) -> Result<()> {
         let (index, start, pointers) = (self.index()?, fetch.next, &fetch.pointers);
         let scratch = &mut Scratch::of(&self.spec.table, out.sources(&self.spec.places));
@@ -182,7 +183,7 @@ impl<'a> Pull<'a> {
         }
         for (value, families) in rows {
             if out.is_full() {
-                // Rows are large: those that follow are asked for as somebody takes them.
+                // Rows are large: read fewer at once from here on.
                 fetch.at_once = (2 * (fetch.next - start)).max(TOGETHER);
                 break;
             }

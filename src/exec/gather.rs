@@ -1,5 +1,5 @@
-//! Rows by way of several indexes: first the rowkeys, put together in key order, then a GET for each, unless
-//! the entries have told all that is wanted.
+//! Rows by way of several indexes: collects the rowkeys of each branch, unites or intersects them in key order, and
+//! then GETs each row, unless the entries contain everything that is wanted.
 
 use std::collections::VecDeque;
 
@@ -17,44 +17,45 @@ use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::Direction;
 use crate::value::Value;
 
-/// Rowkeys that are being found, then asked for.
+/// A union or intersection of rowkeys in progress.
 pub struct Gather {
     set: SetOp,
     direction: Direction,
-    /// What rows are made of that need not be read: of a union, for each branch; of an intersection, once. Empty, if
-    /// all must be.
+    /// How to build rows from entries alone: one for each branch of a union, one in all for an intersection. Empty if
+    /// all rows must be read.
     told: Vec<Told>,
-    /// Still to be walked; the first may be under way.
+    /// Branches still to be walked; the first may be in progress.
     branches: VecDeque<Branch>,
-    /// Those of the first branch that are found so far.
+    /// Rows found so far by the first branch.
     walked: Vec<Pointer>,
-    /// Those that the branches before it give: sorted, each once, in the direction of the rows when no branch is left.
+    /// Rows found by the branches before it: sorted, without duplicates; in the scan's direction once no branch is
+    /// left.
     found: Option<Vec<Pointer>>,
-    /// The first of them that is not yet asked for.
+    /// The first of them that is not given out yet.
     next: usize,
 }
 
 /// A row that was found.
 struct Pointer {
     key: Rowkey,
-    /// The index that says it is there.
+    /// The index whose entry points at it.
     index: Option<IndexId>,
-    /// The place in [`Gather::told`] of what is known of it.
+    /// Index in [`Gather::told`] of the columns known of it.
     told: usize,
     /// The values of those columns.
     values: Vec<Value>,
 }
 
-/// What entries tell of a row, besides its rowkey.
+/// The columns that entries provide, besides the rowkey.
 struct Told {
     columns: Vec<ColumnId>,
-    /// All that is wanted, seen from that.
+    /// How to derive all wanted fields from them.
     sources: Sources,
 }
 
-/// One access under way.
+/// One access in progress.
 enum Branch {
-    /// Keys, whether there are such rows or not.
+    /// Rowkeys given by the query; the rows may not exist.
     Keys(Vec<Rowkey>),
     Rows(Walk),
     Entries {
@@ -69,7 +70,7 @@ enum Branch {
 }
 
 impl Gather {
-    /// Nothing read so far.
+    /// Begins with nothing read.
     pub fn new(
         spec: &ScanSpec,
         set: SetOp,
@@ -92,7 +93,7 @@ impl Gather {
         };
         let mut kept: Vec<Vec<ColumnId>> = match set {
             SetOp::Union => told.iter().map(|told| told.columns.clone()).collect(),
-            // Each column by the first branch that has it.
+            // Each column is taken from the first branch that has it.
             SetOp::Intersection => {
                 let mut left = told.first().map(|told| told.columns.clone()).unwrap_or_default();
                 held.iter().map(|held| left.extract_if(.., |id| held.contains(id)).collect()).collect()
@@ -107,7 +108,7 @@ impl Gather {
         Gather { set, direction, told, branches, walked: Vec::new(), found: None, next: 0 }
     }
 
-    /// Looks for rowkeys, or fills `out` with their rows when all are found; false if nothing follows.
+    /// Collects rowkeys, or fills `out` with the rows when all are found; false if nothing follows.
     pub fn go(&mut self, pull: &Pull<'_>, out: &mut impl Sink) -> Result<bool> {
         let Some(branch) = self.branches.front_mut() else { return self.rows(pull, out) };
         if !branch.walk(pull, &mut self.walked)? {
@@ -117,7 +118,7 @@ impl Gather {
         Ok(true)
     }
 
-    /// Joins what a branch found to what the branches before it gave.
+    /// Unites or intersects the rows of a branch with those of the branches before it.
     fn put_together(&mut self) {
         let mut walked = std::mem::take(&mut self.walked);
         let before = self.found.take();
@@ -139,7 +140,7 @@ impl Gather {
             }
             (_, None) => walked,
         };
-        // Of two with one key, the one that an index answers for stays.
+        // Of two with one key, keep the one that comes from an index.
         found.sort_unstable_by(|a, b| a.key.cmp(&b.key).then(b.index.cmp(&a.index)));
         found.dedup_by(|a, b| a.key == b.key);
         if self.set == SetOp::Intersection && found.is_empty() {
@@ -190,12 +191,12 @@ impl Gather {
     }
 }
 
-/// Columns that the entries of a branch tell.
+/// Columns that the entries of a branch contain.
 fn held_by(spec: &ScanSpec, access: &Access) -> Vec<ColumnId> {
     access.index(spec.source()).map(|index| index.columns().collect()).unwrap_or_default()
 }
 
-/// Adds the columns that a field is, or is computed from, and that entries must tell, for the rowkey does not.
+/// Adds the columns behind a field that must come from entries, because the rowkey does not give them.
 fn wanted_of(table: &TableDef, field: Field, held: &[ColumnId], columns: &mut Vec<ColumnId>) {
     let Field::Column(id) = field else { return };
     if columns.contains(&id) || table.key.undoable().contains(&id) {
@@ -211,7 +212,7 @@ fn wanted_of(table: &TableDef, field: Field, held: &[ColumnId], columns: &mut Ve
 }
 
 impl Pointer {
-    /// Of a row of which nothing but the rowkey is known.
+    /// A row of which only the rowkey is known.
     fn to(key: Rowkey) -> Pointer {
         Pointer { key, index: None, told: 0, values: Vec::new() }
     }

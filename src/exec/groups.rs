@@ -1,8 +1,8 @@
-//! Rows grouped and added up as they are found: a [`Sink`] that keeps a row's groups instead of the row.
+//! Groups rows and aggregates them as they are found: a [`Sink`] that keeps a row's group instead of the row.
 //!
-//! Two rows are of one group where the bytes of the grouping columns are the same, as they lie in the store. So a
-//! value is decoded once for a group and not for a row. Values that are equal and of other bytes would come as two
-//! groups; and so do the groups of a long scan, in pieces. Whoever puts pieces together compares values.
+//! Two rows are in one group if the stored bytes of their grouping columns are equal. So a value is decoded once per
+//! group instead of once per row. Equal values with different bytes come out as two groups, and a long scan gives out
+//! its groups in several pieces; whoever combines these compares values.
 
 use std::hash::{Hash, Hasher};
 
@@ -17,50 +17,50 @@ use crate::key::FastMap;
 use crate::row::{self, ColumnBuilder};
 use crate::value::ValueRef;
 
-/// Groups (count) that are kept until they are given out, at the most.
+/// Most groups (count) kept before they are given out.
 const GROUPS_MAX: usize = 65_536;
 
-/// If more than one of so many rows (count) begins a group, hardly two rows share one.
+/// If more than one row in this many (count) begins a group, grouping early does not pay.
 const SHARING_MIN: usize = 2;
 
-/// Bytes of their values that are kept, at the most, but for those of rows that were fetched together.
+/// Limit of the bytes of grouping values kept; rows fetched together may exceed it.
 const VALUE_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes that a group takes besides its key and totals, about: its place in the table.
+/// Approximate bytes per group besides its key and totals: its slot in the hash table.
 const PLACE_BYTES: usize = 48;
 
-/// Groups (count) that are remembered by their short keys, a power of two.
+/// Size of the cache of groups with short keys (count), a power of two.
 const RECENT: usize = 256;
 
-/// Puts rows into groups.
+/// Aggregates rows by group.
 pub struct Groups {
     by: Vec<(ColumnBuilder, Column)>,
     terms: Vec<(Function, Option<Column>)>,
     /// Groups by the bytes of their values.
     places: FastMap<Box<[u8]>, usize>,
-    /// Those whose key is one value of a few bytes, by that.
+    /// Groups whose key is one short value, by that value.
     short_places: FastMap<Short, usize>,
-    /// Some of these: the value, and the group.
+    /// A direct-mapped cache of `short_places`.
     recent: Vec<Option<(Short, usize)>>,
-    /// Of each group what its terms have come to, one after the other.
+    /// The totals of each group, one per term.
     totals: Vec<Total>,
     groups: usize,
-    /// Bytes of the values that the groups are made by, about.
+    /// Approximate bytes of the grouping values.
     value_bytes: usize,
-    /// The bytes of the row at hand.
+    /// The key bytes of the current row.
     key: Vec<u8>,
-    /// Those of the last one that was looked for, and its group: rows of one group often follow each other.
+    /// The key bytes and group of the last lookup: rows of one group often follow each other.
     last: (Vec<u8>, usize),
     /// Rows since groups were last given out.
     rows_in: usize,
-    /// Rows hardly share groups, so nobody looks for them.
+    /// Rows hardly share groups, so each row gets a group of its own.
     apart: bool,
-    /// For the rows of this batch.
+    /// Row limit of the current batch.
     room: Room,
 }
 
 impl Groups {
-    /// Rows of `spec`, by some of its columns, of which the terms are wanted.
+    /// Groups rows of `spec` by some of its columns, and aggregates `terms`.
     pub fn new(by: &[usize], terms: impl Iterator<Item = Term>, spec: &ScanSpec) -> Groups {
         let by = by.iter().map(|place| Column::of(*place, spec));
         let term = |term: Term| (term.function, term.column.map(|place| Column::of(place, spec)));
@@ -81,33 +81,33 @@ impl Groups {
         }
     }
 
-    /// Begins a batch of `left` rows at the most.
+    /// Begins a batch of at most `left` rows.
     pub(super) fn begin(&mut self, left: u64) {
         self.room = Room { rows: 0, rows_max: usize::try_from(left).unwrap_or(usize::MAX).min(BATCH_ROWS) };
     }
 
-    /// No row is in a group.
+    /// There are no groups.
     pub fn is_empty(&self) -> bool {
         self.groups == 0
     }
 
-    /// It is time to [`Groups::take`] what there is.
+    /// The groups should be [taken](Groups::take) now.
     pub fn is_large(&self) -> bool {
         let groups_max = if self.apart { BATCH_ROWS } else { GROUPS_MAX };
         self.groups >= groups_max || self.value_bytes >= VALUE_BYTES_MAX
     }
 
-    /// Bytes that it has in memory, about.
+    /// Approximate memory used, in bytes.
     pub fn size(&self) -> usize {
-        // The values are in the builders, and most in the keys.
+        // The values are in the builders, and mostly in the keys too.
         let places = self.places.len() + self.short_places.len();
         2 * self.value_bytes + places * PLACE_BYTES + self.totals.len() * size_of::<Total>()
     }
 
-    /// The groups so far: a column for each that they are made by, and of each term what it has come to in each
-    /// group. Begins anew.
+    /// Takes the groups so far, and begins anew. Gives a column for each grouping column, and for each term the
+    /// totals of all groups.
     ///
-    /// Errors: `Corrupt` when bytes that were to be text are none.
+    /// Errors: `Corrupt` when the bytes of a text are not UTF-8.
     pub fn take(&mut self) -> Result<(Vec<ArrayRef>, Vec<Vec<Total>>)> {
         let columns = self.by.iter_mut().map(|(builder, _)| builder.finish()).collect::<Result<_>>()?;
         let each = self.terms.len();
@@ -123,7 +123,7 @@ impl Groups {
         Ok((columns, totals))
     }
 
-    /// The group of the row at hand, which may begin one.
+    /// The group of the current row, which may be a new one.
     #[inline(always)]
     fn group_of(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
         let short = match &self.by[..] {
@@ -154,14 +154,14 @@ impl Groups {
         Ok(group)
     }
 
-    /// The same, by all of its values' bytes.
+    /// The same, by the bytes of all grouping values.
     fn group_by_key(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
         self.key.clear();
         for (_, column) in &self.by {
             let at = self.key.len();
             self.key.extend_from_slice(&[0; 4]);
             match column.find(spec, view)? {
-                // Its length, plus one, is never that of NULL.
+                // The length plus one is stored, so it is never 0, which means NULL.
                 None => continue,
                 Some(Found::Packed(_, bytes)) => self.key.extend_from_slice(bytes),
                 Some(Found::Value(value)) => row::encode(column.ty, value, &mut self.key)?,
@@ -183,7 +183,7 @@ impl Groups {
         Ok(self.last.1)
     }
 
-    /// Begins a group with the row at hand.
+    /// Begins a group with the current row.
     #[cold]
     fn begin_group(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
         for (builder, column) in &mut self.by {
@@ -243,7 +243,7 @@ impl Sink for Groups {
     }
 }
 
-/// A value of a few bytes: they, and how many there are.
+/// A value of at most 16 bytes: the bytes and their number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Short([u64; 2], u8);
 
@@ -262,7 +262,7 @@ impl Hash for Short {
 impl Short {
     #[inline(always)]
     fn of(bytes: &[u8]) -> Option<Short> {
-        // Two loads, which overlap where there are fewer bytes.
+        // Two loads, which overlap if there are fewer bytes.
         let words = match bytes.len() {
             0..=3 => [bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0],
             4..=7 => {
@@ -274,7 +274,7 @@ impl Short {
         Some(Short(words, bytes.len() as u8))
     }
 
-    /// Of the values of one column.
+    /// From the values of one column.
     #[inline(always)]
     fn of_value(value: ValueRef<'_>) -> Option<Short> {
         match value {
@@ -287,7 +287,7 @@ impl Short {
         }
     }
 
-    /// Where it would be remembered.
+    /// Its slot in the cache of recent groups.
     fn place(self) -> usize {
         // Fibonacci hashing (Knuth): the upper bits depend on all.
         let Short([first, last], len) = self;

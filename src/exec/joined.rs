@@ -1,7 +1,7 @@
-//! Rows that are made of rows of several tables.
+//! Rows of a join: each refers to one row of each joined table.
 //!
-//! Of a row of a join nothing is copied: it says which rows it is made of, and a value is taken out of the one that
-//! has it when somebody asks.
+//! Nothing is copied: a joined row says which rows it is made of, and a value is taken from its row when it is asked
+//! for.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use super::scan::BATCH_BYTES;
 use crate::error::Result;
 use crate::value::Value;
 
-/// A column of one of the tables: the table's place among them, and the column's in its rows.
+/// A column of a joined table: index of the table, and index of the column in its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnOf {
     pub table: usize,
     pub column: usize,
 }
 
-/// Rows of a table that were read together, and which of them.
+/// A row within rows of a table that were read together.
 pub type RowOf<'r> = (&'r Arc<NextRows>, usize);
 
-/// Rows, each made of one row, or none, of each table.
+/// Joined rows, each made of one row, or none, of each table.
 #[derive(Debug)]
 pub struct JoinedRows {
-    /// What they are made of.
+    /// The batches of table rows they refer to.
     parts: Vec<Arc<NextRows>>,
-    /// Of each row one after the other, its row of each table.
+    /// For each joined row in turn, its row of each table.
     places: Vec<Option<Place>>,
-    /// Columns of each row.
+    /// The columns of a joined row.
     columns: Arc<[ColumnOf]>,
-    /// For each table, which of the parts has its last row.
+    /// For each table, the part that was referred to last.
     last: Vec<Option<u32>>,
     /// Bytes of the parts.
     bytes: usize,
@@ -43,32 +43,32 @@ struct Place {
 }
 
 impl JoinedRows {
-    /// None yet, of so many tables.
+    /// No rows yet, of a join of this many tables.
     pub fn new(tables: usize, columns: Arc<[ColumnOf]>) -> JoinedRows {
         JoinedRows { parts: Vec::new(), places: Vec::new(), columns, last: vec![None; tables], bytes: 0 }
     }
 
-    /// Of how many tables (count) a row of each is in them.
+    /// Number of joined tables (count).
     pub fn tables(&self) -> usize {
         self.last.len()
     }
 
-    /// How many rows (count).
+    /// Number of rows (count).
     pub fn len(&self) -> usize {
         self.places.len() / self.tables()
     }
 
-    /// Bytes that its rows are made of.
+    /// Bytes of the parts they refer to.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// It has as many bytes as it should.
+    /// The size limit of a batch is reached.
     pub fn is_heavy(&self) -> bool {
         self.bytes >= BATCH_BYTES
     }
 
-    /// Adds one that is made of these rows, one of each table; `None`: of NULLs.
+    /// Adds a row made of one row of each table; `None`: a row of NULLs.
     pub fn push<'r>(&mut self, rows: impl Iterator<Item = Option<RowOf<'r>>>) {
         for (table, row) in rows.enumerate() {
             let place = row.map(|(part, row)| Place { part: self.part(table, part), row: row as u32 });
@@ -77,7 +77,7 @@ impl JoinedRows {
         debug_assert!(self.places.len().is_multiple_of(self.tables()));
     }
 
-    /// Where a part is: most rows are made of the last ones.
+    /// The index of a part, added if new. Most rows refer to the last one.
     fn part(&mut self, table: usize, part: &Arc<NextRows>) -> u32 {
         match self.last[table] {
             Some(last) if Arc::ptr_eq(&self.parts[last as usize], part) => last,
@@ -91,7 +91,7 @@ impl JoinedRows {
         }
     }
 
-    /// The value of a column in one of the rows.
+    /// The value of a column in a joined row.
     ///
     /// Errors: those of [`NextRows::value`].
     pub fn value(&self, row: usize, column: usize) -> Result<Value> {
@@ -109,13 +109,13 @@ impl JoinedRows {
         }
     }
 
-    /// The row of a table that one of the rows is made of; `None`: a row of NULLs.
+    /// The row of a table that a joined row refers to; `None`: a row of NULLs.
     pub fn row_of(&self, row: usize, table: usize) -> Option<RowOf<'_>> {
         let place = self.places[row * self.tables() + table]?;
         Some((&self.parts[place.part as usize], place.row as usize))
     }
 
-    /// Puts them in an order of their keys.
+    /// Sorts the rows by a key.
     ///
     /// Errors: those of `key`.
     pub fn sort<K>(
@@ -132,7 +132,7 @@ impl JoinedRows {
         Ok(())
     }
 
-    /// Leaves those behind the first `skip`, `most` of them.
+    /// Drops the first `skip` rows, and all but `most` of the rest.
     pub fn cut(&mut self, skip: usize, most: usize) {
         let (skip, tables) = (skip.min(self.len()), self.tables());
         self.places.truncate(skip.saturating_add(most).saturating_mul(tables));

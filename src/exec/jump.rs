@@ -1,12 +1,12 @@
-//! How a walk gets over keys that cannot match: step by step if the next possible key is near, by a seek
-//! if it is far.
+//! Skips keys that cannot match: step by step if the next possible key is near, by a seek if it is far.
 //!
-//! How far it is, only walking there shows. So a [`Jumper`] is patient for a few steps, less so after steps
-//! that were in vain, more so after others, and now and then tries anew: where jumps are short it costs
-//! hardly more than reading on, where they are long little more than the seeks.
+//! Only walking shows how far it is. So a [`Jumper`] tries a few steps first, fewer after steps in vain, more after
+//! steps that succeeded, and now and then the maximum again. Where jumps are short this costs hardly more than
+//! reading on; where they are long, little more than the seeks.
 //!
-//! Entries looked at are the possible ones and at most [`PATIENCE_MAX`] + 1 for each jump; where all jumps are long,
-//! three for each and a few to begin with. Seeks are at most the jumps, whose number `plan/proof.rs` bounds.
+//! A walk looks at all possible entries and at most [`PATIENCE_MAX`] + 1 more for each jump; where all jumps are
+//! long, at three for each, and a few to begin with. It seeks at most once per jump; `plan/proof.rs` bounds their
+//! number.
 
 use std::sync::Arc;
 
@@ -14,37 +14,37 @@ use crate::key::Rowkey;
 use crate::plan::{Skip, Skipping};
 use crate::store::Direction;
 
-/// Steps (count) towards the next possible key before a seek, at the most.
+/// Most steps (count) towards the next possible key before a seek.
 const PATIENCE_MAX: u32 = 16;
-/// Every so many jumps, patience is tried again.
+/// Every so many jumps, the maximum is tried again.
 const RETRY_JUMPS: u32 = 16;
 
-/// What to do with an entry.
+/// What to do after an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// It can match.
     Possible,
     /// It cannot; the next one may.
     StepOn,
-    /// It cannot, nor any before [`Jumper::take_target`].
+    /// It cannot match, nor any before [`Jumper::take_target`].
     Seek,
-    /// Neither it nor any behind it can.
+    /// Neither it nor any entry behind it can match.
     Done,
 }
 
-/// Tells what to do with each entry of a walk.
+/// Decides what to do after each entry of a walk.
 #[derive(Debug)]
 pub struct Jumper {
     skipping: Arc<Skipping>,
     direction: Direction,
     starts: Vec<usize>,
-    /// Nothing before this key can match; in reverse, it itself cannot, either.
+    /// No key before this one can match; in reverse, nor can this key itself.
     target: Option<Rowkey>,
     /// Steps left towards the target.
     steps: u32,
     patience: u32,
     jumps: u32,
-    /// The group that rows were last taken of, and how many (count).
+    /// The group of the last rows given out, and their number (count).
     group: Vec<u8>,
     taken: u64,
 }
@@ -64,17 +64,17 @@ impl Jumper {
         }
     }
 
-    /// Another one, for a walk beside this one.
+    /// A fresh one, for another walk of the same scan.
     pub fn anew(&self) -> Jumper {
         Jumper::new(Arc::clone(&self.skipping), self.direction)
     }
 
-    /// Where to seek to, if it is still under way to a possible key.
+    /// The key to seek to, if a jump is in progress.
     pub fn take_target(&mut self) -> Option<Rowkey> {
         self.target.take()
     }
 
-    /// A row of `key` was given out; false if none behind it is wanted.
+    /// Counts a row of `key` that was given out; false if no row behind it is wanted.
     pub fn taken(&mut self, key: &[u8]) -> bool {
         let skip = &self.skipping.skip;
         let (Some(each), Some(group)) = (skip.each_of(), skip.group(key)) else { return true };
@@ -95,7 +95,7 @@ impl Jumper {
         goes_on
     }
 
-    /// The walk came to `key`.
+    /// Decides about `key`, which the walk has reached.
     pub fn look(&mut self, key: &[u8]) -> Look {
         if let Some(target) = &self.target {
             let is_before = match self.direction {
@@ -127,7 +127,7 @@ impl Jumper {
         Look::StepOn
     }
 
-    /// From here on to `target`, the current entry being the first step.
+    /// Begins a jump to `target`; the current entry is its first step.
     fn aim(&mut self, target: Option<Rowkey>) {
         self.target = target;
         self.jumps += 1;
@@ -169,7 +169,7 @@ mod tests {
         seeks: usize,
     }
 
-    /// What a walk over sorted keys does that goes by a jumper.
+    /// Walks sorted keys as the jumper says.
     fn walk(keys: &[Vec<u8>], skipping: &Arc<Skipping>, direction: Direction) -> Walked {
         let mut jumper = Jumper::new(Arc::clone(skipping), direction);
         let mut out = Walked::default();

@@ -1,7 +1,7 @@
-//! Rows as they lie in the store, copied, and taken apart only where somebody asks for a value.
+//! Rows copied in their stored form, and decoded only when a value is asked for.
 //!
-//! Who reads rows one by one often wants few of their columns; and a value that is wanted goes from its bytes to
-//! where it is wanted, without a copy in between.
+//! Whoever reads rows one by one often wants few of their columns. Each value is decoded straight to where it is
+//! needed.
 
 use std::sync::Arc;
 
@@ -18,28 +18,28 @@ use crate::plan::Field;
 use crate::row::{self, ColumnBuilder, PackedRow, column_type_of, value_at};
 use crate::value::Value;
 
-/// Rows (count) to make room for at first, and bytes.
+/// Expected rows (count) and bytes, for the first allocation.
 const ROWS_EXPECTED: usize = 10;
 const BYTES_EXPECTED: usize = 4096;
 
-/// Of a packed value of more bytes than that the columns that are wanted are kept, and no others.
+/// Of a packed value longer than this, in bytes, only the wanted columns are kept.
 const PACKED_BYTES: usize = 1024;
 
-/// The next rows of something, for somebody who asks for their values one by one.
+/// The next rows of some operator, for a consumer that asks for their values one by one.
 #[derive(Debug)]
 pub enum NextRows {
-    /// As they lie in the store.
+    /// In their stored form.
     Kept(KeptRows),
-    /// Each made of rows of several tables.
+    /// Rows of a join.
     Joined(JoinedRows),
     /// As Arrow columns.
     Batch(RecordBatch),
-    /// One of these values.
+    /// A single row of these values.
     Row(Vec<Value>),
 }
 
 impl NextRows {
-    /// How many rows (count).
+    /// Number of rows (count).
     pub fn len(&self) -> usize {
         match self {
             NextRows::Kept(rows) => rows.len(),
@@ -49,7 +49,7 @@ impl NextRows {
         }
     }
 
-    /// Bytes that they take in memory, about.
+    /// Approximate memory used, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             NextRows::Kept(rows) => rows.bytes.len(),
@@ -61,7 +61,7 @@ impl NextRows {
 
     /// The value of a column in one of the rows.
     ///
-    /// Errors: `Corrupt` as for [`KeptRows::value`]; `Unsupported` for a type that is none of ours.
+    /// Errors: `Corrupt` as for [`KeptRows::value`]; `Unsupported` for an Arrow type without an SQL type.
     pub fn value(&self, row: usize, column: usize) -> Result<Value> {
         let batch = match self {
             NextRows::Kept(rows) => return rows.value(row, column),
@@ -76,7 +76,7 @@ impl NextRows {
         value_at(batch.column(column), row, ty)
     }
 
-    /// The rows from one on as a batch with the columns of `schema`.
+    /// The rows from `first` on, as a batch with the columns of `schema`.
     pub fn batch_from(&self, first: usize, schema: &SchemaRef) -> Result<RecordBatch> {
         if let NextRows::Batch(batch) = self {
             return Ok(batch.slice(first, batch.num_rows() - first));
@@ -98,17 +98,17 @@ impl NextRows {
     }
 }
 
-/// Rows of a scan whose fields all lie in one entry: see [`super::scan::Scan::next_rows`].
+/// Rows of a scan whose fields are all in one entry: see [`super::scan::Scan::next_rows`].
 #[derive(Debug)]
 pub struct KeptRows {
     spec: Arc<ScanSpec>,
-    /// Of each row its rowkey, of an index entry the rest of its key, and its packed value.
+    /// For each row: its rowkey, the layout part of its key if it is an index entry, and its packed value.
     bytes: Vec<u8>,
     ends: Vec<Ends>,
     room: Room,
 }
 
-/// Where the bytes of a row end.
+/// Where the parts of a row end.
 #[derive(Debug)]
 struct Ends {
     pointer: usize,
@@ -117,24 +117,24 @@ struct Ends {
 }
 
 impl KeptRows {
-    /// None yet, `rows_max` at the most.
+    /// No rows yet, at most `rows_max`.
     pub(super) fn new(spec: Arc<ScanSpec>, rows_max: usize) -> KeptRows {
         KeptRows { spec, bytes: Vec::new(), ends: Vec::new(), room: Room { rows: 0, rows_max } }
     }
 
-    /// How many rows (count).
+    /// Number of rows (count).
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// There are none.
+    /// There are no rows.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The value of a column of the scan in one of the rows.
+    /// The value of one of the scan's columns in a row.
     ///
-    /// Errors: `Corrupt` when its bytes are no value of its type, or it has none and is declared NOT NULL.
+    /// Errors: `Corrupt` when its bytes are not a value of its type, or it is NULL but declared NOT NULL.
     pub fn value(&self, row: usize, column: usize) -> Result<Value> {
         let start = if row == 0 { 0 } else { self.ends[row - 1].packed };
         let Ends { pointer, layout, packed } = self.ends[row];
@@ -148,7 +148,7 @@ impl KeptRows {
         }
     }
 
-    /// Keeps the wanted columns of a long packed value.
+    /// Copies only the wanted columns of a long packed value.
     #[cold]
     fn keep_wanted(&mut self, packed: &PackedRow<'_>) -> Result<()> {
         let is_wanted = |id: &ColumnId| self.spec.output.contains(&Field::Column(*id));

@@ -1,8 +1,8 @@
-//! Access paths run against a snapshot, and rows written to a batch.
+//! Execution: access paths are run against a snapshot, and changed rows are written to a batch.
 //!
-//! [`scan`] turns an [`Access`](crate::access::Access) into record batches; [`dml`] collects a statement's
-//! changes of rows and turns them into one write batch, index tables included; [`bulk`] does the same
-//! for loads too large for that, sorted on the disk if need be; [`stored`] is how one row lies in the store.
+//! [`scan`] turns an [`Access`](crate::access::Access) into record batches; [`dml`] collects a statement's changes of
+//! rows and turns them into one write batch, index entries included; [`bulk`] does the same for loads too large for
+//! that, sorting on disk if need be; [`stored`] defines how one row is stored.
 
 mod apart;
 pub mod build;

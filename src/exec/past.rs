@@ -1,4 +1,4 @@
-//! A row that changes → the version of it that ends.
+//! Keeps the old version of a row when the row is changed or deleted.
 
 use super::dml::rowkey_from;
 use super::stored::Packer;
@@ -8,20 +8,20 @@ use crate::schema::TableDef;
 use crate::store::{Direction, Reader, WriteBatch};
 use crate::value::Value;
 
-/// Where versions go that have ended.
+/// Stores the ended versions of a table's rows.
 pub struct Past<'t> {
     table: &'t TableDef,
     packer: Packer<'t>,
     written_at: ColumnId,
     ended_at: ColumnId,
-    /// Versions of a row that are kept (count), besides the newest.
+    /// Ended versions kept per row (count), besides the current one.
     kept: usize,
-    /// Bytes that the time takes, the last part of a rowkey.
+    /// Length of the time, the last part of a version's rowkey, in bytes.
     time_bytes: usize,
 }
 
 impl<'t> Past<'t> {
-    /// That of a table; `None`, if it keeps no versions.
+    /// `None` if the table keeps no versions.
     pub fn of(table: &'t TableDef) -> Option<Past<'t>> {
         let (history, written_at, past) = (table.history.as_ref()?, table.written_at?, table.past()?);
         let ended_at = history.ended_at;
@@ -30,7 +30,7 @@ impl<'t> Past<'t> {
         Some(Past { table: past, packer: Packer::new(past), written_at, ended_at, kept, time_bytes })
     }
 
-    /// What comes to the place of `old`, if the clock has gone back since that was written: as new as can be.
+    /// If the clock went back: `new`, written just after `old`. `None` otherwise.
     pub fn later(&self, old: &[Value], new: &[Value]) -> Option<Vec<Value>> {
         let at = usize::from(self.written_at.0);
         let Value::TimestampTz(old_us) = old[at] else { return None };
@@ -41,8 +41,8 @@ impl<'t> Past<'t> {
         })
     }
 
-    /// The row was `old` until now, when another comes to its place, or none, at `as_of_us`. What was written by the same
-    /// transaction is no version.
+    /// Stores `old` as a version that ends now: `new` replaces it, or (`None`) it is deleted at `as_of_us`. A row
+    /// written by the same transaction leaves no version.
     pub fn end(
         &self,
         reader: &dyn Reader,
@@ -72,7 +72,7 @@ impl<'t> Past<'t> {
         let Some(of_row) = rowkey.len().checked_sub(self.time_bytes) else {
             return Err(Error::internal("a version without its time"));
         };
-        // Newest first; this one is newer than any.
+        // Newest first; the one just written is the newest.
         let range = KeyRange::prefix(&rowkey[..of_row]);
         let mut cursor = reader.cursor(self.table.rows(), &range, Direction::Forward)?;
         let mut versions = 1;

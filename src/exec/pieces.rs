@@ -1,18 +1,18 @@
-//! Ranges cut into pieces, for several threads that walk them at the same time.
+//! Cuts key ranges into pieces, which several threads walk at the same time.
 //!
-//! A store does not say where the middle of a range is. So a range is cut at the first key that is there behind
-//! the middle of its first and last key, taken as numbers, and so are the halves: numbers, times, digits and
-//! hashes come out even, and a long way from even costs time, never rows.
+//! A store does not tell the middle of a range. So a range is cut at the first existing key behind the midpoint of
+//! its first and last key, taken as numbers, and so are the halves. Numbers, times, digits and hashes give even
+//! pieces; uneven pieces cost time, but never correctness.
 
 use crate::error::Result;
 use crate::key::{End, KeyRange, Rowkey};
 use crate::store::{Direction, KeyspaceId, Reader};
 
-/// Pieces (count) to aim at, however many threads there are: the more, the evener, at three seeks each.
+/// Number of pieces to aim at (count), whatever the number of threads: more are more even, but cost three seeks each.
 pub const PIECES: usize = 8;
 
-/// Those of the pieces of `ranges` that thread `part` of `parts` walks, in key order. Every thread that asks
-/// over one snapshot cuts the same pieces, and each key is in the piece of one of them.
+/// The pieces of `ranges` that thread `part` of `parts` walks, in key order. Every thread that asks over one snapshot
+/// gets the same cuts, so each key is in exactly one thread's pieces.
 pub fn pieces_of(
     reader: &dyn Reader,
     keyspace: KeyspaceId,
@@ -38,7 +38,7 @@ pub fn pieces_of(
     Ok(pieces.into_iter().skip(part).step_by(parts).collect())
 }
 
-/// A key with some of the range's keys before it; `None` if there are hardly any.
+/// A key behind the range's first key, near its middle; `None` if there is none.
 fn middle(reader: &dyn Reader, keyspace: KeyspaceId, range: &KeyRange) -> Result<Option<Rowkey>> {
     let key_at = |range: &KeyRange, direction| -> Result<Option<Rowkey>> {
         let mut cursor = reader.cursor(keyspace, range, direction)?;
@@ -50,7 +50,7 @@ fn middle(reader: &dyn Reader, keyspace: KeyspaceId, range: &KeyRange) -> Result
     Ok(key_at(&behind, Direction::Forward)?.filter(|key| *key > first))
 }
 
-/// The bytes half way from `first` to `last`, which is no smaller.
+/// The bytes halfway between `first` and `last`, which is not smaller.
 fn halfway(first: &[u8], last: &[u8]) -> Rowkey {
     let same = first.iter().zip(last).take_while(|(a, b)| a == b).count();
     let number = |key: &[u8]| {

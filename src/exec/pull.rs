@@ -1,4 +1,4 @@
-//! One pull of a scan: GETs and walks, each into a [`Sink`]; fetches for index entries are in `fetch`.
+//! One pull of a scan: GETs and walks that feed a [`Sink`]. Fetches of rows for index entries are in `fetch`.
 
 use std::borrow::Cow;
 
@@ -15,10 +15,10 @@ use crate::schema::{self, FamilyId, IndexDef};
 use crate::store::{KeyspaceId, Reader};
 use crate::value::name_sql;
 
-/// So many rows are asked for at once.
+/// Rows that are read together (count).
 pub(super) const TOGETHER: usize = 64;
 
-/// What one pull works with.
+/// The context of one pull.
 pub(super) struct Pull<'a> {
     pub spec: &'a ScanSpec,
     pub reader: &'a dyn Reader,
@@ -42,7 +42,7 @@ impl<'a> Pull<'a> {
         Ok(*next < keys.len())
     }
 
-    /// Walks entries of which nothing is asked but how many they are.
+    /// Walks entries only to count them.
     #[inline(never)]
     fn walk_counting(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
         let is_table = matches!(self.spec.access.path, Path::Primary);
@@ -55,7 +55,7 @@ impl<'a> Pull<'a> {
         })
     }
 
-    /// Every entry is a row, of which nothing is asked.
+    /// Every entry is a row, and only the number of rows is wanted.
     fn only_counts(&self, out: &impl Sink) -> bool {
         let access = &self.spec.access;
         !out.looks() && access.entry_filter.is_true() && access.filter.is_true()
@@ -108,7 +108,7 @@ impl<'a> Pull<'a> {
         })
     }
 
-    /// Walks entries of which nothing else is looked at if they are dropped.
+    /// Walks entries, decoding only what the filter compares of those that it drops.
     #[inline(never)]
     fn walk_filtered(&self, walk: &mut Walk, index: &IndexDef, out: &mut impl Sink) -> Result<bool> {
         let (sources, compared) = (out.sources(&self.spec.places), &self.spec.places.compared);
@@ -127,7 +127,7 @@ impl<'a> Pull<'a> {
         })
     }
 
-    /// The value under a key; its bytes and the key's count as read, if it is there.
+    /// The value under a key; if it exists, key and value count as bytes read.
     pub fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&'a [u8]>> {
         let value = self.reader.get(keyspace, key)?;
         if let Some(value) = value {
@@ -136,7 +136,7 @@ impl<'a> Pull<'a> {
         Ok(value)
     }
 
-    /// [`Pull::get`] of each.
+    /// [`Pull::get`] for many keys.
     pub fn get_many(&self, keyspace: KeyspaceId, keys: &[&[u8]]) -> Result<Vec<Option<&'a [u8]>>> {
         let values = self.reader.get_many(keyspace, keys)?;
         let bytes =
@@ -145,7 +145,7 @@ impl<'a> Pull<'a> {
         Ok(values)
     }
 
-    /// Sealed values of the families other than the default one.
+    /// Sealed values of the families other than the default one, if they are wanted.
     #[inline]
     pub fn families(&self, key: &[u8]) -> Result<Vec<Option<&'a [u8]>>> {
         match &*self.spec.places.rows.families {
@@ -168,8 +168,8 @@ impl<'a> Pull<'a> {
         self.spec.index().ok_or_else(|| Error::internal("an index path without its index"))
     }
 
-    /// Decides the filter on one row and appends it if it passes. `others`: the sealed values of the
-    /// families other than the default one.
+    /// Applies the filter to one row and appends it if it passes. `others`: the sealed values of the families other
+    /// than the default one.
     #[inline(always)]
     pub fn row_out<'b>(
         &self,
@@ -188,7 +188,7 @@ impl<'a> Pull<'a> {
         self.opened_out(key, default, &packed.collect::<Result<Vec<_>>>()?, scratch, out)
     }
 
-    /// The same, the other families' values being open.
+    /// The same, with the other families' values opened.
     #[inline(always)]
     fn opened_out(
         &self,
@@ -200,7 +200,7 @@ impl<'a> Pull<'a> {
     ) -> Result<()> {
         let sources = out.sources(&self.spec.places);
         self.spec.table.touched(schema::Access::Read, key);
-        // Who takes a row as it lies takes these bytes, too, though it looks at none of them.
+        // A sink that copies whole rows needs these bytes too, even if it reads none of their columns now.
         let default = if self.spec.places.rows.families.first() == Some(&FamilyId::DEFAULT) {
             Some(row::open(default)?)
         } else {
@@ -220,7 +220,7 @@ impl<'a> Pull<'a> {
         Ok(())
     }
 
-    /// The same of a row of which nothing else is looked at if it is dropped.
+    /// The same, decoding only what the filter compares if it drops the row.
     #[inline(never)]
     fn filtered_out(
         &self,
@@ -245,7 +245,7 @@ impl<'a> Pull<'a> {
     }
 }
 
-/// What became of an entry, of which `out` had so many rows before.
+/// Whether an entry became a row, given how many rows `out` had before it.
 fn visited(before: usize, out: &impl Sink) -> Visited {
     Visited { taken: out.rows() > before, go_on: !out.is_full() }
 }

@@ -1,8 +1,9 @@
-//! A table and the one it is on its way to: each row has there what follows from its values and its rowkey here,
-//! and nothing else.
+//! Keeps the next table of a REKEY in step with the current one: each row's form there follows from its values and
+//! its current rowkey alone.
 //!
-//! So a write of the one is a write of the other ([`follow`]), rows that nobody writes are copied by the same
-//! rule ([`gather_rows`](super::build::gather_rows)), and both can be [compared](verify) without a pointer between them.
+//! So a write to the one implies a write to the other ([`follow`]), rows that nobody writes are copied by the same
+//! rule ([`gather_rows`](super::build::gather_rows)), and both can be [compared](verify) without pointers between
+//! them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,7 +18,7 @@ use crate::schema::TableDef;
 use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
 
-/// Calls `f` with everything that a row is in the table of `next`; `old` is its rowkey now.
+/// Calls `f` with every entry of a row in the next table; `old` is its current rowkey.
 ///
 /// Errors: a value that a layout cannot hold.
 pub fn entries_of(
@@ -26,13 +27,13 @@ pub fn entries_of(
     old: &[u8],
     f: &mut dyn FnMut(KeyspaceId, &Rowkey, &[u8]),
 ) -> Result<()> {
-    // A `random(n)` part is drawn once for a row: from its old rowkey, which stays.
+    // A `random(n)` part is drawn once per row: from its old rowkey, which does not change.
     let entropy = old.iter().fold(0, |entropy, byte| drawn(entropy ^ u64::from(*byte)));
     let rowkey = rowkey_from(next.table(), row, entropy)?;
     next.entries_of(row, &rowkey, f)
 }
 
-/// Does to `next` what the change of a row from `old` to `new` (`None`: absent) means there.
+/// Writes the change of a row from `old` to `new` (`None`: absent) to the next table.
 pub fn follow(
     next: &Packer<'_>,
     rowkey: &[u8],
@@ -63,8 +64,8 @@ pub fn follow(
     Ok(())
 }
 
-/// Compares `next` with what the rows of `table` have to be there: as many entries of the same bytes in each
-/// keyspace, by their [digest](Digest).
+/// Compares `next` with what the rows of `table` should be there: each keyspace must have the same entries, by their
+/// [digest](Digest).
 ///
 /// Errors: they differ; a row that cannot be read; `Cancelled`.
 pub fn verify(table: &TableDef, next: &TableDef, reader: &dyn Reader, watch: &Watch) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Entries gathered in memory, to be sorted and written in order.
+//! A run: entries gathered in memory, then sorted.
 
 use std::cmp::Ordering;
 use std::sync::LazyLock;
@@ -8,10 +8,10 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::key::{KeyHead, Rowkey};
 
-/// Entries of one keyspace, one after the other in one piece of memory.
+/// Entries of one keyspace, end to end in one buffer.
 ///
-/// What is sorted are places with the first 16 bytes of each key in them: most comparisons end there, without a
-/// look at the key itself.
+/// Sorting moves only their places, which hold the first 16 bytes of each key: these decide most comparisons without
+/// reading the key itself.
 #[derive(Default)]
 pub struct Run {
     bytes: Vec<u8>,
@@ -56,18 +56,18 @@ impl Run {
         self.places.len()
     }
 
-    /// Memory it fills, in bytes.
+    /// Memory used, in bytes.
     pub fn size(&self) -> usize {
         self.bytes.len() + self.places.len() * size_of::<Place>()
     }
 
-    /// Forgets the entries, and keeps the memory for others.
+    /// Removes the entries, keeping the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.places.clear();
     }
 
-    /// Puts the entries in the order of their keys, by several threads if there are some.
+    /// Sorts the entries by key, with several threads if there are any.
     fn sort(&mut self, threads: Option<&ThreadPool>) {
         let bytes = &self.bytes;
         let compare = |a: &Place, b: &Place| match a.head.cmp(&b.head) {
@@ -80,7 +80,7 @@ impl Run {
         }
     }
 
-    /// Key and value of the entry at this place, if there are so many.
+    /// Key and value of entry `at`, if it exists.
     pub fn get(&self, at: usize) -> Option<(&[u8], &[u8])> {
         self.places.get(at).map(|place| (place.key(&self.bytes), place.value(&self.bytes)))
     }
@@ -101,9 +101,9 @@ impl Place {
     }
 }
 
-/// Puts the entries of each run in the order of their keys.
+/// Sorts the entries of each run by key.
 pub fn sort_all<'r>(runs: impl Iterator<Item = &'r mut Run>) {
-    // Where the system gives none, the calling thread does the work.
+    // If the system has no threads to give, the calling thread does the work.
     static THREADS: LazyLock<Option<ThreadPool>> =
         LazyLock::new(|| ThreadPoolBuilder::new().thread_name(|n| format!("rowkeydb-sort-{n}")).build().ok());
     runs.for_each(|run| run.sort(THREADS.as_ref()));

@@ -1,8 +1,8 @@
-//! An access path → record batches.
+//! A scan: runs an access path and gives record batches.
 //!
-//! A [`Scan`] is pulled batch by batch. Each pull takes a reader of the snapshot, continues where the
-//! last one stopped, and lends every entry to a [`View`](super::view::View): filters are decided on the encoded bytes,
-//! and only the wanted fields of the rows that pass are decoded, straight into Arrow builders.
+//! A [`Scan`] is pulled batch by batch. Each pull takes a reader of the snapshot, continues where the last one
+//! stopped, and shows every entry through a [`View`](super::view::View): filters compare the encoded bytes, and only
+//! the wanted fields of the rows that pass are decoded, straight into Arrow builders.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,22 +28,22 @@ use crate::plan::Field;
 use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::{Reader, Snapshot};
 
-/// Rows in a batch at the most.
+/// Most rows in a batch.
 pub const BATCH_ROWS: usize = 8192;
 
-/// Bytes of values in a batch of rows, at the most but for those of the rows that were read together.
+/// Limit of the bytes of values in a batch; rows that were read together may exceed it.
 pub(super) const BATCH_BYTES: usize = 16 << 20;
 
-/// Rows to make room for in the first batch.
+/// Rows to allocate for in the first batch.
 const ROWS_EXPECTED: usize = 1024;
 
-/// The same in one of short scans together.
+/// The same where several short scans share a batch.
 const TOGETHER_EXPECTED: usize = 64;
 
-/// Work, as of [`Access::work`], that is worth a thread of its own.
+/// Work, in the units of [`Access::work`], that justifies another thread.
 pub const PARALLEL_WORK: f64 = 5_000.0;
 
-/// What a scan did, in entries, keys and bytes; shared by everyone who watches it.
+/// What a scan did, in entries, keys and bytes; shared with everyone who watches it.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// GETs by key.
@@ -52,7 +52,7 @@ pub struct Counters {
     pub seeks: AtomicU64,
     /// Entries looked at.
     pub entries: AtomicU64,
-    /// Rows read for index entries.
+    /// Rows fetched for index entries.
     pub fetched: AtomicU64,
     /// Rows given out.
     pub returned: AtomicU64,
@@ -66,7 +66,7 @@ impl Counters {
         counter.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// What that has taken, as of [`Access::work`].
+    /// The work done, in the units of [`Access::work`].
     pub fn work(&self) -> f64 {
         let Counters { gets, seeks, entries, fetched, .. } = self;
         let of = |(counter, cost): (&AtomicU64, f64)| cost * counter.load(Ordering::Relaxed) as f64;
@@ -77,40 +77,40 @@ impl Counters {
     }
 }
 
-/// What to scan, fixed when the statement is planned.
+/// What to scan; fixed when the statement is planned.
 #[derive(Debug)]
 pub struct ScanSpec {
     /// The table.
     pub table: Arc<TableDef>,
-    /// The index table that is walked, or read as a table of its own.
+    /// The index that is walked, or read as a table.
     pub index: Option<IndexId>,
-    /// The index table is what the statement reads: its `rowkey` is its own.
+    /// The statement reads the index itself as a table: `rowkey` is the index's key.
     pub as_table: bool,
     /// How to reach the rows.
     pub access: Access,
     /// Fields of each row, in the schema's order.
     pub output: Arc<[Field]>,
-    /// Where they are found, and those that are compared.
+    /// Where the fields are found, for output and for the filter.
     pub places: Arc<Places>,
     /// The batches' schema.
     pub schema: SchemaRef,
-    /// Rows may be given out as they are found.
+    /// Rows may be given out in any order.
     pub any_order: bool,
 }
 
 impl ScanSpec {
-    /// Its definition.
+    /// The definition of the index, if one is used.
     pub fn index(&self) -> Option<&IndexDef> {
         self.index.and_then(|id| self.table.index_by_id(id))
     }
 
-    /// Its line of EXPLAIN, when it is asked for.
+    /// Its line of EXPLAIN, computed when asked for.
     pub fn plan_text(self: &Arc<Self>) -> PlanText {
         let spec = Arc::clone(self);
         Arc::new(move || (describe(spec.source(), &spec.access, None, false).to_string(), None))
     }
 
-    /// What is read.
+    /// The table or index that is read.
     pub fn source(&self) -> Source<'_> {
         match self.index() {
             Some(index) if self.as_table => Source::Index(&self.table, index),
@@ -119,19 +119,19 @@ impl ScanSpec {
     }
 }
 
-/// Where the next pull goes on.
+/// Where the next pull continues.
 enum Position {
-    /// The keys not yet asked for start here.
+    /// Index of the next key to GET.
     Keys(usize),
-    /// What is left of the walk.
+    /// The rest of the walk.
     Walk(Box<Walk>),
-    /// Rowkeys that are being found, then asked for.
+    /// A union or intersection of several indexes.
     Gather(Box<Gather>),
-    /// So many rows are left of which nothing is asked but that they are there.
+    /// The number of rows left, when only their number is wanted.
     Count(u64),
 }
 
-/// Rows of several scans with the same columns, one behind the other.
+/// Collects rows of several scans with the same columns in one batch.
 pub struct Together(Columns);
 
 impl Together {
@@ -145,39 +145,39 @@ impl Together {
         self.0.rows()
     }
 
-    /// It takes no more.
+    /// It takes no more rows.
     pub fn is_full(&self) -> bool {
         self.rows() >= BATCH_ROWS || self.0.is_heavy()
     }
 
-    /// All of them. Errors: `Corrupt`, if a row lacks a value or has one that is none.
+    /// All rows. Errors: `Corrupt` if a row has a missing or invalid value.
     pub fn finish(self, schema: &SchemaRef) -> Result<RecordBatch> {
         self.0.finish(schema)
     }
 }
 
-/// A scan under way.
+/// A scan in progress.
 pub struct Scan {
     spec: Arc<ScanSpec>,
     snapshot: Arc<dyn Snapshot>,
     counters: Arc<Counters>,
     position: Position,
-    /// Rows that the walk has found and that are not fetched yet.
+    /// Rows that the walk has found but that are not fetched yet.
     found: Option<Fetch>,
-    /// Rows to be passed over before the first one is given out.
+    /// Rows still to skip before the first is given out.
     skip: u64,
     left: u64,
     gets_max: Option<u64>,
-    /// Rows to make room for in the next batch.
+    /// Rows to allocate for in the next batch.
     rows_expected: usize,
-    /// Which of how many parts of the work to do; none, once it has begun.
+    /// Which of how many parts of the work to do; `None` once it has begun.
     part: Option<(usize, usize)>,
-    /// Where it does its part.
+    /// The seat of its thread, if it shares the work.
     seat: Option<Seat>,
 }
 
 impl Scan {
-    /// A scan of `spec` over `snapshot`, giving out `limit` rows at the most.
+    /// A scan of `spec` over `snapshot` that gives out at most `limit` rows.
     pub fn new(
         spec: Arc<ScanSpec>,
         snapshot: Arc<dyn Snapshot>,
@@ -207,31 +207,31 @@ impl Scan {
         }
     }
 
-    /// Without the first `skip` rows, which its limit does not count.
+    /// Skips the first `skip` rows, which the limit does not count.
     #[must_use]
     pub fn without_first(self, skip: u64) -> Scan {
         Scan { skip, ..self }
     }
 
-    /// With a limit on GETs and fetches.
+    /// Limits the number of GETs and fetches.
     #[must_use]
     pub fn with_gets_max(self, gets_max: Option<u64>) -> Scan {
         Scan { gets_max, ..self }
     }
 
-    /// Part `part` of `parts`, which are scans of their own and give out every row once, all together. If there
-    /// are few entries, the first one gives out all.
+    /// Makes it part `part` of `parts`: separate scans that together give out every row once. If there are few
+    /// entries, the first part gives out all.
     #[must_use]
     pub fn of_parts(self, part: usize, parts: usize) -> Scan {
         Scan { part: Some((part, parts)), ..self }
     }
 
-    /// Goes on with what is read along the same path, its rows filtered in another way.
+    /// Continues with another spec of the same path, such as one with another filter.
     pub fn go_on_as(&mut self, spec: ScanSpec) {
         self.spec = Arc::new(spec);
     }
 
-    /// What it is expected to do, as [`Access::work`] has it.
+    /// Its expected work, as [`Access::work`] has it.
     pub fn work(&self) -> f64 {
         self.spec.access.work()
     }
@@ -246,7 +246,7 @@ impl Scan {
         &self.spec.schema
     }
 
-    /// Settles, before the first row, what this part has to do; false if that is nothing.
+    /// Determines, before the first row, what this part has to do; false if nothing.
     fn begin(&mut self, reader: &dyn Reader) -> Result<bool> {
         let Some((part, parts)) = self.part.take() else { return Ok(true) };
         let Position::Walk(walk) = &mut self.position else { return Ok(part == 0) };
@@ -266,8 +266,8 @@ impl Scan {
         Ok(part == 0)
     }
 
-    /// Of a scan that fetches rows, before it starts: goes to the end of the entries that point at them, if that comes
-    /// before `entries_max`. If not, false, and the scan is as before.
+    /// For a scan that fetches rows, before it starts: walks the entries that point at them, to the end if that comes
+    /// before `entries_max`. Otherwise false, and the scan is reset.
     pub fn walk_ahead(&mut self, entries_max: usize) -> Result<bool> {
         let Position::Walk(walk) = &mut self.position else { return Ok(false) };
         if !matches!(self.spec.access.path, Path::IndexFetch(_)) {
@@ -286,7 +286,7 @@ impl Scan {
         Ok(is_all)
     }
 
-    /// Its line of EXPLAIN, when it is asked for.
+    /// Its line of EXPLAIN, computed when asked for.
     pub fn plan_text(&self) -> PlanText {
         self.spec.plan_text()
     }
@@ -302,19 +302,19 @@ impl Scan {
         Err(error.hint("include the wanted columns in the index, narrow the WHERE, or RESET max_gets"))
     }
 
-    /// The next rows, possibly none of them yet; `None` when the scan is over.
+    /// The next rows, possibly none yet; `None` when the scan is over.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         self.next_batch_of(BATCH_ROWS)
     }
 
-    /// As [`Scan::next_batch`], `rows_max` rows at the most.
+    /// As [`Scan::next_batch`], at most `rows_max` rows.
     pub fn next_batch_of(&mut self, rows_max: usize) -> Result<Option<RecordBatch>> {
         if self.left == 0 {
             return Ok(None);
         }
         let mut out = Columns::new(&self.spec, self.rows_max(rows_max), self.rows_expected);
         let more = self.pull(&mut out)?;
-        // Where one batch was full, the next one will be.
+        // If this batch was full, the next one probably will be.
         self.rows_expected = out.rows();
         if more || out.rows() > 0 { out.finish(&self.spec.schema).map(Some) } else { Ok(None) }
     }
@@ -331,7 +331,7 @@ impl Scan {
         Ok(self.left > 0)
     }
 
-    /// The next rows, `rows_max` at the most, for somebody who reads them one by one: for few rows this is cheaper
+    /// The next rows, at most `rows_max`, for a consumer that reads them one by one: for few rows this is cheaper
     /// than a batch. `None` when the scan is over.
     pub fn next_rows(&mut self, rows_max: usize) -> Result<Option<NextRows>> {
         if matches!(self.position, Position::Gather(_)) || !self.spec.places.rows.is_one_entry() {
@@ -345,12 +345,12 @@ impl Scan {
         Ok((more || !out.is_empty()).then_some(NextRows::Kept(out)))
     }
 
-    /// It has given out all of its rows.
+    /// All of its rows were given out.
     pub fn is_over(&self) -> bool {
         self.left == 0
     }
 
-    /// Adds up the next rows; false when the scan is over.
+    /// Aggregates the next rows; false when the scan is over.
     pub fn add_up(&mut self, sums: &mut Sums) -> Result<bool> {
         if self.left == 0 {
             return Ok(false);
@@ -361,7 +361,7 @@ impl Scan {
         Ok(more)
     }
 
-    /// Puts the next rows into groups; false when the scan is over.
+    /// Groups the next rows; false when the scan is over.
     pub fn group(&mut self, groups: &mut Groups) -> Result<bool> {
         if self.left == 0 {
             return Ok(false);
@@ -370,8 +370,8 @@ impl Scan {
         self.pull(groups)
     }
 
-    /// The scan in pieces, which give out every row once, all together, in the order of their keys; one piece where
-    /// it is less work than `work_min`, or nobody else can do any of it.
+    /// Cuts the scan into pieces that together give out every row once, in key order. One piece if it is less work
+    /// than `work_min`, or cannot be shared.
     pub fn pieces(mut self, work_min: f64) -> Result<Vec<Scan>> {
         let is_shared =
             self.spec.any_order && self.skip == 0 && self.left == u64::MAX && self.work() >= work_min;
@@ -398,7 +398,7 @@ impl Scan {
         usize::try_from(self.left).unwrap_or(usize::MAX).min(most)
     }
 
-    /// Fills `out`, if there is nothing to be passed over any more; false if nothing follows.
+    /// Fills `out`, or first skips rows that are to be skipped; false if nothing follows.
     fn pull(&mut self, out: &mut impl Sink) -> Result<bool> {
         let more = match usize::try_from(self.skip).unwrap_or(usize::MAX) {
             0 => self.pull_into(out)?,

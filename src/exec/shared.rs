@@ -1,8 +1,8 @@
-//! Totals of one scan, added up by all threads that have time.
+//! Aggregates one scan with all threads that are free.
 //!
-//! A long scan is cut into pieces. Whoever is free takes the next one, the thread that asks first of all, so a thread
-//! that wakes up late has less to do and nobody waits for one that never comes. What the pieces come to is put together
-//! in their order: a sum of doubles is the same every time.
+//! A long scan is cut into pieces. Each free thread takes the next one, beginning with the calling thread, so a
+//! thread that wakes up late has less to do, and nobody waits for one that never comes. The results of the pieces are
+//! combined in order, so that a sum of doubles is the same every time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
@@ -17,13 +17,13 @@ use super::sums::{Function, Sums, Term, Total};
 use super::watch::PlanText;
 use crate::error::{Error, Result};
 
-/// How long one waits for others before it looks whether it was stopped.
+/// How long to wait for the others before checking for cancellation.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Work, as of `Access::work`, that is worth asking for help with.
+/// Work, in the units of `Access::work`, that is worth sharing.
 const SHARED_WORK: f64 = 2_000.0;
 
-/// A piece, and what it has come to.
+/// A piece of the scan, and its totals so far.
 struct Piece {
     at: usize,
     scan: Scan,
@@ -31,27 +31,27 @@ struct Piece {
 }
 
 impl Piece {
-    /// Adds up some of its rows; false when these were the last ones.
+    /// Aggregates some of its rows; false when these were the last ones.
     fn step(&mut self) -> Result<bool> {
         self.scan.add_up(&mut self.sums)
     }
 }
 
-/// Totals under way.
+/// An aggregation in progress.
 pub struct Adding {
     spec: Arc<ScanSpec>,
-    /// What the calling thread is at.
+    /// The piece of the calling thread.
     mine: Option<Piece>,
-    /// What others are at, too, and where this thread sits among them.
+    /// The pieces of the other threads, and this thread's seat.
     others: Option<(Arc<Shared>, Seat)>,
     totals: Option<Sums>,
 }
 
 impl Adding {
-    /// Begins with a scan.
+    /// Begins to aggregate a scan.
     pub fn new(scan: Scan, terms: impl Iterator<Item = Term> + Clone) -> Result<Adding> {
         let spec = Arc::clone(scan.spec());
-        // A plan of operators adds few doubles in the order of the rows, and what it gives is what we give.
+        // A plan of DataFusion operators adds few doubles in row order; the result must be the same as there.
         let has_doubles = terms.clone().any(|term| term.function == Function::SumOfDoubles);
         let work_min = if has_doubles { PARALLEL_WORK } else { SHARED_WORK };
         let pieces = scan.pieces(work_min)?.into_iter().enumerate().map(|(at, scan)| {
@@ -69,12 +69,12 @@ impl Adding {
         Ok(Adding { spec, mine, others, totals: None })
     }
 
-    /// Its line of EXPLAIN, when it is asked for.
+    /// Its line of EXPLAIN, computed when asked for.
     pub fn plan_text(&self) -> PlanText {
         self.spec.plan_text()
     }
 
-    /// Adds up some rows; the totals when all are in.
+    /// Aggregates some rows; gives the totals when all are done.
     pub fn step(&mut self) -> Result<Option<Vec<Total>>> {
         if let Some(piece) = &mut self.mine {
             if !piece.step()? {
@@ -101,28 +101,28 @@ impl Drop for Adding {
     }
 }
 
-/// What several threads work at.
+/// The pieces that several threads work on.
 struct Shared {
     work: Mutex<Work>,
-    /// Nobody is at a piece.
+    /// Signalled when no piece is being worked on.
     idle: Condvar,
 }
 
 struct Work {
-    /// Pieces that nobody has begun, the last one first.
+    /// Pieces not yet begun, the last one first.
     left: Vec<Piece>,
-    /// Pieces (count) that somebody is at.
+    /// Pieces (count) being worked on.
     begun: usize,
-    /// What pieces have come to.
+    /// Results of finished pieces.
     done: Vec<(usize, Result<Sums>)>,
-    /// Nobody wants to know any more, or one of them failed.
+    /// The totals are no longer wanted, or a piece has failed.
     stopped: bool,
 }
 
 impl Shared {
-    /// Asks the other threads for help with these pieces, while the caller is at one more.
+    /// Asks the other threads for help with these pieces, while the caller works on one more.
     fn start(left: Vec<Piece>) -> Arc<Shared> {
-        // Where the system gives none, the calling thread does the work.
+        // If the system has no threads to give, the calling thread does the work.
         static THREADS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
             let named = ThreadPoolBuilder::new().thread_name(|n| format!("rowkeydb-scan-{n}"));
@@ -139,7 +139,7 @@ impl Shared {
         shared
     }
 
-    /// The next piece, for somebody to begin with.
+    /// Takes the next piece.
     fn take(&self) -> Option<Piece> {
         let mut work = self.work.lock();
         let piece = work.left.pop()?;
@@ -147,7 +147,7 @@ impl Shared {
         Some(piece)
     }
 
-    /// Takes back what a piece has come to.
+    /// Stores the result of a piece.
     fn put(&self, at: usize, sums: Result<Sums>) {
         let mut work = self.work.lock();
         work.begun -= 1;
@@ -172,13 +172,13 @@ impl Shared {
         }
     }
 
-    /// Adds up a piece, and lets go of what it reads.
+    /// Aggregates a piece, and then drops its scan.
     fn add_up(&self, mut scan: Scan, mut sums: Sums) -> Result<Sums> {
         while scan.add_up(&mut sums)? && !self.work.lock().stopped {}
         Ok(sums)
     }
 
-    /// What all pieces have come to; `None` if somebody is still at one.
+    /// The combined totals; `None` if a piece is still being worked on.
     fn all(&self) -> Result<Option<Sums>> {
         let mut work = self.work.lock();
         if work.begun > 0 {
@@ -198,7 +198,7 @@ impl Shared {
         Ok(all)
     }
 
-    /// Nobody wants the totals any more. Waits until nobody reads.
+    /// Abandons the work, and waits until no thread reads any more.
     fn stop(&self, mine: Option<Piece>) {
         let mut work = self.work.lock();
         work.begun -= usize::from(mine.is_some());

@@ -1,5 +1,5 @@
-//! Where the rows of a scan go: into Arrow columns here; elsewhere as they are, into sums, into groups, or
-//! nowhere.
+//! Sinks: consumers of a scan's rows. Here are Arrow columns and a mere count; others keep rows as stored, sums, or
+//! groups.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::row::ColumnBuilder;
 
 /// Takes the rows of one pull.
 pub(super) trait Sink {
-    /// Where the fields are found that it asks a view for: those of the scan, and not only the compared ones, unless they
-    /// lie in one entry and it takes that as it is.
+    /// Where the fields that it reads from a view are found: all those of the scan, or only those that the filter
+    /// compares if all are in one entry, which it copies.
     fn sources<'p>(&self, places: &'p Places) -> &'p Sources {
         &places.rows
     }
@@ -23,18 +23,18 @@ pub(super) trait Sink {
     /// Adds the wanted fields of a row.
     fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()>;
 
-    /// It asks for more than how many rows there are.
+    /// It wants more than the number of rows.
     fn looks(&self) -> bool {
         true
     }
 
-    /// Its room.
+    /// Number of rows, and limit.
     fn room(&self) -> &Room;
 
-    /// The same, to be filled.
+    /// The same, mutable.
     fn room_mut(&mut self) -> &mut Room;
 
-    /// Adds so many rows without fields.
+    /// Adds rows without fields.
     fn append_empty(&mut self, rows: usize) {
         self.room_mut().rows += rows;
     }
@@ -44,12 +44,12 @@ pub(super) trait Sink {
         self.room().rows
     }
 
-    /// Rows it takes.
+    /// Most rows it takes.
     fn rows_max(&self) -> usize {
         self.room().rows_max
     }
 
-    /// It has as many bytes as it should.
+    /// The size limit of a batch is reached.
     fn is_heavy(&self) -> bool {
         false
     }
@@ -59,14 +59,14 @@ pub(super) trait Sink {
     }
 }
 
-/// How many rows (count) a sink has, and how many it takes at the most.
+/// Number of rows (count) in a sink, and the most it takes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Room {
     pub rows: usize,
     pub rows_max: usize,
 }
 
-/// Rows that pass, of which nobody wants to know anything.
+/// Rows that pass the filter, merely counted.
 pub(super) struct Passed(Room);
 
 impl Passed {
@@ -101,7 +101,7 @@ impl Sink for Passed {
 /// Rows as Arrow columns.
 pub(super) struct Columns {
     builders: Vec<ColumnBuilder>,
-    /// Of packed values, which alone may be long.
+    /// Bytes of packed values; only these may be long.
     bytes: usize,
     room: Room,
 }

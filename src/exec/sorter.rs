@@ -1,9 +1,9 @@
-//! Entries put in the order of their keys, however many they are: an external merge sort.
+//! Sorts any number of entries by key: an external merge sort.
 //!
-//! [`Sorter::push`] gathers them in memory, a [`Run`] for each keyspace. When they take more room than they may,
+//! [`Sorter::push`] gathers entries in memory, in a [`Run`] for each keyspace. When they exceed the memory limit,
 //! [`Sorter::make_room`] sorts the runs and moves them to files ([`Spill`]), one for each keyspace. In the end
-//! [`Pile::merge`] walks all runs of a keyspace at once, those on the disk and the one that is still in memory, so that
-//! every entry is written and read once at the most. While runs are merged, memory holds a block of each.
+//! [`Pile::merge`] walks all runs of a keyspace at once, those on disk and the last one in memory, so that every
+//! entry is written and read at most once. The merge holds one block of each run in memory.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ use crate::error::Result;
 use crate::key::{KeyHead, Rowkey};
 use crate::store::KeyspaceId;
 
-/// Gathers entries of some keyspaces.
+/// Gathers entries of several keyspaces.
 pub struct Sorter {
     piles: BTreeMap<KeyspaceId, Pile>,
-    /// Where files may lie; without one everything stays in memory.
+    /// Where files may be created; without a folder everything stays in memory.
     folder: Option<PathBuf>,
-    /// Bytes that may be in memory, and bytes that are.
+    /// Memory limit, and memory used, in bytes.
     room: usize,
     filled: usize,
 }
@@ -36,7 +36,7 @@ pub struct Pile {
 }
 
 impl Sorter {
-    /// An empty one, which takes about `room` bytes of memory if there is a folder for the rest.
+    /// An empty sorter, which uses about `room` bytes of memory if there is a folder for the rest.
     pub fn new(folder: Option<PathBuf>, room: usize) -> Sorter {
         Sorter { piles: BTreeMap::new(), folder, room, filled: 0 }
     }
@@ -50,7 +50,7 @@ impl Sorter {
         self.filled += pile.gathered.size() - before;
     }
 
-    /// Moves what is in memory to the disk, if it is more than may be there.
+    /// Spills what is in memory to disk, if it exceeds the limit.
     ///
     /// Errors: `Unavailable` when the disk refuses; `Cancelled`.
     pub fn make_room(&mut self, cancel: &CancelHandle) -> Result<()> {
@@ -69,7 +69,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// All that was gathered, by keyspace; nothing is left.
+    /// Takes everything gathered, by keyspace.
     pub fn take(&mut self) -> BTreeMap<KeyspaceId, Pile> {
         self.filled = 0;
         std::mem::take(&mut self.piles)
@@ -82,7 +82,7 @@ impl Pile {
         self.entries
     }
 
-    /// All entries in the order of their keys; those of one key stand side by side.
+    /// All entries in key order, including those with equal keys.
     ///
     /// Errors: as [`Merge::next`].
     pub fn merge(&mut self) -> Result<Merge<'_>> {
@@ -91,7 +91,7 @@ impl Pile {
         let origins = spilled.chain(std::iter::once(Origin::Memory(&self.gathered, 0)));
         let mut sources = BinaryHeap::new();
         for (number, mut from) in origins.enumerate() {
-            // The run in memory is at its first entry as it is.
+            // The run in memory starts at its first entry; one on disk is before it.
             let is_there = match &mut from {
                 Origin::Disk(run) => run.advance()?,
                 Origin::Memory(run, _) => run.len() > 0,
@@ -104,9 +104,9 @@ impl Pile {
     }
 }
 
-/// A walk over several runs at once.
+/// A walk over several sorted runs at once.
 pub struct Merge<'p> {
-    /// Those that have not ended, the one with the least key on top.
+    /// Runs that have not ended, the one with the smallest key on top.
     sources: BinaryHeap<Reverse<Source<'p>>>,
     /// The entry on top was given out.
     is_lent: bool,
@@ -115,7 +115,7 @@ pub struct Merge<'p> {
 impl Merge<'_> {
     /// The next entry; `None` at the end, and after that.
     ///
-    /// Errors: `Corrupt` when what is read back is not what was written, `Unavailable` when the disk does not give it.
+    /// Errors: `Corrupt` when the bytes read are not those that were written, `Unavailable` when the disk refuses.
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         if std::mem::replace(&mut self.is_lent, true)
             && let Some(mut top) = self.sources.peek_mut()
@@ -127,16 +127,16 @@ impl Merge<'_> {
     }
 }
 
-/// A run, at one of its entries.
+/// A run, positioned at an entry.
 struct Source<'p> {
-    /// Of the entry's key.
+    /// The start of the entry's key.
     head: KeyHead,
-    /// Runs were gathered one after the other; of equal keys the one of the first run comes first.
+    /// The run's number, in order of spilling: of equal keys, the one of the earlier run comes first.
     number: usize,
     from: Origin<'p>,
 }
 
-/// Where a run is, and how far it was walked.
+/// A run on disk, or one in memory with its position.
 enum Origin<'p> {
     Disk(SpilledRun<'p>),
     Memory(&'p Run, usize),
@@ -147,7 +147,7 @@ impl<'p> Source<'p> {
         Source { head: KeyHead::of(from.entry().0), number, from }
     }
 
-    /// Moves to the next entry; gives whether there is one.
+    /// Moves to the next entry; false if there is none.
     fn advance(&mut self) -> Result<bool> {
         let is_there = match &mut self.from {
             Origin::Disk(run) => run.advance()?,
@@ -162,7 +162,7 @@ impl<'p> Source<'p> {
 }
 
 impl Origin<'_> {
-    /// The entry it is at; nothing behind the last one.
+    /// The current entry; empty behind the last one.
     fn entry(&self) -> (&[u8], &[u8]) {
         match self {
             Origin::Disk(run) => run.entry(),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of one key the entries stand side by side, those of one run in any order.
+        /// Entries with equal keys are adjacent, those of one run in any order.
         #[test]
         fn as_a_map_has_them(
             entries in prop::collection::vec(

@@ -1,7 +1,7 @@
-//! Sorted runs on the disk: what was gathered beyond what memory may hold.
+//! Sorted runs on disk, for entries beyond the memory limit.
 //!
-//! The file has no name, or loses it when it is made, so that nothing of it is left however the process ends. It is
-//! blocks, one after the other, and no entry is cut by the end of a block:
+//! The file has no name, or loses it once created, so that nothing remains of it however the process ends. It
+//! consists of blocks; no entry crosses the end of a block:
 //!
 //! | bytes | holds |
 //! |---|---|
@@ -21,25 +21,25 @@ use super::watch::CancelHandle;
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::store::is_full;
 
-/// A block is written when it has so many bytes of entries. One of each run is in memory when runs are merged.
+/// A block is written when its entries have this many bytes. A merge holds one block of each run in memory.
 const BLOCK_BYTES: usize = if cfg!(test) { 256 } else { 64 << 10 };
 
-/// Bytes before the entries of a block.
+/// Length of a block's header.
 const HEADER_BYTES: usize = 16;
 
-/// Runs in a file.
+/// A file of runs.
 pub struct Spill {
     file: File,
     /// Length of the file.
     bytes: u64,
-    /// Where each run lies.
+    /// Where each run is in the file.
     runs: Vec<Range<u64>>,
 }
 
 impl Spill {
-    /// An empty file in `folder`.
+    /// Creates an empty file in `folder`.
     ///
-    /// Errors: `Unavailable` when there can be none.
+    /// Errors: `Unavailable` when it cannot be created.
     pub fn create(folder: &Path) -> Result<Spill> {
         Ok(Spill::over(tempfile::tempfile_in(folder).map_err(unavailable)?))
     }
@@ -48,9 +48,9 @@ impl Spill {
         Spill { file, bytes: 0, runs: Vec::new() }
     }
 
-    /// Writes a run, which is sorted.
+    /// Writes a sorted run.
     ///
-    /// Errors: `Unavailable` when the disk refuses; `Cancelled`. Then nothing of the file is of use.
+    /// Errors: `Unavailable` when the disk refuses; `Cancelled`. Then the file cannot be used any more.
     pub fn append(&mut self, run: &Run, cancel: &CancelHandle) -> Result<()> {
         let start = self.bytes;
         let mut block = Vec::with_capacity(2 * BLOCK_BYTES);
@@ -72,7 +72,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Writes a block behind the others, and makes another one of it.
+    /// Writes a block behind the others, and resets it.
     fn write(&mut self, block: &mut Vec<u8>) -> Result<()> {
         let (header, entries) = block.split_at_mut(HEADER_BYTES);
         header[..8].copy_from_slice(&(entries.len() as u64).to_le_bytes());
@@ -83,7 +83,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Each run, before its first entry.
+    /// Readers of all runs, each before its first entry.
     pub fn runs(&self) -> impl Iterator<Item = SpilledRun<'_>> {
         self.runs.iter().map(|place| SpilledRun {
             file: &self.file,
@@ -95,21 +95,21 @@ impl Spill {
     }
 }
 
-/// A run that is read, entry by entry.
+/// Reads a run entry by entry.
 pub struct SpilledRun<'s> {
     file: &'s File,
-    /// Blocks that were not read yet.
+    /// Where the blocks not yet read are.
     unread: Range<u64>,
-    /// Entries of the block that was read last.
+    /// The entries of the current block.
     entries: Vec<u8>,
     key: Range<usize>,
     value: Range<usize>,
 }
 
 impl SpilledRun<'_> {
-    /// Moves to the next entry; gives whether there is one.
+    /// Moves to the next entry; false if there is none.
     ///
-    /// Errors: `Corrupt` when the bytes are not what was written, `Unavailable` when the disk does not give them.
+    /// Errors: `Corrupt` when the bytes are not what was written, `Unavailable` when the disk refuses.
     pub fn advance(&mut self) -> Result<bool> {
         let mut start = self.value.end;
         (self.key, self.value) = (0..0, 0..0);
@@ -126,7 +126,7 @@ impl SpilledRun<'_> {
         Ok(true)
     }
 
-    /// The entry it is at; nothing before the first and behind the last one.
+    /// The current entry; empty before the first and behind the last one.
     pub fn entry(&self) -> (&[u8], &[u8]) {
         (&self.entries[self.key.clone()], &self.entries[self.value.clone()])
     }
@@ -154,7 +154,7 @@ impl SpilledRun<'_> {
     }
 }
 
-/// Where key and value of the entry lie that starts there.
+/// Where key and value of the entry at `start` are.
 fn places(entries: &[u8], start: usize) -> Option<(Range<usize>, Range<usize>)> {
     let length = |at: usize| Some(u32::from_le_bytes(*entries.get(at..)?.first_chunk()?) as usize);
     let key = start + 8..(start + 8).checked_add(length(start)?)?;
@@ -263,7 +263,7 @@ mod tests {
         spill.file.rewind().unwrap();
         spill.file.read_to_end(&mut all).unwrap();
         let first = HEADER_BYTES + u64::from_le_bytes(*all.first_chunk().unwrap()) as usize;
-        // Entries are of one length, and so are all blocks but the last.
+        // All entries have one length, and so have all blocks but the last.
         assert_eq!(all[..8], all[first..][..8]);
         let (one, two) = all[..2 * first].split_at_mut(first);
         one.swap_with_slice(two);

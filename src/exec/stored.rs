@@ -1,4 +1,4 @@
-//! One row in the store: its rowkey, and one sealed packed value per family that has something.
+//! How a row is stored: its rowkey, and one sealed packed value per non-empty family.
 
 use super::watch::Watch;
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ pub struct StoredRow {
     pub sealed: Vec<Option<Vec<u8>>>,
 }
 
-/// Rows of a table (count), counted one by one where the store has not done so.
+/// Number of rows of a table, by a walk if the store does not know it.
 pub fn count(table: &TableDef, reader: &dyn Reader, watch: &Watch) -> Result<u64> {
     match reader.count(table.rows())? {
         Some(rows) => Ok(rows),
@@ -26,7 +26,7 @@ pub fn count(table: &TableDef, reader: &dyn Reader, watch: &Watch) -> Result<u64
     }
 }
 
-/// Shows the rowkeys of a table, numbered from 0; how many they are.
+/// Shows the rowkeys of a table, numbered from 0; gives their number.
 pub fn each_rowkey(
     table: &TableDef,
     reader: &dyn Reader,
@@ -48,16 +48,16 @@ pub fn each_rowkey(
     Ok(n)
 }
 
-/// Some of the rows that have expired.
+/// Some expired rows.
 pub struct Expired {
-    /// Theirs, ascending.
+    /// Their rowkeys, ascending.
     pub rowkeys: Vec<Rowkey>,
-    /// Rows (count) that were looked at.
+    /// Rows (count) that were examined.
     pub looked_at: u64,
 }
 
-/// The first rows of `range` that have expired by `as_of_us`, in microseconds since 1970, so many at the most; `told` hears
-/// now and then how many were looked at.
+/// The first rows of `range` that have expired by `as_of_us`, in microseconds since 1970, up to a limit; `told` is
+/// told now and then how many rows were examined.
 pub fn expired(
     reader: &dyn Reader,
     table: &TableDef,
@@ -94,7 +94,7 @@ pub fn rows_of(reader: &dyn Reader, table: &TableDef, rowkeys: &[&[u8]]) -> Resu
     rowkeys.iter().zip(values).map(|found| row(found).transpose()).collect()
 }
 
-/// A whole row, whose value in the default family is at hand.
+/// A whole row, given its value in the default family.
 fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) -> Result<StoredRow> {
     let mut sealed = vec![Some(value.to_vec())];
     for id in table.family_ids().skip(1) {
@@ -110,23 +110,23 @@ fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) ->
     Ok(StoredRow { values, sealed })
 }
 
-/// Columns of a table that somebody wants, those a formula is made of included.
+/// A choice of columns, including the inputs of formulas among them.
 pub struct Wanted(Option<Chosen>);
 
 struct Chosen {
     /// By [`ColumnId`].
     columns: Vec<bool>,
-    /// Those that one of them is stored in, by [`FamilyId`].
+    /// Families in which one of them is stored, by [`FamilyId`].
     families: Vec<bool>,
-    /// Those of the rowkey are among them.
+    /// Some of them are decoded from the rowkey.
     key: bool,
 }
 
 impl Wanted {
-    /// All of them.
+    /// All columns.
     pub const ALL: Wanted = Wanted(None);
 
-    /// These.
+    /// Only these columns.
     pub fn only(table: &TableDef, columns: impl Iterator<Item = ColumnId>) -> Wanted {
         let mut chosen = vec![false; table.columns.len()];
         let mut families = vec![false; table.families.len()];
@@ -154,14 +154,14 @@ impl Wanted {
     }
 }
 
-/// Every column of a row by [`ColumnId`]; its value in the default family is at hand.
+/// Every column of a row by [`ColumnId`], given its value in the default family.
 pub fn values_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) -> Result<Vec<Value>> {
     let mut values = Vec::new();
     values_into(reader, table, (rowkey, value), &Wanted::ALL, &mut values)?;
     Ok(values)
 }
 
-/// Like [`values_of`], of some columns, in place of what is in `values`.
+/// Like [`values_of`], but only some columns, replacing the content of `values`.
 pub fn values_into(
     reader: &dyn Reader,
     table: &TableDef,
@@ -180,7 +180,7 @@ pub fn values_into(
     if wanted.has_any_of_key() { decode_key(table, rowkey, values) } else { Ok(()) }
 }
 
-/// Sets the columns that the rowkey gives back.
+/// Sets the columns that can be decoded from the rowkey.
 pub fn decode_key(table: &TableDef, rowkey: &[u8], values: &mut [Value]) -> Result<()> {
     table
         .key
@@ -189,7 +189,7 @@ pub fn decode_key(table: &TableDef, rowkey: &[u8], values: &mut [Value]) -> Resu
         .map_err(|e| bad_rowkey(table, rowkey, &e.to_string()))
 }
 
-/// The error for a rowkey that is none of `table`'s.
+/// The error for a rowkey that is not one of `table`.
 pub fn bad_rowkey(table: &TableDef, rowkey: &[u8], why: &str) -> Error {
     Error::corrupt(format!("a rowkey of table \"{}\" cannot be decoded", table.name))
         .why(format!("{why}; key {}", crate::key::hex(rowkey)))
@@ -215,15 +215,15 @@ fn unpack_family(
     Ok(())
 }
 
-/// The columns that the packed values of a family have.
+/// The columns in the packed values of a family.
 fn packed_columns(table: &TableDef, family: FamilyId) -> impl Iterator<Item = (ColumnId, &Column)> {
     table.stored_columns().filter(move |(id, column)| column.family == family && table.is_stored(*id))
 }
 
-/// Makes of rows what is stored of them. Made once for many rows: which columns go where is looked up before the first.
+/// Makes the stored form of rows. Which columns go into which family is determined once, for many rows.
 pub struct Packer<'t> {
     table: &'t TableDef,
-    /// Of each family the columns that its packed values have.
+    /// For each family, the columns in its packed values.
     columns: Vec<Vec<(ColumnId, ColumnType)>>,
 }
 
@@ -234,7 +234,7 @@ impl<'t> Packer<'t> {
         Packer { table, columns: table.family_ids().map(types).collect() }
     }
 
-    /// Whose rows they are.
+    /// The table of these rows.
     pub fn table(&self) -> &'t TableDef {
         self.table
     }
@@ -243,8 +243,8 @@ impl<'t> Packer<'t> {
         self.columns[usize::from(family.0)].iter().copied()
     }
 
-    /// Sealed value of one family of a row; `None` if nothing of it needs storing. The default family is
-    /// always stored: its entry says that the row exists.
+    /// Sealed value of one family of a row; `None` if nothing of it needs storing. The default family is always
+    /// stored: its entry says that the row exists.
     fn seal(&self, family: FamilyId, values: &[Value]) -> Result<Option<Vec<u8>>> {
         let columns = self
             .columns(family)
@@ -259,8 +259,8 @@ impl<'t> Packer<'t> {
         Ok(Some(row::seal(packed, self.table.family(family).compression)))
     }
 
-    /// Sealed value of a family of a row of which these columns have changed. What else is in it stays as it is, and is
-    /// not looked at. `sealed`: as it was, if it was there.
+    /// Sealed value of a family of which only these columns have changed. The others are copied without decoding
+    /// them. `sealed`: the old value, if any.
     pub fn reseal(
         &self,
         family: FamilyId,
@@ -282,7 +282,7 @@ impl<'t> Packer<'t> {
         Ok(row::seal(packed, self.table.family(family).compression))
     }
 
-    /// Calls `f` with everything that a row is: its families, and its entries in what writes keep.
+    /// Calls `f` with every entry of a row: its families, and its index entries.
     ///
     /// Errors: a value that an index layout cannot hold.
     pub fn entries_of(

@@ -1,4 +1,4 @@
-//! Rows added up as they are found: a [`Sink`] that keeps numbers instead of rows.
+//! Aggregates rows as they are found: a [`Sink`] that keeps totals instead of rows.
 
 use arrow::array::Float64Builder;
 use arrow::compute;
@@ -11,63 +11,64 @@ use crate::plan::Field;
 use crate::row;
 use crate::value::{ColumnType, ValueRef};
 
-/// The error for a sum of decimals that is none.
+/// The error for a sum of decimals that is out of range.
 pub const TOO_LONG: &str = "the sum is out of range for a DECIMAL of 38 digits";
 
-/// What is made of the values of a column that are not NULL.
+/// An aggregate of the non-NULL values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
-    /// How many they are.
+    /// Their number.
     Count,
-    /// Their sum, of whole numbers and decimals.
+    /// The sum of whole numbers and decimals.
     Sum,
-    /// Their sum as doubles, of integers and doubles.
+    /// The sum as a double, of integers and doubles.
     SumOfDoubles,
-    /// The least one.
+    /// The least value.
     Min,
-    /// The greatest one.
+    /// The greatest value.
     Max,
 }
 
-/// A function of a column.
+/// An aggregate of a column.
 #[derive(Clone, Copy, Debug)]
 pub struct Term {
-    /// What is asked for.
+    /// The aggregate function.
     pub function: Function,
-    /// Place of the column among those of the scan; none: the rows themselves are counted.
+    /// Index among the scan's columns; `None`: the rows themselves are counted.
     pub column: Option<usize>,
 }
 
-/// What a term has come to.
+/// The result of a term.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Total {
     /// Values (count) that were not NULL.
     pub values: u64,
-    /// A value as a whole number: a decimal without its point, days, microseconds. Nothing where there was none.
+    /// The result as a whole number: a decimal without its point, days, microseconds. Meaningless if there were no
+    /// values.
     pub number: i128,
-    /// The same of a sum of doubles.
+    /// The result of a sum of doubles.
     pub double: f64,
 }
 
-/// Adds up what it is given, batch by batch.
+/// Aggregates the rows it is given, batch by batch.
 pub struct Sums {
     sums: Vec<Sum>,
-    /// For the rows of this batch.
+    /// Row limit of the current batch.
     room: Room,
 }
 
-/// One term under way.
+/// The aggregation of one term.
 struct Sum {
     function: Function,
     column: Option<Column>,
     total: Total,
-    /// Doubles of this batch: they are added by the kernel that would add an Arrow column, in the same order.
+    /// Doubles of the current batch: the kernel for Arrow columns adds them, so that the order is the same.
     doubles: Option<Float64Builder>,
 }
 
 /// A column of a scan.
 pub(super) struct Column {
-    /// Among those of the scan.
+    /// Index among the scan's columns.
     place: usize,
     field: Field,
     pub(super) ty: ColumnType,
@@ -82,7 +83,7 @@ impl Column {
         Column { place, field, ty, nullable: spec.schema.field(place).is_nullable() }
     }
 
-    /// What it is in a row; `None`: NULL. Errors: `Corrupt`, if it is declared NOT NULL.
+    /// Its value in a row; `None`: NULL. Errors: `Corrupt` if it is NULL but declared NOT NULL.
     #[inline(always)]
     pub(super) fn find<'v>(&self, spec: &ScanSpec, view: &'v View<'_>) -> Result<Option<Found<'v>>> {
         match view.find(self.field)? {
@@ -94,7 +95,7 @@ impl Column {
 }
 
 impl Sums {
-    /// Nothing yet of the rows of `spec`.
+    /// Begins to aggregate rows of `spec`.
     pub fn new(terms: impl Iterator<Item = Term>, spec: &ScanSpec) -> Sums {
         let sum = |term: Term| Sum {
             function: term.function,
@@ -105,21 +106,21 @@ impl Sums {
         Sums { sums: terms.map(sum).collect(), room: Room::default() }
     }
 
-    /// The same of the rows of one group: DataFusion adds the doubles of groups one by one.
+    /// The same for the rows of one group: DataFusion adds the doubles of groups one by one.
     pub fn of_group(terms: impl Iterator<Item = Term>, spec: &ScanSpec) -> Sums {
         let mut sums = Sums::new(terms, spec);
         sums.sums.iter_mut().for_each(|sum| sum.doubles = None);
         sums
     }
 
-    /// Begins a batch of `left` rows at the most.
+    /// Begins a batch of at most `left` rows.
     pub(super) fn begin(&mut self, left: u64) {
-        // To count rows takes no room.
+        // Counting rows takes no memory.
         let most = if self.looks() { BATCH_ROWS } else { usize::MAX };
         self.room = Room { rows: 0, rows_max: usize::try_from(left).unwrap_or(usize::MAX).min(most) };
     }
 
-    /// Adds what belongs to a whole batch.
+    /// Adds the totals of the batch.
     pub(super) fn end(&mut self) {
         for sum in &mut self.sums {
             if sum.column.is_none() {
@@ -133,7 +134,7 @@ impl Sums {
         }
     }
 
-    /// Adds what others have come to, of rows that follow. Errors: `Invalid`, if a sum has more than 38 digits.
+    /// Adds the totals of rows that follow. Errors: `Invalid` if a sum has more than 38 digits.
     pub fn merge(&mut self, others: &Sums) -> Result<()> {
         for (sum, other) in self.sums.iter_mut().zip(&others.sums) {
             let number = other.total.number;
@@ -146,14 +147,14 @@ impl Sums {
         Ok(())
     }
 
-    /// What each term has come to.
+    /// The result of each term.
     pub fn totals(&self) -> impl Iterator<Item = Total> {
         self.sums.iter().map(|sum| sum.total)
     }
 }
 
 impl Total {
-    /// Takes in one more number, before it is counted. Errors: `Invalid`, if a sum has more than 38 digits.
+    /// Adds one more number; the caller then counts it. Errors: `Invalid` if a sum has more than 38 digits.
     #[inline]
     pub(super) fn add(&mut self, function: Function, number: i128) -> Result<()> {
         match function {

@@ -1,7 +1,7 @@
-//! Writes for people: the mutations of a store → `put orders '000000000007' status='paid'`.
+//! Shows the mutations of a store as text: `put orders '000000000007' status='paid'`.
 //!
-//! A table's line has the rowkey and the columns that are stored beside it, one line a family
-//! (`orders.p`); an index table's has the layout's key, `->` the rowkey it points at, and what it includes.
+//! A table's line has the rowkey and the columns stored with it, one line per family (`orders.p`); an index's line
+//! has the layout's part of the key, `->` the rowkey it points at, and the included columns.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use crate::schema::{FamilyId, IndexDef, TableDef};
 use crate::store::{KeyspaceId, Mutation};
 use crate::value::Literal;
 
-/// What lies in a keyspace.
+/// What a keyspace holds.
 enum What<'t> {
     Family(FamilyId),
     Index(&'t IndexDef),
 }
 
-/// What lies in a keyspace of a table, or of the one that it is on its way to.
+/// What a keyspace of a table, or of its next layout, holds.
 struct Held<'t> {
     table: &'t TableDef,
     what: What<'t>,
     next: bool,
 }
 
-/// One mutation by the definitions of `tables`. Errors: bytes that are none of ours.
+/// Shows one mutation, by the definitions of `tables`. Errors: bytes that cannot be decoded.
 pub fn show_mutation(tables: &[Arc<TableDef>], mutation: &Mutation) -> Result<String> {
     let (verb, keyspace, key, value) = match mutation {
         Mutation::Put(keyspace, key, value) => ("put", *keyspace, &**key, Some(&value[..])),
@@ -34,7 +34,7 @@ pub fn show_mutation(tables: &[Arc<TableDef>], mutation: &Mutation) -> Result<St
         Mutation::Clear(keyspace) => ("clear", *keyspace, &[][..], None),
     };
     let text = match held(tables, keyspace) {
-        // The catalog's own, whose keys are text.
+        // The catalog's keyspace, whose keys are text.
         None => format!("keyspace {} {}", keyspace.0, String::from_utf8_lossy(key)),
         Some(held) if verb == "clear" => held.name(),
         Some(held) => format!("{} {}", held.name(), held.show(key, value)?),
@@ -42,8 +42,7 @@ pub fn show_mutation(tables: &[Arc<TableDef>], mutation: &Mutation) -> Result<St
     Ok(format!("{verb} {text}"))
 }
 
-/// One entry by the definitions of `tables`: its key and what is stored with it. Errors: bytes that are none of
-/// ours.
+/// Shows one entry, its key and its value, by the definitions of `tables`. Errors: bytes that cannot be decoded.
 pub fn show_entry(
     tables: &[Arc<TableDef>],
     keyspace: KeyspaceId,
@@ -51,7 +50,7 @@ pub fn show_entry(
     value: &[u8],
 ) -> Result<String> {
     match held(tables, keyspace) {
-        // The catalog's own: text and JSON.
+        // The catalog's keyspace: text and JSON.
         None => Ok(format!("{} {}", String::from_utf8_lossy(key), String::from_utf8_lossy(value))),
         Some(held) => held.show(key, Some(value)),
     }

@@ -1,7 +1,7 @@
-//! One row as it lies in the store, seen as fields.
+//! A view of one stored row as fields.
 //!
-//! [`Sources`] settles once per scan where each column is found: decoded from a key, included in the
-//! index entry, or in a family's packed value. A [`View`] then answers for one row without copying it.
+//! [`Sources`] determines once per scan where each column is found: decoded from a key, included in the index entry,
+//! or in a family's packed value. A [`View`] then gives the fields of one row without copying it.
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
@@ -20,35 +20,35 @@ use crate::value::{ColumnType, Value, ValueRef, name_sql};
 /// Where a field of a row comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
-    /// Decoded from a key, or known.
+    /// Decoded from a key, or known beforehand.
     Key(Key),
     /// The packed value of the default family, or what an index entry includes.
     Packed,
-    /// The packed value of another family: its place in [`View::others`], if it is read.
+    /// The packed value of another family: its index in [`View::others`], if it is read.
     Other(usize),
-    /// Computed from others: its place in [`Sources::formulas`].
+    /// Computed from other columns: its index in [`Sources::formulas`].
     Formula(usize),
 }
 
-/// Where a column of a key is found.
+/// The source of a column in [`View::key_values`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     /// In an index's own layout.
     Layout,
     /// In the table's rowkey.
     Pointer,
-    /// Where somebody has put it.
+    /// Put there by the caller.
     Known,
 }
 
-/// What a row is seen from.
+/// What a row is read from.
 #[derive(Clone, Copy)]
 enum Origin<'a> {
-    /// What is stored of it.
+    /// Its stored values.
     Row,
     /// An entry of an index.
     Entry(&'a IndexDef),
-    /// The values of some columns, and its rowkey.
+    /// The known values of some columns, and its rowkey.
     Known(&'a [ColumnId]),
 }
 
@@ -58,27 +58,27 @@ pub struct Sources {
     slots: Box<[Slot]>,
     /// Families to read, ascending.
     pub families: Box<[FamilyId]>,
-    /// Columns to be computed.
+    /// Formulas to be computed.
     formulas: Box<[ColumnId]>,
-    /// Columns (count) to be decoded of an index's own layout.
+    /// Number of columns to be decoded from an index's own layout (count).
     in_layout: usize,
-    /// Columns (count) to be decoded of the table's rowkey.
+    /// Number of columns to be decoded from the table's rowkey (count).
     in_pointer: usize,
 }
 
 /// Where a scan finds the fields that it needs.
 #[derive(Debug)]
 pub struct Places {
-    /// Those that decide which index entries' rows are fetched; `None` if none are.
+    /// The fields that decide which index entries' rows are fetched; `None` if no rows are fetched.
     pub(super) entries: Option<Sources>,
-    /// Those that are compared and given out, in rows, or in index entries that take their place.
+    /// The fields that are compared or given out, in rows, or in index entries that replace them.
     pub(super) rows: Sources,
-    /// Of these, those that are compared.
+    /// Of these, the compared ones.
     pub(super) compared: Sources,
 }
 
 impl Places {
-    /// Those of a scan along a path of `table`, through `index`, that gives out `output`.
+    /// The places of a scan along a path of `table`, through `index`, that gives out `output`.
     pub fn new(table: &TableDef, index: Option<&IndexDef>, access: &Access, output: &[Field]) -> Places {
         let (mut fields, mut entries, mut entry) = (access.filter.fields(), None, None);
         match access.path {
@@ -98,13 +98,12 @@ impl Places {
 }
 
 impl Sources {
-    /// Where `fields` are found, which may be named twice: in the row, or in the entry of an index.
+    /// Where `fields`, which may contain duplicates, are found in the row, or in the entry of an index.
     pub fn new(table: &TableDef, entry: Option<&IndexDef>, fields: &[Field]) -> Sources {
         Sources::from(table, entry.map_or(Origin::Row, Origin::Entry), fields)
     }
 
-    /// Where `fields` are found of a row of which these columns are known, and its rowkey: see
-    /// [`Scratch::decode_known`].
+    /// Where `fields` are found if the columns `known` and the rowkey are given: see [`Scratch::decode_known`].
     pub fn of_known(table: &TableDef, known: &[ColumnId], fields: &[Field]) -> Sources {
         Sources::from(table, Origin::Known(known), fields)
     }
@@ -135,13 +134,13 @@ impl Sources {
         sources
     }
 
-    /// More is decoded of keys than for `others`.
+    /// More columns are decoded from keys than for `others`.
     #[inline(always)]
     pub fn decode_more_than(&self, others: &Sources) -> bool {
         self.in_pointer > others.in_pointer || self.in_layout > others.in_layout
     }
 
-    /// All are in a key or a packed value of one entry.
+    /// All fields are in the key or the packed value of one entry.
     pub fn is_one_entry(&self) -> bool {
         self.formulas.is_empty() && self.families.iter().all(|family| *family == FamilyId::DEFAULT)
     }
@@ -191,13 +190,13 @@ impl Sources {
     }
 }
 
-/// One row as it lies in the store.
+/// One row in its stored form.
 pub struct View<'a> {
     spec: &'a ScanSpec,
     sources: &'a Sources,
-    /// Bytes of the table's rowkey.
+    /// The table's rowkey.
     pub(super) pointer: &'a [u8],
-    /// Of an index entry, the bytes of its key before those: its own rowkey, where the index is read as a table.
+    /// The part of an index entry's key before the pointer: its own rowkey, if the index is read as a table.
     pub(super) layout: &'a [u8],
     /// Columns decoded from keys, by [`ColumnId`].
     key_values: &'a [Value],
@@ -205,8 +204,8 @@ pub struct View<'a> {
     pub packed: Option<PackedRow<'a>>,
     /// The other families read, in the order of [`Sources::families`].
     pub others: &'a [Option<PackedRow<'a>>],
-    /// What [`Sources::formulas`] give, as far as anybody has asked: of a row that the filter drops, a formula may
-    /// have no value.
+    /// The values of [`Sources::formulas`], computed when asked for: for a row that the filter drops, a formula may
+    /// fail.
     computed: &'a [OnceCell<Value>],
 }
 
@@ -232,7 +231,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Where a field of a row was found.
+/// A field of a row, in the form in which it was found.
 pub enum Found<'a> {
     /// As a value.
     Value(ValueRef<'a>),
@@ -241,7 +240,7 @@ pub enum Found<'a> {
 }
 
 impl View<'_> {
-    /// A field as it lies there.
+    /// A field in its stored form.
     #[inline(always)]
     pub fn find(&self, field: Field) -> Result<Found<'_>> {
         let Field::Column(id) = field else { return self.rowkey(field).map(Found::Value) };
@@ -260,7 +259,7 @@ impl View<'_> {
         Ok(Found::Value(ValueRef::Null))
     }
 
-    /// Computes what is not stored.
+    /// The value of a formula, computed on first use.
     fn computed(&self, place: usize) -> Result<ValueRef<'_>> {
         let cell = &self.computed[place];
         if cell.get().is_none()
@@ -295,7 +294,7 @@ impl RowView for View<'_> {
         };
         let ty = self.spec.table.column(id).ty;
         Ok(Some(match (ty, with) {
-            // Where no value has to be made of the bytes, none is.
+            // Compares the bytes directly where they need no decoding.
             (ColumnType::Varchar, Value::Text(text)) => bytes.cmp(text.as_bytes()),
             (ColumnType::BigInt, Value::Int(with)) => {
                 row::unpack_number(id, ty, bytes)?.cmp(&i128::from(*with))
@@ -315,7 +314,7 @@ fn bad_entry(index: &IndexDef, key: &[u8], error: &BadKey) -> Error {
         .hint(format!("CHECK INDEX {} lists what is wrong", name_sql(&index.name)))
 }
 
-/// The table's rowkey, or that of an index which is read as a table.
+/// The table's rowkey, or the key of an index that is read as a table.
 fn rowkey<'a>(spec: &ScanSpec, field: Field, pointer: &'a [u8], layout: &'a [u8]) -> Result<ValueRef<'a>> {
     match spec.source() {
         Source::Index(_, index) if field == Field::Rowkey => key_value(layout, index.layout.is_text()),
@@ -323,19 +322,19 @@ fn rowkey<'a>(spec: &ScanSpec, field: Field, pointer: &'a [u8], layout: &'a [u8]
     }
 }
 
-/// What a row of a scan was found in, if that is one entry.
+/// A row that was found in a single entry.
 #[derive(Clone, Copy)]
 pub struct OneEntry<'a> {
-    /// As of a [`View`].
+    /// As in a [`View`].
     pub pointer: &'a [u8],
-    /// The same.
+    /// As in a [`View`].
     pub layout: &'a [u8],
-    /// The same.
+    /// As in a [`View`].
     pub packed: Option<PackedRow<'a>>,
 }
 
 impl OneEntry<'_> {
-    /// The value of a field: one that [`Sources::is_one_entry`] speaks of.
+    /// The value of a field, for which [`Sources::is_one_entry`] holds.
     pub fn value(&self, spec: &ScanSpec, field: Field) -> Result<Value> {
         let Field::Column(id) = field else {
             return Ok(rowkey(spec, field, self.pointer, self.layout)?.to_value());
@@ -381,7 +380,7 @@ pub fn field_type(table: &TableDef, index: Option<&IndexDef>, field: Field) -> C
     if text { ColumnType::Varchar } else { ColumnType::Varbinary }
 }
 
-/// Key columns of the row at hand, and what is computed from it; kept between rows so that its memory is.
+/// Decoded key columns and computed values of the current row; reused for the next one.
 pub struct Scratch {
     key_values: Vec<Value>,
     computed: Vec<OnceCell<Value>>,
@@ -393,14 +392,14 @@ impl Scratch {
         Scratch { key_values: vec![Value::Null; table.columns.len()], computed: Vec::new() }
     }
 
-    /// With room for what `sources` decode of keys.
+    /// With room for what `sources` decode from keys.
     pub fn of(table: &TableDef, sources: &Sources) -> Scratch {
         let decodes = sources.in_layout + sources.in_pointer > 0;
         let columns = if decodes { table.columns.len() } else { 0 };
         Scratch { key_values: vec![Value::Null; columns], computed: Vec::new() }
     }
 
-    /// Begins with a row: decodes the rowkey's columns, if any is wanted.
+    /// Begins a row: decodes the wanted columns of the rowkey.
     #[inline(always)]
     pub fn decode_rowkey(&mut self, spec: &ScanSpec, sources: &Sources, rowkey: &[u8]) -> Result<()> {
         self.begin(sources);
@@ -415,7 +414,7 @@ impl Scratch {
         }
     }
 
-    /// Begins with a row of which no more of the rowkey is wanted yet than what is compared.
+    /// Begins a row: decodes only the columns of the rowkey that are compared.
     #[inline(always)]
     pub fn decode_compared(
         &mut self,
@@ -427,7 +426,7 @@ impl Scratch {
         self.decode_pointer(spec, compared, rowkey)
     }
 
-    /// Decodes the rowkey's columns.
+    /// Decodes the wanted columns of the rowkey.
     #[inline(always)]
     pub fn decode_pointer(&mut self, spec: &ScanSpec, sources: &Sources, rowkey: &[u8]) -> Result<()> {
         if sources.in_pointer > 0 { self.decode_columns_of(spec, sources, rowkey) } else { Ok(()) }
@@ -440,7 +439,7 @@ impl Scratch {
         decoded.map(|_| ()).map_err(|e| bad_rowkey(&spec.table, rowkey, &e.to_string()))
     }
 
-    /// Begins with an entry: decodes the columns of its key, and those of the rowkey it points at, if any are wanted.
+    /// Begins an index entry: decodes the wanted columns of its key, and of the rowkey it points at.
     #[inline(always)]
     pub fn decode_entry(
         &mut self,
@@ -460,7 +459,7 @@ impl Scratch {
         decoded.map(|_| ()).map_err(|e| bad_entry(index, parts.layout, &e))
     }
 
-    /// Begins with a row that is not read: `known` are the values of the columns that its sources were made for.
+    /// Begins a row that is not read: `known` gives the columns that its sources were made for.
     pub fn decode_known(
         &mut self,
         spec: &ScanSpec,
@@ -488,8 +487,7 @@ impl Scratch {
 }
 
 /// Shows an index entry as a row to `see`.
-// The view is made where it stays. To give it back would be to move it, which takes as long as all else that is done
-// with an entry.
+// A callback, because returning the view would move it, which takes as long as all other work on an entry.
 #[inline(always)]
 pub fn see_entry<R>(
     spec: &ScanSpec,

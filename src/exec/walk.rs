@@ -1,4 +1,4 @@
-//! Walks: the entries of key ranges, in order, from where the last walk stopped.
+//! Walks the entries of key ranges in order, resuming where the last call stopped.
 
 use std::cmp::Ordering as Order;
 use std::collections::VecDeque;
@@ -14,35 +14,36 @@ use crate::plan::Stream;
 use crate::schema::FamilyId;
 use crate::store::{Cursor, Direction, KeyspaceId, Reader};
 
-/// Entries looked at before a walk returns, so that a scan can be stopped.
+/// Entries that one call looks at before it returns, so that a scan can be stopped.
 const WALK_ENTRIES: u64 = 65_536;
-/// What a seek counts for, in entries.
+/// Cost of a seek, in entries.
 const SEEK_ENTRIES: u64 = 16;
-/// Entries a family's cursor steps over before it seeks instead.
+/// Entries that a family's cursor steps over before it seeks instead.
 const STEPS_BEFORE_SEEK: usize = 16;
 
-/// What is left to walk.
+/// The rest of a walk.
 #[derive(Debug)]
 pub struct Walk {
     keyspace: KeyspaceId,
     direction: Direction,
-    /// Merge the ranges by the key bytes after so many, range by range.
+    /// The ranges are merged, by the key bytes behind a prefix of this length for each range; `None`: walked one by
+    /// one.
     merge: Option<Vec<usize>>,
     /// In walking order; what was walked is cut off.
     ranges: VecDeque<KeyRange>,
-    /// Jumps over keys that cannot match, if there are such.
+    /// Skips keys that cannot match, if possible.
     jumper: Option<Box<Jumper>>,
 }
 
-/// What to do with an entry.
+/// Receives an entry.
 type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<Visited> + 'v;
 
-/// What was done with an entry.
+/// What the visitor did with an entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Visited {
     /// It became a row.
     pub taken: bool,
-    /// The walk goes on behind it.
+    /// The walk should go on.
     pub go_on: bool,
 }
 
@@ -72,24 +73,24 @@ impl Walk {
         Walk { keyspace, direction: *direction, merge, ranges: all.into(), jumper }
     }
 
-    /// What it walks through.
+    /// The keyspace that is walked.
     pub fn keyspace(&self) -> KeyspaceId {
         self.keyspace
     }
 
-    /// Can be cut into parts, for it goes through its ranges from end to end.
+    /// It can be cut into parts, because it goes through its ranges from end to end.
     pub fn is_divisible(&self) -> bool {
         self.merge.is_none() && self.jumper.is_none()
     }
 
-    /// Leaves of the ranges what thread `part` of `parts` walks. The entries come in no order then.
+    /// Keeps only what thread `part` of `parts` walks. The entries then come in no overall order.
     pub fn keep_part(&mut self, reader: &dyn Reader, part: (usize, usize)) -> Result<()> {
         let ranges = std::mem::take(&mut self.ranges).into();
         self.ranges = pieces_of(reader, self.keyspace, ranges, part)?.into();
         Ok(())
     }
 
-    /// The walk in pieces, in the order of their keys.
+    /// Cuts the walk into pieces, in key order.
     pub fn pieces(&self, reader: &dyn Reader) -> Result<Vec<Walk>> {
         let pieces = pieces_of(reader, self.keyspace, self.ranges.clone().into(), (0, 1))?;
         let Walk { keyspace, direction, .. } = *self;
@@ -97,18 +98,18 @@ impl Walk {
         Ok(pieces.into_iter().map(walk).collect())
     }
 
-    /// Which way it goes.
+    /// The direction of the walk.
     pub fn direction(&self) -> Direction {
         self.direction
     }
 
-    /// Keys come in the walk's order, so that a cursor beside it only ever moves on.
+    /// Keys come in order, so a cursor that walks alongside only moves on.
     pub fn is_ordered(&self) -> bool {
         self.merge.is_none()
     }
 
-    /// Shows the next entries to `visit`, until it says stop, the ranges end, or enough were looked
-    /// at for one call. True: there may be more.
+    /// Shows the next entries to `visit`, until it stops, the ranges end, or enough entries were looked at in this
+    /// call. True: there may be more.
     pub fn go(
         &mut self,
         reader: &dyn Reader,
@@ -130,7 +131,7 @@ impl Walk {
         let mut looked = Looked { counters, entries: 0, bytes: 0 };
         let mut jumps = 0;
         loop {
-            // Where the walk was about to jump to, when it stopped or its range ended.
+            // The target of a jump in progress when the last call stopped or its range ended.
             if let Some(target) = self.jumper.as_mut().and_then(|jumper| jumper.take_target()) {
                 self.cut_up_to(&target);
             }
@@ -169,7 +170,7 @@ impl Walk {
             match then {
                 Then::NextRange => drop(ranges.pop_front()),
                 Then::Stop => return Ok(true),
-                // The next call goes on at its target.
+                // The next call continues at the target.
                 Then::Jump if looked.entries + jumps * SEEK_ENTRIES >= WALK_ENTRIES => return Ok(true),
                 Then::Jump => jumps += 1,
                 Then::End => {
@@ -180,7 +181,7 @@ impl Walk {
         }
     }
 
-    /// Cuts off everything before `target`, in walking order; in reverse, it itself, too.
+    /// Cuts off everything before `target`, in walking order; in reverse, also `target` itself.
     fn cut_up_to(&mut self, target: &Rowkey) {
         let direction = self.direction;
         let passed = self.ranges.iter().take_while(|range| is_passed(range, target, direction)).count();
@@ -190,8 +191,8 @@ impl Walk {
         }
     }
 
-    /// Like [`Walk::one_by_one`], but the entries of all ranges come in the order of their key bytes behind
-    /// what the ranges have in front.
+    /// Like [`Walk::one_by_one`], but merges the entries of all ranges, ordered by the key bytes behind each range's
+    /// prefix.
     fn merged(&mut self, reader: &dyn Reader, counters: &Counters, visit: &mut Visit<'_>) -> Result<bool> {
         let Walk { keyspace, direction, merge, ranges, jumper } = self;
         let prefix_lens = merge.as_deref().unwrap_or_default();
@@ -218,7 +219,7 @@ impl Walk {
             Direction::Forward => a.behind_prefix() > b.behind_prefix(),
             Direction::Reverse => a.behind_prefix() < b.behind_prefix(),
         };
-        // The one whose turn it is stands last.
+        // The range whose turn it is comes last.
         let mut waiting: Vec<usize> = Vec::with_capacity(heads.len());
         let wait = |waiting: &mut Vec<usize>, heads: &[Head<'_>], i: usize| {
             let at = waiting.partition_point(|&other| comes_behind(&heads[other], &heads[i]));
@@ -253,19 +254,19 @@ impl Walk {
     }
 }
 
-/// What comes behind an entry.
+/// What follows after an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Then {
     NextRange,
-    /// To where the jumper says.
+    /// A jump to the jumper's target.
     Jump,
-    /// The call ends, the walk does not.
+    /// The call ends, but not the walk.
     Stop,
-    /// Nothing.
+    /// The walk ends.
     End,
 }
 
-/// Entries looked at by one call; counted for everybody when it ends.
+/// What one call looked at; added to the common counters at its end.
 struct Looked<'c> {
     counters: &'c Counters,
     entries: u64,
@@ -286,7 +287,7 @@ impl Drop for Looked<'_> {
     }
 }
 
-/// Cuts off `range` what was walked, up to `key`.
+/// Cuts off from `range` what was walked, up to and including `key`.
 fn cut(range: &mut KeyRange, key: &[u8], direction: Direction) {
     match direction {
         Direction::Forward => range.start = Rowkey::from(key).successor(),
@@ -294,12 +295,12 @@ fn cut(range: &mut KeyRange, key: &[u8], direction: Direction) {
     }
 }
 
-/// Leaves nothing of `range`.
+/// Empties `range`.
 fn finish(range: &mut KeyRange) {
     range.end = End::Before(range.start.clone());
 }
 
-/// Cuts off `range` what lies before `key`, in walking order.
+/// Cuts off from `range` what is before `key`, in walking order.
 fn begin_at(range: &mut KeyRange, key: &[u8], direction: Direction) {
     match direction {
         Direction::Forward => range.start = key.into(),
@@ -307,7 +308,7 @@ fn begin_at(range: &mut KeyRange, key: &[u8], direction: Direction) {
     }
 }
 
-/// Nothing of `range` lies at `target` or behind it, in walking order.
+/// All of `range` is before `target`, in walking order.
 fn is_passed(range: &KeyRange, target: &Rowkey, direction: Direction) -> bool {
     match direction {
         Direction::Forward => range.is_past(target),
@@ -315,7 +316,7 @@ fn is_passed(range: &KeyRange, target: &Rowkey, direction: Direction) -> bool {
     }
 }
 
-/// What is left of `range` from `target` on, in walking order.
+/// The part of `range` from `target` on, in walking order.
 fn from_target(range: &KeyRange, target: &Rowkey, direction: Direction) -> KeyRange {
     match direction {
         Direction::Forward => range.intersect(&KeyRange::from(target.clone())),
@@ -329,7 +330,7 @@ enum Step {
     Here,
     /// To the end of the range.
     Ended,
-    /// Nowhere yet; the range begins where it was left.
+    /// Nowhere yet: the range begins where the step stopped.
     Stopped,
 }
 
@@ -345,13 +346,13 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// By what it is merged.
+    /// The key bytes by which it is merged.
     fn behind_prefix(&self) -> &[u8] {
         self.key.get(self.prefix_len..).unwrap_or_default()
     }
 
-    /// Goes on to the next entry that can match, cutting off `range` what it passes over; stops when that is
-    /// more than `patience` (entries) has left.
+    /// Moves to the next entry that can match, cutting off from `range` what it skips; stops after `patience`
+    /// entries.
     fn step(
         &mut self,
         reader: &'a dyn Reader,
@@ -404,19 +405,19 @@ impl<'a> Head<'a> {
     }
 }
 
-/// A cursor of another family that keeps up with an ordered walk of the default one.
+/// A cursor of another family, kept in step with an ordered walk of the default family.
 pub struct Side<'a> {
     keyspace: KeyspaceId,
     direction: Direction,
     cursor: Option<Box<dyn Cursor + 'a>>,
-    /// The entry the cursor stands on; `None` past the last one.
+    /// The cursor's current entry; `None` behind the last one.
     head: Option<(Vec<u8>, Vec<u8>)>,
-    /// It belongs to the row at hand.
+    /// The current entry belongs to the current row.
     here: bool,
 }
 
 impl<'a> Side<'a> {
-    /// One for each of `families` but the default one.
+    /// A cursor for each of `families` except the default one.
     pub fn for_families(spec: &ScanSpec, families: &[FamilyId], direction: Direction) -> Vec<Side<'a>> {
         let families = families.iter().filter(|f| **f != FamilyId::DEFAULT);
         families
@@ -430,7 +431,7 @@ impl<'a> Side<'a> {
             .collect()
     }
 
-    /// The entry the cursor stands on comes before `key` in the walk's order.
+    /// The cursor's entry comes before `key` in the walk's order.
     fn is_behind(&self, key: &[u8]) -> bool {
         let behind = match self.direction {
             Direction::Forward => Order::Less,
@@ -479,7 +480,7 @@ impl<'a> Side<'a> {
         Ok(())
     }
 
-    /// Value of the row at hand, if it has one here.
+    /// The family's value of the current row, if it has one.
     pub fn value(&self) -> Option<&[u8]> {
         self.head.as_ref().filter(|_| self.here).map(|(_, value)| &value[..])
     }

@@ -1,4 +1,4 @@
-//! What a long statement tells whoever waits for it, and how it is told to stop.
+//! Progress reports and cancellation of long statements.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,16 +11,16 @@ use tokio::sync::Notify;
 
 use crate::error::{Error, Kind, Result};
 
-/// How far a long statement is.
+/// Progress of a long statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done, such as `building payments_by_date`.
+    /// The step in progress, such as `building payments_by_date`.
     pub label: String,
-    /// How much is done.
+    /// Amount done.
     pub done: u64,
-    /// How much there is, if known.
+    /// Total amount, if known.
     pub total: Option<u64>,
-    /// Of what: `rows`, `entries`, `bytes`.
+    /// Unit of both: `rows`, `entries`, `bytes`.
     pub unit: &'static str,
     /// This was the last report of this label.
     pub finished: bool,
@@ -36,7 +36,7 @@ pub struct CancelHandle(Arc<Cancel>);
 #[derive(Default)]
 struct Cancel {
     asked: AtomicBool,
-    /// Somebody could ask.
+    /// Some caller holds a handle and may cancel.
     held: AtomicBool,
     notify: Notify,
     deadline: Mutex<Option<Deadline>>,
@@ -47,28 +47,28 @@ struct Cancel {
 struct Deadline {
     at: Instant,
     timeout: Duration,
-    /// What it does, if it is known by now.
+    /// The statement's plan, once known.
     plan: Option<PlanText>,
 }
 
-/// Tells a plan's first line, and perhaps what would serve better.
+/// Gives a plan's first line, and perhaps a hint at what would serve better.
 pub type PlanText = Arc<dyn Fn() -> (String, Option<String>) + Send + Sync>;
 
 impl CancelHandle {
-    /// The handle for whoever may ask.
+    /// A handle for somebody who may cancel.
     pub fn held(&self) -> CancelHandle {
         self.0.held.store(true, Ordering::SeqCst);
         self.clone()
     }
 
-    /// Nobody asks, but the time is up after that.
+    /// A handle that nobody cancels, but that times out.
     pub fn within(time: Duration) -> CancelHandle {
         let handle = CancelHandle::default();
         handle.start(Some(time));
         handle
     }
 
-    /// Whether the running statement may have to stop before it is done.
+    /// Whether the running statement may be cancelled or time out.
     pub fn may_stop(&self) -> bool {
         self.0.held.load(Ordering::SeqCst) || self.deadline().is_some()
     }
@@ -79,7 +79,7 @@ impl CancelHandle {
         self.0.notify.notify_waiters();
     }
 
-    /// A statement starts, which may take so long: forgets an earlier request.
+    /// Starts a statement with a time limit, and forgets earlier requests to cancel.
     pub fn start(&self, timeout: Option<Duration>) {
         self.0.asked.store(false, Ordering::SeqCst);
         let deadline = timeout.and_then(|timeout| {
@@ -89,7 +89,7 @@ impl CancelHandle {
         *self.0.deadline.lock() = deadline;
     }
 
-    /// What the statement does from now on, to be said if the time is up before it is done.
+    /// Sets the plan of the running statement, to be named if it times out.
     pub fn plan(&self, plan: impl FnOnce() -> PlanText) {
         if let Some(deadline) = &mut *self.0.deadline.lock() {
             deadline.plan = Some(plan());
@@ -104,7 +104,7 @@ impl CancelHandle {
         self.deadline().map_or_else(cancelled, timed_out)
     }
 
-    /// Errors: `Cancelled`, if that was asked for or the time is up.
+    /// Errors: `Cancelled` if the statement was cancelled or has timed out.
     pub fn check(&self) -> Result<()> {
         if self.0.asked.load(Ordering::SeqCst) {
             return Err(cancelled());
@@ -115,7 +115,7 @@ impl CancelHandle {
         }
     }
 
-    /// Runs `work` until it ends, is cancelled or the time is up.
+    /// Runs `work` until it ends, is cancelled or times out.
     pub async fn guard<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let notified = self.0.notify.notified();
         tokio::pin!(notified);
@@ -139,7 +139,7 @@ impl CancelHandle {
     }
 }
 
-/// A runtime that does nothing but to watch the time: those that run plans do not while all their threads are busy.
+/// A runtime only for timers: those that run plans do not fire timers while all their threads are busy.
 fn clock() -> Result<&'static Handle> {
     static CLOCK: OnceLock<io::Result<Handle>> = OnceLock::new();
     let start = || {
@@ -176,12 +176,12 @@ fn timed_out(Deadline { timeout, plan, .. }: Deadline) -> Error {
 pub struct Watch {
     /// Stops it.
     pub cancel: CancelHandle,
-    /// Hears of it.
+    /// Receives progress reports.
     pub on_progress: Option<OnProgress>,
 }
 
 impl Watch {
-    /// Reports progress, and ends the statement if it was cancelled.
+    /// Reports progress. Errors: `Cancelled` if the statement was cancelled.
     pub fn step(&self, label: &str, done: u64, total: Option<u64>, unit: &'static str) -> Result<()> {
         self.report(label, done, total, unit, false);
         self.cancel.check()

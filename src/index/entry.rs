@@ -1,14 +1,13 @@
-//! Row → index entry, and back.
+//! Makes the index entry of a row, and takes entries apart.
 //!
 //! | part of the entry | bytes |
 //! |---|---|
 //! | key | the layout's bytes, then the pointer (the primary rowkey) unless it is in the value |
 //! | value | pointer length (LEB128; 0: the pointer is in the key), pointer, packed `INCLUDE` columns |
 //!
-//! The pointer makes keys unique, so it is part of the key; a UNIQUE index keeps it in the value, so
-//! that two rows with one key collide. A row with a NULL in a UNIQUE index's key is distinct from
-//! every other, so there the pointer is in the key again. A layout that already holds the whole
-//! primary key needs no second copy in the key.
+//! The pointer makes keys unique, so it is part of the key. A UNIQUE index keeps it in the value, so that two rows
+//! with one key collide; but a row with a NULL in the key is distinct from every other, so there the pointer is in
+//! the key again. A layout that already contains the whole primary key needs no second copy of it in the key.
 
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KEY_BYTES_MAX, KeyError, Rowkey, Rule};
@@ -24,18 +23,18 @@ pub struct IndexEntry {
     pub key: Rowkey,
     /// Pointer if it is not in the key, and the included columns.
     pub value: Vec<u8>,
-    /// No other row may have these values in a UNIQUE index: none of them is NULL.
+    /// In a UNIQUE index no other row may have this key: no part of it is NULL.
     pub claims: bool,
 }
 
-/// A row's values, and those of the formulas that were computed from it.
+/// A row's values, and the formulas computed from them.
 struct Computed<'a> {
     row: Values<'a>,
     values: Vec<(ColumnId, Value)>,
 }
 
 impl Computed<'_> {
-    /// Computes those of `columns` that are formulas.
+    /// Computes the formulas among `columns`.
     fn add(&mut self, table: &TableDef, columns: impl Iterator<Item = ColumnId>) -> Result<()> {
         for id in columns {
             if let Some(formula) = &table.column(id).formula
@@ -61,8 +60,8 @@ impl RowView for Computed<'_> {
     }
 }
 
-/// The entry that `row`, stored under `rowkey`, has in `index`; `None` if the index's WHERE leaves it
-/// out. A pure function of its arguments.
+/// The entry that `row`, stored under `rowkey`, has in `index`; `None` if the index's WHERE excludes it. A pure
+/// function of its arguments.
 ///
 /// Errors: a value the layout cannot hold, naming column, value and rule; a key that is too long.
 pub fn entry_of(
@@ -109,7 +108,7 @@ pub fn entry_of(
     Ok(Some(IndexEntry { key: key.into(), value, claims: index.unique && !has_null }))
 }
 
-/// Refuses a key of `index`, or of the table itself (`None`), that is longer than any engine stores.
+/// Refuses a key of `index`, or of the table itself (`None`), that is longer than engines can store.
 pub fn check_length<'v>(
     table: &TableDef,
     index: Option<&IndexDef>,
@@ -141,7 +140,7 @@ pub fn check_length<'v>(
         .state(sqlstate::LIMIT))
 }
 
-/// The error of a formula.
+/// Adds a hint to the error of a formula.
 fn uncomputed(index: &IndexDef, e: Error) -> Error {
     e.hint(format!("index \"{}\" is made of it: change the value, or do without the index", index.name))
 }

@@ -1,4 +1,4 @@
-//! How index entries follow a row from its old to its new values.
+//! Keeps index entries in step with a row that changes.
 
 use super::entry::{IndexEntry, entry_of};
 use crate::error::{Kind, Result};
@@ -6,7 +6,7 @@ use crate::key::Rowkey;
 use crate::schema::{IndexDef, IndexState, TableDef};
 use crate::value::Value;
 
-/// What one index must change.
+/// The change of one index.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct IndexChange {
     /// Entry to remove.
@@ -16,8 +16,8 @@ pub struct IndexChange {
 }
 
 /// The change of `index` when the row under `rowkey` goes from `old` to `new` (`None`: absent).
-/// An entry that stays as it is changes nothing; one that only changes its value is overwritten. A row that was there
-/// before the index has no entry if it does not fit into it: it can go, or become one that fits.
+/// An unchanged entry gives no change; one with only a new value is overwritten. A row older than the index has no
+/// entry if it does not fit into the index: it can still be deleted, or changed into one that fits.
 pub fn index_changes(
     table: &TableDef,
     index: &IndexDef,

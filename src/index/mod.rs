@@ -1,4 +1,4 @@
-//! Index tables: what entries a row has, and how they follow the row.
+//! Index tables: which entries a row has, and how they change with it.
 
 mod entry;
 mod maintain;

@@ -63,19 +63,19 @@ pub fn field(name: impl Into<String>, ty: ColumnType, nullable: bool) -> Field {
     }
 }
 
-/// The field of a text that is none of the types which are texts in Arrow, and says so.
+/// The field of a text that is plain VARCHAR, not UUID or JSON, and says so.
 pub fn plain_text_field() -> Field {
     let ty = ColumnType::Varchar;
     let metadata = HashMap::from([(TYPE_KEY.to_owned(), ty.sql_name())]);
     Field::new("", arrow_type(ty), true).with_metadata(metadata)
 }
 
-/// The SQL type of a field, [`field`]'s own or another's: the narrowest that holds its values, but for
-/// UInt64, which is BIGINT, and Decimal256, which is cut to 38 digits. `None` for times of day,
-/// intervals, lists and other types SQL columns cannot have; their values read as text.
+/// The SQL type of a field, [`field`]'s own or another's: the narrowest that holds its values, except for UInt64,
+/// which becomes BIGINT, and Decimal256, which is cut to 38 digits. `None` for times of day, intervals, lists and
+/// other types that SQL columns cannot have; their values read as text.
 pub fn column_type_of(field: &Field) -> Option<ColumnType> {
     let ty = of_data_type(field.data_type())?;
-    // Casts keep a field's metadata, so it is believed only where it can be true.
+    // Casts keep a field's metadata, so it is trusted only where it can be true.
     match field.metadata().get(TYPE_KEY).map(String::as_str) {
         Some("UUID") if ty == ColumnType::Varchar => Some(ColumnType::Uuid),
         Some("JSON") if ty == ColumnType::Varchar => Some(ColumnType::Json),
@@ -106,7 +106,7 @@ fn of_data_type(ty: &DataType) -> Option<ColumnType> {
 }
 
 fn of_decimal(precision: u8, scale: i8) -> ColumnType {
-    // A negative scale counts zeros before the point: they are digits of ours.
+    // A negative scale counts zeros before the point, which are digits in SQL.
     let zeros = (-scale).max(0) as u8;
     let precision = precision.saturating_add(zeros).clamp(1, 38);
     ColumnType::Decimal { precision, scale: scale.clamp(0, precision as i8) as u8 }
@@ -192,13 +192,13 @@ fn out_of_range(what: impl std::fmt::Display) -> Error {
     Error::invalid(format!("{what} is out of range for SQL")).state(sqlstate::OUT_OF_RANGE)
 }
 
-/// The cell as Arrow prints it: for values that are none of SQL's.
+/// The cell as Arrow prints it: for values without an SQL type.
 pub(super) fn printed(array: &dyn Array, row: usize) -> Result<String> {
     Ok(arrow::util::display::array_value_to_string(array, row)?)
 }
 
-/// The cell as the value it holds: integers of any width as [`Value::Int`], times of any unit in
-/// microseconds (finer ones cut), and what SQL has no type for as text.
+/// The cell as the value it holds: integers of any width as [`Value::Int`], times of any unit in microseconds (finer
+/// ones truncated), and values without an SQL type as text.
 ///
 /// Errors: `Invalid` when a decimal has more than 38 digits or a time does not fit.
 pub fn any_value_at(array: &dyn Array, row: usize) -> Result<Value> {
@@ -208,7 +208,7 @@ pub fn any_value_at(array: &dyn Array, row: usize) -> Result<Value> {
     }
 }
 
-/// The array as one whose cells are values, to be read by [`ref_at`]: what SQL has no type for as text.
+/// Converts an array for [`ref_at`]: values without an SQL type become text.
 pub fn as_values(array: &ArrayRef) -> Result<ArrayRef> {
     if of_data_type(array.data_type()).is_some() {
         return Ok(Arc::clone(array));
@@ -217,7 +217,7 @@ pub fn as_values(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new((0..array.len()).map(text).collect::<Result<StringArray>>()?))
 }
 
-/// As [`any_value_at`], without a copy, of one of [`as_values`].
+/// As [`any_value_at`], without a copy, for an array from [`as_values`].
 pub fn ref_at(array: &dyn Array, row: usize) -> Result<ValueRef<'_>> {
     cell(array, row)?.ok_or_else(|| Error::internal(format!("{} is no type of SQL", array.data_type())))
 }
@@ -232,7 +232,7 @@ pub fn value_at(array: &dyn Array, row: usize, ty: ColumnType) -> Result<Value> 
     }
 }
 
-/// The rows of a batch, whose columns are of `types`, in order.
+/// The rows of a batch whose columns have the types `types`, in order.
 ///
 /// Errors: as [`value_at`].
 pub fn rows_of(batch: &RecordBatch, types: &[ColumnType]) -> Result<Vec<Vec<Value>>> {
@@ -275,7 +275,7 @@ mod tests {
         let uuid = field("id", ColumnType::Uuid, false);
         assert_eq!(uuid.data_type(), &DataType::Utf8);
         assert_eq!(column_type_of(&uuid), Some(ColumnType::Uuid));
-        // A cast keeps the metadata of what it casts.
+        // A cast keeps the metadata of the original.
         assert_eq!(column_type_of(&uuid.with_data_type(DataType::Int32)), Some(ColumnType::Integer));
     }
 

@@ -1,4 +1,4 @@
-//! One Arrow column, value by value.
+//! Builds one Arrow column, value by value.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::value::{ColumnType, ValueRef};
 pub struct ColumnBuilder {
     ty: ColumnType,
     inner: Inner,
-    /// The column that bytes of text come from.
+    /// The column that text bytes come from, for error messages.
     column: ColumnId,
 }
 
@@ -31,14 +31,14 @@ enum Inner {
     Real(Float32Builder),
     Double(Float64Builder),
     Decimal(Decimal128Builder),
-    /// Whether they are UTF-8 is looked at when all are there, which is quicker than to look at each.
+    /// UTF-8 is validated for all values at once at the end, which is faster than one by one.
     Text(BinaryBuilder),
     Bytes(BinaryBuilder),
     Date(Date32Builder),
     Timestamp(TimestampMicrosecondBuilder),
 }
 
-/// Runs `$body` with `$builder` bound to the builder of whatever type.
+/// Runs `$body` with `$builder` bound to the builder, whatever its type.
 macro_rules! each {
     ($inner:expr, $builder:ident => $body:expr) => {
         match $inner {
@@ -57,7 +57,7 @@ macro_rules! each {
     };
 }
 
-/// Bytes a value of text is expected to take, for the first allocation.
+/// Expected bytes of a text value, for the first allocation.
 const TEXT_BYTES_EXPECTED: usize = 16;
 
 impl ColumnBuilder {
@@ -102,12 +102,12 @@ impl ColumnBuilder {
         each!(&mut self.inner, b => b.append_null());
     }
 
-    /// Adds the value in the `bytes` of a packed `column`, which is of the builder's type.
+    /// Adds the value in the `bytes` of a packed `column`, which has the builder's type.
     ///
-    /// Errors: as [`unpack`], for text only later, and [`ColumnBuilder::append`].
+    /// Errors: as [`unpack`] (for text only in [`ColumnBuilder::finish`]) and [`ColumnBuilder::append`].
     #[inline]
     pub fn append_packed(&mut self, column: ColumnId, bytes: &[u8]) -> Result<()> {
-        // What most columns are goes in without a value in between.
+        // The most common types are appended without a value in between.
         let appended = match &mut self.inner {
             Inner::BigInt(b) => decode_int(bytes).map(|v| b.append_value(v)),
             Inner::Timestamp(b) => decode_int(bytes).map(|v| b.append_value(v)),
@@ -163,9 +163,9 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// The column; the builder is empty after that and may be used again.
+    /// The finished column; the builder is then empty and can be reused.
     ///
-    /// Errors: `Corrupt` when bytes that were to be text are none.
+    /// Errors: `Corrupt` when the bytes of a text are not UTF-8.
     pub fn finish(&mut self) -> Result<ArrayRef> {
         if let Inner::Text(b) = &mut self.inner {
             let bytes = b.finish();

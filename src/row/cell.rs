@@ -1,4 +1,4 @@
-//! How one cell of a result prints: as text for tables and CSV, as JSON for the machine face and files.
+//! Prints one cell of a result: as text for tables and CSV, as JSON for machine-readable output and files.
 //!
 //! | value | text | JSON |
 //! |---|---|---|
@@ -15,8 +15,8 @@
 //! | UUID | with dashes | a string |
 //! | anything else | as Arrow prints it | a string of that |
 //!
-//! JSON has no numbers for NaN and infinity, and `null` would be another value: they are strings, which
-//! a DOUBLE column reads back.
+//! JSON has no numbers for NaN and infinity, and `null` would be another value: they are strings, which a DOUBLE
+//! column reads back.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -65,7 +65,7 @@ pub fn write_json_cell(out: &mut impl Write, array: &dyn Array, row: usize, fiel
     Ok(())
 }
 
-/// The cell's value; of a REAL the double that has the same shortest digits, so that 0.1 prints as 0.1.
+/// The cell's value. For a REAL, the double with the same shortest digits, so that 0.1 prints as 0.1.
 fn shown(array: &dyn Array, row: usize) -> Result<Option<ValueRef<'_>>> {
     let value = cell(array, row)?;
     match (value, array.data_type()) {
@@ -81,12 +81,12 @@ fn string(out: &mut impl Write, text: &str) -> Result<()> {
     Ok(serde_json::to_writer(out, text).map_err(std::io::Error::from)?)
 }
 
-/// JSON text inside JSON. Text that is none (an expression may have changed it) becomes a string.
+/// JSON text within JSON. If the text is not valid JSON (an expression may have changed it), it becomes a string.
 fn nested(out: &mut impl Write, text: &str) -> Result<()> {
     if serde_json::from_str::<IgnoredAny>(text).is_err() {
         return string(out, text);
     }
-    // Inside its strings a line break is written \n, so these only separate.
+    // Within JSON strings a line break is escaped, so these only separate tokens.
     for (at, line) in text.split(['\n', '\r']).enumerate() {
         if at > 0 {
             out.write_all(b" ")?;

@@ -1,4 +1,4 @@
-//! Packed rows made smaller.
+//! Compression of packed rows.
 //!
 //! [`seal`] compresses a row when that pays, [`open`] undoes it.
 //!
@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::packed::SEALED;
 use crate::error::{Error, Result};
 
-/// Longest row that is compressed, and the most that a sealed one may claim to hold: 64 MiB.
+/// Longest row that is compressed, and limit of the inflated length that a sealed one may claim: 64 MiB.
 const INFLATED_BYTES_MAX: usize = 64 << 20;
 
-/// Rows shorter than this hold nothing worth looking for.
+/// Shorter rows are not worth compressing.
 const COMPRESSED_BYTES_MIN: usize = 48;
 
-/// An LZ4 block inflates at most so many times: each byte of a match length adds 255.
+/// Largest factor by which an LZ4 block inflates: each byte of a match length adds at most 255.
 const LZ4_RATIO_MAX: usize = 255;
 
 /// How a family's rows are stored.
@@ -50,7 +50,7 @@ impl Compression {
     }
 }
 
-/// The bytes to store for a row made by [`pack`](super::pack): compressed if asked for and smaller.
+/// The bytes to store for a row made by [`pack`](super::pack): compressed if requested, and if that makes it smaller.
 pub fn seal(packed: Vec<u8>, compression: Compression) -> Vec<u8> {
     match compression {
         Compression::None => packed,

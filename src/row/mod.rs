@@ -1,4 +1,4 @@
-//! Rows outside the key: packed for the store, in columns for Arrow, as text for people.
+//! Rows outside the key: packed for the store, as columns for Arrow, as text for people.
 //!
 //! Down: typed values → [`pack`] → bytes of one row and family → [`seal`] → the store.
 //! Up: the store → [`open`] → [`PackedRow`], decoded column by column as asked → [`ColumnBuilder`] →

@@ -44,20 +44,20 @@ const VERSION_MASK: u8 = 0b0000_0011;
 const WIDE_IDS: u8 = 0b0000_0100;
 const END_WIDTH_SHIFT: u32 = 3;
 const END_WIDTH_MASK: u8 = 0b0001_1000;
-/// For later formats.
+/// Bits reserved for later formats.
 const RESERVED: u8 = 0b0110_0000;
 pub(super) const SEALED: u8 = 0b1000_0000;
 
-/// Ids below this, and so also counts of such ids, fit one byte.
+/// Ids below this fit into one byte, and so do counts of such ids.
 const NARROW_IDS: u16 = 255;
 
-/// Among so many ids (count), one is found fastest by looking at each.
+/// In a list of so many ids (count) or fewer, a linear search is fastest.
 const FEW: usize = 16;
 
 /// What a column is packed from.
 enum Source<'v> {
     Value(ColumnType, ValueRef<'v>),
-    /// Its bytes in another row.
+    /// Its bytes in another packed row.
     Packed(&'v [u8]),
 }
 
@@ -73,7 +73,7 @@ pub fn pack<'v>(
     pack_from(columns.into_iter().map(value), out)
 }
 
-/// [`pack`] of these columns as they are in `row`, but for those with a value here.
+/// Packs these columns as they are in `row`, except those with a value here.
 pub fn repack<'v>(
     row: &PackedRow<'v>,
     columns: impl IntoIterator<Item = (ColumnId, Option<(ColumnType, ValueRef<'v>)>)>,
@@ -86,12 +86,12 @@ pub fn repack<'v>(
     pack_from(columns.into_iter().map(source), out)
 }
 
-/// Columns without a source are NULL.
+/// Packs columns; those without a source are NULL.
 fn pack_from<'v>(
     columns: impl Iterator<Item = (ColumnId, Option<Source<'v>>)>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    // Columns that are not NULL, and where their data ends. The data goes to `out` first, then behind its frame.
+    // Ids and data ends of the non-NULL columns. The data is first written to `out`, then moved behind the frame.
     let mut packed: Vec<(u16, u32)> = Vec::with_capacity(columns.size_hint().1.unwrap_or(0).min(FEW));
     let base = out.len();
     for (ColumnId(id), source) in columns {
@@ -139,8 +139,8 @@ fn end_width(head: u8) -> usize {
     1 << ((head & END_WIDTH_MASK) >> END_WIDTH_SHIFT)
 }
 
-/// The columns of one row and family, read where they lie.
-// No more than the bytes: what is in their head is read again, which takes less than to hand it on.
+/// The columns of one packed row and family, read in place.
+// Holds only the bytes: parsing the head again takes less time than passing it on.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedRow<'a>(&'a [u8]);
 
@@ -155,13 +155,13 @@ impl<'a> PackedRow<'a> {
         if is_sound { Ok(PackedRow(bytes)) } else { PackedRow::any(bytes) }
     }
 
-    /// A row once more, from a copy of [its bytes](PackedRow::as_bytes): they were checked.
+    /// A row from a copy of [its bytes](PackedRow::as_bytes), which were checked before.
     #[inline]
     pub fn again(bytes: &'a [u8]) -> PackedRow<'a> {
         PackedRow(bytes)
     }
 
-    /// What it was made from.
+    /// The bytes it was made from.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
@@ -172,7 +172,7 @@ impl<'a> PackedRow<'a> {
         Ok(PackedRow(bytes))
     }
 
-    /// Sound, as for [`PackedRow::new`].
+    /// Valid, because [`PackedRow::new`] has checked it.
     fn frame(&self) -> Frame<'a> {
         Frame::of(self.0).unwrap_or_default()
     }
@@ -185,7 +185,7 @@ impl<'a> PackedRow<'a> {
 
     /// The value of `column`, which is of type `ty`; `None` when it is NULL or was never written.
     ///
-    /// Errors: `Corrupt` when the bytes are no value of `ty`.
+    /// Errors: `Corrupt` when the bytes are not a value of `ty`.
     pub fn get(&self, column: ColumnId, ty: ColumnType) -> Result<Option<ValueRef<'a>>> {
         self.bytes(column).map(|bytes| unpack(column, ty, bytes)).transpose()
     }
@@ -194,7 +194,7 @@ impl<'a> PackedRow<'a> {
     #[inline(always)]
     pub fn bytes(&self, column: ColumnId) -> Option<&'a [u8]> {
         if let [VERSION, count, first, ..] = *self.0 {
-            // Where columns are neither NULL nor in the key, ids follow each other.
+            // Where no column is NULL or in the key, ids are consecutive.
             let (count, at) = (usize::from(count), usize::from(column.0).wrapping_sub(first.into()));
             let (ids, ends, data) = (2, 2 + count, 2 + 2 * count);
             if at < count && self.0.get(ids + at).is_some_and(|id| u16::from(*id) == column.0) {
@@ -211,7 +211,7 @@ impl<'a> PackedRow<'a> {
     }
 }
 
-/// What nearly every row is, read with few instructions: few columns, short data, nothing besides.
+/// The common case, parsed with few instructions: few columns, short data, nothing else.
 struct Narrow<'a> {
     ids: &'a [u8],
     ends: &'a [u8],
@@ -238,7 +238,7 @@ impl<'a> Narrow<'a> {
     }
 }
 
-/// Any row, taken apart.
+/// A row in the general form.
 #[derive(Default)]
 struct Frame<'a> {
     head: u8,
@@ -300,17 +300,17 @@ impl<'a> Frame<'a> {
 
 /// The value in the `bytes` of `column`, which is of type `ty`.
 ///
-/// Errors: `Corrupt` when they are no value of `ty`.
+/// Errors: `Corrupt` when they are not a value of `ty`.
 #[inline]
 pub fn unpack(column: ColumnId, ty: ColumnType, bytes: &[u8]) -> Result<ValueRef<'_>> {
     decode(ty, bytes).ok_or_else(|| no_value(column, ty, bytes))
 }
 
-/// The same of a type whose values are whole numbers inside: [`ValueRef::number`]. Errors: `Internal` for another
-/// type, too.
+/// The same for types whose values are whole numbers internally: [`ValueRef::number`]. Errors: also `Internal` for
+/// any other type.
 #[inline(always)]
 pub fn unpack_number(column: ColumnId, ty: ColumnType, bytes: &[u8]) -> Result<i128> {
-    // What most columns are needs no value in between.
+    // The most common types need no value in between.
     let number = match ty {
         ColumnType::Decimal { .. } | ColumnType::BigInt => decode_int(bytes),
         _ => None,
@@ -373,7 +373,7 @@ impl Numbers<'_> {
         }
     }
 
-    /// Where `number` is, in ascending numbers.
+    /// The index of `number` in ascending numbers.
     #[inline]
     fn position(&self, number: usize) -> Option<usize> {
         let (mut low, mut high) = (0, self.len());
@@ -389,7 +389,7 @@ impl Numbers<'_> {
     }
 }
 
-/// Appends what a value that is not NULL is in a packed row. Errors: `Internal` when it is not of its type.
+/// Appends the packed form of a non-NULL value. Errors: `Internal` when it is not of type `ty`.
 pub fn encode(ty: ColumnType, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<()> {
     use ColumnType as T;
     match (ty, value) {
@@ -409,7 +409,7 @@ pub fn encode(ty: ColumnType, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// The value in `bytes`; `None` when they are none of type `ty`.
+/// The value in `bytes`; `None` when they are not a value of type `ty`.
 #[inline]
 fn decode(ty: ColumnType, bytes: &[u8]) -> Option<ValueRef<'_>> {
     Some(match ty {
@@ -434,7 +434,7 @@ fn decode(ty: ColumnType, bytes: &[u8]) -> Option<ValueRef<'_>> {
 }
 
 fn encode_int(i: i64, out: &mut Vec<u8>) {
-    // Bits without the repeated sign, and one for the sign.
+    // The bits without repeated sign bits, plus one for the sign.
     let bits = 65 - (if i < 0 { !i } else { i }).leading_zeros() as usize;
     let bytes = if i == 0 { 0 } else { bits.div_ceil(8) };
     out.extend_from_slice(&i.to_le_bytes()[..bytes]);
@@ -445,7 +445,7 @@ pub(super) fn decode_int(bytes: &[u8]) -> Option<i64> {
     let len = bytes.len();
     let unsigned = match len {
         0 => return Some(0),
-        // First, middle and last byte are all there are, some of them twice.
+        // The first, middle and last byte cover all bytes, some of them twice.
         1..=3 => [0, len / 2, len - 1].iter().fold(0, |sum, at| sum | u64::from(bytes[*at]) << (8 * at)),
         // Two loads that overlap.
         4..=8 => {
@@ -597,7 +597,7 @@ mod tests {
             .prop_map(|map| map.into_iter().map(|(id, (ty, value))| (ColumnId(id), ty, value)).collect())
     }
 
-    /// Reads everything there is to read; the answer does not matter.
+    /// Decodes everything; the results do not matter.
     fn read_all(bytes: &[u8], types: &[ColumnType]) {
         if let Ok(row) = PackedRow::new(bytes) {
             for (column, ty) in row.columns().zip(types.iter().cycle()) {
@@ -622,7 +622,7 @@ mod tests {
             columns in columns(),
             changes in prop::collection::vec(prop::option::of(any::<bool>()), 20),
         ) {
-            // Of each column: it stays, becomes NULL, or is that of another row.
+            // Each column is kept, becomes NULL, or gets a value of another row.
             let new: Vec<Column> = columns.iter().zip(&changes).map(|((id, ty, value), change)| match change {
                 Some(true) => (*id, ColumnType::Boolean, Value::Boolean(true)),
                 Some(false) => (*id, *ty, Value::Null),
@@ -644,7 +644,7 @@ mod tests {
             types in prop::collection::vec(typed_value().prop_map(|(ty, _)| ty), 1..8),
         ) {
             read_all(&noise, &types);
-            // With a plausible head more of it is reached.
+            // A plausible head lets the decoder get further.
             read_all(&[&[head & 0x3C | VERSION, 3, 1, 2, 3][..], &noise].concat(), &types);
         }
 

@@ -1,4 +1,4 @@
-//! Values of every type, for the properties of this module and its neighbours.
+//! Strategies for values of every type, for the property tests of this module and its neighbours.
 
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
     prop_oneof![6 => prop::sample::select(plain.to_vec()), 1 => decimal]
 }
 
-/// A value of `ty`, edges included, never NULL.
+/// A value of `ty`, including edge cases, but never NULL.
 pub(crate) fn value_of(ty: ColumnType) -> BoxedStrategy<Value> {
     let days = -719_162..=2_932_896;
     let micros = prop_oneof![
@@ -80,7 +80,7 @@ pub(crate) fn value_of(ty: ColumnType) -> BoxedStrategy<Value> {
     }
 }
 
-/// The same value to the bit, but for the payload of a NaN.
+/// Equal to the bit, except for the payload of a NaN.
 pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),

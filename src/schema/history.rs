@@ -1,9 +1,9 @@
-//! What rows were: `WITH (versions = 3)`.
+//! Old versions of rows: `WITH (versions = 3)`.
 //!
-//! Versions that have ended lie in a table of their own, which has the columns of the first one under the same ids, and
-//! besides, no longer hidden, when each was written and when it ended. Its rowkeys are those of the first table with the
-//! time of writing behind them, newest first. So a condition on key columns is a range in both, and everything that
-//! reads a table reads what it was.
+//! Ended versions are stored in a table of their own. It has the columns of the original table under the same ids
+//! and, no longer hidden, the times when each version was written and when it ended. Its rowkeys are those of the
+//! original table followed by the time of writing, newest first. So a condition on key columns is a range in both
+//! tables, and everything that reads a table can read its history.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,20 +15,20 @@ use crate::key::{ColumnId, KeyLayout, Tail};
 use crate::store::KeyspaceId;
 use crate::value::ColumnType;
 
-/// Versions that a table keeps of its rows.
+/// How a table keeps versions of its rows.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct History {
-    /// Of each row (count), the newest included.
+    /// Versions kept of each row (count), including the current one.
     pub versions: u32,
     /// When a version ended: TIMESTAMPTZ, hidden, and NULL in the table itself.
     pub ended_at: ColumnId,
     /// Identity of the table of versions that have ended.
     pub id: TableId,
-    /// Where its families lie.
+    /// The keyspaces of its families.
     pub keyspaces: Vec<KeyspaceId>,
-    /// What its rowkeys are made of.
+    /// The layout of its rowkeys.
     pub key: KeyLayout,
-    /// That table, once somebody has asked for it. It belongs to one definition: copies have none.
+    /// The definition of that table, made on first use. It belongs to one definition: clones do not copy it.
     #[serde(skip)]
     pub table: OnceLock<Arc<TableDef>>,
 }
@@ -49,7 +49,7 @@ impl PartialEq for History {
 }
 
 impl TableDef {
-    /// The table of the versions that its rows had, if it keeps any.
+    /// The table of ended versions, if any are kept.
     pub fn past(&self) -> Option<&Arc<TableDef>> {
         let history = self.history.as_ref()?;
         Some(history.table.get_or_init(|| Arc::new(self.past_of(history))))
@@ -63,7 +63,7 @@ impl TableDef {
             column.hidden = false;
             column.dropped |= column.formula.is_some();
             (column.default, column.identity) = (None, None);
-            // Whatever a column says now, it may have said something else then.
+            // A column that is NOT NULL now may have been nullable before.
             column.nullable = true;
         }
         for id in history.key.columns() {
@@ -87,7 +87,7 @@ impl TableDef {
         }
     }
 
-    /// What of its history makes no sense.
+    /// What is inconsistent in its history, if anything.
     pub(super) fn flaw_of_history(&self) -> Option<String> {
         let history = self.history.as_ref()?;
         let ty = |id: ColumnId| self.columns.get(usize::from(id.0)).map(|column| column.ty);

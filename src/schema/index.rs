@@ -1,4 +1,4 @@
-//! An index table: a key layout of its own, whose entries point back at the primary rowkeys.
+//! An index table: it has its own key layout, and its entries point at primary rowkeys.
 
 use std::sync::OnceLock;
 
@@ -15,11 +15,11 @@ pub struct IndexId(pub u32);
 /// Whether queries may use an index (after the FDB Record Layer's index states).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IndexState {
-    /// Kept by every write, read by no query: rows that were there before are still being added.
+    /// Maintained by every write, but not read by queries: existing rows are still being added.
     Building,
-    /// Kept and read.
+    /// Maintained and read.
     Ready,
-    /// Found to be wrong or impossible to build; not read.
+    /// Found to be wrong, or impossible to build; not read.
     Broken,
 }
 
@@ -43,7 +43,7 @@ pub struct IndexDef {
     pub name: String,
     /// At most one row for each key without NULLs.
     pub unique: bool,
-    /// What its keys are made of, before the pointer.
+    /// The layout of its keys, before the pointer.
     pub layout: KeyLayout,
     /// `INCLUDE` columns, stored in the entry; ascending.
     pub include: Vec<ColumnId>,
@@ -53,25 +53,25 @@ pub struct IndexDef {
     pub filter_sql: Option<String>,
     /// Whether queries may use it.
     pub state: IndexState,
-    /// Where its entries lie.
+    /// The keyspace of its entries.
     pub keyspace: KeyspaceId,
-    /// The layout holds the whole primary key already, so the pointer is in the value.
+    /// The layout contains the whole primary key, so the pointer is in the value.
     pub holds_primary: bool,
-    /// What [`IndexDef::sorted_by`] gave.
+    /// Cache of [`IndexDef::sorted_by`].
     #[serde(skip)]
     pub sorted_by: SortedBy,
 }
 
-/// What entries are sorted by.
+/// The order of entries.
 #[derive(Debug)]
 pub struct EntryKey {
     /// The parts of their keys.
     pub layout: KeyLayout,
-    /// Whether those are all.
+    /// Whether these are all parts.
     pub target: Target,
 }
 
-/// An [`EntryKey`], once somebody has asked for it. It belongs to one definition of a table: copies have none.
+/// An [`EntryKey`], made on first use. It belongs to one definition of a table: clones do not copy it.
 #[derive(Debug, Default)]
 pub struct SortedBy(OnceLock<EntryKey>);
 
@@ -88,8 +88,8 @@ impl PartialEq for SortedBy {
 }
 
 impl IndexDef {
-    /// What its entries are sorted by: its layout, and behind it the pointer, a rowkey of `table`, up to where that is
-    /// scattered over buckets. The layout alone, where the pointer is not always in the key.
+    /// What its entries are sorted by: its layout, followed by the pointer, a rowkey of `table`, up to the part that
+    /// scatters over buckets. Only the layout if the pointer is not always in the key.
     pub fn sorted_by(&self, table: &KeyLayout) -> &EntryKey {
         self.sorted_by.0.get_or_init(|| {
             let has_pointer = !self.unique && !self.holds_primary;
@@ -104,18 +104,18 @@ impl IndexDef {
         })
     }
 
-    /// Columns an entry gives back without a fetch: undoable key columns and included ones.
-    /// (Primary key columns come from the pointer besides.)
+    /// Columns that an entry gives without a fetch: decodable key columns and included ones. (Primary key columns can
+    /// also be decoded from the pointer.)
     pub fn columns(&self) -> impl Iterator<Item = ColumnId> {
         self.layout.undoable().iter().chain(&self.include).copied()
     }
 
-    /// Columns that its keys and its WHERE are made of.
+    /// Columns that its keys and its WHERE use.
     pub fn inputs(&self) -> impl Iterator<Item = ColumnId> {
         self.layout.columns().into_iter().chain(self.filter_inputs())
     }
 
-    /// Columns that its WHERE asks about.
+    /// Columns that its WHERE uses.
     pub fn filter_inputs(&self) -> impl Iterator<Item = ColumnId> {
         self.filter.iter().flat_map(Predicate::fields).filter_map(|field| match field {
             Field::Column(id) => Some(id),
@@ -123,7 +123,7 @@ impl IndexDef {
         })
     }
 
-    /// The pointer is part of the key, unless the key is unique without it.
+    /// The pointer is in the value, because the key is unique without it.
     pub fn pointer_in_value(&self, has_null: bool) -> bool {
         self.holds_primary || (self.unique && !has_null)
     }

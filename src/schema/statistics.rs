@@ -1,6 +1,6 @@
-//! What ANALYZE found out about a table's values, for the planner's estimates.
+//! Statistics of a table's values, collected by ANALYZE for the planner's estimates.
 //!
-//! Shares are of all rows, NULLs included, so that they hold as a table grows.
+//! Shares are relative to all rows, including NULLs, so that they stay right as a table grows.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,13 @@ use crate::value::Value;
 /// Statistics of one table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TableStatistics {
-    /// Rows there were.
+    /// Rows in the table at the time.
     pub rows: u64,
-    /// Rows looked at.
+    /// Rows sampled.
     pub sampled: u64,
     /// By column.
     pub columns: Vec<(ColumnId, ColumnStatistics)>,
-    /// For the table and each index: how many distinct prefixes of one part, two parts, ... its keys have.
+    /// For the table and each index: the number of distinct prefixes of one part, two parts, ... among its keys.
     pub prefixes: Vec<(KeyspaceId, Vec<u64>)>,
 }
 
@@ -30,17 +30,17 @@ pub struct ColumnStatistics {
     pub distinct: f64,
     /// The most common values and their shares, the most common first.
     pub common: Vec<(Value, f64)>,
-    /// Bounds that cut the other values into parts of equal size, in order.
+    /// Bounds that divide the other values into parts of equal size, in order.
     pub bounds: Vec<Value>,
 }
 
 impl TableStatistics {
-    /// Of one column.
+    /// The statistics of one column.
     pub fn column(&self, id: ColumnId) -> Option<&ColumnStatistics> {
         self.columns.iter().find(|(c, _)| *c == id).map(|(_, column)| column)
     }
 
-    /// Distinct prefixes of so many parts (at least one) among the keys of a keyspace.
+    /// The number of distinct prefixes of `parts` parts (at least one) among the keys of a keyspace.
     pub fn prefixes(&self, keyspace: KeyspaceId, parts: usize) -> Option<u64> {
         let (_, counts) = self.prefixes.iter().find(|(k, _)| *k == keyspace)?;
         counts.get(parts.checked_sub(1)?).copied()
@@ -48,17 +48,17 @@ impl TableStatistics {
 }
 
 impl ColumnStatistics {
-    /// Share of the values that are not among the common ones.
+    /// Share of rows whose value is not NULL and not among the common ones.
     pub fn others(&self) -> f64 {
         (1.0 - self.nulls - self.common.iter().map(|(_, share)| share).sum::<f64>()).max(0.0)
     }
 
-    /// Share of rows with a value that is not common: each as rare as the others.
+    /// Share of rows with one given value that is not common, all of these being equally frequent.
     pub fn rare(&self) -> f64 {
         self.others() / (self.distinct - self.common.len() as f64).max(1.0)
     }
 
-    /// Share of the other values up to a bound (`included`: or equal to it).
+    /// Share of the other values that are less than `value` (`included`: or equal to it).
     pub fn below(&self, value: &Value, included: bool) -> f64 {
         let parts = self.bounds.len().saturating_sub(1);
         if parts == 0 {
@@ -76,7 +76,7 @@ impl ColumnStatistics {
     }
 }
 
-/// How far a value is from a lower bound to an upper one, of 1; the middle, where nothing is between.
+/// Relative position of a value between two bounds, from 0 to 1; 0.5 if it cannot be determined.
 fn within(lower: &Value, upper: &Value, value: &Value) -> f64 {
     let share = || {
         let [lower, upper, value] = [lower, upper, value].map(|value| value.as_ref().place());

@@ -22,11 +22,11 @@ pub struct TableId(pub u32);
 pub struct FamilyId(pub u8);
 
 impl FamilyId {
-    /// The family of columns that name none.
+    /// The family of columns declared without one.
     pub const DEFAULT: FamilyId = FamilyId(0);
 }
 
-/// Column families of a table at the most (seed: MapR-DB's limit).
+/// Most column families of a table (MapR-DB's limit).
 pub const FAMILIES_MAX: usize = 64;
 
 /// Columns stored together.
@@ -34,7 +34,7 @@ pub const FAMILIES_MAX: usize = 64;
 pub struct Family {
     /// Name, `default` for the default family.
     pub name: String,
-    /// Where its packed values lie.
+    /// The keyspace of its packed values.
     pub keyspace: KeyspaceId,
     /// How they are compressed.
     pub compression: Compression,
@@ -64,16 +64,18 @@ pub struct Column {
     pub max_len: Option<u32>,
     /// SQL text of the default.
     pub default: Option<String>,
-    /// Numbers itself.
+    /// It is an identity column.
     pub identity: Option<Identity>,
     /// Family it is stored in.
     pub family: FamilyId,
-    /// Dropped: its id stays taken, nothing else of it shows.
+    /// Dropped: its id stays taken, and nothing else of it is visible.
     pub dropped: bool,
-    /// Hidden and not stored: what an index computes from the row. Its id is free again when it is dropped.
+    /// Hidden and not stored: a formula that an index computes from the row. When it is dropped, its id can be
+    /// reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formula: Option<Formula>,
-    /// Stored, and no statement names it: when the row was written ([`TableDef::written_at`]), or when a version of it ended ([`History`]).
+    /// Stored, but hidden from statements: when the row was written ([`TableDef::written_at`]), or when a version of
+    /// it ended ([`History`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
 }
@@ -106,16 +108,16 @@ impl Column {
     }
 }
 
-/// Names of the hidden columns that tell when a row was written, and when a version of it ended.
+/// Names of the hidden columns with the time when a row was written, and when a version of it ended.
 pub const WRITTEN_AT: &str = "written_at";
 /// See [`WRITTEN_AT`].
 pub const ENDED_AT: &str = "ended_at";
 
-/// How long rows last: `WITH (ttl = '30 days')`.
+/// How long rows live: `WITH (ttl = '30 days')`.
 ///
-/// What is older than that when a statement begins is not there for it: every access has a comparison with the time at
-/// which a row was written among its conditions. Every index includes that, so one that covers a query without the
-/// comparison covers it with it.
+/// A statement does not see rows that are older than that when it begins: every access has a comparison with the time
+/// of writing among its conditions. Every index includes that time, so a covering index stays covering with the
+/// comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ttl {
     /// [`TableDef::written_at`].
@@ -125,17 +127,17 @@ pub struct Ttl {
 }
 
 impl Ttl {
-    /// Rows written then or before have expired at `now_us`; both in microseconds since 1970.
+    /// Rows written at this time or before have expired at `now_us`; both in microseconds since 1970.
     fn cutoff(self, now_us: i64) -> Value {
         Value::TimestampTz(now_us.saturating_sub(self.us))
     }
 
-    /// The row is still there at `now_us`.
+    /// The row has not expired at `now_us`.
     pub fn is_alive(self, row: &[Value], now_us: i64) -> bool {
         row[usize::from(self.written_at.0)] > self.cutoff(now_us)
     }
 
-    /// What is true of the rows that are still there at `now_us`.
+    /// The condition that holds for rows which have not expired at `now_us`.
     pub fn alive(self, now_us: i64) -> Predicate {
         Predicate::compare(Field::Column(self.written_at), CmpOp::Gt, self.cutoff(now_us))
     }
@@ -161,43 +163,43 @@ pub struct TableDef {
     pub columns: Vec<Column>,
     /// Families by [`FamilyId`]; at least the default one.
     pub families: Vec<Family>,
-    /// What the rowkey is made of.
+    /// The layout of the rowkey.
     pub key: KeyLayout,
     /// CHECK constraints.
     pub checks: Vec<Check>,
     /// Index tables.
     pub indexes: Vec<IndexDef>,
-    /// Hidden column that tells when a row was written, TIMESTAMPTZ NOT NULL in the default family, included in every
-    /// index; where rows expire, or versions of them are kept.
+    /// Hidden column with the time when a row was written: TIMESTAMPTZ NOT NULL in the default family, included in
+    /// every index. Present if rows expire, or versions of them are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_at: Option<ColumnId>,
-    /// How long its rows last, in microseconds, if not for ever; then they tell when they were written.
+    /// How long rows live, in microseconds; `None`: forever. If set, `written_at` is set too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_us: Option<i64>,
-    /// Versions that it keeps of its rows; then they tell when they were written.
+    /// How versions of rows are kept. If set, `written_at` is set too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
     /// Keys at which a region of the table ends and the next one begins, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<Rowkey>,
-    /// Where it is going, while ALTER TABLE REKEY is under way.
+    /// The REKEY in progress, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey: Option<Box<Rekey>>,
-    /// It has the versions that the rows of another one had, and nobody defines anything of it.
+    /// It is the history of another table, and cannot be altered itself.
     #[serde(skip)]
     pub is_past: bool,
-    /// What goes on in its regions.
+    /// Counts of reads and writes by region.
     #[serde(skip)]
     pub traffic: Traffic,
 }
 
 impl TableDef {
-    /// How long its rows last, if not for ever.
+    /// How long rows live; `None`: forever.
     pub fn ttl(&self) -> Option<Ttl> {
         Some(Ttl { written_at: self.written_at?, us: self.ttl_us? })
     }
 
-    /// The row is there at `now_us`, in microseconds since 1970: it has not expired.
+    /// The row has not expired at `now_us`, in microseconds since 1970.
     pub fn is_alive(&self, row: &[Value], now_us: i64) -> bool {
         self.ttl().is_none_or(|ttl| ttl.is_alive(row, now_us))
     }
@@ -212,35 +214,35 @@ impl TableDef {
         self.live_columns().find(|(_, c)| c.name == name).map(|(id, _)| id)
     }
 
-    /// The table's own columns that are not dropped, in order.
+    /// The visible columns that are not dropped, in order.
     pub fn live_columns(&self) -> impl Iterator<Item = (ColumnId, &Column)> {
         self.stored_columns().filter(|(_, c)| !c.hidden)
     }
 
-    /// The same with hidden ones.
+    /// The same, including hidden ones.
     pub fn stored_columns(&self) -> impl Iterator<Item = (ColumnId, &Column)> {
         self.all_columns().filter(|(_, c)| !c.dropped && c.formula.is_none())
     }
 
-    /// The name is that of a column which VERSIONS OF shows.
+    /// The name of a hidden column that VERSIONS OF shows.
     pub fn is_shown_in_versions(&self, name: &str) -> bool {
         self.history.is_some() && [WRITTEN_AT, ENDED_AT].contains(&name)
     }
 
-    /// Adds the hidden column that tells when a row was written.
+    /// Adds the hidden column with the time when a row was written.
     pub fn keep_write_times(&mut self) -> ColumnId {
         let id = self.hidden_time(WRITTEN_AT, false);
         self.written_at = Some(id);
         id
     }
 
-    /// Adds the hidden column that tells when a version of a row ended.
+    /// Adds the hidden column with the time when a version of a row ended.
     pub fn keep_ends(&mut self) -> ColumnId {
         self.hidden_time(ENDED_AT, true)
     }
 
     fn hidden_time(&mut self, name: &str, nullable: bool) -> ColumnId {
-        // One that was given up is NULL in all rows.
+        // If it was dropped before, it is NULL in all rows.
         if let Some(at) = self.columns.iter().position(|c| c.hidden && c.dropped && c.name == name) {
             self.columns[at].dropped = false;
             return ColumnId(at as u16);
@@ -250,12 +252,12 @@ impl TableDef {
         ColumnId(self.columns.len() as u16 - 1)
     }
 
-    /// Columns that an index includes because somebody has said so.
+    /// Columns that an index includes explicitly.
     pub fn included<'t>(&'t self, index: &'t IndexDef) -> impl Iterator<Item = ColumnId> + 't {
         index.include.iter().copied().filter(|id| !self.column(*id).hidden)
     }
 
-    /// The hidden columns that its indexes compute, with their formulas.
+    /// The hidden formula columns of its indexes.
     pub fn formulas(&self) -> impl Iterator<Item = (ColumnId, &Formula)> {
         let live = self.all_columns().filter(|(_, c)| !c.dropped);
         live.filter_map(|(id, c)| Some((id, c.formula.as_ref()?)))
@@ -265,7 +267,7 @@ impl TableDef {
         self.columns.iter().enumerate().map(|(i, c)| (ColumnId(i as u16), c))
     }
 
-    /// The column that `formula`, of type `ty` and shown as `sql`, computes; a new one, if no index has it so far.
+    /// The column for `formula`, of type `ty` and shown as `sql`; a new one if no index has it yet.
     pub fn formula_column(&mut self, formula: Formula, ty: ColumnType, sql: String) -> ColumnId {
         if let Some((id, _)) = self.formulas().find(|(_, known)| **known == formula) {
             return id;
@@ -284,7 +286,7 @@ impl TableDef {
         }
     }
 
-    /// Drops the formulas that no index has any more.
+    /// Drops the formulas that no index uses any more.
     pub fn drop_formulas(&mut self) {
         let used: Vec<ColumnId> = self.indexes.iter().flat_map(IndexDef::inputs).collect();
         for (at, column) in self.columns.iter_mut().enumerate().filter(|(_, c)| c.formula.is_some()) {
@@ -297,7 +299,7 @@ impl TableDef {
         &self.column(id).name
     }
 
-    /// The stored columns behind a column: itself, or those that its formula computes it from.
+    /// The stored columns behind a column: itself, or the inputs of its formula.
     pub fn sources(&self, id: ColumnId) -> Vec<ColumnId> {
         match &self.column(id).formula {
             Some(formula) => formula.columns().into_iter().collect(),
@@ -315,7 +317,7 @@ impl TableDef {
         (self.splits, self.traffic) = (splits, Traffic::default());
     }
 
-    /// A row was read or written: counted where there is more than one region.
+    /// Counts a row that was read or written, if there is more than one region.
     pub fn touched(&self, access: Access, rowkey: &[u8]) {
         if !self.splits.is_empty() {
             self.traffic.count(access, &self.splits, rowkey);
@@ -337,7 +339,7 @@ impl TableDef {
         self.family(FamilyId::DEFAULT).keyspace
     }
 
-    /// The column is part of the key, in whatever form.
+    /// The column is an input of the key, in whatever form.
     pub fn is_key_column(&self, id: ColumnId) -> bool {
         self.key.columns().contains(&id)
     }
@@ -357,27 +359,27 @@ impl TableDef {
         self.indexes.iter().find(|i| i.name == name)
     }
 
-    /// An index table by id, or the one that REKEY keeps.
+    /// An index by id, including that of a REKEY.
     pub fn index_by_id(&self, id: IndexId) -> Option<&IndexDef> {
         self.kept().find(|index| index.id == id)
     }
 
-    /// What every write keeps: the index tables, and the one that REKEY has.
+    /// The indexes that every write maintains: those of the table, and that of a REKEY.
     pub fn kept(&self) -> impl Iterator<Item = &IndexDef> {
         self.indexes.iter().chain(self.rekey.as_deref().map(|rekey| &rekey.keys))
     }
 
-    /// The index is not the user's, but that of the rowkeys under the next layout.
+    /// The index belongs to a REKEY: it has the rowkeys under the next layout.
     pub fn is_next_key(&self, index: &IndexDef) -> bool {
         self.rekey.as_ref().is_some_and(|rekey| rekey.keys.id == index.id)
     }
 
-    /// The table as it will be under its next layout, if writes have to go there, too.
+    /// The next table of a REKEY, if writes must go there too.
     pub fn followed(&self) -> Option<&TableDef> {
         self.rekey.as_deref()?.followed()
     }
 
-    /// What no definition has that was made by statements, and would lead astray whoever relies on it.
+    /// An inconsistency that no statement can create, and that would mislead users of the definition.
     pub fn flaw(&self) -> Option<String> {
         let ty = |id: ColumnId| self.columns.get(usize::from(id.0)).map(|column| column.ty);
         let mut names: Vec<&str> = self.live_columns().map(|(_, column)| column.name.as_str()).collect();
@@ -429,7 +431,7 @@ impl TableDef {
         rekey.next.flaw()
     }
 
-    /// Every keyspace of the table: families, then indexes, then those of the table it will be.
+    /// Every keyspace of the table: families, then indexes, then those of a REKEY.
     pub fn keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
         let next = self.rekey.as_deref().map(|rekey| &rekey.next);
         let families = self.families.iter().chain(next.into_iter().flat_map(|next| &next.families));

@@ -1,8 +1,7 @@
-//! How much the regions of a table are read and written, from the first time after the database was opened or they
-//! were cut.
+//! Counts how much each region of a table is read and written, since the database was opened or the regions were cut.
 //!
-//! Nothing of it is stored. A count is one atomic addition; now and then it looks at the clock, and keeps what
-//! there was up to then, so that the last minutes can be seen slice by slice.
+//! Nothing is stored. A count is one atomic addition; now and then it checks the clock and saves the counts so far,
+//! so that the last minutes can be shown in slices of time.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,14 +12,14 @@ use parking_lot::Mutex;
 
 use crate::key::Rowkey;
 
-/// Length of a slice of time at first, and at last: it doubles whenever there are too many.
+/// Length of a slice of time, at first and at most: it doubles when there are too many slices.
 const SLICE_MS: (u64, u64) = (1_000, 16_000);
 /// Slices kept (count).
 const SLICES: usize = 60;
-/// Counts of a region between two looks at the clock.
+/// Counts of a region between two checks of the clock.
 const LOOK_EVERY: u64 = 64;
 
-/// What was done.
+/// Kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// A row was read by a query.
@@ -39,34 +38,34 @@ pub struct Traffic(Arc<OnceLock<Counters>>);
 struct Counters {
     since: Instant,
     regions: Box<[[AtomicU64; 2]]>,
-    /// Where the last row was: the next one is often there, too.
+    /// The region of the last row: the next one is often there too.
     last: AtomicUsize,
-    /// When the clock is news again.
+    /// Time of the next mark.
     next_ms: AtomicU64,
     marks: Mutex<Marks>,
 }
 
-/// What there was when a slice was first seen, in the order of time.
+/// The counts when each slice began, in order.
 struct Marks {
     slice_ms: u64,
     all: Vec<(u64, Vec<Counts>)>,
 }
 
-/// What was done lately.
+/// Recent activity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lately {
     /// Length of a slice of time.
     pub slice_ms: u64,
-    /// Slices, each with its number, in which anything was done; by region.
+    /// Slices with any activity: number of the slice, and counts by region.
     pub slices: Vec<(u64, Vec<Counts>)>,
-    /// Number of the slice that goes on.
+    /// Number of the current slice.
     pub now: u64,
-    /// Milliseconds of it that have passed.
+    /// Milliseconds of the current slice that have passed.
     pub passed_ms: u64,
 }
 
 impl Traffic {
-    /// Counts a row in its region, of those between `splits`.
+    /// Counts a row in its region, determined by `splits`.
     pub fn count(&self, access: Access, splits: &[Rowkey], rowkey: &[u8]) {
         let counters = self.0.get_or_init(|| Counters::new(splits.len() + 1));
         let Some(counter) = counters.regions.get(counters.region_of(splits, rowkey)) else { return };
@@ -81,7 +80,7 @@ impl Traffic {
         self.0.get().map_or_else(Vec::new, Counters::counts)
     }
 
-    /// The last minutes; `None` if nothing was done so far.
+    /// The last minutes; `None` if there was no activity yet.
     pub fn lately(&self) -> Option<Lately> {
         self.0.get().map(|counters| counters.lately(counters.since.elapsed().as_millis() as u64))
     }
@@ -121,7 +120,7 @@ impl Counters {
         let mut marks = self.marks.lock();
         let slice = now_ms / marks.slice_ms;
         if marks.all.last().is_some_and(|(last, _)| *last >= slice) {
-            // Whoever came first has seen it.
+            // Another thread has made the mark.
             return;
         }
         marks.all.push((slice, self.counts()));
@@ -145,7 +144,7 @@ impl Counters {
 }
 
 impl Marks {
-    /// Makes two slices one, or forgets the oldest.
+    /// Joins slices in pairs, or drops the oldest.
     fn make_room(&mut self) {
         if self.slice_ms >= SLICE_MS.1 {
             self.all.remove(0);
@@ -157,7 +156,7 @@ impl Marks {
     }
 }
 
-/// Counters say nothing about a definition.
+/// Counters are not part of a definition.
 impl PartialEq for Traffic {
     fn eq(&self, _: &Traffic) -> bool {
         true
@@ -204,7 +203,7 @@ mod tests {
         let lately = counters.lately(3_250);
         assert_eq!(lately, Lately { slice_ms: 1_000, slices: both.clone(), now: 3, passed_ms: 250 });
         assert_eq!(counters.lately(60_000).slices, both[1..]);
-        // Two of them become one, until slices are long.
+        // Pairs are joined, until slices have their full length.
         (3..60).for_each(|second| counters.mark(second * 1_000));
         let all = counters.lately(60_000);
         assert_eq!((all.slice_ms, all.slices.len()), (1_000, 58));

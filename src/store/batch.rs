@@ -1,4 +1,4 @@
-//! An atomic change: what it relies on, and what is then written.
+//! A batch of writes, applied atomically, with the reads it depends on.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub struct KeyspaceId(pub u32);
 /// One change of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mutation {
-    /// Writes a value, over any old one.
+    /// Writes a value, replacing any old one.
     Put(KeyspaceId, Rowkey, Vec<u8>),
     /// Removes a key; no error if it is not there.
     Delete(KeyspaceId, Rowkey),
@@ -22,7 +22,7 @@ pub enum Mutation {
 }
 
 impl Mutation {
-    /// The keyspace it is in.
+    /// Its keyspace.
     pub fn keyspace(&self) -> KeyspaceId {
         match self {
             Mutation::Put(keyspace, ..) | Mutation::Delete(keyspace, _) | Mutation::Clear(keyspace) => {
@@ -31,7 +31,7 @@ impl Mutation {
         }
     }
 
-    /// Where it is, down to the key, if it is of one.
+    /// Its keyspace and key; the key is empty if it clears the keyspace.
     pub fn place(&self) -> (KeyspaceId, &[u8]) {
         (self.keyspace(), self.change().map_or(&[], |(key, _)| key))
     }
@@ -41,7 +41,7 @@ impl Mutation {
         self.change().map_or(0, |(key, value)| key.len() + value.map_or(0, <[u8]>::len))
     }
 
-    /// The change of one key, if it is that.
+    /// Its key and new value (`None`: deleted), if it changes a single key.
     pub fn change(&self) -> Option<Change<'_>> {
         match self {
             Mutation::Put(_, key, value) => Some((key, Some(value))),
@@ -50,7 +50,7 @@ impl Mutation {
         }
     }
 
-    /// Goes through the bulk door, which clears no keyspaces.
+    /// Writes it through a bulk writer, which cannot clear keyspaces.
     pub fn write_to(&self, writer: &mut dyn BulkWriter) -> Result<()> {
         match self.change() {
             Some((key, Some(value))) => writer.put(self.keyspace(), key, value),
@@ -63,7 +63,7 @@ impl Mutation {
 /// Changes that become visible and durable together, or not at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteBatch {
-    /// What the mutations were made from, checked first in the same atomic step: the whole batch fails with
+    /// What the mutations are based on. Checked first, in the same atomic step: the whole batch fails with
     /// [`Kind::Conflict`](crate::error::Kind::Conflict) if a later commit wrote into it.
     pub reads: Reads,
     /// Applied in order: a later change of a key wins.
@@ -71,7 +71,7 @@ pub struct WriteBatch {
 }
 
 impl WriteBatch {
-    /// Where it reads or writes anything.
+    /// The keyspaces it reads or writes.
     pub fn keyspaces(&self) -> BTreeSet<KeyspaceId> {
         self.reads.keyspaces().chain(self.mutations.iter().map(Mutation::keyspace)).collect()
     }
@@ -81,7 +81,7 @@ impl WriteBatch {
         self.mutations.iter().map(Mutation::bytes).sum()
     }
 
-    /// Writes nothing; what it read is then no matter to anybody.
+    /// It writes nothing; its reads then need no check.
     pub fn is_empty(&self) -> bool {
         self.mutations.is_empty()
     }

@@ -1,7 +1,7 @@
-//! One suite that every engine passes: memory, embedded, LSM, and a transaction's view over memory.
+//! One test suite that every engine passes: memory, embedded, LSM, and a transaction's view over memory.
 //!
-//! Each test takes an empty store and speaks only the seam. What an engine promises beyond it (files,
-//! locks, damage) is tested next to the engine.
+//! Each test takes an empty store and uses only the `Store` trait. What an engine promises beyond it (files, locks,
+//! damage) is tested next to the engine.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -29,7 +29,7 @@ fn memory() -> Subject<MemoryStore> {
     Subject { store: MemoryStore::new(), _directory: None }
 }
 
-/// Relaxed, for the suite makes thousands of commits and crashes no machine.
+/// Relaxed, because the suite makes thousands of commits and simulates no power failure.
 fn embedded() -> Subject<EmbeddedStore> {
     let directory = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(directory.path(), Durability::Relaxed).unwrap();
@@ -45,7 +45,7 @@ fn lsm() -> Subject<LsmStore> {
 fn overlay() -> Subject<OverlayStore> {
     let base = MemoryStore::new();
     let mut batch = WriteBatch::default();
-    // What a transaction has deleted must not show through.
+    // Deleted in the transaction, so it must not show through.
     batch.put(A, "gone", b"base".to_vec());
     base.commit(batch).unwrap();
     let mut txn = Transaction::new(Recording::new(base.snapshot().unwrap()));
@@ -97,7 +97,7 @@ fn get_text(store: &impl Store, keyspace: KeyspaceId, key: &str) -> Option<Strin
     get(store, keyspace, key).map(|value| String::from_utf8(value).unwrap())
 }
 
-/// What a cursor yields until its end, and that it stays there.
+/// What a cursor yields up to its end; checks that it stays there.
 fn scan(
     snapshot: &Arc<dyn Snapshot>,
     keyspace: KeyspaceId,
@@ -223,7 +223,7 @@ fn batches_are_atomic(store: &impl Store) {
     store.commit(WriteBatch::default()).unwrap();
 }
 
-/// A batch made of what `snapshot` shows in `range`.
+/// A batch that depends on what `snapshot` shows in `range`.
 fn made_of(snapshot: &Arc<dyn Snapshot>, keyspace: KeyspaceId, range: KeyRange) -> WriteBatch {
     let mut reads = Reads::new(snapshot.version());
     reads.add(keyspace, range);
@@ -248,7 +248,7 @@ fn reads_are_guarded(store: &impl Store) {
     }
     store.commit(made_of(&old, KeyspaceId(99), KeyRange::all())).unwrap();
     store.commit(made_of(&store.snapshot().unwrap(), A, KeyRange::all())).unwrap();
-    // Whoever clears a keyspace, or loads much into it, is taken to have written all of it.
+    // Clearing a keyspace, or loading much into it, counts as writing all of it.
     let before = store.snapshot().unwrap();
     store.commit(batch(|b| b.clear(A))).unwrap();
     assert!(store.commit(made_of(&before, A, KeyRange::point("z"))).is_err());
@@ -264,7 +264,7 @@ fn reads_are_guarded(store: &impl Store) {
     (0..100).for_each(|n| bulk.put(A, &[n], b"1").unwrap());
     bulk.commit().unwrap();
     assert!(store.commit(made_of(&before, A, KeyRange::point("z"))).is_err());
-    // What came to nothing is in nobody's way.
+    // A failed or dropped write conflicts with nothing.
     let before = store.snapshot().unwrap();
     store.commit(batch(|b| b.put(A, "", Vec::new()))).unwrap_err();
     let mut bulk = store.bulk().unwrap();
@@ -291,7 +291,7 @@ fn entry_counts(store: &impl Store) {
     let snapshot = store.snapshot().unwrap();
     let reader = snapshot.reader().unwrap();
     assert_eq!((reader.entries(A).unwrap(), reader.entries(B).unwrap()), (3, 0));
-    // A load takes 0 for the proof that there are none.
+    // Loads take 0 entries as proof that the keyspace is empty.
     put(store, B, "a", "a");
     store.commit(batch(|b| b.delete(B, "is not there"))).unwrap();
     let entries = || store.snapshot().unwrap().reader().unwrap().entries(B).unwrap();
@@ -330,7 +330,7 @@ fn bulk_writes(store: &impl Store) {
     let before = store.snapshot().unwrap();
     let mut bulk = store.bulk().unwrap();
     let key = |n: u32| format!("{n:04}").into_bytes();
-    // Ascending, past the old entries and past each other; then in between and over.
+    // Ascending, past the old entries and past each other; then in between and over existing ones.
     (1000..3000).for_each(|n| bulk.put(A, &key(n), &[b'x'; 100]).unwrap());
     (0..1000).rev().for_each(|n| bulk.put(A, &key(n), b"y").unwrap());
     (0..1000).for_each(|n| bulk.put(B, &key(n), b"z").unwrap());
@@ -362,7 +362,7 @@ fn dropped_bulk_leaves_nothing(store: &impl Store) {
     drop(bulk);
     assert_eq!(keys(store, A, &KeyRange::all(), Direction::Forward), "a");
     assert_eq!(keys(store, B, &KeyRange::all(), Direction::Forward), "");
-    // The keyspace it had begun to create can be created again, and is not mistaken for another.
+    // The keyspace it began to create can be created again, and is not mistaken for another.
     put(store, KeyspaceId(21), "c", "3");
     put(store, B, "b", "4");
     assert_eq!(keys(store, KeyspaceId(21), &KeyRange::all(), Direction::Forward), "c");
@@ -386,7 +386,7 @@ fn concurrent_commits_all_land(store: &impl Store) {
         for thread in 0..THREADS {
             scope.spawn(move || {
                 for n in 0..COMMITS {
-                    // A keyspace per thread, so that creations meet commits and snapshots.
+                    // A keyspace per thread, so that creations, commits and snapshots overlap.
                     put(store, KeyspaceId(100 + thread), &format!("{n:04}"), "mine");
                     put(store, B, &format!("{thread}-{n:04}"), "shared");
                     increment();
@@ -403,7 +403,7 @@ fn concurrent_commits_all_land(store: &impl Store) {
 
 type Model = BTreeMap<(KeyspaceId, Rowkey), Vec<u8>>;
 
-/// Few keys, so that operations meet; prefixes of each other and FF among them.
+/// Few keys, so that operations collide; including prefixes of each other and FF.
 fn some_key() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop::sample::select(vec![0u8, b'a', 0xFF]), 1..4)
 }

@@ -1,7 +1,8 @@
-//! The directory of a database: is it one, of which engine, can we read it, and is nobody else in it.
+//! The directory of a database: checks that it is one, of a format and engine we can open, and locks it against other
+//! writers.
 //!
-//! Creation writes `FORMAT.tmp` first and renames it to `FORMAT` last, so that a crash in between
-//! leaves a directory that is recognised as unfinished and started over.
+//! Creation writes `FORMAT.tmp` first and renames it to `FORMAT` last, so that a crash in between leaves a directory
+//! that is recognised as unfinished and started over.
 
 use std::fmt;
 use std::fs::{self, File, TryLockError};
@@ -13,11 +14,11 @@ use std::time::{Duration, Instant};
 use super::Engine;
 use crate::error::{Error, Kind, Result, sqlstate};
 
-/// Version of the on-disk format that this program writes and reads. 1 had other checksums, 2 no log before LMDB, 3 a
-/// shorter mark beside the log.
+/// Version of the on-disk format that this program reads and writes. Format 1 had other checksums, 2 no log in front
+/// of LMDB, 3 a shorter mark beside the log.
 const FORMAT: u32 = 4;
 
-/// What `FORMAT` says: this, the version, and the engine's name unless it is LMDB.
+/// The content of `FORMAT`: this prefix, the version, and the engine's name unless it is LMDB.
 const FORMAT_PREFIX: &str = "rowkeydb format ";
 const FORMAT_FILE: &str = "FORMAT";
 const UNFINISHED_FILE: &str = "FORMAT.tmp";
@@ -28,27 +29,27 @@ const LOG_FOLDER: &str = "log";
 const LSM_FOLDER: &str = "lsm";
 const SCRATCH_FILE: &str = "SCRATCH";
 
-/// How long a lock is waited for, and how often it is tried.
+/// How long to wait for the lock, and how often to try it.
 const PATIENCE: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Length of a file that is written to see whether there is room: more than what somebody may give back meanwhile, who
-/// was refused room as well.
+/// Length of the file written to see whether the disk is full: more than another process, which also ran out of room,
+/// is likely to free meanwhile.
 const SCRATCH_BYTES: usize = 1 << 20;
 
-/// A database directory that is ours until dropped, or that we only read.
+/// A database directory, locked until dropped, or open for reading only.
 pub(super) struct Directory {
     path: PathBuf,
     engine: Engine,
     is_new: bool,
-    /// `None`: another process may have it, and write.
+    /// `None`: opened for reading; another process may hold the lock and write.
     _lock: Option<Lock>,
 }
 
-/// Held on the lock file.
+/// The lock file, locked.
 ///
-/// It is let go of in words: a process that another thread has just started has the file open, too, until it runs its
-/// own program. But not by such a process, of which the lock is not.
+/// Unlocked explicitly: a child that was just forked has the file open until it execs, which would keep it locked.
+/// Such a child must not unlock it itself, hence `process`.
 struct Lock {
     file: File,
     process: u32,
@@ -57,7 +58,7 @@ struct Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if self.process == std::process::id() {
-            // Who cannot unlock it closes it.
+            // If unlocking fails, closing the file unlocks it.
             let _ = self.file.unlock();
         }
     }
@@ -68,7 +69,7 @@ pub fn is_database(path: &Path) -> bool {
     path.join(FORMAT_FILE).is_file()
 }
 
-/// What a directory turns out to be.
+/// What a directory contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Content {
     Nothing,
@@ -83,7 +84,7 @@ impl Directory {
     /// Errors: as [`store::open`](super::open).
     pub(super) fn open(path: &Path, engine: Option<Engine>) -> Result<Self> {
         create(path)?;
-        // Looked at before the lock too, so that no LOCK is left in a directory that is not ours.
+        // Inspected before locking too, so that no LOCK file is left in a directory that is not ours.
         inspect(path)?;
         let lock = take_lock(path)?;
         let content = inspect(path)?;
@@ -107,9 +108,10 @@ impl Directory {
         Ok(directory)
     }
 
-    /// The database in `path`, to be read, whoever else has it open. `engine`: what it must be.
+    /// Opens the database in `path` for reading, even while another process writes it. `engine`: the engine it must
+    /// have.
     ///
-    /// Errors: `Invalid` when there is none; as [`store::open`](super::open).
+    /// Errors: as [`store::open`](super::open); `Invalid` when there is none.
     pub(super) fn open_read_only(path: &Path, engine: Option<Engine>) -> Result<Self> {
         if !path.is_dir() || inspect(path)? != Content::Database {
             return Err(Error::invalid(format!("there is no database in {}", path.display()))
@@ -121,26 +123,25 @@ impl Directory {
         Ok(Directory { path: path.to_owned(), engine: found, is_new: false, _lock: None })
     }
 
-    /// Keeps others from opening it to write, as long as what it gives is held; `None` if somebody has it open.
+    /// Prevents others from opening the database to write while the result is held; `None` if a writer has it open.
     pub(super) fn keep_closed(&self) -> Option<impl Sized + use<>> {
         match File::open(self.path.join(LOCK_FILE)) {
             Ok(file) => file.try_lock_shared().ok().map(|()| Some(file)),
-            // Whoever opens it makes one.
+            // No LOCK file: a writer creates one when it opens the database.
             Err(_) => Some(None),
         }
     }
 
-    /// Has no data yet.
+    /// The database was just created and has no data yet.
     pub(super) fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// Who keeps its data.
+    /// The engine of the database.
     pub(super) fn engine(&self) -> Engine {
         self.engine
     }
 
-    /// Where it lies.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -150,7 +151,7 @@ impl Directory {
         self.path.join(LSM_FOLDER)
     }
 
-    /// The folder of the log before LMDB.
+    /// The folder of the log in front of LMDB.
     pub(super) fn log_folder(&self) -> PathBuf {
         self.path.join(LOG_FOLDER)
     }
@@ -160,15 +161,15 @@ impl Directory {
         self.path.join(DATA_FILE)
     }
 
-    /// Declares a new database complete. Call it when the data file is on the disk.
+    /// Declares a new database complete. Call it once the data file is on the disk.
     pub(super) fn finish(&self) -> Result<()> {
         fs::rename(self.path.join(UNFINISHED_FILE), self.path.join(FORMAT_FILE))
             .and_then(|()| sync_directory(&self.path))
             .map_err(|e| unusable(&self.path, e))
     }
 
-    /// Gives LMDB's table of readers its full length on the disk. LMDB would map a file with a hole,
-    /// and writing into the hole kills the process when the disk is full.
+    /// Gives LMDB's reader table its full length on the disk. LMDB maps it, and writing into a hole of a mapped file
+    /// kills the process when the disk is full.
     pub(super) fn reserve_readers(&self, bytes: u64) -> Result<()> {
         let reserve = || {
             let mut file = File::options().create(true).append(true).open(self.path.join(READERS_FILE))?;
@@ -178,7 +179,7 @@ impl Directory {
         reserve().map(drop).map_err(|e| unusable(&self.path, e))
     }
 
-    /// No other file finds room, be the disk full or the quota used up.
+    /// The disk is full or the quota used up: not even a small file can be written.
     pub(super) fn is_out_of_room(&self) -> bool {
         let path = self.path.join(SCRATCH_FILE);
         let written = File::create(&path).and_then(|mut file| file.write_all(&vec![0; SCRATCH_BYTES]));
@@ -208,7 +209,7 @@ fn create(path: &Path) -> Result<()> {
     }
 }
 
-/// Errors: `Invalid` when there are files, but not those of a database.
+/// What is in `path`. Errors: `Invalid` when there are files, but not those of a database.
 fn inspect(path: &Path) -> Result<Content> {
     let mut names = Vec::new();
     for entry in fs::read_dir(path).map_err(|e| unusable(path, e))? {
@@ -240,7 +241,7 @@ fn take_lock(path: &Path) -> Result<Lock> {
     let since = Instant::now();
     let locked = loop {
         match lock.try_lock() {
-            // Who opens it to read keeps it closed for a moment.
+            // A reader that opens the database holds the lock for a moment.
             Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => thread::sleep(LOOK),
             locked => break locked,
         }
@@ -278,7 +279,7 @@ fn check_format(path: &Path) -> Result<Engine> {
     }
 }
 
-/// Errors: the database in `path` is to be kept by another engine than the one that keeps it.
+/// Errors: `Invalid` when the database in `path` has another engine than `wanted`.
 fn check_engine(path: &Path, found: Engine, wanted: Option<Engine>) -> Result<()> {
     let Some(wanted) = wanted.filter(|wanted| *wanted != found) else { return Ok(()) };
     Err(Error::invalid(format!("database {} is kept by engine {found}, not {wanted}", path.display()))
@@ -286,7 +287,7 @@ fn check_engine(path: &Path, found: Engine, wanted: Option<Engine>) -> Result<()
         .hint(format!("open it without naming one; BACKUP TO, then rowkeydb restore --engine {wanted}, makes a copy kept by the other")))
 }
 
-/// Removes what a creation that never finished has left; it holds no data.
+/// Removes what an unfinished creation has left; it holds no data.
 fn discard_unfinished(path: &Path) -> io::Result<()> {
     for name in [DATA_FILE, READERS_FILE, SCRATCH_FILE] {
         match fs::remove_file(path.join(name)) {
@@ -303,13 +304,13 @@ fn discard_unfinished(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the names in `path`, and its own name above, survive a crash of the machine.
+/// Makes the names in `path`, and the name of `path` itself, survive a crash of the machine.
 pub fn sync_directory(path: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(path)?.sync_all()?;
         let absolute = path.canonicalize()?;
         match absolute.parent().map(File::open) {
-            // The name above then is as safe as whoever keeps that folder makes it.
+            // We may not open the parent folder: how safe the name is then is up to its owner.
             Some(Err(e)) if e.kind() == ErrorKind::PermissionDenied => {}
             Some(parent) => parent?.sync_all()?,
             None => {}
@@ -318,15 +319,15 @@ pub fn sync_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What helps then.
+/// The hint when the disk is full.
 const FULL: &str = "free some space on the disk";
 
-/// There was no room, on the disk or in the quota.
+/// The error says that the disk is full or the quota used up.
 pub fn is_full(e: &io::Error) -> bool {
     matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
-/// A file in `folder`, a folder of the database, is not what it was.
+/// The error for a damaged `file` in `folder`, a folder of the database.
 pub(super) fn damaged(folder: &Path, file: impl fmt::Display, why: impl Into<String>) -> Error {
     let folder = folder.file_name().unwrap_or_default();
     Error::corrupt(format!("{}/{file} is damaged", folder.display()))
@@ -334,7 +335,7 @@ pub(super) fn damaged(folder: &Path, file: impl fmt::Display, why: impl Into<Str
         .hint("restore the database from a backup; check the disk")
 }
 
-/// A file of the database that the system refuses.
+/// The error for a file of the database that the system refuses to open, read or write.
 pub(super) fn unavailable(what: &str, e: io::Error) -> Error {
     let error = Error::new(Kind::Unavailable, what).why(e.to_string()).state(sqlstate::IO);
     let hint = match is_full(&e) {
@@ -373,7 +374,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("db");
         let directory = Directory::open(&path, None).unwrap();
-        // As a fork has it: the same open file under another number.
+        // Like a forked child: the same open file under another descriptor.
         let inherited = directory._lock.as_ref().unwrap().file.try_clone().unwrap();
         drop(directory);
         Directory::open(&path, None).unwrap();

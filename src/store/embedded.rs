@@ -1,14 +1,16 @@
-//! The embedded engine: a log before a B-tree, LMDB's, in one directory.
+//! The embedded engine: a write-ahead log in front of a B-tree (LMDB's), in one directory.
 //!
-//! A commit joins the [`queue`](super::queue); whoever leads it writes all that waits as one record of the
-//! [`log`](super::log), flushes once, and puts the entries into a [`memtable`]. When that is full, or nobody has committed
-//! for a while, it goes into the [`tree`] in one transaction, in order of keys, by a thread of its own ([`keeper`]); what is
-//! written into the same page meanwhile is written once. A snapshot is what the tree had at some moment and the memtables
-//! before it ([`snapshot`]); when these are empty, reads go straight into LMDB's map. What the log is no good for goes
-//! into the tree at once: loads ([`bulk`]), very large commits, and those that create or clear a keyspace. What is
-//! acknowledged and would go to a damaged page is kept beside the tree of its keyspace ([`tree::aside`]).
+//! A commit joins the [`queue`](super::queue). The queue's leader writes all waiting batches as one record of the
+//! [`log`](super::log), flushes once (group commit), and puts the entries into a [`memtable`]. A thread of its own
+//! ([`keeper`]) moves the memtable into the [`tree`] when it is full, or when nobody has committed for a while: in
+//! one transaction, in key order, so that changes of the same page are written once. A [`snapshot`] combines a view
+//! of the tree with the memtables above it; when these are empty, reads go straight into LMDB's map.
 //!
-//! Versions number the commits. When the disk fails, nothing is written any more ([`trust`](super::trust)).
+//! Three kinds of writes bypass the log and go into the tree directly: loads ([`bulk`]), very large commits, and
+//! commits that create or clear a keyspace. Acknowledged changes that would go to a damaged page are kept beside the
+//! tree of their keyspace ([`tree::aside`]).
+//!
+//! Versions number the commits. After a disk failure nothing is written any more ([`trust`](super::trust)).
 //!
 //! # Files
 //!
@@ -16,14 +18,14 @@
 //! |---|---|
 //! | `FORMAT` | `rowkeydb format 4`; written last, so a directory that has it is a whole database |
 //! | `LOCK` | empty; locked by the process that has the database open to write |
-//! | `data.mdb` | LMDB: one named database per keyspace, its name the keyspace's number in decimal, and a `+` behind it for each one before that was given up with its damaged pages; `7=` holds changes of 7 (`tree/aside.rs`); 4294967295 holds, under `version`, the last version that is in the tree, 8 bytes, little-endian, and under `tally ` and a keyspace's number, 4 bytes, big-endian, what that must hold (`tree/tally.rs`) |
-//! | `lock.mdb` | LMDB's table of readers, of this process and others ([`read_only`]); worthless when nobody has the database open |
+//! | `data.mdb` | LMDB: one named database per keyspace, named by the keyspace's number in decimal, followed by one `+` for each earlier tree of it that was given up with its damaged pages; `7=` holds changes of 7 (`tree/aside.rs`); 4294967295 holds, under `version`, the last version that is in the tree, 8 bytes, little-endian, and under `tally ` and a keyspace's number, 4 bytes, big-endian, what that keyspace must hold (`tree/tally.rs`) |
+//! | `lock.mdb` | LMDB's reader table, shared with other processes ([`read_only`]); worthless when nobody has the database open |
 //! | `log/log-N` | commits that may be missing from the tree, in segments |
-//! | `log/acknowledged` | which segments count, the last record that was acknowledged, and the version that the tree has at least |
+//! | `log/acknowledged` | which segments count, the last acknowledged record, and a version that the tree has reached at least |
 //!
 //! # Opening
 //!
-//! Records of later versions than the tree's go into a memtable. A clean close leaves none.
+//! Log records of later versions than the tree's are replayed into a memtable. A clean close leaves none.
 
 mod bulk;
 mod keeper;
@@ -58,11 +60,11 @@ pub(super) use read_only::ReadOnlyStore;
 use snapshot::{EmbeddedSnapshot, Moment};
 use tree::{Seat, Tree, View, Writer};
 
-/// Memory at which a memtable is full, in bytes. An unclean end leaves up to two of that to be read from the log.
-/// Tests want to see many.
+/// Size at which a memtable is full, in bytes. After a crash up to two memtables are replayed from the log. Small in
+/// tests, so that they see many.
 const MEMTABLE_BYTES: usize = if cfg!(test) { 64 << 10 } else { 32 << 20 };
 
-/// Most of the log, in bytes, that a close leaves behind; none of it counts.
+/// How large a log, in bytes, a clean close may leave behind; all of it is in the tree by then.
 const LEFT_BYTES: u64 = 256 << 10;
 
 /// A store in a directory, for one process at a time.
@@ -72,9 +74,9 @@ pub struct EmbeddedStore {
     queue: CommitQueue,
 }
 
-/// What the store and its keeper hold on to.
+/// State shared by the store and its keeper thread.
 struct Shared {
-    /// What snapshots to come will see.
+    /// What new snapshots see.
     newest: Mutex<Arc<Moment>>,
     /// The writer lock.
     writer: Mutex<Log>,
@@ -91,7 +93,7 @@ impl EmbeddedStore {
     ///
     /// Errors: `Unavailable` when it is open elsewhere or the directory cannot be written; `Invalid`
     /// when `path` is something else than a database of this engine; `Unsupported` when a newer program wrote it;
-    /// `Corrupt` when a file is missing, truncated or damaged, or something that was acknowledged is not there.
+    /// `Corrupt` when a file is missing, truncated or damaged, or an acknowledged commit is not there.
     pub fn open(path: &Path, durability: Durability) -> Result<Self> {
         EmbeddedStore::over(Directory::open(path, Some(Engine::Lmdb))?, durability)
     }
@@ -116,7 +118,7 @@ impl EmbeddedStore {
                 let (logged, steps) = record::decode(content)
                     .ok_or_else(|| damaged(&folder, "log", "a record makes no sense"))?;
                 if logged > version {
-                    // Every version is logged, or in the tree by then.
+                    // Each version is in the log, or went straight into the tree.
                     if logged != version + 1 {
                         return Err(parted(version, logged));
                     }
@@ -130,7 +132,7 @@ impl EmbeddedStore {
         if version < mark.settled() {
             return Err(too_old(version, mark.settled()));
         }
-        // The process may have been killed before its last flush came to an end.
+        // The process may have been killed before its last flush finished.
         if in_tree > mark.settled() {
             tree.env.force_sync()?;
             mark.settle(in_tree);
@@ -156,8 +158,8 @@ impl EmbeddedStore {
 
     /// Applies each batch whose reads still hold, in order, with one flush.
     ///
-    /// One result per batch. A batch whose reads do not hold, or that asks for more than there is, is left out and
-    /// spoils no other; a failure of the disk fails them all, and nothing is written.
+    /// One result per batch. A batch whose reads do not hold, or that exceeds a limit, is left out without failing
+    /// the others; a disk failure fails them all, and nothing is written.
     fn apply_group(&self, group: &[WriteBatch]) -> Vec<Result<()>> {
         self.try_group(group).unwrap_or_else(|e| {
             if group.len() > 1 && self.shared.trust.check().is_ok() {
@@ -200,7 +202,7 @@ impl EmbeddedStore {
         Ok(results)
     }
 
-    /// Begins a new memtable if the one there is full; waits if the one before is not in the tree yet.
+    /// Begins a new memtable if the active one is full; waits if the previous one is not in the tree yet.
     fn make_room(&self, log: &mut Log) -> Result<()> {
         if self.shared.newest().active.bytes() < MEMTABLE_BYTES {
             return Ok(());
@@ -228,12 +230,12 @@ impl Store for EmbeddedStore {
 }
 
 impl Drop for EmbeddedStore {
-    /// What was acknowledged and flushed is on the disk already; this flushes the rest, and makes the next open quick and
-    /// its proof complete.
+    /// Flushes what relaxed commits left unflushed, and moves the memtables into the tree, so that the next open is
+    /// quick and verifies everything.
     fn drop(&mut self) {
         self.keeper.stop();
         let mut log = self.shared.writer.lock();
-        // If it fails, the log has it. Nobody is left to tell.
+        // On failure the log still has it, and nobody is left to tell.
         let _ = self.shared.close(&mut log);
     }
 }
@@ -247,7 +249,7 @@ impl Shared {
         self.newest.lock().clone()
     }
 
-    /// Shows something else to snapshots to come.
+    /// Publishes a new [`Moment`] for the snapshots to come.
     fn show(&self, change: impl FnOnce(&mut Moment)) {
         let mut newest = self.newest.lock();
         let mut moment = Moment::clone(&newest);
@@ -255,11 +257,12 @@ impl Shared {
         *newest = Arc::new(moment);
     }
 
-    /// The tree has everything up to `version`, and no memtable has anything: so nobody else takes the `seat`.
+    /// Shows the tree, which now has everything up to `version`; the memtables are empty. Releases `seat` for the new
+    /// view: nothing else can take it meanwhile.
     fn show_tree(&self, version: u64, seat: Seat) -> Result<()> {
         self.mark.settle(version);
         drop(seat);
-        // Were it not shown, its number would be given out again.
+        // The commit is in the tree: if it stayed invisible, its version would be used a second time.
         let (view, held) = self.look(version).inspect_err(|_| self.trust.lose())?;
         self.show(|moment| {
             moment.version = version;
@@ -268,14 +271,14 @@ impl Shared {
         Ok(())
     }
 
-    /// The tree, which has everything up to `version` now, and what it keeps beside damaged keyspaces.
+    /// A view of the tree, which now has everything up to `version`, and what it keeps beside damaged keyspaces.
     fn look(&self, version: u64) -> Result<(Arc<View>, Arc<Memtable>)> {
         let view = View::of(&self.tree)?;
         let held = held_by(&view, version)?;
         Ok((Arc::new(view), Arc::new(held)))
     }
 
-    /// The log has no word for it, or the tree takes it better.
+    /// The batches must bypass the log: it has no record for what they do, or they are too large for a memtable.
     fn is_for_the_tree(&self, batches: &[&WriteBatch]) -> bool {
         let there = self.tree.keyspaces();
         let mut mutations = batches.iter().flat_map(|batch| &batch.mutations);
@@ -288,10 +291,11 @@ impl Shared {
             })
     }
 
-    /// Ends the memtable and the segment of the log that has the same in it, once the one before is in the tree.
+    /// Ends the active memtable, and the log segment with the same entries, once the previous memtable is in the
+    /// tree.
     fn rotate(&self, log: &mut Log) -> Result<()> {
         self.move_full()?;
-        // Somebody else may have settled it meanwhile; an empty one has no version to move the tree to.
+        // It may have been moved meanwhile; an empty memtable has no version to advance the tree to.
         if self.newest().active.is_empty() {
             return Ok(());
         }
@@ -303,7 +307,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Moves the full memtable into the tree, if there is one, and forgets what the log had of it.
+    /// Moves the full memtable into the tree, if there is one, and releases its log segment.
     fn move_full(&self) -> Result<()> {
         let _moving = self.moving.lock();
         let Some((full, segment)) = self.newest().full.clone() else { return Ok(()) };
@@ -317,8 +321,8 @@ impl Shared {
         self.mark.forget(segment)
     }
 
-    /// Puts what was acknowledged into the tree. A keyspace that turns out to be damaged is held from then on
-    /// ([`tree::aside`]), and keeps nothing else from getting there.
+    /// Writes the entries of a memtable into the tree. A keyspace that turns out to be damaged is held from then on
+    /// ([`tree::aside`]), so that the others still get there.
     fn put_into_tree(&self, memtable: &Memtable) -> Result<()> {
         let mut damaged = BTreeSet::new();
         let writer = loop {
@@ -332,12 +336,12 @@ impl Shared {
         };
         writer.commit(memtable.version())?;
         self.mark.settle(memtable.version());
-        // Other processes that were killed while they read.
+        // Readers in other processes may have been killed.
         self.tree.env.clear_stale_readers()?;
         Ok(())
     }
 
-    /// Leaves nothing in memtables. The caller has the writer lock, by which nothing comes after.
+    /// Empties the memtables. The caller has the writer lock, so nothing is added meanwhile.
     fn settle(&self, log: &mut Log) -> Result<()> {
         self.rotate(log)?;
         self.move_full()
@@ -358,7 +362,7 @@ impl Shared {
     }
 }
 
-/// Makes the changes of a memtable. Errors: and in which keyspace.
+/// Applies the changes of a memtable. Errors: with the keyspace that failed.
 fn take_in(writer: &mut Writer<'_>, memtable: &Memtable) -> Result<(), (KeyspaceId, Error)> {
     for newest in memtable.newest() {
         let (keyspace, change) = newest.change();
@@ -367,21 +371,21 @@ fn take_in(writer: &mut Writer<'_>, memtable: &Memtable) -> Result<(), (Keyspace
     writer.note_tallies()
 }
 
-/// The tree has `version`, and the log goes on with `logged`.
+/// The error for a gap: the tree ends with `version`, but the log continues with `logged`.
 fn parted(version: u64, logged: u64) -> Error {
     Error::corrupt("the log does not go on where data.mdb ends")
         .why(format!("that has version {version}, and the log goes on with {logged}"))
         .hint("put back the files of one time, or restore the database from a backup")
 }
 
-/// There is everything up to `version`, and the tree had `settled` already.
+/// The error for lost commits: tree and log end with `version`, but the tree had `settled` already.
 fn too_old(version: u64, settled: u64) -> Error {
     Error::corrupt("data.mdb is damaged, or of an earlier time")
         .why(format!("it has version {version}, and had version {settled} already"))
         .hint("put back the files of one time, or restore the database from a backup")
 }
 
-/// What the tree, which has everything up to `version`, keeps beside damaged keyspaces.
+/// A memtable of the changes kept beside damaged keyspaces, in a tree that has everything up to `version`.
 fn held_by(view: &View, version: u64) -> Result<Memtable> {
     let held = Memtable::default();
     view.reader().show_held(|keyspace, (key, value)| {

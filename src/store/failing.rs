@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{BulkWriter, KeyspaceId, Reads, Snapshot, Store, WriteBatch};
 use crate::error::{Error, Kind, Result};
 
-/// Counts the steps of a store, and stops it at one of them. Clones share it.
+/// Counts the steps of a store, and stops it at a chosen one. Clones share the count.
 #[derive(Clone, Debug)]
 pub struct Fuse(Arc<Steps>);
 
@@ -23,17 +23,17 @@ impl Fuse {
         self.0.last.store(self.0.taken.load(Ordering::SeqCst) + steps, Ordering::SeqCst);
     }
 
-    /// Steps so far, by count.
+    /// Steps so far (count).
     pub fn taken(&self) -> u64 {
         self.0.taken.load(Ordering::SeqCst)
     }
 
-    /// It has stopped the store.
+    /// The store has stopped.
     pub fn is_burnt(&self) -> bool {
         self.0.taken.load(Ordering::SeqCst) > self.0.last.load(Ordering::SeqCst)
     }
 
-    /// One more step. Errors: `Unavailable`, from the chosen one on.
+    /// Takes one more step. Errors: `Unavailable`, from the chosen one on.
     fn step(&self) -> Result<()> {
         self.0.taken.fetch_add(1, Ordering::SeqCst);
         self.check()
@@ -44,15 +44,15 @@ impl Fuse {
     }
 }
 
-/// Any store, with a fuse. Steps are: a commit before it is applied and after that, each entry of a bulk writer
-/// and its commit, before and after.
+/// A store with a fuse. Steps are: before and after each commit, each entry of a bulk writer, before and after its
+/// commit.
 pub struct FailingStore<S> {
     inner: Arc<S>,
     fuse: Fuse,
 }
 
 impl<S: Store> FailingStore<S> {
-    /// `inner`, which will not stop until the fuse is set.
+    /// Wraps `inner`, which does not stop until the fuse is set.
     pub fn new(inner: Arc<S>) -> (FailingStore<S>, Fuse) {
         let fuse = Fuse(Arc::new(Steps { taken: AtomicU64::new(0), last: AtomicU64::new(u64::MAX) }));
         (FailingStore { inner, fuse: fuse.clone() }, fuse)

@@ -1,8 +1,8 @@
-//! What a reader has lent.
+//! Keeps the values that a reader has lent.
 
 use std::cell::{Cell, OnceCell};
 
-/// Values kept in place as long as it lives: in boxes of 1, 2, 4, 8, .. of them.
+/// An arena: values stay in place as long as it lives, in boxes of 1, 2, 4, 8, .. values.
 pub(super) struct Lent<T> {
     boxes: [OnceCell<Box<[OnceCell<T>]>>; 32],
     len: Cell<usize>,

@@ -1,8 +1,8 @@
-//! The log of an engine on the disk: every commit, in order, before it is acknowledged.
+//! The write-ahead log of an engine on disk: every commit, in order, before it is acknowledged.
 //!
-//! The tree below takes what was written last from memory, later. So a commit is first a [`record`] here, and when the
-//! database is opened, records that the tree does not have are applied again. The log is cut into *segments*, a
-//! file each; one that the tree has whole is removed.
+//! The tree behind it gets recent writes later, from memory. So a commit first becomes a [`record`] here, and when
+//! the database is opened, records that the tree does not have are replayed. The log is cut into *segments*, one file
+//! each; a segment is removed once the tree has all of it.
 //!
 //! # Bytes
 //!
@@ -15,13 +15,13 @@
 //! | 16 | 8 | number of its first record; records are numbered through |
 //! | 24 | 8 | XXH3-64 of the 24 bytes before |
 //!
-//! Then records, one after the other, and zeros up to the end of the file, which is written ahead because a flush
-//! of a file that does not grow is cheaper:
+//! Then records, one after the other, and zeros up to the end of the file. The zeros are written ahead, because
+//! flushing a file that does not grow is cheaper:
 //!
 //! | at | bytes | holds |
 //! |---|---|---|
 //! | 0 | 4 | length of the content, not 0 |
-//! | 4 | 8 | the record's number; its highest bit is set if nobody waited for a flush ([`Durability::Relaxed`]) |
+//! | 4 | 8 | the record's number; its highest bit is set if the commit did not wait for a flush ([`Durability::Relaxed`]) |
 //! | 12 | 8 | XXH3-64 of the content, seeded with the 8 bytes before |
 //! | 20 | n | the content |
 //!
@@ -29,15 +29,14 @@
 //!
 //! # What can be proved
 //!
-//! A write that was under way when the power failed leaves a *torn* record: the last one, never acknowledged, and
-//! dropped when the log is opened. A record that reads wrong is damage instead, and the log is refused,
-//! if a whole record of a later number that was flushed follows it anywhere, or if the [`Mark`] says that it was
-//! acknowledged. The mark is written after each flush, but not flushed itself: it outlives the process, and a machine
-//! that loses power keeps some older one. So one case is left that looks torn and is not: the very last record, damaged
-//! after a power failure.
+//! A write in progress when the power failed leaves a *torn* record: the last one, never acknowledged, and dropped
+//! when the log is opened. An unreadable record is damage instead, and the log is refused, if a whole, flushed record
+//! with a later number follows it anywhere, or if the [`Mark`] says that it was acknowledged. The mark is written after
+//! each flush, but not flushed itself: it outlives the process, but a power failure may leave an older one. So one case
+//! remains that looks torn but is not: the very last record, damaged after a power failure.
 //!
-//! Records that were not flushed may be on the disk in any order. The first one that reads wrong ends the log, unless it
-//! is known to have been flushed later: with a record behind it that was, with its segment, or when the log was closed.
+//! Unflushed records may reach the disk in any order. The first unreadable one ends the log, unless it is known to
+//! have been flushed later: by a flushed record behind it, with its segment, or when the log was closed.
 
 mod mark;
 pub(super) mod record;
@@ -61,16 +60,16 @@ pub(super) use tail::Tail;
 const MAGIC: &[u8; 8] = b"RKDBLOG1";
 const HEADER_BYTES: usize = 32;
 const RECORD_HEADER_BYTES: usize = 20;
-/// In the number of a record: nobody waited for a flush.
+/// Bit in a record's number: the commit did not wait for a flush.
 const NOT_FLUSHED: u64 = 1 << 63;
 
-/// Zeros written ahead of the records, in bytes.
+/// Granularity of the zeros written ahead of the records, in bytes.
 const AHEAD_BYTES: u64 = 256 << 10;
 
-/// Capacity, in bytes, that is kept for the next record.
+/// Buffer capacity, in bytes, kept from one record to the next.
 const RECORD_KEPT_BYTES: usize = 4 << 20;
 
-/// The segment that is written to, and what is known of the others.
+/// The log: its newest segment, open for writing, and its mark.
 pub(super) struct Log {
     folder: PathBuf,
     durability: Durability,
@@ -80,18 +79,18 @@ pub(super) struct Log {
     segment: u64,
     /// Where the next record goes.
     end: u64,
-    /// Up to here it is on the disk.
+    /// The segment is flushed up to here.
     flushed: u64,
     /// Length of the file.
     room: u64,
     /// Number of the next record.
     next: u64,
-    /// The last record; kept for its capacity, unless it was large.
+    /// The last record; the buffer is reused, unless it was large.
     record: Vec<u8>,
 }
 
 impl Log {
-    /// A new log in `folder`, which has none.
+    /// Creates a log in `folder`, which has none.
     pub(super) fn create(folder: &Path, durability: Durability, trust: Arc<Trust>) -> Result<Log> {
         let mark = Arc::new(Mark::create(folder, trust.clone())?);
         let (file, end) = begin(folder, 1, 1, &trust)?;
@@ -110,10 +109,10 @@ impl Log {
         })
     }
 
-    /// The log in `folder`, once the content of each of its records has been through `replay`, in order.
+    /// Opens the log in `folder`, passing the content of each record to `replay`, in order.
     ///
-    /// Errors: `Corrupt` when something that was acknowledged is missing or reads wrong; `Unavailable` when the disk
-    /// refuses; what `replay` says.
+    /// Errors: `Corrupt` when an acknowledged record is missing or unreadable; `Unavailable` when the disk refuses;
+    /// errors of `replay`.
     pub(super) fn open(
         folder: &Path,
         durability: Durability,
@@ -133,7 +132,7 @@ impl Log {
             let bytes =
                 fs::read(path_of(folder, *segment)).map_err(|e| unavailable("the log cannot be read", e))?;
             let records = Records::new(&bytes, *segment);
-            // The one before was flushed when this one was begun.
+            // The previous segment was flushed before this one was begun.
             let lacks_some = records.as_ref().zip(next).is_some_and(|(records, next)| records.number > next);
             let mut records = match records {
                 Some(records) if next.is_none_or(|next| next == records.number) => records,
@@ -175,12 +174,12 @@ impl Log {
             }
             let mut file = File::options().read(true).write(true).open(path_of(folder, segment))?;
             file.seek(SeekFrom::Start(end))?;
-            // Cuts off what is torn, and what may be whole behind it, so that it never comes back.
+            // Cuts off a torn record and everything behind it, so that it never comes back.
             let is_torn = file.metadata()?.len() > room;
             if is_torn {
                 file.set_len(room)?;
             }
-            // What is about to be shown may have been written and not flushed.
+            // The records replayed may have been written but not flushed.
             if is_torn || next > acknowledged + 1 {
                 file.sync_all()?;
                 mark.acknowledge(next - 1);
@@ -193,9 +192,10 @@ impl Log {
         Ok(Log { folder, durability, trust, mark, file, segment, end, flushed: end, room, next, record })
     }
 
-    /// Adds a record, on the disk when this returns unless durability is relaxed. `write` appends its content.
+    /// Appends a record; unless durability is relaxed, it is on the disk when this returns. `write` appends its
+    /// content.
     ///
-    /// Errors: `Unavailable`; then the log is as it was, or takes no more.
+    /// Errors: `Unavailable`; then the log is unchanged, or accepts nothing more.
     pub(super) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         self.trust.check()?;
         self.record.clear();
@@ -216,7 +216,7 @@ impl Log {
         self.record[4..12].copy_from_slice(&number.to_le_bytes());
         self.record[12..20].copy_from_slice(&sum.to_le_bytes());
         if let Err(e) = self.write() {
-            // What may be half there is cut off again.
+            // Cuts off the record, which may be half written.
             let cut = self.file.set_len(self.end).and_then(|()| self.file.seek(SeekFrom::Start(self.end)));
             if cut.and_then(|_| self.file.sync_all()).is_err() {
                 self.trust.lose();
@@ -237,8 +237,7 @@ impl Log {
         Ok(())
     }
 
-    /// What was appended, on the disk if nobody has waited for that: before something else gets there that depends on
-    /// it.
+    /// Flushes appended records that are not flushed yet: before anything that depends on them reaches the disk.
     pub(super) fn flush(&mut self) -> Result<()> {
         if self.flushed < self.end {
             self.trust.check()?;
@@ -266,21 +265,21 @@ impl Log {
         Ok(())
     }
 
-    /// Begins a new segment; gives the number of the one before.
+    /// Begins a new segment; gives the number of the previous one.
     pub(super) fn rotate(&mut self) -> Result<u64> {
         self.trust.check()?;
         self.file.sync_all().map_err(|e| self.trust.after_flush(e))?;
         let sealed = self.segment;
         (self.file, self.end) =
             begin(&self.folder, sealed + 1, self.next, &self.trust).inspect_err(|_| {
-                // If it stays, opening the log passes over it, for nothing is in it.
+                // If it stays, opening the log skips it, since it is empty.
                 let _ = fs::remove_file(path_of(&self.folder, sealed + 1));
             })?;
         (self.segment, self.room, self.flushed) = (sealed + 1, AHEAD_BYTES, self.end);
         Ok(sealed)
     }
 
-    /// Where what is on the disk ends, in bytes of the newest segment.
+    /// How far the newest segment is flushed, in bytes.
     #[cfg(test)]
     pub(super) fn flushed(&self) -> u64 {
         self.flushed
@@ -291,12 +290,12 @@ impl Log {
         self.end
     }
 
-    /// What was acknowledged, for others to forget segments by.
+    /// The mark, shared with those who remove segments.
     pub(super) fn mark(&self) -> Arc<Mark> {
         self.mark.clone()
     }
 
-    /// Leaves everything on the disk, and known to be.
+    /// Flushes the records and the mark.
     pub(super) fn close(&mut self) -> Result<()> {
         self.trust.check()?;
         self.flush()?;
@@ -309,22 +308,22 @@ struct Read {
     segment: u64,
     /// Number of the record that follows.
     next: u64,
-    /// Where that goes, and what the file has room for.
+    /// Where that record goes, and the length of the file up to which it is usable.
     end: u64,
     room: u64,
 }
 
-/// The segments from `oldest` on, ascending; those before it are removed.
+/// The segments from `oldest` on, ascending; older ones are removed.
 fn segments_that_count(folder: &Path, oldest: u64) -> Result<Vec<u64>> {
     let mut segments = segments(folder).map_err(|e| unavailable("the log cannot be read", e))?;
     for segment in segments.extract_if(.., |segment| *segment < oldest) {
-        // What stays is removed the next time.
+        // On failure it is removed the next time.
         let _ = fs::remove_file(path_of(folder, segment));
     }
     Ok(segments)
 }
 
-/// A new segment that is to begin with record `next`, and where in it.
+/// Creates a segment whose first record will be `next`; gives the file and where that record goes.
 fn begin(folder: &Path, segment: u64, next: u64, trust: &Trust) -> Result<(File, u64)> {
     let mut bytes = Vec::with_capacity(AHEAD_BYTES as usize);
     bytes.extend_from_slice(MAGIC);
@@ -363,7 +362,7 @@ impl<'a> Records<'a> {
         sound.then_some(Records { bytes, at: HEADER_BYTES, number: u64_at(header, 16)? })
     }
 
-    /// The content of the record at `at`, if there is one of a number that `is_wanted`, its highest bit included.
+    /// The content of the record at `at`, if it is whole and its number, including the highest bit, `is_wanted`.
     fn record(&self, at: usize, is_wanted: impl Fn(u64) -> bool) -> Option<&'a [u8]> {
         let number = u64_at(self.bytes, at + 4).filter(|number| is_wanted(*number))?;
         let len = u32::from_le_bytes(*self.bytes[at..].first_chunk()?) as usize;
@@ -375,7 +374,7 @@ impl<'a> Records<'a> {
         self.next_if(|_| true)
     }
 
-    /// The next one, if its number `is_wanted`, the highest bit included.
+    /// The next record, if its number, including the highest bit, `is_wanted`.
     fn next_if(&mut self, is_wanted: impl Fn(u64) -> bool) -> Option<&'a [u8]> {
         let is_next = |number| number & !NOT_FLUSHED == self.number && is_wanted(number);
         let content = self.record(self.at, is_next)?;
@@ -389,10 +388,10 @@ impl<'a> Records<'a> {
         is_zeros(&self.bytes[self.at..])
     }
 
-    /// A later record, which was flushed, is somewhere behind one that cannot be read. Its length may be what is wrong,
-    /// so every place is tried.
+    /// A later, flushed record is somewhere behind the unreadable one. The length of the latter may be what is wrong,
+    /// so every offset is tried.
     fn is_followed(&self) -> bool {
-        // No more than fit between here and the end of the file.
+        // An upper limit: no more records fit into the file.
         let later = self.number + 1..self.number + self.bytes.len() as u64;
         (self.at + 1..self.bytes.len()).any(|at| self.record(at, |number| later.contains(&number)).is_some())
     }
@@ -402,7 +401,7 @@ fn holds_nothing(bytes: &[u8]) -> bool {
     bytes.get(HEADER_BYTES..).is_none_or(is_zeros)
 }
 
-/// A segment is mostly zeros, and every open looks at them: by many at once.
+/// Checks 256 bytes at a time: a segment is mostly zeros, and every open reads them.
 fn is_zeros(bytes: &[u8]) -> bool {
     bytes.chunks(256).all(|some| some.iter().fold(0, |bits, byte| bits | byte) == 0)
 }
@@ -433,7 +432,7 @@ mod tests {
     use crate::error::Kind;
     use crate::key::hex;
 
-    /// A log of these records, closed as its process was when it ended.
+    /// A log of these records, dropped without a close.
     fn log(records: &[&str]) -> (tempfile::TempDir, Log) {
         log_of(Durability::Sync, records)
     }
@@ -458,7 +457,7 @@ mod tests {
         Ok((log, records))
     }
 
-    /// The mark as it was after so many records: what a power failure may leave.
+    /// The mark as of an earlier record: what a power failure may leave.
     fn mark_as_of(folder: &Path, acknowledged: u64) {
         fs::write(folder.join(MARK_FILE), Marked { oldest: 1, acknowledged, settled: 0 }.encode()).unwrap();
     }
@@ -554,7 +553,7 @@ mod tests {
         }
     }
 
-    /// The disk has written what it pleased of what nobody flushed: any piece of it may still be zeros.
+    /// Unflushed records may be on the disk in part: any piece may still be zeros.
     #[test]
     fn of_records_that_were_not_flushed_those_before_a_hole_are_there() {
         let (folder, log) = log_of(Durability::Relaxed, &RECORDS);
@@ -582,7 +581,7 @@ mod tests {
         }
     }
 
-    /// Its segment was flushed when the next one was begun, which says where it ends.
+    /// The segment was flushed when the next one was begun, whose header says where it ends.
     #[test]
     fn records_that_an_empty_segment_has_counted_are_missed() {
         for durability in [Durability::Sync, Durability::Relaxed] {

@@ -1,13 +1,12 @@
-//! The write-optimised engine: a log of our own before an LSM tree ([`lsm_tree`]).
+//! The write-optimised engine: our own write-ahead log in front of an LSM tree ([`lsm_tree`]).
 //!
-//! A commit joins the [`queue`](super::queue); whoever leads it writes all that waits as one record of the
-//! [`log`](super::log), flushes once, and puts the entries into the tree's memtable. A memtable that is full becomes a
-//! table, and tables are merged, by the threads of [`upkeep`]. All keyspaces share one tree, each with a prefix of its
-//! own ([`slots`]). Reads go through [`snapshot`], which keeps rows that were looked up ([`rows`]), loads through
-//! [`bulk`], which writes tables straight away.
+//! A commit joins the [`queue`](super::queue). The queue's leader writes all waiting batches as one record of the
+//! [`log`](super::log), flushes once, and puts the entries into the tree's memtable. The threads of [`upkeep`] turn
+//! full memtables into tables, and merge tables. All keyspaces share one tree, each with its own key prefix
+//! ([`slots`]). Reads go through [`snapshot`] and a row cache ([`rows`]); loads write tables directly ([`bulk`]).
 //!
-//! The tree keeps many versions of a key, by sequence number. Commits take their numbers from the counter that the tree
-//! takes its own from, one at a time under the writer lock; a snapshot sees what lies below a number.
+//! The tree keeps many versions of a key, told apart by sequence number. Commits and the tree draw their numbers from
+//! the same counter, commits one at a time under the writer lock. A snapshot sees what lies below its number.
 //!
 //! # Files
 //!
@@ -16,13 +15,13 @@
 //! | `FORMAT` | `rowkeydb format 4 lsm`; written last, so a directory that has it is a whole database |
 //! | `LOCK` | empty; locked by the process that has the database open |
 //! | `lsm/log-N` | commits that may be missing from the tables, in segments ([`log`](super::log)) |
-//! | `lsm/acknowledged` | which segments count, and the last record that was acknowledged |
-//! | `lsm/tree` | the tables, blocks with a checksum each, and what the tree knows of them |
+//! | `lsm/acknowledged` | which segments count, and the last acknowledged record |
+//! | `lsm/tree` | the tables, in blocks with checksums, and the tree's own metadata |
 //!
 //! # Opening
 //!
-//! The tables hold the slots as of some version, and everything before it. Records of later versions are
-//! applied again, in their order, to the same effect.
+//! The tables hold the slots as of some version, and everything before it. Records of later versions are replayed in
+//! order; replaying one that is already in a table changes nothing.
 
 mod bulk;
 mod rows;
@@ -56,14 +55,14 @@ use slots::{Dead, SLOTS_KEY, SlotId, Slots, tree_key};
 use snapshot::{LsmSnapshot, View, Views};
 use upkeep::{Threads, Upkeep};
 
-/// Size at which a memtable becomes a table, in bytes. An unclean end leaves a few of that to be read from the log.
-/// Tests want to see many tables.
+/// Size at which a memtable becomes a table, in bytes. After a crash a few memtables are replayed from the log. Small
+/// in tests, so that they see many tables.
 const MEMTABLE_BYTES: u64 = if cfg!(test) { 64 << 10 } else { 16 << 20 };
 
-/// Most of the log, in bytes, that a close leaves to the next open.
+/// How large a log, in bytes, a clean close may leave for the next open to replay.
 const LEFT_BYTES: u64 = 1 << 20;
 
-/// Most memory for blocks of tables, in bytes.
+/// Limit of the block cache, in bytes.
 const CACHE_BYTES: u64 = 128 << 20;
 
 /// A store in a directory, for one process at a time.
@@ -73,10 +72,10 @@ pub struct LsmStore {
     queue: CommitQueue,
 }
 
-/// What the store, its threads and its snapshots hold on to.
+/// State shared by the store, its threads and its snapshots.
 struct Shared {
     tree: AnyTree,
-    /// The next sequence number; the tree draws from it too.
+    /// The next sequence number; the tree draws from this counter too.
     numbers: SequenceNumberCounter,
     views: Views,
     rows: Rows,
@@ -90,7 +89,7 @@ struct Shared {
     directory: Directory,
 }
 
-/// What only the one writer touches.
+/// State that only the current writer touches.
 struct Writer {
     log: Log,
     /// As they will be published.
@@ -101,7 +100,7 @@ impl LsmStore {
     /// Opens the database in `path`, creating it (but not the directories above) if there is none.
     ///
     /// Errors: `Unavailable` when it is open elsewhere or the directory cannot be written; `Invalid`
-    /// when `path` is something else than a database of this engine; `Unsupported` when a newer program wrote it;
+    /// `Corrupt` when a file is missing or damaged, or an acknowledged commit is not there.
     /// `Corrupt` when a file is missing or damaged, or something that was acknowledged is not there.
     pub fn open(path: &Path, durability: Durability) -> Result<Self> {
         LsmStore::over(Directory::open(path, Some(Engine::Lsm))?, durability)
@@ -113,7 +112,7 @@ impl LsmStore {
             fs::create_dir(&folder)?;
         }
         let numbers = SequenceNumberCounter::default();
-        // The tree moves its own idea of what is visible; ours is in `Views`.
+        // The tree's own visibility counter, which we do not use; ours is in `Views`.
         let visible = SequenceNumberCounter::default();
         let dead = Dead::default();
         let trust = Arc::<Trust>::default();
@@ -140,7 +139,7 @@ impl LsmStore {
                     .ok_or_else(|| damaged(&folder, "log", "a record makes no sense"))?;
                 if version > since {
                     for step in &steps {
-                        // Slots that are lost here are dead in any case.
+                        // A slot returned here is buried by `dead.all_but` below.
                         apply(&tree, &mut slots, version, step);
                     }
                 }
@@ -186,7 +185,7 @@ impl Store for LsmStore {
     }
 
     fn recount(&self, keyspace: KeyspaceId, more: i64) {
-        // A load has the writer for long; whoever counts the next time finds the same.
+        // If a load holds the writer lock, skip it: the next count finds the same difference.
         if let Some(writer) = self.shared.writer.try_lock()
             && let Some(slot) = writer.slots.get(keyspace)
         {
@@ -196,8 +195,8 @@ impl Store for LsmStore {
 }
 
 impl Drop for LsmStore {
-    /// What was acknowledged and flushed is on the disk already; this flushes the rest, and makes the next open quick and
-    /// its proof complete.
+    /// Flushes what relaxed commits left unflushed, and moves a large memtable into tables, so that the next open is
+    /// quick and verifies everything.
     fn drop(&mut self) {
         self.threads.stop();
         let mut writer = self.shared.writer.lock();
@@ -205,11 +204,11 @@ impl Drop for LsmStore {
             && let Ok(sealed) = self.shared.seal(&mut writer)
         {
             drop(writer);
-            // If it fails, the log has it.
+            // On failure the log still has it.
             let _ = upkeep::flush(&self.shared, sealed);
             writer = self.shared.writer.lock();
         }
-        // Nobody is left to tell of a failure, which takes back nothing that was promised.
+        // Nobody is left to tell of a failure, and no promise depends on it.
         let _ = writer.log.close();
     }
 }
@@ -217,8 +216,8 @@ impl Drop for LsmStore {
 impl Shared {
     /// Applies each batch whose reads still hold, in order, with one record and one flush.
     ///
-    /// One result per batch. A batch whose reads do not hold is left out and spoils no other; a
-    /// failure of the disk fails them all, and nothing is written.
+    /// One result per batch. A batch whose reads do not hold is left out without failing the others; a disk failure
+    /// fails them all, and nothing is written.
     fn apply_group(&self, group: &[WriteBatch]) -> Vec<Result<()>> {
         self.try_group(group).unwrap_or_else(|e| group.iter().map(|_| Err(e.copied())).collect())
     }
@@ -239,8 +238,8 @@ impl Shared {
         Ok(results)
     }
 
-    /// What it means that the tree could not be written: unless the disk is just full, nothing is written any more.
-    /// For its list of tables may be the next one already, and what the tree does from here on would contradict it.
+    /// Translates a failed write of the tree. Unless the disk is just full, nothing is written any more: the list of
+    /// tables on the disk may already be the next one, and further work of the tree would contradict it.
     fn distrust(&self, e: lsm_tree::Error) -> Error {
         match e {
             lsm_tree::Error::Io(e) if is_full(&e) && self.directory.is_out_of_room() => {
@@ -255,7 +254,7 @@ impl Shared {
         Recorder::new(self.recent.lock(), version)
     }
 
-    /// Makes a version of `steps`: logged, applied, visible.
+    /// Commits `steps` as `version`: logs, applies and publishes them.
     fn write<'a, S: Iterator<Item = Step<'a>>>(
         &self,
         writer: &mut Writer,
@@ -263,7 +262,7 @@ impl Shared {
         steps: impl Fn() -> S,
     ) -> Result<()> {
         writer.log.append(|out| record::encode(out, version, steps()))?;
-        // Tables of what is cleared go soon.
+        // The tables of a cleared slot are dropped soon, so the record must be on the disk.
         if steps().any(|step| matches!(step, Step::Clear(_))) {
             writer.log.flush()?;
         }
@@ -283,8 +282,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Shows a version to the snapshots to come. Every number given out is that of something whole, since the
-    /// caller has the writer lock.
+    /// Shows a version to new snapshots. The caller has the writer lock, so all sequence numbers drawn so far belong
+    /// to complete changes.
     fn publish(&self, version: u64, slots: Option<&Slots>) {
         let slots = slots.map(|slots| Arc::new(slots.clone()));
         self.views.publish(|view| {
@@ -294,20 +293,20 @@ impl Shared {
         });
     }
 
-    /// Lets snapshots to come see what upkeep did to the tree: same entries, fewer tables.
+    /// Lets new snapshots see what upkeep did to the tree: the same entries in fewer tables.
     fn refresh(&self) {
         if let Some(_writer) = self.writer.try_lock() {
             self.views.publish(|view| view.below = self.numbers.get());
         }
     }
 
-    /// Nobody will read `slot` but snapshots taken before.
+    /// Only snapshots taken earlier still read `slot`: compaction may drop it.
     fn bury(&self, slot: SlotId) {
         self.dead.add(slot);
         self.upkeep.clear(slot);
     }
 
-    /// Begins a new memtable if the one there is full, and waits if upkeep lags behind.
+    /// Begins a new memtable if the active one is full; waits if upkeep lags behind.
     fn make_room(&self, writer: &mut Writer) -> Result<()> {
         self.upkeep.pace(self);
         if self.tree.active_memtable().size() < MEMTABLE_BYTES {
@@ -319,8 +318,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Ends the memtable and the segment of the log that has the same in it; gives the segment's number. The
-    /// memtable's last entry says which slots there are by then.
+    /// Ends the memtable and the log segment with the same entries; gives the segment's number. The memtable's last
+    /// entry records the slots of that moment.
     fn seal(&self, writer: &mut Writer) -> Result<u64> {
         let sealed = writer.log.rotate()?;
         let version = self.numbers.next();
@@ -330,10 +329,10 @@ impl Shared {
     }
 }
 
-/// Refuses a tree whose list of tables is not the one it last wrote, which it does not look at itself.
+/// Refuses a tree whose list of tables is not the one it last wrote; `lsm_tree` does not check that itself.
 ///
-/// `current` holds the list's number (8 bytes, little-endian), the XXH3-128 of the list (16 bytes), and a zero; the list
-/// is in `vN`. After lsm-tree 3.1, `version/persist.rs`.
+/// `current` holds the list's number (8 bytes, little-endian), the XXH3-128 of the list (16 bytes), and a zero; the
+/// list is in `vN`. After lsm-tree 3.1, `version/persist.rs`.
 fn check_manifest(folder: &Path) -> Result<()> {
     let read = |name: &str| {
         fs::read(folder.join("tree").join(name)).map_err(|e| match e.kind() {
@@ -355,7 +354,7 @@ fn check_manifest(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Applies a step to memtable and slots; gives a slot that nobody needs any more.
+/// Applies a step to memtable and slots; gives the slot that it leaves unused, if any.
 fn apply(tree: &AnyTree, slots: &mut Slots, version: u64, step: &Step<'_>) -> Option<SlotId> {
     match *step {
         Step::Put(keyspace, key, value) => {
@@ -364,7 +363,7 @@ fn apply(tree: &AnyTree, slots: &mut Slots, version: u64, step: &Step<'_>) -> Op
             slot.count(1);
         }
         Step::Delete(keyspace, key) => {
-            // Nothing is stored under such keys.
+            // Keys of other lengths cannot exist.
             if let Some(slot) = slots.get(keyspace).filter(|_| (1..=KEY_BYTES_MAX).contains(&key.len())) {
                 tree.remove(tree_key(slot.id, key), version);
                 slot.count(-1);
@@ -376,11 +375,11 @@ fn apply(tree: &AnyTree, slots: &mut Slots, version: u64, step: &Step<'_>) -> Op
     None
 }
 
-/// An error of the tree, for people.
+/// Translates an error of the tree.
 fn explain(e: lsm_tree::Error) -> Error {
     use lsm_tree::Error as E;
     let why = match e {
-        // A seek to before the start of a file that is too short is invalid input.
+        // If a file is too short, seeking from its end to before its start fails as invalid input.
         E::Io(e)
             if [ErrorKind::UnexpectedEof, ErrorKind::NotFound, ErrorKind::InvalidInput]
                 .contains(&e.kind()) =>

@@ -1,4 +1,4 @@
-//! The engine without a disk: persistent maps, so that a snapshot is one reference.
+//! The engine in memory: persistent maps, so that a snapshot is one reference.
 //!
 //! A writer copies the current [`State`] (a few references), changes the copy along the paths it
 //! touches, and installs it; readers keep whatever state they took. Nothing waits for readers.
@@ -40,12 +40,12 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// What is committed now.
+    /// The committed state.
     fn current(&self) -> State {
         self.current.lock().clone()
     }
 
-    /// Waits for its turn; a copy of what is committed, to be changed and installed.
+    /// Waits for the writer lock; gives a copy of the committed state, to be changed and installed.
     fn next(&self) -> (State, Recorder<'_>) {
         let recent = self.writer.lock();
         let mut state = self.current();
@@ -143,13 +143,13 @@ impl Reader for MemoryReader<'_> {
         self.entries(keyspace).map(Some)
     }
 
-    /// What is in memory was not on a disk.
+    /// Nothing to do: it was never on a disk.
     fn verify(&self, _: KeyspaceId, _: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         Ok(())
     }
 }
 
-/// Lends what an iterator over a map yields.
+/// Lends the entries of a map iterator.
 struct MemoryCursor<'s> {
     inside: Option<RangedIter<'s, Rowkey, Arc<[u8]>, DefaultSharedPtr>>,
     direction: Direction,

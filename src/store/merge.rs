@@ -1,32 +1,32 @@
-//! Changes laid over what lies below, as one cursor.
+//! Overlays changes on the entries of a cursor, as one cursor.
 
 use std::cmp::Ordering;
 
 use super::{Cursor, Direction, Entry};
 use crate::error::Result;
 
-/// A key and its new value; `None` hides the key of what lies below.
+/// A key and its new value; `None` hides the entry below.
 pub type Change<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// Changes in the order of a cursor.
+/// Changes, in the order of a cursor.
 pub trait Changes {
-    /// The one at hand; `None` behind the last one.
+    /// The current change; `None` behind the last one.
     fn peek(&self) -> Option<Change<'_>>;
 
-    /// Goes on to the next one.
+    /// Moves to the next change.
     fn advance(&mut self);
 }
 
-/// Two ways into one range, walked in step; a change wins over the entry of its key below.
+/// Merges a cursor with changes of the same range; a change wins over the entry of its key below.
 pub struct Merge<'a, C> {
-    /// `None` when there is nothing, or nothing more.
+    /// `None` when it has no more entries.
     below: Option<Box<dyn Cursor + 'a>>,
     changes: C,
     direction: Direction,
-    /// The change at hand was given out.
+    /// The current change was given out.
     is_spent: bool,
-    /// An entry from below that waits for the changes before it; copied, since it is lent only until the cursor
-    /// moves. Once the changes are used up, entries pass through uncopied.
+    /// An entry from below that waits for the changes before it. Copied, since it is lent only until the cursor
+    /// moves. After the last change, entries pass through uncopied.
     head: Head,
 }
 
@@ -38,12 +38,12 @@ struct Head {
 }
 
 impl<'a, C: Changes> Merge<'a, C> {
-    /// Both must go this way through the same range.
+    /// Both must walk the same range in this direction.
     pub fn new(below: Option<Box<dyn Cursor + 'a>>, changes: C, direction: Direction) -> Self {
         Merge { below, changes, direction, is_spent: false, head: Head::default() }
     }
 
-    /// Makes the next entry from below wait in `head`, unless one waits already or there is none.
+    /// Moves the next entry from below into `head`, unless one waits there already.
     fn fill_head(&mut self) -> Result<()> {
         if self.head.full {
             return Ok(());
@@ -56,7 +56,7 @@ impl<'a, C: Changes> Merge<'a, C> {
         Ok(())
     }
 
-    /// How the waiting entry lies to `key`, in cursor order; no entry lies behind everything.
+    /// Compares the waiting entry with `key`, in cursor order; no entry counts as behind everything.
     fn head_cmp(&self, key: &[u8]) -> Ordering {
         match (self.head.full, self.direction) {
             (false, _) => Ordering::Greater,

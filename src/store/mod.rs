@@ -1,12 +1,12 @@
-//! The store seam: sorted keyspaces of keys and packed values.
+//! The storage interface: sorted keyspaces of keys and packed values.
 //!
-//! A [`Store`] gives [`Snapshot`]s and takes [`WriteBatch`]es. A snapshot is a stable view; a
-//! [`Reader`] is one thread's way into it, and a [`Cursor`] walks one key range forward or in
-//! reverse, lending each entry without copying it.
+//! A [`Store`] gives [`Snapshot`]s and takes [`WriteBatch`]es. A snapshot is a stable view; a [`Reader`] is one
+//! thread's access to it, and a [`Cursor`] walks one key range forward or in reverse, lending each entry without
+//! copying it.
 //!
-//! The seam is synchronous: the local engines answer out of mapped memory in about a microsecond,
-//! and the executor crosses into async code once per batch of rows, not per entry. An engine behind
-//! a network fetches a chunk whenever a cursor runs dry.
+//! The interface is synchronous: the local engines answer from mapped memory in about a microsecond, and the executor
+//! crosses into async code once per batch of rows, not per entry. An engine behind a network would fetch a chunk
+//! whenever a cursor runs dry.
 
 mod batch;
 #[cfg(test)]
@@ -52,18 +52,18 @@ use crate::key::KeyRange;
 use directory::Directory;
 use embedded::ReadOnlyStore;
 
-/// A storage engine, chosen when a database is created. A database stays with the one that it was created with.
+/// A storage engine, chosen when a database is created and never changed afterwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// A log before a B-tree in one mapped file: quickest to read.
+    /// A log in front of a B-tree (LMDB) in one mapped file: fastest reads.
     #[default]
     Lmdb,
-    /// A log before sorted tables that are merged: smaller, and no page is ever copied.
+    /// A log in front of sorted tables that are merged (an LSM tree): smaller files, and no page is ever copied.
     Lsm,
 }
 
 impl Engine {
-    /// All there are.
+    /// All engines.
     pub const ALL: [Engine; 2] = [Engine::Lmdb, Engine::Lsm];
 
     /// `lmdb` or `lsm`.
@@ -95,21 +95,22 @@ impl FromStr for Engine {
 /// How safe a commit is when it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// Everything: it is on the disk, and neither a crash of the process nor of the machine loses it.
+    /// Survives a crash of the process and of the machine: every commit is on the disk.
     #[default]
     Sync,
-    /// A crash of the process, not one of the machine: the operating system writes it out when it pleases, at
-    /// the latest when the store closes or has 32 MiB of it (`lsm`: 16). After a power failure the last commits may be missing; the
-    /// database is whole, as it was after an earlier one.
+    /// Survives a crash of the process, but not of the machine: the operating system writes commits out when it
+    /// likes, at the latest when the store closes or has 32 MiB of them (`lsm`: 16). After a power failure the last
+    /// commits may be missing; the database is then consistent, as it was after an earlier commit.
     Relaxed,
 }
 
-/// Opens the database in `path`, creating it (but not the directories above) if there is none. `engine`: what a
-/// new one will be, [`Engine::default`] if it is not named, and one that is there must be. Gives its engine, too.
+/// Opens the database in `path`, creating it (but not the directories above) if there is none. `engine`: the engine
+/// of a new database, [`Engine::default`] if `None`; an existing database must have it. Gives the store and its
+/// engine.
 ///
-/// Errors: `Unavailable` when it is open elsewhere or the directory cannot be written; `Invalid` when `path` is something
-/// else than a database, or one of another engine; `Unsupported` when a newer program wrote it; `Corrupt` when its
-/// files are damaged.
+/// Errors: `Unavailable` when the database is open elsewhere or the directory cannot be written; `Invalid` when
+/// `path` is not a database, or one of another engine; `Unsupported` when a newer program wrote it; `Corrupt` when
+/// its files are damaged.
 pub fn open(path: &Path, engine: Option<Engine>, durability: Durability) -> Result<(Box<dyn Store>, Engine)> {
     let directory = Directory::open(path, engine)?;
     let engine = directory.engine();
@@ -120,8 +121,8 @@ pub fn open(path: &Path, engine: Option<Engine>, durability: Durability) -> Resu
     Ok((store, engine))
 }
 
-/// Opens the database in `path` to read it, beside a process that writes it if its engine is [`Engine::Lmdb`]: each
-/// snapshot then is of all that the other one has acknowledged. `engine`: what it must be.
+/// Opens the database in `path` for reading only. With [`Engine::Lmdb`] another process may have it open to write at
+/// the same time: each snapshot then shows all that process has acknowledged. `engine`: the engine it must have.
 ///
 /// Errors: as [`open`]; `Invalid` when there is no database.
 pub fn open_read_only(path: &Path, engine: Option<Engine>) -> Result<(Box<dyn Store>, Engine)> {
@@ -132,14 +133,14 @@ pub fn open_read_only(path: &Path, engine: Option<Engine>) -> Result<(Box<dyn St
     }
 }
 
-/// What writers are told where [`open_read_only`] was asked for.
+/// The error for a write to a database opened with [`open_read_only`].
 pub fn read_only() -> Error {
     Error::invalid("the database is open for reading only")
         .hint("open it without --read-only, or Options::read_only, when no other process has it open")
         .state(sqlstate::READ_ONLY)
 }
 
-/// Way through a range.
+/// Order in which a range is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Ascending keys.
@@ -153,24 +154,23 @@ pub trait Store: Send + Sync {
     /// A stable view of everything committed so far.
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>>;
 
-    /// Checks and applies `batch` in one atomic step over all keyspaces; durable when it returns, unless the engine
-    /// was opened with a relaxed durability.
+    /// Checks and applies `batch` in one atomic step over all keyspaces. It is durable when this returns, unless the
+    /// engine was opened with a relaxed durability.
     ///
     /// Errors: `Conflict` when a later commit wrote into what the batch read, `Invalid` when a key is too long,
     /// `Unavailable` when the disk refuses. On any error nothing was written.
     fn commit(&self, batch: WriteBatch) -> Result<()>;
 
-    /// Opens the bulk door: many entries, one atomic step.
-    /// Other writers wait until it is committed or dropped.
+    /// Begins a bulk write: many entries in one atomic step. Other writers wait until it is committed or dropped.
     fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>>;
 
-    /// Somebody has counted the entries of a keyspace, which are so many more, or less, than [`Reader::entries`] told.
+    /// Corrects [`Reader::entries`]: a count of the keyspace found `more` entries than that (fewer if negative).
     fn recount(&self, _: KeyspaceId, _more: i64) {}
 }
 
 /// Writes many entries in one atomic step; dropped without commit, it leaves nothing behind.
 pub trait BulkWriter {
-    /// The value now under `key`, this writer's own puts included.
+    /// The value now under `key`, including this writer's own puts.
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
     /// Writes one entry. Fastest in ascending key order within a keyspace.
@@ -179,12 +179,12 @@ pub trait BulkWriter {
     /// Removes a key; no error if it is not there.
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()>;
 
-    /// Where files may lie that are gone with the process: beside the data, where room is needed anyway, and not
-    /// where the system has it in memory. `None` if the data is in memory, too.
+    /// A folder for temporary files: beside the data, where there must be room anyway, and not in a memory-backed
+    /// file system. `None` if the data itself is in memory.
     fn folder(&self) -> Option<&Path>;
 
-    /// Errors: `Conflict` when a commit later than `reads` wrote into them. Until this writer ends, there
-    /// will be no other one.
+    /// Errors: `Conflict` when a commit later than `reads` wrote into them. No other commit happens before this
+    /// writer ends.
     fn check(&self, reads: &Reads) -> Result<()>;
 
     /// Makes everything visible and durable.
@@ -193,10 +193,10 @@ pub trait BulkWriter {
 
 /// A stable view of a store: later commits do not show.
 pub trait Snapshot: Send + Sync {
-    /// One thread's way in. Hold it for one batch of rows, not for longer.
+    /// One thread's access. Hold it for one batch of rows, not longer.
     fn reader(&self) -> Result<Box<dyn Reader + '_>>;
 
-    /// A way in for estimates, which no answer depends on: nobody remembers what is read.
+    /// A reader for estimates, which no answer depends on: its reads are not recorded for conflict checks.
     fn unrecorded(&self) -> Result<Box<dyn Reader + '_>> {
         self.reader()
     }
@@ -225,12 +225,12 @@ pub trait Reader {
         direction: Direction,
     ) -> Result<Box<dyn Cursor + 'a>>;
 
-    /// Number of entries in the keyspace, exact or nearly so, without reading them; 0 only if there are none, on which
-    /// loads rely, and more than there are where a key was written twice.
+    /// Number of entries in the keyspace, exact or nearly so, without reading them. 0 only if there are none (loads
+    /// rely on this); too high where a key was written twice.
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64>;
 
-    /// About how many entries lie in `range`, the nearer the fewer they are; `None` if that takes a walk. No answer may
-    /// depend on it.
+    /// About how many entries lie in `range`, more exact the fewer there are; `None` if that takes a walk. No answer
+    /// may depend on it.
     fn estimate(&self, _: KeyspaceId, _: &KeyRange) -> Result<Option<u64>> {
         Ok(None)
     }
@@ -238,25 +238,25 @@ pub trait Reader {
     /// Exact number of entries in the keyspace, if it is known without reading them.
     fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>>;
 
-    /// Proves that the keyspace holds what was written into it, where that takes more than reading it: that the disk
-    /// gives back what it was given last. `watch` hears how many entries were looked at, and may end it.
+    /// Proves that the keyspace holds what was written into it, where reading alone cannot: that the disk returns the
+    /// latest version of each page. `watch` is told how many entries were checked, and may stop it with an error.
     ///
-    /// Errors: `Corrupt`, naming the keyspace; what `watch` says.
+    /// Errors: `Corrupt`, naming the keyspace; an error of `watch`.
     fn verify(&self, keyspace: KeyspaceId, watch: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
 }
 
-/// 1 if the keyspace has an entry, otherwise 0: for readers whose count may be off, and says 0.
+/// 1 if the keyspace has an entry, otherwise 0. For readers whose approximate count came out as 0.
 pub fn one_or_none(reader: &(impl Reader + ?Sized), keyspace: KeyspaceId) -> Result<u64> {
     let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
     Ok(cursor.next()?.map_or(0, |_| 1))
 }
 
-/// Source of the error about an entry whose bytes are not those that were written.
+/// Source of the error about an entry whose bytes are not what was written.
 #[derive(Debug)]
 pub struct DamagedEntry {
-    /// Where it is.
+    /// The entry's keyspace.
     pub keyspace: KeyspaceId,
-    /// As it is read.
+    /// The key, as read.
     pub key: Vec<u8>,
 }
 
@@ -283,7 +283,7 @@ impl std::error::Error for DamagedKeyspace {}
 /// Key and value of one entry, lent until the cursor moves.
 pub type Entry<'a> = (&'a [u8], &'a [u8]);
 
-/// Takes key and value of an entry; false: no more of them.
+/// Takes key and value of an entry; gives false to stop.
 pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<bool> + 'v;
 
 /// A position in a range.
@@ -291,8 +291,8 @@ pub trait Cursor {
     /// The next entry, or `None` at the end of the range; after that, always `None`.
     fn next(&mut self) -> Result<Option<Entry<'_>>>;
 
-    /// Shows the entries that follow to `visit`, as [`Cursor::next`] gives them one by one, until it wants no more: then
-    /// true. False at the end of the range.
+    /// Shows the following entries to `visit`, as [`Cursor::next`] gives them one by one. True: `visit` stopped the
+    /// walk. False: the range ended.
     fn walk(&mut self, visit: &mut Visit<'_>) -> Result<bool> {
         while let Some((key, value)) = self.next()? {
             if !visit(key, value)? {

@@ -1,9 +1,8 @@
-//! Group commit: whoever finds nobody at work commits for all who wait.
+//! Group commit: one thread commits the batches of all that wait.
 //!
-//! A flush takes milliseconds, and while one runs the next batches pile up. The first of their
-//! threads becomes the leader, takes all of them, and pays for one flush; the others sleep until
-//! their own result is there. A group ends where it gets large: what a store refuses for its size is
-//! then one batch by itself, and no other one fails with it.
+//! A flush takes milliseconds, and meanwhile the next batches pile up. The first waiting thread becomes the leader,
+//! takes all batches, and pays for one flush; the others sleep until their own result is there. A group is limited in
+//! size, so that a batch the store refuses as too large is in a group of its own, and fails no other.
 
 use std::collections::HashMap;
 use std::mem;
@@ -13,17 +12,17 @@ use parking_lot::{Condvar, Mutex};
 use super::WriteBatch;
 use crate::error::{Error, Result};
 
-/// Bytes of a group of several batches at the most. Its flush takes much longer than the flushes it saves.
+/// Size limit of a group of several batches, in bytes. A larger one takes much longer to flush than it saves.
 const GROUP_BYTES: usize = if cfg!(test) { 1 << 10 } else { 16 << 20 };
 
-/// Batches on their way in, results on their way out.
+/// Batches that wait, and results to be fetched.
 #[derive(Default)]
 pub(super) struct CommitQueue {
     state: Mutex<State>,
     settled: Condvar,
 }
 
-/// Place in the queue.
+/// Number of a batch in the queue.
 type Ticket = u64;
 
 #[derive(Default)]
@@ -35,8 +34,8 @@ struct State {
 }
 
 impl CommitQueue {
-    /// Queues `batch` and returns its own result once a group with it has been through `apply`, here
-    /// or in another thread. `apply` gives one result per batch, in order.
+    /// Queues `batch` and returns its own result once this thread or another one has passed a group with it to
+    /// `apply`. `apply` gives one result per batch, in order.
     pub(super) fn submit(
         &self,
         batch: WriteBatch,
@@ -52,7 +51,7 @@ impl CommitQueue {
                 self.settled.wait(&mut state);
                 continue;
             }
-            // Its own batch may have to wait for a later group.
+            // The group may not include its own batch, which then waits for a later one.
             state.led = true;
             let (tickets, group) = state.take_group();
             drop(state);
@@ -84,7 +83,7 @@ impl State {
     }
 }
 
-/// Hands out the results when dropped, so that nobody sleeps forever should `apply` panic.
+/// The leader of a group. Hands out the results when dropped, so that nobody sleeps forever if `apply` panics.
 struct Leader<'q> {
     queue: &'q CommitQueue,
     tickets: Vec<Ticket>,
@@ -169,7 +168,7 @@ mod tests {
             batch.put(KeyspaceId(1), "key", vec![0; bytes]);
             batch
         };
-        // What is refused for its size is refused alone.
+        // A batch that is refused for its size is refused alone.
         let apply = |group: &[WriteBatch]| -> Vec<Result<()>> {
             groups.send(group.len()).unwrap();
             match group.iter().map(WriteBatch::bytes).sum::<usize>() > 5000 {

@@ -1,10 +1,10 @@
-//! What a change relies on: the keys and key ranges that were read for it.
+//! The reads that a change relies on: keys and key ranges, for conflict detection.
 //!
-//! A [`Recording`] is a snapshot that remembers what is read through it: each GET as one key, each walk as
-//! the range from where it began to where it stopped. The [`Reads`] go into the
-//! [`WriteBatch`](super::WriteBatch) made of them, and the store refuses the batch when a later commit wrote
-//! into one of them. So a batch lands only where its reads would give the same again, and transactions are
-//! serializable in the order of their commits: no lost update, no write skew, no phantom.
+//! A [`Recording`] is a snapshot that records what is read through it: each GET as one key, each walk as the range
+//! from where it began to where it stopped. The [`Reads`] go into the [`WriteBatch`](super::WriteBatch) made from
+//! them, and the store refuses the batch when a later commit wrote into one of them. So a batch is committed only if
+//! its reads would still give the same, and transactions are serializable in commit order: no lost update, no write
+//! skew, no phantom.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::{Cursor, Direction, Entry, KeyspaceId, Reader, Snapshot};
 use crate::error::Result;
 use crate::key::{End, KeyRange, KeyRanges, Rowkey};
 
-/// Ranges kept of one keyspace (count); beyond it neighbours are joined, gaps included.
+/// Ranges kept per keyspace (count); with more, neighbours are joined, including the gaps between them.
 const RANGES_MAX: usize = 8192;
 
-/// Key ranges that nobody may have written into since `since`.
+/// Key ranges read from a snapshot; they conflict with any write after `since`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
     /// Version of the snapshot they were read from.
@@ -26,11 +26,11 @@ pub struct Reads {
     keyspaces: BTreeMap<KeyspaceId, Ranges>,
 }
 
-/// Those of one keyspace.
+/// The ranges of one keyspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Ranges {
     joined: KeyRanges,
-    /// What came since those were joined, no more than they are: so each is moved a few times, however many come.
+    /// Ranges added since the last join; never more than `joined` has, so that each range is moved only a few times.
     more: Vec<KeyRange>,
 }
 
@@ -53,7 +53,7 @@ impl Ranges {
 }
 
 impl Reads {
-    /// Nothing yet, of a snapshot of this version.
+    /// No reads yet, of a snapshot of this version.
     pub fn new(since: u64) -> Reads {
         Reads { since, keyspaces: BTreeMap::new() }
     }
@@ -63,15 +63,15 @@ impl Reads {
         self.since
     }
 
-    /// Adds a range, to be joined with those it touches. Beyond a limit per keyspace ranges become coarser, never fewer
-    /// keys.
+    /// Adds a range, joining it with those it touches. Beyond a limit per keyspace ranges become coarser, but never
+    /// cover fewer keys.
     pub fn add(&mut self, keyspace: KeyspaceId, range: KeyRange) {
         if !range.is_empty() {
             self.keyspaces.entry(keyspace).or_default().add(range);
         }
     }
 
-    /// Adds keys. Most of those that are asked for were read before, by the walk that found them.
+    /// Adds keys. Most of them were already read by the walk that found them.
     fn add_keys<'k>(&mut self, keyspace: KeyspaceId, keys: impl IntoIterator<Item = &'k [u8]>) {
         let ranges = self.keyspaces.entry(keyspace).or_default();
         for key in keys {
@@ -81,26 +81,26 @@ impl Reads {
         }
     }
 
-    /// `key` was read, or something around it.
+    /// `key` is within a recorded read.
     pub fn contains(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
         let Some(Ranges { joined, more }) = self.keyspaces.get(&keyspace) else { return false };
         joined.contains(key) || more.iter().any(|range| range.contains(key))
     }
 
-    /// Keyspaces that something was read of.
+    /// Keyspaces that were read.
     pub fn keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
         self.keyspaces.keys().copied()
     }
 }
 
-/// A snapshot that remembers what is read through it.
+/// A snapshot that records what is read through it.
 pub struct Recording {
     base: Arc<dyn Snapshot>,
     reads: Mutex<Reads>,
 }
 
 impl Recording {
-    /// Records what is read of `base` from now on.
+    /// Records reads of `base` from now on.
     pub fn new(base: Arc<dyn Snapshot>) -> Recording {
         let reads = Mutex::new(Reads::new(base.version()));
         Recording { base, reads }
@@ -155,17 +155,17 @@ impl Reader for RecordingReader<'_> {
         Ok(Box::new(RecordingCursor { base, reads: self.reads, keyspace, range, direction, walked, last }))
     }
 
-    /// An estimate for plans, which no answer depends on.
+    /// Not recorded: an estimate for plans, which no answer depends on.
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
         self.base.entries(keyspace)
     }
 
-    /// The same.
+    /// Not recorded, like [`Reader::entries`].
     fn estimate(&self, keyspace: KeyspaceId, range: &KeyRange) -> Result<Option<u64>> {
         self.base.estimate(keyspace, range)
     }
 
-    /// An answer that every key has a part in.
+    /// Recorded as a read of every key.
     fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
         let count = self.base.count(keyspace)?;
         if count.is_some() {
@@ -174,22 +174,22 @@ impl Reader for RecordingReader<'_> {
         Ok(count)
     }
 
-    /// Of no account for what is made from the reads.
+    /// Not recorded: it does not affect what is written.
     fn verify(&self, keyspace: KeyspaceId, watch: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         self.base.verify(keyspace, watch)
     }
 }
 
-/// How far a cursor came.
+/// How far a cursor got.
 enum Walked {
     Nothing,
-    /// Up to the last key, that included.
+    /// Up to the last key, inclusive.
     ToLast,
-    /// To the end of its range, or into an error.
+    /// To the end of its range, or to an error.
     ToEnd,
 }
 
-/// Remembers where it stopped, and tells when it is dropped.
+/// Tracks where it stopped, and records the range when dropped.
 struct RecordingCursor<'a> {
     base: Box<dyn Cursor + 'a>,
     reads: &'a Mutex<Reads>,

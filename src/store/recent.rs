@@ -1,8 +1,8 @@
-//! Which keys the last commits wrote: what the reads of a batch are checked against.
+//! The keys that recent commits wrote, against which the reads of a batch are checked.
 //!
-//! Of each keyspace the last [`KEYS_MAX`] keys are kept, each with the version that wrote it. What is older
-//! is forgotten but for its version: to a reader from before that, the whole keyspace has changed. So memory
-//! is bounded, and forgetting can only refuse more, never less.
+//! For each keyspace the last [`KEYS_MAX`] keys are kept, each with the version that wrote it. Of older keys only the
+//! newest version is kept: for a reader from before it, the whole keyspace counts as changed. So memory is bounded,
+//! and forgetting can only refuse more batches, never fewer.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,24 +12,24 @@ use super::{KeyspaceId, Mutation, Reads, WriteBatch};
 use crate::error::{Error, Kind, Result};
 use crate::key::{FastMap, Rowkey, hex};
 
-/// Keys remembered of one keyspace (count).
+/// Keys kept per keyspace (count).
 const KEYS_MAX: usize = 8192;
 
-/// Keys of one keyspace that a bulk writer names (count); with more it is taken to have written all of it.
+/// Keys per keyspace that a bulk writer records (count); with more, all of the keyspace counts as written.
 const KEYS_FEW: usize = 16;
 
-/// What the last commits wrote.
+/// The recent writes of all keyspaces.
 #[derive(Default)]
 pub(super) struct Recent {
     keyspaces: FastMap<KeyspaceId, Written>,
-    /// The last version that came to something.
+    /// The newest version that was committed.
     newest: u64,
 }
 
-/// What they wrote into one keyspace.
+/// The recent writes to one keyspace.
 #[derive(Default)]
 struct Written {
-    /// The last version that wrote any key, for all that is known.
+    /// The newest version that may have written any key.
     anywhere: u64,
     /// Keys written since, versions ascending.
     keys: VecDeque<(u64, Rowkey)>,
@@ -52,7 +52,7 @@ impl Recent {
         Ok(())
     }
 
-    /// `version` writes this.
+    /// Records that `version` writes `mutations`.
     fn record(&mut self, version: u64, mutations: &[Mutation]) {
         for mutation in mutations {
             match mutation {
@@ -70,13 +70,13 @@ impl Recent {
         }
     }
 
-    /// `version` writes any keys of `keyspace`.
+    /// Records that `version` may write any key of `keyspace`.
     fn record_all(&mut self, version: u64, keyspace: KeyspaceId) {
         self.keyspaces.insert(keyspace, Written { anywhere: version, keys: VecDeque::new() });
     }
 
-    /// `version` came to nothing after all. Snapshots to come are of the newest version, so they must not conflict
-    /// with it, however many numbers have been drawn in vain since.
+    /// Undoes what `version` recorded, because it was not committed. New snapshots have the newest committed version,
+    /// which may be several numbers less than `version`; they must not conflict with it.
     fn take_back(&mut self, version: u64) {
         for written in self.keyspaces.values_mut() {
             written.anywhere = written.anywhere.min(self.newest);
@@ -87,27 +87,28 @@ impl Recent {
     }
 }
 
-/// A commit under way, which keeps others from recording theirs. What it records is taken back when it is
-/// dropped, unless it was [kept](Recorder::keep).
+/// A commit in progress; no other can record meanwhile. What it records is undone when it is dropped, unless it was
+/// [kept](Recorder::keep).
 pub(super) struct Recorder<'r> {
     recent: MutexGuard<'r, Recent>,
-    /// The number that the commit will have.
+    /// The version that the commit will have.
     version: u64,
     kept: bool,
 }
 
 impl<'r> Recorder<'r> {
-    /// A commit that will make this version.
+    /// Begins a commit that will have this version.
     pub(super) fn new(recent: MutexGuard<'r, Recent>, version: u64) -> Self {
         Recorder { recent, version, kept: false }
     }
 
-    /// As [`Recent::check`], what this commit recorded so far included.
+    /// As [`Recent::check`], but includes what this commit has recorded so far.
     pub(super) fn check(&self, reads: &Reads) -> Result<()> {
         self.recent.check(reads)
     }
 
-    /// Records the batches of a group whose reads hold, each minding those before it; one result per batch, and those.
+    /// Records the batches of a group whose reads hold, each checked against those before it too. Gives one result
+    /// per batch, and the accepted batches.
     pub(super) fn accept<'b>(&mut self, group: &'b [WriteBatch]) -> (Vec<Result<()>>, Vec<&'b WriteBatch>) {
         let mut accepted = Vec::with_capacity(group.len());
         let results = group.iter().map(|batch| {
@@ -119,12 +120,12 @@ impl<'r> Recorder<'r> {
         (results.collect(), accepted)
     }
 
-    /// It writes (or deletes) this.
+    /// Records puts and deletes of the commit.
     pub(super) fn record(&mut self, mutations: &[Mutation]) {
         self.recent.record(self.version, mutations);
     }
 
-    /// It writes what a bulk writer touched.
+    /// Records the keys that a bulk writer touched.
     pub(super) fn record_touched(&mut self, touched: Touched) {
         for (keyspace, keys) in touched.0 {
             if keys.len() > KEYS_FEW {
@@ -136,7 +137,7 @@ impl<'r> Recorder<'r> {
         }
     }
 
-    /// The commit was made.
+    /// Keeps what was recorded: the commit has succeeded.
     pub(super) fn keep(mut self) {
         self.kept = true;
         self.recent.newest = self.version;
@@ -151,12 +152,12 @@ impl Drop for Recorder<'_> {
     }
 }
 
-/// Keys that a bulk writer wrote, as long as they are few.
+/// The keys that a bulk writer wrote, as long as they are few.
 #[derive(Default)]
 pub(super) struct Touched(BTreeMap<KeyspaceId, Vec<Rowkey>>);
 
 impl Touched {
-    /// It writes or deletes this key.
+    /// Adds a key that was put or deleted.
     pub(super) fn add(&mut self, keyspace: KeyspaceId, key: &[u8]) {
         let keys = self.0.entry(keyspace).or_default();
         if keys.len() <= KEYS_FEW {

@@ -1,4 +1,4 @@
-//! What the local engines ask of a write before they touch a byte, and how they word a refusal.
+//! Limits that the local engines check before they write anything, and the errors for them.
 
 use std::ops::Bound;
 
@@ -6,10 +6,10 @@ use super::{KeyspaceId, Mutation, WriteBatch};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{End, KEY_BYTES_MAX, KeyRange, hex};
 
-/// Longest value, in bytes: what LMDB can store, less the checksum.
+/// Longest value, in bytes: what LMDB can store, minus the checksum.
 pub(super) const VALUE_BYTES_MAX: usize = u32::MAX as usize - 4;
 
-/// An entry that a local engine can store.
+/// Checks that a local engine can store an entry.
 ///
 /// Errors: `Invalid` when the key is empty or too long, or the value too long.
 pub(super) fn check_entry(keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
@@ -32,7 +32,7 @@ pub(super) fn check_entry(keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Res
     Ok(())
 }
 
-/// A batch whose every put can be stored; errors as [`check_entry`].
+/// Checks every put of a batch; errors as [`check_entry`].
 pub(super) fn check_batch(batch: &WriteBatch) -> Result<()> {
     batch.mutations.iter().try_for_each(|mutation| match mutation {
         Mutation::Put(keyspace, key, value) => check_entry(*keyspace, key, value),
@@ -40,7 +40,7 @@ pub(super) fn check_batch(batch: &WriteBatch) -> Result<()> {
     })
 }
 
-/// `range` as bounds that never name the empty key, which LMDB refuses to look up.
+/// `range` as bounds that never contain the empty key, which LMDB refuses to look up.
 pub(crate) fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
     let start = if range.start.is_empty() { Bound::Unbounded } else { Bound::Included(&range.start[..]) };
     let end = match &range.end {

@@ -1,4 +1,4 @@
-//! What the tests of the engines share: a place for a database, and short ways to write and read.
+//! Helpers shared by the engines' tests: a place for a database, and short ways to write and read.
 
 use std::fs;
 use std::marker::PhantomData;
@@ -31,7 +31,7 @@ impl Opens for LsmStore {
     }
 }
 
-/// A directory for a database of one engine, which need not be there.
+/// A directory in which a database of one engine can be created.
 pub(super) struct Place<S>(TempDir, PhantomData<S>);
 
 impl<S: Opens> Place<S> {
@@ -51,7 +51,7 @@ impl<S: Opens> Place<S> {
         S::open_at(&self.path(), Durability::Sync)
     }
 
-    /// For tests that crash no machine.
+    /// For tests without power failures.
     pub(super) fn relaxed(&self) -> S {
         S::open_at(&self.path(), Durability::Relaxed).unwrap()
     }
@@ -60,7 +60,7 @@ impl<S: Opens> Place<S> {
         self.open().err().expect("it should not open")
     }
 
-    /// The files as they are now, elsewhere.
+    /// A copy of the files as they are now.
     pub(super) fn copy(&self) -> Self {
         let copied = Place::new();
         copy(&self.path(), &copied.path());
@@ -90,7 +90,7 @@ pub(super) fn put(store: &impl Store, keyspace: KeyspaceId, key: &str, value: im
     store.commit(batch(|b| b.put(keyspace, key, value.as_ref().to_vec()))).unwrap();
 }
 
-/// The value as it is now.
+/// The current value.
 pub(super) fn get(store: &impl Store, keyspace: KeyspaceId, key: &str) -> Option<Vec<u8>> {
     get_in(&store.snapshot().unwrap(), keyspace, key.as_bytes())
 }
@@ -104,7 +104,7 @@ pub(super) fn key(n: u32) -> String {
     format!("{n:06}")
 }
 
-/// Loads so many entries of 500 bytes, `000000` and on.
+/// Loads this number of entries of 500 bytes, with keys from `000000` on.
 pub(super) fn fill(store: &impl Store, keyspace: KeyspaceId, entries: u32) {
     let mut bulk = store.bulk().unwrap();
     (0..entries).for_each(|n| bulk.put(keyspace, key(n).as_bytes(), &[7; 500]).unwrap());

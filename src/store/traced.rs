@@ -1,4 +1,4 @@
-//! A store that remembers what is written to it: for tests of what a statement writes.
+//! A store that records what is written to it: for tests of what a statement writes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::error::Result;
 pub struct Trace(Arc<Mutex<Vec<Mutation>>>);
 
 impl Trace {
-    /// What was committed since the last look.
+    /// The mutations committed since the last call.
     pub fn take(&self) -> Vec<Mutation> {
         std::mem::take(&mut *self.0.lock())
     }
@@ -23,14 +23,14 @@ impl Trace {
     }
 }
 
-/// Any store, traced.
+/// A store whose writes are traced.
 pub struct TracedStore<S> {
     inner: S,
     trace: Trace,
 }
 
 impl<S: Store> TracedStore<S> {
-    /// `inner`, and what will be written to it.
+    /// Wraps `inner`; gives the trace of what will be written to it.
     pub fn new(inner: S) -> (TracedStore<S>, Trace) {
         let trace = Trace::default();
         (TracedStore { inner, trace: trace.clone() }, trace)

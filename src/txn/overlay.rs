@@ -1,4 +1,4 @@
-//! A snapshot with buffered changes laid over it.
+//! A snapshot overlaid with a transaction's buffered changes.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::store::{
     Change, Changes, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, bounds, one_or_none,
 };
 
-/// What a transaction sees: its own changes first, the base below.
+/// A transaction's view: its own changes first, then the base.
 pub(super) struct Overlay {
     base: Arc<dyn Snapshot>,
     buffer: Buffer,
@@ -30,7 +30,7 @@ impl Snapshot for Overlay {
         Ok(Box::new(OverlayReader { base: self.base.unrecorded()?, buffer: &self.buffer }))
     }
 
-    /// The version of the base: own writes are no commit yet.
+    /// The version of the base: own writes are not committed yet.
     fn version(&self) -> u64 {
         self.base.version()
     }
@@ -78,8 +78,8 @@ impl Reader for OverlayReader<'_> {
         }
     }
 
-    /// Entries of the base plus own puts less own deletes: off by the puts that overwrite a key and
-    /// the deletes that find none.
+    /// Entries of the base plus own puts minus own deletes: off by puts that overwrite a key and deletes that find
+    /// none.
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
         let entries = match self.buffer.get(&keyspace) {
             Some(changes) if changes.cleared => changes.net.unsigned_abs(),
@@ -97,7 +97,7 @@ impl Reader for OverlayReader<'_> {
         if self.buffer.contains_key(&keyspace) { Ok(None) } else { self.base.count(keyspace) }
     }
 
-    /// Of the base: own writes are in memory.
+    /// Only the base: own writes are in memory.
     fn verify(&self, keyspace: KeyspaceId, watch: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         self.base.verify(keyspace, watch)
     }

@@ -1,8 +1,8 @@
-//! Values that change their type, by the rules of PostgreSQL's assignment casts.
+//! Type conversion of values, by the rules of PostgreSQL's assignment casts.
 //!
-//! [`Value::cast`] takes a value of any type to a column's type; [`Value::parse`] (in `parse`) does the
-//! same for text that comes from a literal or a file. Both refuse rather than bend: what does not fit
-//! is a [`CastError`] naming the value, the type and the reason.
+//! [`Value::cast`] converts a value of any type to a column's type; [`Value::parse`] (in `parse`) does the same for
+//! text from a literal or a file. Both are strict: a value that does not fit is a [`CastError`] naming the value, the
+//! type and the reason.
 //!
 //! | from | to | rule |
 //! |---|---|---|
@@ -27,30 +27,30 @@ use crate::error::{Error, sqlstate};
 /// Characters of a value shown in an error.
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// A value that is none of its target type.
+/// The error for a value that cannot have its target type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CastError {
     /// The value as SQL shows it, cut at 60 characters.
     pub value: String,
-    /// The type it was to have.
+    /// The target type.
     pub to: ColumnType,
     /// What is wrong with it.
     pub fault: CastFault,
 }
 
-/// What keeps a value from having a type.
+/// Why a value cannot have a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CastFault {
-    /// Text that is no value of the type, with the detail if there is one to tell.
+    /// Text that is not a value of the type, with details if there are any.
     Malformed(Option<String>),
     /// A value the type understands but cannot hold.
     OutOfRange,
-    /// A value of a type that does not convert; names that type.
+    /// A value whose type does not convert; names that type.
     NoCast(&'static str),
 }
 
 impl CastError {
-    /// The error for `value`, which is to be shown.
+    /// The error for `value`, which is included in the message.
     pub fn new(value: ValueRef<'_>, to: ColumnType, fault: CastFault) -> Self {
         CastError { value: shown(value), to, fault }
     }
@@ -64,7 +64,7 @@ impl CastError {
         }
     }
 
-    /// How such a value is written.
+    /// How a value of the type is written.
     pub fn hint(&self) -> Option<&'static str> {
         match (&self.fault, self.to) {
             (CastFault::OutOfRange, _) => None,
@@ -122,7 +122,7 @@ impl From<CastError> for Error {
     }
 }
 
-/// What `to` has room for.
+/// The range of values of `to`.
 fn capacity(to: ColumnType) -> String {
     match to {
         ColumnType::Decimal { precision, scale } => {
@@ -148,7 +148,7 @@ fn shown(value: ValueRef<'_>) -> String {
     };
     match value {
         ValueRef::Text(t) => format!("'{}'", cut(t)),
-        // Two digits a byte: more bytes than this would only be cut again.
+        // Each byte has two digits: further bytes would only be cut again.
         ValueRef::Bytes(b) => {
             format!("X'{}'", cut(&ValueRef::Bytes(&b[..b.len().min(SHOWN_CHARS_MAX)]).to_string()))
         }
@@ -157,8 +157,8 @@ fn shown(value: ValueRef<'_>) -> String {
 }
 
 impl Value {
-    /// This value as a value of `to`, by the table in the module's documentation. Doubles come out
-    /// canonical: one zero, one NaN.
+    /// Converts the value to type `to`, by the table in the module's documentation. Doubles become canonical: one
+    /// zero, one NaN.
     pub fn cast(self, to: ColumnType) -> Result<Value, CastError> {
         match self.cast_any(to)? {
             Value::Double(d) => Ok(Value::Double(canonical_double(d))),
@@ -201,7 +201,7 @@ fn convert(value: ValueRef<'_>, to: ColumnType) -> Result<Value, CastFault> {
     }
 }
 
-/// What a value is, with its article.
+/// The kind of a value, with an article.
 fn kind(value: ValueRef<'_>) -> &'static str {
     match value {
         ValueRef::Null => "a NULL",
@@ -244,7 +244,7 @@ fn from_double(d: f64, to: ColumnType) -> Result<Value, CastFault> {
         }
         _ if to.is_integer() => {
             let rounded = d.round_ties_even();
-            // 2^63 itself is a double and no BIGINT; NaN fails both comparisons.
+            // 2^63 is a double, but not a BIGINT; NaN fails both comparisons.
             if rounded >= -(2f64.powi(63)) && rounded < 2f64.powi(63) {
                 int_in_range(rounded as i64, to)
             } else {
@@ -269,7 +269,7 @@ fn from_decimal(d: i128, from: u8, to: ColumnType) -> Result<Value, CastFault> {
         ColumnType::Decimal { precision, scale } => decimal(rescale(d, from, scale), precision, scale),
         ColumnType::Double => Ok(Value::Double(decimal_to_double(d, from))),
         ColumnType::Real => {
-            // Straight from the digits: by way of a double it would be rounded twice.
+            // Directly from the digits: by way of a double it would be rounded twice.
             let text = ValueRef::Decimal(d, from).to_string();
             real_from_digits(&text)
         }
@@ -286,15 +286,15 @@ fn real_from_digits(text: &str) -> Result<Value, CastFault> {
     Ok(Value::Double(value.into()))
 }
 
-/// `d` with one zero and one NaN. Sorts and filters that compare bits, as Arrow's do, then agree with
-/// keys, in which -0 equals 0 and NaN equals NaN.
+/// `d` with only one zero and one NaN. Sorts and filters that compare bits, as Arrow's do, then agree with keys, in
+/// which -0 equals 0 and NaN equals NaN.
 pub fn canonical_double(d: f64) -> f64 {
     if d.is_nan() { f64::NAN } else { d + 0.0 }
 }
 
 /// The double nearest to `d * 10^-scale`.
 pub fn decimal_to_double(d: i128, scale: u8) -> f64 {
-    // Both operands exact makes the quotient the nearest double (Clinger 1990).
+    // If both operands are exact, the quotient is the nearest double (Clinger 1990).
     if d.unsigned_abs() < 1 << 53 && scale <= 22 {
         return d as f64 / 10f64.powi(scale.into());
     }
@@ -326,7 +326,7 @@ fn from_timestamp(us: i64, to: ColumnType, kind: &'static str) -> Result<Value, 
     }
 }
 
-/// `unscaled`, if it exists and has at most `precision` digits, as a value of `DECIMAL(precision, scale)`.
+/// `unscaled` as a value of `DECIMAL(precision, scale)`, if it is `Some` and has at most `precision` digits.
 pub(super) fn decimal(unscaled: Option<i128>, precision: u8, scale: u8) -> Result<Value, CastFault> {
     let limit = 10u128.checked_pow(precision.into()).unwrap_or(u128::MAX);
     match unscaled {
@@ -335,8 +335,8 @@ pub(super) fn decimal(unscaled: Option<i128>, precision: u8, scale: u8) -> Resul
     }
 }
 
-/// The unscaled form at scale `to` of `d * 10^-from`: exact, or rounded with halves away from zero.
-/// `None` when it does not fit.
+/// The unscaled form at scale `to` of `d * 10^-from`: exact, or rounded half away from zero. `None` when it does not
+/// fit.
 pub fn rescale(d: i128, from: u8, to: u8) -> Option<i128> {
     if to >= from {
         return match d {

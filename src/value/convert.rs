@@ -1,4 +1,4 @@
-//! Rust's types → values, and values → times of chrono's.
+//! Conversions from Rust's types to values, and from values to chrono's times.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use uuid::Uuid;
@@ -39,14 +39,14 @@ impl From<NaiveDate> for Value {
     }
 }
 
-/// To the microsecond; what is less is left out.
+/// Truncated to the microsecond.
 impl From<NaiveDateTime> for Value {
     fn from(time: NaiveDateTime) -> Value {
         Value::Timestamp(time.and_utc().timestamp_micros())
     }
 }
 
-/// To the microsecond; what is less is left out.
+/// Truncated to the microsecond.
 impl From<DateTime<Utc>> for Value {
     fn from(time: DateTime<Utc>) -> Value {
         Value::TimestampTz(time.timestamp_micros())

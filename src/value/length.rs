@@ -1,6 +1,6 @@
 //! Lengths of time that do not depend on the calendar: `1 day 12 hours`.
 
-/// Units and their lengths in microseconds, from small to great, the names of each with that of one in front.
+/// Units and their lengths in microseconds, from small to large; the first of each unit's names is its singular.
 const UNITS: [(&[&str], i64); 5] = [
     (&["second", "seconds", "sec", "secs", "s"], 1_000_000),
     (&["minute", "minutes", "min", "mins", "m"], 60 * 1_000_000),
@@ -9,7 +9,7 @@ const UNITS: [(&[&str], i64); 5] = [
     (&["week", "weeks", "w"], 7 * 86_400 * 1_000_000),
 ];
 
-/// Whole numbers of units, as microseconds; `None` if the text is none, of something else, or too long.
+/// Parses whole numbers of units into microseconds; `None` if the text is empty, malformed, or too long a time.
 pub fn length_of(text: &str) -> Option<i64> {
     let (mut sum, mut rest) = (0_i64, text.trim());
     if rest.is_empty() {
@@ -28,7 +28,8 @@ pub fn length_of(text: &str) -> Option<i64> {
     Some(sum)
 }
 
-/// The same as [`length_of`] reads it, in the largest units there are but weeks; parts of a second are left out.
+/// The text that [`length_of`] reads back, in the largest possible units except weeks; fractions of a second are
+/// dropped.
 pub fn length_text(mut micros: i64) -> String {
     let mut parts = Vec::new();
     for (names, length) in UNITS.iter().rev().skip(1) {

@@ -1,4 +1,4 @@
-//! Column types and the values of one column of one row.
+//! Column types, and values: the content of one column of one row.
 //!
 //! A [`Value`] owns its text or bytes; a [`ValueRef`] borrows them, so that a scan can look at a
 //! packed row without copying it. Both order the same way: NULL first, then by the type's order.
@@ -22,7 +22,7 @@ pub use name::{is_reserved, name_sql};
 pub use parse::from_hex;
 pub use time::{US_PER_DAY, moment_at, months_between, unit_around};
 
-/// Digits of a DECIMAL (count), at the most: what 128 bits hold.
+/// Most digits of a DECIMAL (count): what 128 bits hold.
 pub const DECIMAL_DIGITS_MAX: u8 = 38;
 
 /// Type of a column.
@@ -84,8 +84,8 @@ impl ColumnType {
         }
     }
 
-    /// Queries compare its values as their key bytes compare: not floats, whose zeros and NaNs have rules of their own,
-    /// and not JSON, which has no order.
+    /// Queries compare its values as their key bytes compare. Not floats, which have special rules for zeros and
+    /// NaNs, and not JSON, which has no order.
     pub fn compares_as_bytes(self) -> bool {
         !matches!(self, ColumnType::Real | ColumnType::Double | ColumnType::Json)
     }
@@ -190,14 +190,14 @@ impl Value {
         }
     }
 
-    /// Is NULL.
+    /// It is NULL.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
 
-    /// A number as SQL writes it: an integer if it fits, an exact decimal if it has a point or is longer, a
-    /// double if it has an exponent. `None` for what is not a number, a decimal of more than 38 digits, and what is
-    /// too large for a double.
+    /// A number as SQL writes it: an integer if it fits, an exact decimal if it has a point or more digits, a double
+    /// if it has an exponent. `None` if it is not a number, has more than 38 digits as a decimal, or is too large for
+    /// a double.
     pub fn number(digits: &str) -> Option<Value> {
         if let Ok(i) = digits.parse::<i64>() {
             return Some(Value::Int(i));
@@ -207,13 +207,13 @@ impl Value {
             Ok(unscaled) if scale <= 38 && unscaled.unsigned_abs() < 10u128.pow(38) => {
                 Some(Value::Decimal(unscaled, scale as u8))
             }
-            // As a double it would be another number.
+            // A double could not represent it exactly.
             _ if !digits.contains(['e', 'E']) => None,
             _ => digits.parse().ok().filter(|double: &f64| double.is_finite()).map(Value::Double),
         }
     }
 
-    /// The number with the other sign; `None` for what is not a number.
+    /// The number with the opposite sign; `None` if it is not a number.
     pub fn negated(self) -> Option<Value> {
         match self {
             Value::Int(i) => i.checked_neg().map(Value::Int),
@@ -225,8 +225,8 @@ impl Value {
 }
 
 impl ValueRef<'_> {
-    /// The whole number that it is inside, in the order of its type: an integer, a decimal without its point, the days
-    /// of a date, the microseconds of a timestamp.
+    /// The whole number that represents it, which has the order of its type: an integer, a decimal without its point,
+    /// the days of a date, the microseconds of a timestamp.
     #[inline]
     pub fn number(self) -> Option<i128> {
         Some(match self {
@@ -239,7 +239,7 @@ impl ValueRef<'_> {
         })
     }
 
-    /// About where it lies among the values of its type, if these lie as numbers do.
+    /// Its approximate position on a number line, if its type is like numbers.
     pub fn place(self) -> Option<f64> {
         match self {
             ValueRef::Double(double) => Some(double),
@@ -265,7 +265,7 @@ impl ValueRef<'_> {
         }
     }
 
-    /// Is NULL.
+    /// It is NULL.
     pub fn is_null(self) -> bool {
         matches!(self, ValueRef::Null)
     }
@@ -342,7 +342,7 @@ impl Ord for Value {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            // Long lists of them are put in order.
+            // A fast path: long lists of integers are sorted.
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
             _ => self.as_ref().cmp(&other.as_ref()),
         }

@@ -1,6 +1,6 @@
-//! Names as SQL writes them.
+//! Identifiers in SQL.
 
-/// Words that name nothing unless quoted: they would start a clause where a name stands.
+/// Words that must be quoted as names, because they would start a clause.
 const RESERVED: &[&str] = &[
     "ALL",
     "AND",
@@ -45,7 +45,7 @@ const RESERVED: &[&str] = &[
     "WITH",
 ];
 
-/// A name as it can be written: quoted if it must be.
+/// A name as SQL text: quoted if it must be.
 pub fn name_sql(name: &str) -> String {
     let mut chars = name.chars();
     let plain = chars.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
@@ -54,7 +54,7 @@ pub fn name_sql(name: &str) -> String {
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// The word cannot be a name unless it is quoted.
+/// The word must be quoted to be a name.
 pub fn is_reserved(word: &str) -> bool {
     RESERVED.iter().any(|reserved| word.eq_ignore_ascii_case(reserved))
 }

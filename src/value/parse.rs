@@ -1,4 +1,4 @@
-//! Values from text: literals, files, and text that is assigned to a column of another type.
+//! Parses values from text: literals, files, and text assigned to a column of another type.
 
 use serde::de::IgnoredAny;
 
@@ -71,7 +71,7 @@ fn int(word: &str) -> Result<i64, CastFault> {
     })
 }
 
-/// `value`, unless digits were written and infinity came out.
+/// `value`, unless it is infinite although digits were written.
 fn finite_as_written(value: f64, word: &str) -> Result<Value, CastFault> {
     if value.is_infinite() && word.bytes().any(|b| b.is_ascii_digit()) {
         return Err(CastFault::OutOfRange);
@@ -79,7 +79,7 @@ fn finite_as_written(value: f64, word: &str) -> Result<Value, CastFault> {
     Ok(Value::Double(value))
 }
 
-/// `text` is JSON.
+/// Checks that `text` is JSON.
 pub(super) fn check_json(text: &str) -> Result<(), CastFault> {
     serde_json::from_str::<IgnoredAny>(text).map(drop).map_err(|e| CastFault::Malformed(Some(e.to_string())))
 }
@@ -89,7 +89,7 @@ fn bytes(text: &str) -> Result<Vec<u8>, CastFault> {
     hex.and_then(from_hex).ok_or(CastFault::Malformed(None))
 }
 
-/// The bytes of two hex digits each; `None` if there are others, or an odd number of them.
+/// The bytes of hex digits; `None` if there are other characters, or an odd number of digits.
 pub fn from_hex(digits: &str) -> Option<Vec<u8>> {
     let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
     let pairs = digits.as_bytes().chunks(2);
@@ -127,9 +127,9 @@ impl<'a> Numeral<'a> {
         })
     }
 
-    /// The number times `10^scale`, rounded half away from zero; `None` if an i128 cannot hold it.
+    /// The number times `10^scale`, rounded half away from zero; `None` if it does not fit an i128.
     pub(super) fn unscaled(&self, scale: u8) -> Option<i128> {
-        // Digits up to this position count, the one at it rounds, those beyond are nothing.
+        // Digits before this position count, the one at it rounds, and those after it are ignored.
         let kept = self.whole.len() as i64 + self.exponent + i64::from(scale);
         let mut digits = self.whole.iter().chain(self.fraction).map(|b| i128::from(b - b'0'));
         let written = (self.whole.len() + self.fraction.len()) as i64;

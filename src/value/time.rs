@@ -1,4 +1,4 @@
-//! Dates and times from text.
+//! Parses dates and times.
 //!
 //! `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.fraction]]`, then optionally a zone:
 //! `Z`, ` UTC`, `±HH`, `±HHMM` or `±HH:MM`. Fractions round to the microsecond.
@@ -25,9 +25,9 @@ pub(super) fn timestamp_in_range(us: i64) -> bool {
 
 /// A point in time as written.
 pub(super) struct Moment {
-    /// Microseconds since 1970-01-01 00:00:00, as the clock on the wall shows it.
+    /// Microseconds since 1970-01-01 00:00:00, in local time as written.
     wall_us: i64,
-    /// East of UTC, in seconds, if written.
+    /// Seconds east of UTC, if written.
     offset_s: Option<i64>,
 }
 
@@ -48,7 +48,7 @@ impl Moment {
         Ok(Moment { wall_us: us, offset_s })
     }
 
-    /// The instant; without a zone it is UTC.
+    /// The instant; UTC if no zone is written.
     pub(super) fn instant(&self) -> Result<i64, CastFault> {
         in_range(self.wall_us - self.offset_s.unwrap_or(0) * 1_000_000)
     }
@@ -64,8 +64,8 @@ impl Moment {
     }
 }
 
-/// The start of the unit of time around `us`, and of the next one, as `date_trunc` has them: `microsecond` to `year`,
-/// weeks from Monday on. `None` for another unit, and outside the years that times can have.
+/// The start of the unit of time that contains `us`, and of the next one, as in `date_trunc`: `microsecond` to
+/// `year`, with weeks beginning on Monday. `None` for another unit, and outside the valid years.
 pub fn unit_around(unit: &str, us: i64) -> Option<(i64, i64)> {
     if !timestamp_in_range(us) {
         return None;
@@ -103,9 +103,9 @@ fn months_around(unit: &str, us: i64) -> Option<(i64, i64)> {
     Some((first(start)?, first(start + months)?))
 }
 
-/// Months, days and microseconds from one time to another, all negative if that one is earlier: whole months first, then
-/// days, where a month that is not over counts as long as the one it began in. PostgreSQL's `age`. `None` outside the
-/// years that times can have.
+/// The interval from one time to another in months, days and microseconds, all negative if it goes back: whole months
+/// first, then days; an incomplete month counts as long as the one it began in. PostgreSQL's `age`. `None` outside
+/// the valid years.
 pub fn months_between(to: i64, from: i64) -> Option<(i32, i32, i64)> {
     if to < from {
         let (months, days, us) = months_between(from, to)?;
@@ -132,7 +132,7 @@ fn in_range(us: i64) -> Result<i64, CastFault> {
     if timestamp_in_range(us) { Ok(us) } else { Err(CastFault::OutOfRange) }
 }
 
-/// The rest of the text. Every step takes what it understands and answers `None` when it must not go on.
+/// The rest of the text. Every step consumes what it parses, or gives `None` if the text is malformed.
 struct Scan<'a>(&'a [u8]);
 
 impl Scan<'_> {
@@ -228,11 +228,11 @@ impl Scan<'_> {
     }
 }
 
-/// Most hours that the clocks of a zone were ever put on by: a day, where the date line moved.
+/// Most hours by which a zone's clocks were ever set forward: a day, where the date line moved.
 const SKIPPED_HOURS_MAX: i64 = 24;
 
-/// When the clocks of a zone show a time, both in microseconds; `None` outside chrono's years. What they skip is read as
-/// they were before, what they show twice as they are after, as in PostgreSQL.
+/// The instant at which the clocks of a zone show a time, both in microseconds; `None` outside chrono's years. A
+/// skipped time uses the offset before the change, an ambiguous one the offset after it, as in PostgreSQL.
 pub fn moment_at(shown: i64, zone: &impl TimeZone) -> Option<i64> {
     let local = super::datetime_of(shown)?;
     let mut before = (0..=SKIPPED_HOURS_MAX).filter_map(|h| local.checked_sub_signed(Duration::hours(h)));

@@ -1,9 +1,9 @@
-//! What several threads gather.
+//! Gathering with several threads.
 
 use super::*;
 use crate::engine::Database;
 
-/// The rows that several threads read make the entries that the table has, however much is gathered at a time.
+/// Whatever the limits, several threads gather exactly the entries of the table.
 #[test]
 fn all_rows_are_gathered_once() {
     let db = Database::in_memory().unwrap();
@@ -39,7 +39,7 @@ fn all_rows_are_gathered_once() {
         found.sort();
         assert!(found == expected, "{} entries with {most:?}", found.len());
         assert_eq!(rows, 5000, "{most:?}");
-        // An entry takes some 90 bytes. So small pieces are gathered whole, until there are enough.
+        // An entry takes some 90 bytes, so small pieces are gathered whole until there is enough.
         let times_max = if most.bytes < 100_000 { 5000 } else { 500_000 / most.bytes as u64 + 2 };
         let times_max = times_max.max(5000 / most.rows + 1);
         assert!((1..=times_max).contains(&times), "{times} times with {most:?}");

@@ -1,4 +1,4 @@
-//! Loads of many runs: here a few hundred rows are one.
+//! Loads of many runs: in tests a few hundred rows make one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ fn row(id: i64, u: i64) -> Vec<Value> {
     vec![id.into(), u.into(), (id % 17).into(), Value::from(format!("the note of {id}"))]
 }
 
-/// Numbers below `n`, in no order.
+/// The numbers below `n`, shuffled.
 fn shuffled(n: i64) -> impl Iterator<Item = i64> {
     (0..n).map(move |i| i * 7919 % n)
 }
@@ -61,7 +61,7 @@ fn every_row_of_every_run_is_there() {
         define(db);
         assert_eq!(load(db, shuffled(6000).map(|id| row(id, -id))).unwrap(), 6000);
         sound(db);
-        // And into a table that has rows: before, between and behind them.
+        // The same into a table with rows: before, between and behind them.
         assert_eq!(
             load(db, shuffled(6001).map(|id| row(id * 2 - 6001, id + 1))).unwrap_err().sqlstate(),
             sqlstate::UNIQUE
@@ -100,7 +100,7 @@ fn keys_taken_by_another_run_or_before_are_refused_by_name() {
     });
 }
 
-/// By far more keys than are looked up in memory.
+/// Many more keys than are kept in memory.
 #[test]
 fn rows_are_skipped_whose_keys_any_row_before_has() {
     let folder = tempfile::tempdir().unwrap();
@@ -130,7 +130,7 @@ fn rows_are_skipped_whose_keys_any_row_before_has() {
     });
 }
 
-/// Some are too long for a key, which only a store would notice, some have no place in a key part.
+/// Some are too long for a key, which only a store would notice; some do not fit a key part.
 #[test]
 fn rows_are_skipped_that_an_index_cannot_hold_and_nothing_of_them_stays() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! CSV: RFC 4180 with PostgreSQL's NULL.
 //!
-//! A value between quotes is never NULL, so that '' (`""`) and NULL (nothing, or the null string) stay
-//! apart. The records are split here because readers that hand out unquoted values cannot tell.
+//! A quoted value is never NULL, so that '' (`""`) and NULL (nothing, or the null string) stay apart. The records are
+//! split here because readers that return unquoted values cannot tell the two apart.
 
 use std::io::{BufRead, Write};
 
@@ -61,12 +61,12 @@ pub struct CsvReader<R> {
     records: Records<R>,
     record: Record,
     target: Vec<(String, ColumnType)>,
-    /// For each value of a record, its place in the target.
+    /// For each value of a record, its index in the target.
     places: Vec<usize>,
     null: String,
 }
 
-/// The first line names no columns: perhaps it is a row.
+/// The error for a first line that does not name columns: it may be a row.
 fn no_header(error: Error, names: &[&str]) -> Error {
     let others = [(";", "';'"), ("\t", "E'\\t'"), ("|", "'|'")];
     let other = |name: &str| others.iter().find(|(other, _)| name.contains(other));
@@ -136,7 +136,7 @@ fn not_utf8(place: impl std::fmt::Display) -> Error {
 impl<R: BufRead + Send> RowSource for CsvReader<R> {
     fn next_row(&mut self) -> Result<Option<Result<Cells>>> {
         while self.records.read(&mut self.record)? {
-            // An empty line is a row only where one empty value can be.
+            // An empty line is a row only if the file has a single column.
             if self.places.len() == 1 || !self.record.is_blank() {
                 return Ok(Some(self.cells()));
             }
@@ -149,7 +149,7 @@ impl<R: BufRead + Send> RowSource for CsvReader<R> {
     }
 }
 
-/// One record: its values end to end, quotes and doublings removed.
+/// One record: its values end to end, without quotes and doublings.
 #[derive(Debug, Default)]
 struct Record {
     bytes: Vec<u8>,
@@ -176,7 +176,7 @@ impl Record {
     }
 }
 
-/// Where the splitter is.
+/// State of the splitter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     /// Before the first byte of a value.
@@ -185,7 +185,7 @@ enum At {
     Plain,
     /// Between quotes.
     Quoted,
-    /// After a quote that closes the value, unless another follows.
+    /// After a quote that closes the value, unless another quote follows.
     Closed,
 }
 
@@ -263,7 +263,7 @@ impl<R: BufRead> Records<R> {
     }
 }
 
-/// Bytes at the front that mean nothing but themselves.
+/// Number of bytes at the front without a special meaning.
 fn plain_run(bytes: &[u8], at: At, delimiter: u8, quote: u8) -> usize {
     let special = |b: u8| match at {
         At::Quoted => b == quote || b == b'\n',
@@ -307,7 +307,7 @@ fn endless(record: &Record, at: At) -> Error {
 pub struct CsvWriter {
     out: NewFile,
     options: CsvOptions,
-    /// The cell being written, and whole rows not yet handed on.
+    /// The cell being written, and the rows not yet passed on.
     cell: String,
     rows: Vec<u8>,
 }
@@ -327,7 +327,7 @@ impl CsvWriter {
         Ok(writer)
     }
 
-    /// Adds the cell, the row's `at`th; NULL when it is not `there`.
+    /// Writes the cell, number `at` of its row; NULL if not `there`.
     fn put(&mut self, at: usize, there: bool) {
         let CsvOptions { delimiter, quote, null, .. } = &self.options;
         let (delimiter, quote) = (*delimiter, *quote);
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn records_as_rfc_4180_has_them() {
-        /// Line and values of a record.
+        /// Line number and values of a record.
         type Expected<'a> = (u64, &'a [&'a str]);
         let cases: [(&str, &[Expected<'_>]); 8] = [
             ("a,b\n1,2\n", &[(1, &["a", "b"]), (2, &["1", "2"])]),
@@ -442,7 +442,7 @@ mod tests {
     proptest! {
         #[test]
         fn noise_never_panics(text in "[a\",\r\n]{0,30}", capacity in 1usize..8) {
-            // How it is cut into buffers changes nothing.
+            // Buffer boundaries must not matter.
             prop_assert_eq!(split(text.as_bytes(), capacity).ok(), split(text.as_bytes(), 100).ok());
         }
     }

@@ -1,4 +1,4 @@
-//! A file that appears when it is complete.
+//! A file that appears under its name only when it is complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Write};
@@ -9,8 +9,8 @@ use super::cannot;
 use crate::error::Result;
 use crate::store::sync_directory;
 
-/// A file being written under another name beside its own; [`commit`](NewFile::commit) renames it.
-/// Dropped before that, it is removed. What is no regular file, such as a pipe, is written directly.
+/// A file written under a temporary name; [`commit`](NewFile::commit) renames it. If dropped before that, it is
+/// removed. What is not a regular file, such as a pipe, is written directly.
 #[derive(Debug)]
 pub struct NewFile {
     out: BufWriter<File>,
@@ -24,7 +24,7 @@ impl NewFile {
     ///
     /// Errors: `Unavailable` when the directory cannot be written.
     pub fn create(path: &Path) -> Result<NewFile> {
-        // A link keeps pointing where it does: the file behind it is replaced.
+        // A symbolic link is kept: the file behind it is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let is_special = fs::metadata(&path).is_ok_and(|m| !m.is_file());
         let (file, temporary) = if is_special {
@@ -33,7 +33,7 @@ impl NewFile {
             loop {
                 let temporary = beside(&path);
                 match OpenOptions::new().write(true).create_new(true).open(&temporary) {
-                    // Whoever had this number, in another container perhaps, was killed.
+                    // Left behind by a killed process with the same number, perhaps in another container.
                     Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
                     file => break (file, Some(temporary)),
                 }
@@ -43,7 +43,7 @@ impl NewFile {
         Ok(NewFile { out: BufWriter::with_capacity(1 << 16, file), path, temporary })
     }
 
-    /// Puts the file in its place, with all its bytes on the disk.
+    /// Flushes the file to disk and gives it its name.
     pub fn commit(mut self) -> Result<()> {
         self.out.flush().map_err(|e| cannot("write", &self.path, e))?;
         let Some(temporary) = &self.temporary else {
@@ -78,7 +78,7 @@ impl Write for NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // Nobody is left to tell; a file that cannot be removed stays behind under its odd name.
+            // Nobody is left to tell; a file that cannot be removed stays behind under its temporary name.
             let _ = fs::remove_file(temporary);
         }
     }

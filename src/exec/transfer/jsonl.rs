@@ -1,8 +1,8 @@
-//! JSON lines: an object a line, its members the columns.
+//! JSON lines: one object per line, its members the columns.
 //!
-//! Members are split, not decoded, so that numbers keep all their digits and a JSON column the text as
-//! it is written. A column without a member is not given; one with `null` is NULL, in a JSON column too: the one
-//! JSON value that does not come back as it was.
+//! Members are split, but not decoded, so that numbers keep all their digits and a JSON column keeps its text as
+//! written. A column without a member is not given; one with `null` is NULL, even in a JSON column: `null` is the one
+//! JSON value that does not survive a round trip.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -93,7 +93,7 @@ impl<R: BufRead + Send> RowSource for JsonlReader<R> {
     }
 }
 
-/// The members of the object that `text` is: names, and values as written. The error says what is wrong.
+/// The members of the object in `text`: names, and values as written. The error says what is wrong.
 fn members(text: &str) -> Result<Vec<(Cow<'_, str>, &str)>, String> {
     let mut rest = text;
     let mut members = Vec::new();
@@ -116,7 +116,7 @@ fn members(text: &str) -> Result<Vec<(Cow<'_, str>, &str)>, String> {
     }
 }
 
-/// Takes the character, and space before it.
+/// Takes `wanted` and the space before it.
 fn expect(rest: &mut &str, wanted: char) -> Result<(), String> {
     let text = rest.trim_ascii_start();
     *rest = text.strip_prefix(wanted).ok_or_else(|| match text.chars().next() {
@@ -126,7 +126,7 @@ fn expect(rest: &mut &str, wanted: char) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes one JSON value and answers its text.
+/// Takes one JSON value and gives its text.
 fn item<'a>(rest: &mut &'a str) -> Result<&'a str, String> {
     let text = rest.trim_ascii_start();
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
@@ -137,7 +137,7 @@ fn item<'a>(rest: &mut &'a str) -> Result<&'a str, String> {
             Ok(item)
         }
         Some(Err(e)) => {
-            // The position it adds is within the value, not the line.
+            // The position in the message is relative to the value, not the line.
             let message = e.to_string();
             Err(message.split(" at line ").next().unwrap_or_default().to_owned())
         }
@@ -168,7 +168,7 @@ fn value(raw: &str, ty: ColumnType) -> Result<Value, CastError> {
         },
         Some(b'{' | b'[') => Err(malformed("objects and arrays are values of JSON columns only")),
         Some(b't' | b'f') => Value::parse(raw, ty),
-        // 1.0 and 1e3 are integers too in JSON.
+        // In JSON 1.0 and 1e3 are integers too.
         _ if ty.is_integer() && raw.contains(['.', 'e', 'E']) => {
             let whole = Value::parse(raw, ColumnType::Decimal { precision: 38, scale: 0 });
             whole.and_then(|v| v.cast(ty)).map_err(|e| CastError { to: ty, ..e })

@@ -1,11 +1,11 @@
-//! Rows from files and into them: the formats behind COPY.
+//! Reads rows from files and writes rows into them: the formats behind COPY.
 //!
 //! In: [`open`] a file → a [`RowReader`] yields chunks of rows, each cell already of its column's type,
 //! or *not given*, so that the column's default applies. A row that does not fit stops the copy, or is
 //! skipped and counted ([`OnError`]); its error names line, column, value and reason.
 //!
-//! Out: [`create`] a file → a [`RowWriter`] takes record batches. The file appears under its name only
-//! when it is finished: a copy that fails leaves nothing.
+//! Out: [`create`] a file → a [`RowWriter`] takes record batches. The file appears under its name only when it is
+//! complete: a copy that fails leaves nothing.
 //!
 //! What is written reads back as the same values. Both text formats write VARBINARY as plain hex and
 //! read it with or without `\x`; CSV writes '' as `""` and NULL as nothing.
@@ -59,10 +59,10 @@ pub enum Format {
 
 /// Yields the rows of a file.
 pub trait RowReader: Send {
-    /// The next rows, of `rows_max` (at least 1) that are looked at; `None` at the end.
+    /// The next rows, after examining at most `rows_max` (at least 1); `None` at the end.
     ///
-    /// Errors: `Invalid` naming line, column and value under [`OnError::Stop`], and under either when
-    /// the rest of the file makes no sense; `Unavailable` when it cannot be read.
+    /// Errors: under [`OnError::Stop`] `Invalid`, naming line, column and value; always `Invalid` when the rest of
+    /// the file cannot be parsed, and `Unavailable` when it cannot be read.
     fn next_chunk(&mut self, rows_max: usize) -> Result<Option<Vec<Cells>>>;
 
     /// Bytes of the file consumed so far, for progress.
@@ -71,7 +71,7 @@ pub trait RowReader: Send {
     /// Rows left out so far.
     fn skipped(&self) -> u64;
 
-    /// Why the first of them was.
+    /// Why the first of them was left out.
     fn first_skipped(&self) -> Option<&Error>;
 }
 
@@ -86,7 +86,7 @@ pub trait RowWriter: Send {
 
 /// Opens a file to read rows into `target`.
 ///
-/// Errors: `Unavailable` when there is no such file; `Invalid` when its columns are none of `target`.
+/// Errors: `Unavailable` when there is no such file; `Invalid` when `target` lacks one of its columns.
 pub fn open(path: &Path, format: &Format, target: &Target, on_error: OnError) -> Result<Box<dyn RowReader>> {
     let file = File::open(path).map_err(|e| cannot("open", path, e))?;
     if file.metadata().is_ok_and(|found| found.is_dir()) {
@@ -131,15 +131,15 @@ fn cannot(what: &str, path: &Path, e: std::io::Error) -> Error {
 
 /// A format's rows, one by one.
 pub trait RowSource: Send {
-    /// The next row, or the reason why it is none: the inner error is of this row alone, after the
-    /// outer one there is no going on.
+    /// The next row, or why it is invalid: the inner error concerns this row alone, after the outer one reading
+    /// cannot go on.
     fn next_row(&mut self) -> Result<Option<Result<Cells>>>;
 
     /// Bytes of the file consumed so far.
     fn bytes_read(&self) -> u64;
 }
 
-/// Rows in chunks, with the bad ones dealt with.
+/// Gives rows in chunks, and skips or refuses invalid ones.
 pub struct Rows<S> {
     source: S,
     on_error: OnError,
@@ -158,7 +158,7 @@ impl<S: RowSource> RowReader for Rows<S> {
     fn next_chunk(&mut self, rows_max: usize) -> Result<Option<Vec<Cells>>> {
         let mut rows = Vec::new();
         let bytes_end = self.source.bytes_read().saturating_add(CHUNK_BYTES);
-        // Those that are left out count too: a file of nothing else can be stopped.
+        // Skipped rows count too, so that a file of nothing else can be stopped.
         for looked_at in 0..rows_max.max(1) {
             match self.source.next_row()? {
                 None if looked_at == 0 => return Ok(None),
@@ -190,13 +190,13 @@ impl<S: RowSource> RowReader for Rows<S> {
     }
 }
 
-/// Bytes of a file, about, in a chunk of rows at the most.
+/// Limit of a chunk of rows, in bytes of the file, roughly.
 const CHUNK_BYTES: u64 = 8 << 20;
 
-/// Longest line or record of a text file: what is longer is a missing quote or no text at all.
+/// Longest line or record of a text file, in bytes: anything longer is a missing quote or not text.
 const RECORD_BYTES_MAX: usize = 64 << 20;
 
-/// Leaves out the byte order mark some programs put first; returns its length.
+/// Skips the byte order mark that some programs write; gives its length.
 fn skip_byte_order_mark(input: &mut impl BufRead) -> Result<u64> {
     const MARK: &[u8] = b"\xEF\xBB\xBF";
     if !input.fill_buf()?.starts_with(MARK) {
@@ -206,13 +206,13 @@ fn skip_byte_order_mark(input: &mut impl BufRead) -> Result<u64> {
     Ok(MARK.len() as u64)
 }
 
-/// Where `name` is in `target`: as written, or else in whatever case.
+/// The index of `name` in `target`: exact, or else ignoring case.
 fn position(target: &Target, name: &str) -> Option<usize> {
     let exact = target.iter().position(|(column, _)| column == name);
     exact.or_else(|| target.iter().position(|(column, _)| column.eq_ignore_ascii_case(name)))
 }
 
-/// A column of the file that is none of the target's; `place` leads, as in `line 3: `.
+/// The error for a column that `target` lacks; `place` precedes it, as in `line 3: `.
 fn unknown_column(place: impl fmt::Display, target: &Target, name: &str) -> Error {
     let names: Vec<&str> = target.iter().map(|(column, _)| column.as_str()).collect();
     Error::invalid(format!("{place}there is no column {name} to copy into"))
@@ -220,7 +220,7 @@ fn unknown_column(place: impl fmt::Display, target: &Target, name: &str) -> Erro
         .state(sqlstate::UNDEFINED_COLUMN)
 }
 
-/// The columns of a file, in its order, as positions in `target`.
+/// The columns of a file, in its order, as indexes into `target`.
 fn positions<'a>(target: &Target, names: impl Iterator<Item = &'a str>) -> Result<Vec<usize>> {
     let mut found = Vec::new();
     for name in names {
@@ -235,7 +235,7 @@ fn positions<'a>(target: &Target, names: impl Iterator<Item = &'a str>) -> Resul
     Ok(found)
 }
 
-/// A cell that is none of its column's type; `place` is as `line 17` or `row 17`.
+/// The error for a cell that is not a value of its column's type; `place` is like `line 17` or `row 17`.
 fn cell_error(place: impl fmt::Display, column: &str, e: CastError) -> Error {
     let mut error = Error::invalid(format!("{place}, column {column}: {e}")).state(e.sqlstate());
     if let Some(why) = e.why() {
@@ -247,7 +247,7 @@ fn cell_error(place: impl fmt::Display, column: &str, e: CastError) -> Error {
     }
 }
 
-/// A cell of a text file as a value. Bytes may be hex without its prefix, as the writers leave it.
+/// Parses a cell of a text file. Bytes may be hex without a prefix, as the writers write them.
 fn parse_cell(text: &str, ty: ColumnType) -> Result<Value, CastError> {
     let bare_hex = if ty == ColumnType::Varbinary { from_hex(text) } else { None };
     bare_hex.map_or_else(|| Value::parse(text, ty), |bytes| Ok(Value::Bytes(bytes)))

@@ -1,4 +1,4 @@
-//! Parquet, by column name.
+//! Parquet files; columns are matched by name.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -22,16 +22,16 @@ use crate::value::ColumnType;
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 4096;
 
-/// Reads the rows of a Parquet file. Times finer than a microsecond are cut, values that are no SQL
-/// values (lists, structs, times of day) come as text.
+/// Reads the rows of a Parquet file. Times are truncated to microseconds; values without an SQL type (lists, structs,
+/// times of day) become text.
 pub struct ParquetReader {
-    /// `None` once it failed: what state it is in then, nobody says.
+    /// `None` after a failure: the decoder's state is undefined then.
     batches: Option<ParquetRecordBatchReader>,
     batch: Option<RecordBatch>,
     /// Next row of `batch`.
     at: usize,
     target: Vec<(String, ColumnType)>,
-    /// For each column of the file, its place in the target.
+    /// For each column of the file, its index in the target.
     places: Vec<usize>,
     file_bytes: u64,
     rows: u64,
@@ -44,7 +44,7 @@ impl ParquetReader {
     /// Errors: `Invalid` when it is not Parquet, or has a column that `target` lacks.
     pub fn new(file: File, target: &Target) -> Result<Self> {
         let file_bytes = file.metadata()?.len();
-        // The Arrow schema some writers embed adds nothing to a cast, and panics arrow-ipc when damaged.
+        // The Arrow schema that some writers embed adds nothing here, and makes arrow-ipc panic when damaged.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new_with_options(file, options))?;
         let places = positions(target, builder.schema().fields().iter().map(|f| f.name().as_str()))?;
@@ -90,7 +90,7 @@ impl ParquetReader {
     }
 }
 
-/// Runs a step of the Parquet decoder, which panics on some damaged files where an error is due.
+/// Runs a step of the Parquet decoder, which panics on some damaged files instead of returning an error.
 fn guarded<T, E: Into<Error>>(step: impl FnOnce() -> Result<T, E>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(step)) {
         Ok(done) => done.map_err(Into::into),
@@ -116,14 +116,14 @@ impl RowSource for ParquetReader {
         Ok(row)
     }
 
-    /// An estimate: the share of the rows read, of the file.
+    /// An estimate, from the share of the rows read.
     fn bytes_read(&self) -> u64 {
         let share = u128::from(self.file_bytes) * u128::from(self.rows_read) / u128::from(self.rows.max(1));
         share as u64
     }
 }
 
-/// Bytes of a row group, at the most; it has a million rows at the most, too.
+/// Limit of a row group, in bytes; it is also limited to a million rows.
 const ROW_GROUP_BYTES: usize = 128 << 20;
 
 /// Writes rows as Parquet, compressed with Snappy.

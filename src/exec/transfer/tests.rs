@@ -1,4 +1,4 @@
-//! All formats: what is written reads back, what does not fit is named.
+//! All formats: what is written reads back, and what is invalid is named.
 
 use std::fs;
 use std::sync::{Arc, LazyLock};
@@ -31,7 +31,7 @@ fn reader(bytes: impl AsRef<[u8]>, format: &Format, on_error: OnError) -> Result
     open(&path, format, &payments(), on_error)
 }
 
-/// Rows as text, `-` where nothing is given.
+/// Rows as text, `-` where the file gives no value.
 fn shown(rows: &[Cells]) -> Vec<String> {
     let cell = |c: &Option<Value>| c.as_ref().map_or("-".to_owned(), Value::to_string);
     rows.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join("|")).collect()
@@ -111,7 +111,7 @@ fn errors_name_line_column_value_and_reason() {
 #[test]
 fn skipped_rows_are_counted_and_the_first_is_remembered() {
     let mut reader = reader("id\n1\nx\n2\ny\n3\n", &csv(), OnError::Skip).unwrap();
-    // Of two that are looked at.
+    // Of two that are examined.
     for row in ["1|-|-", "2|-|-", "3|-|-"] {
         assert_eq!(shown(&reader.next_chunk(2).unwrap().unwrap()), [row]);
     }
@@ -195,7 +195,7 @@ fn table() -> impl Strategy<Value = (Vec<(String, ColumnType)>, Vec<Vec<Value>>)
     })
 }
 
-/// JSON's line breaks become spaces in JSON lines; everything else comes back as it was.
+/// In JSON lines, line breaks in JSON become spaces; everything else comes back unchanged.
 fn expected(rows: Vec<Vec<Value>>, columns: &[(String, ColumnType)], format: &Format) -> Vec<Cells> {
     let cell = |(value, (_, ty)): (Value, &(String, ColumnType))| match value {
         Value::Text(text) if *ty == ColumnType::Json && *format == Format::Jsonl => {

@@ -1,4 +1,4 @@
-//! The bulk door: entries go into the tree at once, and are appended where keys ascend.
+//! Bulk writes: entries go straight into the tree, and are appended where keys ascend.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,11 +15,11 @@ use crate::store::rules::check_entry;
 use crate::store::trust;
 use crate::store::{BulkWriter, KeyspaceId, Reads};
 
-/// Fields drop in order: the locks are held to the end.
+/// A bulk write. Fields drop in order: the locks are held to the end.
 pub(super) struct Bulk<'s> {
     shared: &'s Shared,
     writer: Writer<'s>,
-    /// No key of the keyspace is greater than this.
+    /// The greatest key of each keyspace written to.
     tails: HashMap<KeyspaceId, Vec<u8>>,
     touched: Touched,
     version: u64,
@@ -28,7 +28,7 @@ pub(super) struct Bulk<'s> {
 }
 
 impl<'s> Bulk<'s> {
-    /// Waits for its turn and begins.
+    /// Waits for the writer lock and begins.
     pub(super) fn new(shared: &'s Shared) -> Result<Self> {
         let mut log = shared.writer.lock();
         shared.trust.check()?;
@@ -45,7 +45,7 @@ impl<'s> Bulk<'s> {
         })
     }
 
-    /// Whether `key` lies past the end of its keyspace, which it then becomes.
+    /// Whether `key` lies past the end of its keyspace; it then becomes the new end.
     fn place(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<At> {
         let tail = match self.tails.entry(keyspace) {
             Entry::Occupied(tail) => tail.into_mut(),
@@ -59,8 +59,8 @@ impl<'s> Bulk<'s> {
         Ok(At::End)
     }
 
-    /// What a change failed for in truth: pages that do not fit into memory are written before the commit, and LMDB
-    /// reports a write cut short by a full disk as an I/O error. Nothing that was committed is among these pages.
+    /// The real cause of a failed change. Pages that do not fit into memory are written before the commit, and LMDB
+    /// reports a write cut short by a full disk as an I/O error. These pages hold nothing committed.
     fn explain(&self, e: Error) -> Error {
         if e.sqlstate() == sqlstate::IO && self.shared.tree.directory().is_out_of_room() {
             return trust::full().caused_by(e);

@@ -1,7 +1,7 @@
 //! The thread that moves memtables into the tree.
 //!
-//! A full one is moved at once, one that is not when nobody has committed for [`IDLE`]: reads are quicker then. It is
-//! started when there is something to move for the first time.
+//! A full memtable is moved at once; any other when nobody has committed for [`IDLE`], because reads of the tree
+//! alone are faster. The thread is started when there is something to move for the first time.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use super::Shared;
 use crate::error::Result;
 
-/// How long until what nobody adds to is moved, and until what failed is tried again.
+/// How long a memtable must be idle before it is moved, and the delay before a failed move is retried.
 const IDLE: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct Signal {
 
 #[derive(Default)]
 struct State {
-    /// There is something that was not there before.
+    /// There may be something new to move.
     awake: bool,
     stop: bool,
 }
@@ -42,13 +42,13 @@ impl Signal {
 }
 
 impl Keeper {
-    /// Tells of the first entry of a memtable, or of a full one.
+    /// Announces the first entry of a memtable, or a full memtable. Starts the thread if needed.
     pub(super) fn wake(&self, shared: &Arc<Shared>) {
         self.signal.change(|state| state.awake = true);
         let mut thread = self.thread.lock();
         if thread.is_none() {
             let (shared, signal) = (shared.clone(), self.signal.clone());
-            // Without it, writers do its work when a memtable is full.
+            // If it cannot be started, writers move memtables themselves when these are full.
             *thread =
                 thread::Builder::new().name("keeper".to_owned()).spawn(move || keep(&shared, &signal)).ok();
         }
@@ -57,7 +57,7 @@ impl Keeper {
     pub(super) fn stop(&self) {
         self.signal.change(|state| state.stop = true);
         if let Some(thread) = self.thread.lock().take() {
-            // If it panicked, the log is as it was, which is what counts.
+            // If it panicked, the log still has everything.
             let _ = thread.join();
         }
     }
@@ -81,7 +81,7 @@ fn keep(shared: &Shared, signal: &Signal) {
                 Ok(())
             };
             state = signal.state.lock();
-            // What failed is told to whoever needs the room.
+            // The writer that needs the room retries, and gets the error.
             if (moved.is_err() || !is_full) && !state.stop {
                 signal.changed.wait_for(&mut state, IDLE);
             }
@@ -95,7 +95,7 @@ fn keep(shared: &Shared, signal: &Signal) {
     }
 }
 
-/// Unless a writer is at work, who will do it if need be.
+/// Moves the active memtable, unless a writer is at work: that one moves it itself when it is full.
 fn move_active(shared: &Shared) -> Result<()> {
     let Some(mut log) = shared.writer.try_lock() else { return Ok(()) };
     shared.rotate(&mut log)?;

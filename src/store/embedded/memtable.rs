@@ -1,7 +1,6 @@
-//! What is in the log and not yet in the tree, in memory: every version of every key that was written.
+//! The memtable: the entries that are in the log but not yet in the tree, with every version of every key.
 //!
-//! One thread writes, others read beside it. Versions are kept side by side, so that a snapshot finds what was there
-//! when it was taken.
+//! One thread writes while others read. All versions of a key are kept, so that a snapshot finds the one of its time.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,14 +18,14 @@ use crate::key::{End, KeyHead, KeyRange};
 use crate::store::log::record::Step;
 use crate::store::{Change, Changes, Direction, KEY_BYTES_MAX, KeyspaceId};
 
-/// What an entry takes besides its key and its value, in bytes: about.
+/// Approximate memory per entry besides its key and value, in bytes.
 pub(super) const ENTRY_BYTES: usize = 144;
 
-/// Where a version of a key stands: keys ascend, of one key the newest version comes first.
+/// Position of one version of a key: keys ascend; of one key, the newest version comes first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     keyspace: KeyspaceId,
-    /// Most comparisons end here, without a look at the key itself.
+    /// The first bytes of the key, which decide most comparisons without reading the key itself.
     head: KeyHead,
     key: Box<[u8]>,
     version: Reverse<u64>,
@@ -42,7 +41,7 @@ impl Place {
     }
 }
 
-/// A value, or that there is none.
+/// The value; `None`: deleted.
 type Written = Option<Box<[u8]>>;
 
 #[derive(Default)]
@@ -50,14 +49,14 @@ pub(super) struct Memtable {
     entries: SkipMap<Place, Written>,
     keys: Keys,
     bytes: AtomicUsize,
-    /// The last version in it.
+    /// The newest version in it.
     version: AtomicU64,
-    /// Puts less deletes of each keyspace that has anything in it.
+    /// Puts minus deletes, for each keyspace with entries here.
     more: RwLock<BTreeMap<KeyspaceId, i64>>,
 }
 
 impl Memtable {
-    /// Memory it fills, in bytes, or nearly so.
+    /// Approximate memory used, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -70,14 +69,14 @@ impl Memtable {
         self.version.load(Ordering::Relaxed)
     }
 
-    /// Adds what `version` does. Only the writer calls it.
+    /// Adds the steps of commit `version`. Only the writer calls it.
     pub(super) fn write<'a>(&self, version: u64, steps: impl Iterator<Item = Step<'a>>) {
         let mut more = BTreeMap::new();
         let mut bytes = 0;
         for step in steps {
             let (keyspace, key, value) = match step {
                 Step::Put(keyspace, key, value) => (keyspace, key, Some(value)),
-                // Nothing is stored under other keys.
+                // Keys of other lengths cannot exist.
                 Step::Delete(keyspace, key) if (1..=KEY_BYTES_MAX).contains(&key.len()) => {
                     (keyspace, key, None)
                 }
@@ -94,12 +93,12 @@ impl Memtable {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Puts less deletes of a keyspace; `None` if it has nothing in here.
+    /// Puts minus deletes of a keyspace; `None` if it has no entries here.
     pub(super) fn more(&self, keyspace: KeyspaceId) -> Option<i64> {
         self.more.read().get(&keyspace).copied()
     }
 
-    /// What stands under a key as of a version; `None` if nothing was written there.
+    /// The entry of a key as of `version`; `None` if the key was not written.
     pub(super) fn get(&self, keyspace: KeyspaceId, key: &[u8], version: u64) -> Option<Found<'_>> {
         if !self.keys.may_have(keyspace, key) {
             return None;
@@ -108,7 +107,7 @@ impl Memtable {
         found.key().is_of(keyspace, key).then_some(Found(found))
     }
 
-    /// The changes of a range as of a version, in the order of a cursor.
+    /// The changes of a range as of `version`, in cursor order.
     pub(super) fn changes(
         &self,
         keyspace: KeyspaceId,
@@ -116,7 +115,7 @@ impl Memtable {
         direction: Direction,
         version: u64,
     ) -> Layer<'_> {
-        // Before every version of the key.
+        // Sorts before every version of the key.
         let place = |key: &[u8]| Place::new(keyspace, key, u64::MAX);
         let end = match &range.end {
             End::Before(key) => Bound::Excluded(place(key)),
@@ -131,7 +130,7 @@ impl Memtable {
         layer
     }
 
-    /// The last version of everything, in order of keyspaces and keys.
+    /// The newest version of each key, ordered by keyspace and key.
     pub(super) fn newest(&self) -> impl Iterator<Item = Newest<'_>> {
         let mut before: Option<Entry<'_, Place, Written>> = None;
         self.entries.iter().filter_map(move |entry| {
@@ -142,18 +141,18 @@ impl Memtable {
     }
 }
 
-/// Which keys were written, and a few others: a filter after Bloom, whose bits of one key lie in one word. Most keys that
-/// are looked up were not, and a search for them takes a miss of the processor's caches for each step.
+/// A Bloom filter over the keys that were written; all bits of one key lie in one word. Most keys looked up were not
+/// written, and searching the skip list for them costs a cache miss per step.
 ///
-/// A key is there before the version that writes it can be seen, so whoever sees that finds its bits.
+/// A key's bits are set before the version that writes it becomes visible, so a reader of that version finds them.
 struct Keys([OnceLock<Box<Segment>>; SEGMENTS]);
 
-/// Made when the first key falls into it: most memtables get few.
+/// Allocated when the first key falls into it: most memtables get few keys.
 type Segment = [AtomicU64; SEGMENT_WORDS];
 
 const SEGMENT_WORDS: usize = if cfg!(test) { 64 } else { 512 };
 
-/// So many that a full memtable of short entries takes less than one of 1,000 other keys for its own.
+/// Enough that a full memtable of short entries has fewer than 1 false positive in 1,000 lookups.
 const SEGMENTS: usize = (MEMTABLE_BYTES / 256).div_ceil(SEGMENT_WORDS);
 
 impl Default for Keys {
@@ -175,7 +174,7 @@ impl Keys {
     }
 }
 
-/// Where the bits of a key are.
+/// Position of a key's bits.
 struct Spot {
     segment: usize,
     word: usize,
@@ -201,7 +200,7 @@ impl Newest<'_> {
     }
 }
 
-/// What stands under a key.
+/// The entry found under a key.
 pub(super) struct Found<'m>(Entry<'m, Place, Written>);
 
 impl Found<'_> {
@@ -219,12 +218,12 @@ pub(super) struct Layer<'m> {
     direction: Direction,
     version: u64,
     here: Option<Entry<'m, Place, Written>>,
-    /// In reverse, older versions come first: what was read past the one at hand.
+    /// Used in reverse, where older versions come first: an entry read ahead, past the current one.
     ahead: Option<Entry<'m, Place, Written>>,
 }
 
 impl<'m> Layer<'m> {
-    /// The next entry that is as old as wanted.
+    /// The next entry that is not newer than `version`.
     fn step(&mut self) -> Option<Entry<'m, Place, Written>> {
         loop {
             let entry = match self.direction {

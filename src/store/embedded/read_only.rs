@@ -1,9 +1,9 @@
-//! The embedded engine, read by a process beside the one that writes it, or alone.
+//! The embedded engine opened for reading, possibly beside a process that writes.
 //!
-//! A snapshot is what the tree has just now and what the log has behind that. The tree is looked at first: what moves
-//! from the log into the tree meanwhile is then in both, or missing from both, which the versions tell, and that is tried
-//! again. What was read of the log stays in a memtable for as long as the tree stays as it is; the tree itself is held by
-//! snapshots only, so that a reader who waits does not keep the writer from using pages anew.
+//! A snapshot combines a view of the tree with the log records after it. The tree is read first; what moves from the
+//! log into the tree meanwhile is then seen in both, or in neither. Version numbers reveal that, and the read is
+//! retried. The replayed records stay in a memtable until the tree changes. The tree itself is pinned by snapshots
+//! only, so that an idle reader does not keep the writer from reusing pages.
 
 use std::sync::Arc;
 use std::thread;
@@ -20,20 +20,20 @@ use crate::store::directory::{Directory, damaged};
 use crate::store::log::{Tail, record};
 use crate::store::{BulkWriter, Snapshot, Store, WriteBatch, read_only};
 
-/// How long what does not fit together is looked at again, and how often.
+/// How long an inconsistent read is retried, and how often.
 const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(1);
 
-/// A store that another process may write.
+/// A store that another process may be writing.
 pub(in crate::store) struct ReadOnlyStore {
     tree: Arc<Tree>,
     logged: Mutex<Logged>,
 }
 
-/// What the log has behind the tree.
+/// The log records after the tree's version, in a memtable.
 struct Logged {
     tail: Tail,
-    /// Of which version the tree is.
+    /// The tree's version that they follow.
     in_tree: u64,
     version: u64,
     memtable: Arc<Memtable>,
@@ -42,7 +42,7 @@ struct Logged {
 impl ReadOnlyStore {
     /// Opens the database in `directory`.
     ///
-    /// Errors: as those of the store that writes.
+    /// Errors: as those of the writing store.
     pub(in crate::store) fn over(directory: Directory) -> Result<ReadOnlyStore> {
         let folder = directory.log_folder();
         let closed = directory.keep_closed();
@@ -53,7 +53,7 @@ impl ReadOnlyStore {
         Ok(store)
     }
 
-    /// All that is acknowledged by now.
+    /// A view of all that is acknowledged by now.
     fn moment(&self, is_closed: bool) -> Result<Moment> {
         let mut logged = self.logged.lock();
         let since = Instant::now();
@@ -99,7 +99,7 @@ impl Logged {
         Ok(Moment { version: *version, active, full: None, held, view: Arc::new(view) })
     }
 
-    /// The log is to be read again.
+    /// Drops what was read, so that the log is read again from the start.
     fn forget(&mut self) {
         self.tail.rewind();
         (self.in_tree, self.version, self.memtable) = (0, 0, Arc::default());

@@ -1,4 +1,4 @@
-//! The read side: the tree as it was, and what was in memtables before it.
+//! Reads: a snapshot of the tree, overlaid with the memtables above it.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -13,18 +13,18 @@ use crate::store::{
     Changes, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, WriteBatch, one_or_none,
 };
 
-/// So many changes of a range (count) are counted for an estimate.
+/// An estimate counts at most this many changes (count) of a range per memtable.
 const COUNTED: usize = 200;
 
-/// Everything up to a version.
+/// The state of the store as of a version.
 #[derive(Clone)]
 pub(super) struct Moment {
     pub(super) version: u64,
-    /// What was written last.
+    /// The memtable that is written to.
     pub(super) active: Arc<Memtable>,
-    /// What is on its way into the tree, and the segment of the log that has it, too.
+    /// The memtable on its way into the tree, and the log segment that has its entries too.
     pub(super) full: Option<(Arc<Memtable>, u64)>,
-    /// What the tree keeps beside damaged keyspaces.
+    /// The changes that the tree keeps beside damaged keyspaces.
     pub(super) held: Arc<Memtable>,
     /// The tree below.
     pub(super) view: Arc<View>,
@@ -50,7 +50,7 @@ impl Snapshot for EmbeddedSnapshot {
 }
 
 impl Moment {
-    /// The memtables with anything in them, the newest first.
+    /// The non-empty memtables, newest first.
     fn memtables(&self) -> impl Iterator<Item = &Memtable> {
         let full = self.full.as_ref().map(|(full, _)| full);
         std::iter::once(&self.active)
@@ -60,7 +60,7 @@ impl Moment {
             .filter(|memtable| !memtable.is_empty())
     }
 
-    /// Errors: `Corrupt`, naming the keyspace, when a batch writes into one that is held, and does not clear it first.
+    /// Errors: `Corrupt`, naming the keyspace, when a batch writes into a held keyspace without clearing it first.
     pub(super) fn check_held(&self, batch: &WriteBatch) -> Result<()> {
         let mut cleared = HashSet::new();
         for mutation in batch.mutations.iter().filter(|_| !self.held.is_empty()) {
@@ -74,7 +74,7 @@ impl Moment {
         Ok(())
     }
 
-    /// Those with anything in them of a keyspace.
+    /// The memtables with entries of a keyspace, newest first.
     fn memtables_of(&self, keyspace: KeyspaceId) -> impl Iterator<Item = &Memtable> {
         self.memtables().filter(move |memtable| memtable.more(keyspace).is_some())
     }
@@ -83,12 +83,12 @@ impl Moment {
 struct EmbeddedReader<'s> {
     moment: &'s Moment,
     tree: TreeReader<'s>,
-    /// Made when something is lent.
+    /// Keeps alive the entries whose values were lent; made on first use.
     lent: OnceCell<Box<Lent<Found<'s>>>>,
 }
 
 impl EmbeddedReader<'_> {
-    /// What memtables say of a key, which may be that it was deleted; `None` if nothing.
+    /// The newest change of a key in the memtables, which may be a deletion; `None` if there is none.
     fn in_memtables(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<Option<&[u8]>> {
         let version = self.moment.version;
         let found = self.moment.memtables().find_map(|memtable| memtable.get(keyspace, key, version))?;
@@ -123,7 +123,7 @@ impl Reader for EmbeddedReader<'_> {
         let mut cursor = self.tree.cursor(keyspace, range, direction)?;
         let mut memtables: Vec<&Memtable> = self.moment.memtables_of(keyspace).collect();
         if !range.is_empty() {
-            // The oldest is the lowest.
+            // From the oldest to the newest.
             while let Some(memtable) = memtables.pop() {
                 let changes = memtable.changes(keyspace, range, direction, self.moment.version);
                 cursor = Box::new(Merge::new(Some(cursor), changes, direction));
@@ -132,7 +132,7 @@ impl Reader for EmbeddedReader<'_> {
         Ok(cursor)
     }
 
-    /// Off by the puts in memtables that overwrite a key and the deletes that find none; 0 only if there are none.
+    /// Off by memtable puts that overwrite a key and deletes that find none; 0 only if there are no entries.
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
         let in_tree = self.tree.entries(keyspace);
         let more = self.moment.memtables().filter_map(|memtable| memtable.more(keyspace));
@@ -143,7 +143,7 @@ impl Reader for EmbeddedReader<'_> {
         }
     }
 
-    /// Off by the puts in memtables that overwrite a key and the deletes that find none.
+    /// Off by memtable puts that overwrite a key and deletes that find none.
     fn estimate(&self, keyspace: KeyspaceId, range: &KeyRange) -> Result<Option<u64>> {
         let mut more = 0;
         for memtable in self.moment.memtables_of(keyspace) {
@@ -160,7 +160,7 @@ impl Reader for EmbeddedReader<'_> {
         Ok(Some(self.tree.estimate(keyspace, range)?.saturating_add_signed(more)))
     }
 
-    /// LMDB counts as it writes; what is in memtables is looked up.
+    /// LMDB keeps a count; each key in a memtable is looked up in the tree to correct it.
     fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
         let mut count = self.tree.count(keyspace)?;
         let memtables: Vec<&Memtable> = self.moment.memtables_of(keyspace).collect();
@@ -180,7 +180,7 @@ impl Reader for EmbeddedReader<'_> {
         Ok(Some(count))
     }
 
-    /// Of the tree: what is in memtables was never on a page.
+    /// Only the tree: what is in memtables was never on a page.
     fn verify(&self, keyspace: KeyspaceId, watch: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         self.tree.verify(keyspace, watch)
     }

@@ -1,4 +1,4 @@
-//! What the embedded store promises beyond the seam: files that last, and refusals when they are damaged.
+//! What the embedded store promises beyond the `Store` trait: files that last, and refusals when they are damaged.
 
 mod damage;
 mod held;
@@ -19,7 +19,7 @@ use crate::store::{Direction, KeyspaceId, Reads, testing};
 
 type Place = testing::Place<EmbeddedStore>;
 
-/// Past the log.
+/// Writes past the log.
 fn put_into_tree(store: &EmbeddedStore, keyspace: KeyspaceId, key: &str, value: impl AsRef<[u8]>) {
     let mut bulk = store.bulk().unwrap();
     bulk.put(keyspace, key.as_bytes(), value.as_ref()).unwrap();
@@ -133,7 +133,7 @@ fn a_creation_that_crashed_is_started_over() {
     drop(place.open().unwrap());
     fs::rename(place.file("FORMAT"), place.file("FORMAT.tmp")).unwrap();
     fs::write(place.file("data.mdb"), "half a pa").unwrap();
-    // From when it was asked whether there is room.
+    // Left over from a check for free disk space.
     fs::write(place.file("SCRATCH"), "").unwrap();
     put(&place.open().unwrap(), A, "a", b"1");
     assert_eq!(get(&place.open().unwrap(), A, "a"), Some(b"1".to_vec()));
@@ -178,7 +178,7 @@ fn a_truncated_data_file_is_refused_at_every_length() {
 fn pages_taken_and_freed_in_one_commit_need_not_be_in_the_file() {
     let place = Place::new();
     let store = place.open().unwrap();
-    // Once there are free pages, LMDB has the list of them at hand.
+    // Once there are free pages, LMDB keeps their list in memory.
     (0..5u8).for_each(|n| put_into_tree(&store, A, "small", [n]));
     let mut bulk = store.bulk().unwrap();
     bulk.put(A, b"large", &[7; 1 << 20]).unwrap();
@@ -350,10 +350,10 @@ fn threads_read_one_snapshot_at_the_same_time_and_take_turns_once_it_is_old() {
     let snapshot = store.snapshot().unwrap();
     let read = || snapshot.reader().unwrap().get(A, b"a").unwrap().map(<[u8]>::to_vec);
     let held = snapshot.reader().unwrap();
-    // Would wait forever, had they one transaction between them.
+    // It would wait forever if the readers shared one transaction.
     std::thread::scope(|scope| assert_eq!(scope.spawn(read).join().unwrap(), Some(b"old".to_vec())));
     put(&store, A, "a", b"new");
-    // One of them is idle now, and sees what it saw.
+    // One of them is idle now and still sees the old value.
     assert_eq!(read(), Some(b"old".to_vec()));
     let second = snapshot.reader().unwrap();
     std::thread::scope(|scope| {
@@ -364,13 +364,13 @@ fn threads_read_one_snapshot_at_the_same_time_and_take_turns_once_it_is_old() {
     assert_eq!(get(&store, A, "a"), Some(b"new".to_vec()));
 }
 
-/// What a kill leaves. Nothing moves while it is copied.
+/// What a killed process leaves. Nothing moves while it is copied.
 fn killed(place: &Place, store: &EmbeddedStore) -> Place {
     let _still = (store.shared.writer.lock(), store.shared.moving.lock());
     place.copy()
 }
 
-/// The machine has lost power: of the newest segment of the log, which nobody flushed, any page may be missing.
+/// Power failure: of the newest log segment, which was never flushed, any page may be missing.
 #[test]
 fn what_a_power_failure_leaves_without_flushes_is_as_it_was_after_some_commit() {
     const PAGE_BYTES: usize = 4096;
@@ -409,7 +409,7 @@ fn what_a_power_failure_leaves_without_flushes_is_as_it_was_after_some_commit() 
     assert!(seen.len() == pages - 1 && !seen.contains(&COMMITS), "{pages} pages, {seen:?}");
 }
 
-/// What is written, in order, and what happens between.
+/// Writes, in order, and what happens between them.
 #[derive(Clone, Debug)]
 enum Step {
     Commit(Vec<(u8, Option<u8>)>),
@@ -418,7 +418,7 @@ enum Step {
     Rotate,
     Move,
     Remember,
-    /// Whether its commits are flushed from then on.
+    /// Closed and opened again, with this durability.
     Reopen(Durability),
     /// The process is killed; what it left is opened.
     Kill(Durability),
@@ -451,7 +451,7 @@ fn change(model: &mut Model, changes: &[(u8, Option<u8>)]) {
     }
 }
 
-/// A snapshot shows the model, by every way of reading.
+/// The snapshot shows the model, by every way of reading.
 fn assert_shows(snapshot: &Arc<dyn Snapshot>, model: &Model) {
     let reader = snapshot.reader().unwrap();
     reader.verify(A, &mut |_| Ok(())).unwrap();
@@ -483,7 +483,7 @@ proptest! {
     fn wherever_an_entry_is_it_is_found_by_every_snapshot(steps in some_steps()) {
         let mut place = Place::new();
         let mut store = Some(place.relaxed());
-        // Created ahead, or the first commit of each case would go into the tree.
+        // Created ahead; otherwise the first commit of each case would go into the tree.
         put_into_tree(store.as_ref().unwrap(), A, "before", "all");
         let mut model = Model::new();
         store.as_ref().unwrap().commit(batch(|b| b.delete(A, "before"))).unwrap();

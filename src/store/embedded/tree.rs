@@ -1,16 +1,17 @@
-//! The tree below the log: LMDB, in `data.mdb`.
+//! The B-tree behind the log: LMDB, in `data.mdb`.
 //!
-//! Every write goes through a [`Writer`], which also notes up to which version the tree has everything, and has
-//! looked at what LMDB is about to read ([`vet`]); what it had better not write there goes beside it ([`aside`]). Every read goes through a [`View`], which searches LMDB's pages
-//! itself ([`btree`]). Values carry checksums ([`seal`]), keyspaces sums of these ([`tally`]), and the file is looked
-//! at before it is mapped ([`header`]).
+//! Every write goes through a [`Writer`]. It records up to which version the tree has everything, checks the pages
+//! that LMDB is about to read ([`vet`]), and keeps changes that would go to a damaged page beside their keyspace
+//! ([`aside`]). Every read goes through a [`View`], which searches LMDB's pages itself ([`btree`]). Values carry
+//! checksums ([`seal`]), keyspaces carry sums of these ([`tally`]), and the file is checked before it is mapped
+//! ([`header`]).
 //!
 //! # Why one huge map
 //!
-//! LMDB maps its file into memory once, and growing the map later needs a moment without any
-//! transaction, which a busy database never has. The map only reserves addresses, so we reserve
-//! 1 TiB at once, and half of that again and again where the system refuses. The file itself grows
-//! as it is written, by plain writes: a full disk is an error of the commit, never a fault on access.
+//! LMDB maps its file into memory once, and growing the map later needs a moment without any transaction, which a
+//! busy database never has. A map only reserves addresses, so we reserve 1 TiB at once, or half of that, repeatedly,
+//! where the system refuses. The file itself grows as it is written, by plain writes: a full disk is an error of the
+//! commit, never a fault on access.
 
 mod ahead;
 pub(super) mod aside;
@@ -44,38 +45,38 @@ use view::Trees;
 pub(super) use view::{Seat, TreeReader, View};
 pub(super) use writer::{At, Writer};
 
-/// Addresses reserved for the map, in bytes: the first size to try and the last.
+/// Addresses to reserve for the map, in bytes: the first size tried and the smallest.
 pub(super) const MAP_BYTES: (usize, usize) = (1 << 40, 1 << 30);
 
-/// Keyspaces that can be created before the database must be opened again. Every transaction carries
-/// a table of 49 bytes for each of these and each one that exists.
+/// Keyspaces that can be created before the database must be reopened. Every transaction carries a table of 49 bytes
+/// for each of these and each existing one.
 pub(super) const KEYSPACES_SPARE: u32 = 4096;
 
 /// Most read transactions open at once.
 const READERS_MAX: u32 = 1024;
 
-/// Length of `lock.mdb`: a slot for each of them, and LMDB's header, which takes less than 1 KiB.
+/// Length of `lock.mdb`: a slot for each reader, and LMDB's header, which takes less than 1 KiB.
 pub(super) const READERS_BYTES: u64 = 64 * READERS_MAX as u64 + 1024;
 
-/// Holds up to which version the tree has everything, and what its keyspaces hold ([`tally`]).
+/// Keyspace with the version up to which the tree has everything, and the tallies of all keyspaces ([`tally`]).
 const STATE: KeyspaceId = KeyspaceId(u32::MAX);
 const VERSION_KEY: &[u8] = b"version";
-/// What errors call LMDB's own tree of keyspaces.
+/// The number that errors give to LMDB's own tree of keyspaces.
 const KEYSPACES: KeyspaceId = KeyspaceId(u32::MAX - 1);
 
-/// One keyspace, as LMDB knows it.
+/// LMDB's handle of a keyspace.
 type Keyspace = heed::Database<'static, Bytes, Bytes>;
 type Keyspaces = HashMap<KeyspaceId, Keyspace>;
 
-/// The tree, and the directory that it is in.
+/// The tree and its directory.
 ///
-/// Fields drop in order: the map is closed before the lock is let go.
+/// Fields drop in order: the map is closed before the lock is released.
 pub(super) struct Tree {
     pub(super) env: Env<WithoutTls>,
     /// The file, for reading.
     map: Map,
-    /// To write, every keyspace that a committed transaction has created. Write-locked while a commit creates
-    /// one, so that the next writer knows it.
+    /// For writers: every keyspace that a committed transaction has created. Write-locked while a commit creates one,
+    /// so that the next writer knows it.
     keyspaces: RwLock<Arc<Keyspaces>>,
     trust: Arc<Trust>,
     /// A second descriptor of the data file: the system tells it of every flush that failed since it was opened.
@@ -84,7 +85,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Opens the tree in `directory`, creating it if that is new.
+    /// Opens the tree in `directory`, creating it if the directory is new.
     pub(super) fn open(directory: Directory, trust: Arc<Trust>) -> Result<Tree> {
         let file = directory.data_file();
         let checked = if directory.is_new() { None } else { Some(header::check(&file)?) };
@@ -92,11 +93,11 @@ impl Tree {
         directory.reserve_readers(READERS_BYTES)?;
         let (env, map, witness) = map_file(&directory, Some(existing))?;
         env.clear_stale_readers()?;
-        // Where others had it open to read, LMDB believes what its last writer, killed perhaps, has told them of how far
-        // it is, until somebody begins to write.
+        // If readers kept the environment open, LMDB takes the newest transaction number from `lock.mdb`, where its
+        // last writer, perhaps killed, has left it. Beginning to write corrects that.
         env.write_txn()?.abort();
         let mut tree = Tree { env, map, keyspaces: RwLock::default(), trust, witness, directory };
-        // Before LMDB reads what may be damaged.
+        // Before LMDB itself reads pages that may be damaged.
         let trees = view::trees(&tree, tree.env.read_txn()?.id() as u64)?.1;
         if let Some(checked) = checked {
             checked.check_trees(&file, trees.values())?;
@@ -109,15 +110,14 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The tree in `directory`, to be read beside a process that writes it.
+    /// The tree in `directory`, for reading beside a process that may write it.
     pub(super) fn open_read_only(directory: Directory) -> Result<Tree> {
-        // A read-only disk has no readers' table, and nobody who writes.
+        // Fails on a read-only disk, which has no reader table, but no writers either.
         let _ = directory.reserve_readers(READERS_BYTES);
         let (env, map, witness) = map_file(&directory, None)?;
         Ok(Tree { env, map, keyspaces: RwLock::default(), trust: Arc::default(), witness, directory })
     }
 
-    /// What it is in.
     pub(super) fn directory(&self) -> &Directory {
         &self.directory
     }
@@ -127,13 +127,13 @@ impl Tree {
         Writer::begin(self)
     }
 
-    /// Those that can be written without creating them.
+    /// The keyspaces that can be written without creating them.
     pub(super) fn keyspaces(&self) -> Arc<Keyspaces> {
         self.keyspaces.read().clone()
     }
 
-    /// What a commit or flush failed for in truth: LMDB reports a write cut short by a full disk as an I/O error.
-    /// Unless it is just that, nothing is written any more.
+    /// The real cause of a failed commit or flush: LMDB reports a write cut short by a full disk as an I/O error. On
+    /// any other I/O error nothing is written any more.
     fn distrust(&self, e: heed::Error) -> heed::Error {
         if !matches!(e, heed::Error::Io(_)) {
             return e;
@@ -146,8 +146,8 @@ impl Tree {
     }
 }
 
-/// Maps the data file for LMDB and for us, reserving as much as the system grants: to write it, with the keyspaces that it
-/// has, or only to read it, where LMDB itself looks at the first two pages only.
+/// Maps the data file for LMDB and for us, reserving as much as the system grants. `existing`: the number of
+/// keyspaces, to write; `None`: only to read, where LMDB itself reads no more than the two meta pages.
 fn map_file(directory: &Directory, existing: Option<u64>) -> Result<(Env<WithoutTls>, Map, File)> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.max_readers(READERS_MAX);
@@ -160,15 +160,15 @@ fn map_file(directory: &Directory, existing: Option<u64>) -> Result<(Env<Without
             })?);
         }
         None => {
-            // SAFETY: it takes away, and changes nothing that LMDB relies on.
+            // SAFETY: the flag only forbids writing, and changes nothing that LMDB relies on.
             unsafe { options.flags(EnvFlags::READ_ONLY) };
         }
     }
     let (mut bytes, least) = MAP_BYTES;
     loop {
-        // SAFETY: the file must not change under the map except through LMDB. To write, `LOCK` is held, so no other
+        // SAFETY: the file must not change under the map except through LMDB. A writer holds `LOCK`, so no other
         // process of ours writes, nor this one a second time, and `header::check` has seen that every page in use is
-        // there. Who reads beside a writer is in LMDB's table of readers, so that no page it may read is written anew, and
+        // there. A reader beside a writer is in LMDB's reader table, so that no page it may read is reused, and
         // `Pages` gives none that the file does not have. The path names a local directory that we own.
         let mapped = unsafe { options.map_size(bytes).open(directory.path()) }.and_then(|env| {
             let file = File::open(directory.data_file())?;
@@ -181,13 +181,13 @@ fn map_file(directory: &Directory, existing: Option<u64>) -> Result<(Env<Without
     }
 }
 
-/// So many addresses are not to be had, here: under valgrind they are no argument.
+/// The error says that the map is too large here: valgrind reports that as an invalid argument.
 fn is_too_much(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::InvalidInput)
 }
 
-/// Handles of the keyspaces in the file, to write them. They are all opened at once: a handle serves only the
-/// transactions that begin after it was opened, and a keyspace may be asked for at any time.
+/// Opens the handles of all keyspaces in the file, for writing. All at once: a handle serves only transactions that
+/// begin after it was opened, and any keyspace may be asked for at any time.
 fn open_keyspaces(env: &Env<WithoutTls>, trees: &Trees) -> Result<Keyspaces> {
     let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| -> Result<_> {
         let mut opened = Opened(Vec::new());
@@ -200,14 +200,14 @@ fn open_keyspaces(env: &Env<WithoutTls>, trees: &Trees) -> Result<Keyspaces> {
     Ok(opened.commit().unwrap_or_default())
 }
 
-/// A tree's name: the number of its keyspace, a `=` if it has the changes [beside](aside) that, and a `+` for each one
-/// that was given up before it.
+/// A tree's name: the number of its keyspace, a `=` if it holds the changes [beside](aside) that keyspace, and a `+`
+/// for each earlier tree that was given up.
 fn name_of(keyspace: KeyspaceId, given_up: usize) -> String {
     let (number, kind) = aside::whose(keyspace).map_or((keyspace, ""), |keyspace| (keyspace, "="));
     format!("{}{kind}{}", number.0, "+".repeat(given_up))
 }
 
-/// Which keyspace a tree of this name is of, and how many were given up before it.
+/// The keyspace of the tree with this name, and how many trees were given up before it.
 fn keyspace_of(name: &[u8]) -> Result<(KeyspaceId, usize)> {
     let known = std::str::from_utf8(name).ok().and_then(|name| {
         let first = name.trim_end_matches('+');
@@ -221,7 +221,7 @@ fn keyspace_of(name: &[u8]) -> Result<(KeyspaceId, usize)> {
     })
 }
 
-/// Handles that turn permanent with the transaction that opened them.
+/// Handles that become permanent when the transaction that opened them ends.
 struct Opened<'t>(Vec<(KeyspaceId, heed::Database<'t, Bytes, Bytes>)>);
 
 impl OnCommit for Opened<'_> {
@@ -232,8 +232,7 @@ impl OnCommit for Opened<'_> {
     }
 }
 
-/// What a failure of LMDB means to the caller. Takes a reference, for one failed flush is reported to
-/// every commit of its group.
+/// Translates an error of LMDB. Takes a reference, because one failed flush is reported to every commit of its group.
 fn explain(e: &heed::Error) -> Error {
     let unavailable = |what: &str| Error::new(Kind::Unavailable, what);
     match e {
@@ -255,7 +254,7 @@ fn explain(e: &heed::Error) -> Error {
             .hint("close the database and open it again, which makes room for as many more")
             .state(sqlstate::LIMIT),
         heed::Error::Mdb(MdbError::Panic) => trust::read_only(),
-        // What went wrong on a page spoils the transaction and makes a cursor too deep.
+        // Corruption seen by LMDB. It also invalidates the transaction (BadTxn), and may make a cursor too deep.
         heed::Error::Mdb(
             e @ (MdbError::Corrupted
             | MdbError::PageNotFound

@@ -1,7 +1,7 @@
-//! How far the log, and the tree behind it, had come when they last told somebody: what the next open must find.
+//! The mark beside the log: how far the log and the tree had come, which the next open must find.
 //!
-//! A file of 96 bytes: three numbers, each in two places that are written in turn, so that a write which comes to an
-//! end half-way leaves the number before. The greater one whose checksum holds counts. All are little-endian:
+//! A file of 96 bytes with three numbers, each in two places that are written in turn, so that a torn write leaves
+//! the previous number. The greater number whose checksum holds counts. All are little-endian:
 //!
 //! | at | bytes | holds |
 //! |---|---|---|
@@ -43,7 +43,7 @@ struct MarkState {
     is_dirty: bool,
 }
 
-/// What a mark says.
+/// The numbers in a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Marked {
     pub(super) oldest: u64,
@@ -51,11 +51,11 @@ pub(super) struct Marked {
     pub(super) settled: u64,
 }
 
-/// A number in its two places, the first of which is here.
+/// A number, stored in two places, the first of them at `at`.
 struct Number {
     at: usize,
     value: u64,
-    /// The place that holds it, 0 or 1.
+    /// The place with the current number, 0 or 1.
     place: usize,
 }
 
@@ -76,7 +76,7 @@ fn encode(value: u64) -> [u8; NUMBER_BYTES] {
 }
 
 impl Number {
-    /// The number that is there, if either place holds one.
+    /// The current number, if either place holds a valid one.
     fn decode(mark: &[u8], at: usize) -> Option<Number> {
         let places = (0..2).filter_map(|place| {
             let value = u64_at(mark, at + place * NUMBER_BYTES)?;
@@ -89,7 +89,7 @@ impl Number {
         places.max_by_key(|number| number.value)
     }
 
-    /// Writes `value` into the place that does not hold the number, and then does.
+    /// Writes `value` into the place without the current number, and makes it current.
     fn write(&mut self, file: &mut File, value: u64) -> io::Result<()> {
         let place = 1 - self.place;
         file.seek(SeekFrom::Start((self.at + place * NUMBER_BYTES) as u64))?;
@@ -100,7 +100,7 @@ impl Number {
 }
 
 impl Marked {
-    /// What the mark in `folder` says.
+    /// The numbers in the mark of `folder`.
     pub(super) fn read(folder: &Path) -> Result<Marked> {
         let bytes = bytes_of(folder)?;
         let [oldest, acknowledged, settled] = numbers_of(folder, &bytes)?.map(|number| number.value);
@@ -118,7 +118,7 @@ impl Marked {
 }
 
 impl Mark {
-    /// The mark of a new log. Its name is not flushed.
+    /// Creates the mark of a new log. Its directory entry is not flushed.
     pub(super) fn create(folder: &Path, trust: Arc<Trust>) -> Result<Mark> {
         let bytes = Marked { oldest: 1, acknowledged: 0, settled: 0 }.encode();
         let created = || {
@@ -152,12 +152,12 @@ impl Mark {
         }
     }
 
-    /// The version that the tree must have.
+    /// The version that the tree must have reached.
     pub(in crate::store) fn settled(&self) -> u64 {
         self.state.lock().settled.value
     }
 
-    /// Tells of a record that is on the disk. A mark that cannot be written proves less, and nothing wrong.
+    /// Notes the last record that is on the disk. If the mark cannot be written, it proves less, but nothing wrong.
     pub(super) fn acknowledge(&self, record: u64) {
         let mut state = self.state.lock();
         let MarkState { file, acknowledged, is_dirty, .. } = &mut *state;
@@ -165,8 +165,8 @@ impl Mark {
         acknowledged.write(file, record).unwrap_or_else(|e| drop(self.trust.after_write(e)));
     }
 
-    /// Tells of a version up to which the tree has everything, on the disk. Proves no more than [`Mark::acknowledge`]
-    /// if it cannot be written.
+    /// Notes the version up to which the tree on the disk has everything. A failure does as little harm as in
+    /// [`Mark::acknowledge`].
     pub(in crate::store) fn settle(&self, version: u64) {
         let mut state = self.state.lock();
         let MarkState { file, settled, is_dirty, .. } = &mut *state;
@@ -174,7 +174,7 @@ impl Mark {
         settled.write(file, version).unwrap_or_else(|e| drop(self.trust.after_write(e)));
     }
 
-    /// Leaves it on the disk.
+    /// Flushes the mark.
     pub(super) fn sync(&self) -> Result<()> {
         let mut state = self.state.lock();
         if std::mem::take(&mut state.is_dirty) {
@@ -183,7 +183,7 @@ impl Mark {
         Ok(())
     }
 
-    /// Removes the segments up to this one, which nobody needs any more.
+    /// Removes the segments up to `segment`, which are no longer needed.
     pub(in crate::store) fn forget(&self, segment: u64) -> Result<()> {
         let before = {
             let mut state = self.state.lock();
@@ -197,7 +197,7 @@ impl Mark {
         };
         self.sync()?;
         for segment in before..=segment {
-            // What stays is removed when the log is opened.
+            // On failure it is removed when the log is opened.
             let _ = fs::remove_file(path_of(&self.folder, segment));
         }
         Ok(())
@@ -211,7 +211,7 @@ fn bytes_of(folder: &Path) -> Result<Vec<u8>> {
     })
 }
 
-/// The oldest segment, the last record, the version of the tree.
+/// The oldest segment, the last acknowledged record, the version of the tree.
 fn numbers_of(folder: &Path, bytes: &[u8]) -> Result<[Number; 3]> {
     if bytes.len() != MARK_BYTES {
         let why = format!("it has {} bytes instead of {MARK_BYTES}", bytes.len());

@@ -1,4 +1,4 @@
-//! What a record of the log says: a version, and the steps that made it.
+//! A record of the log: a version, and the steps that made it.
 //!
 //! The version is 8 bytes; then steps, one after the other. All numbers are little-endian.
 //!
@@ -13,13 +13,13 @@
 
 use crate::store::{KeyspaceId, Mutation};
 
-/// One step.
+/// One change to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Step<'a> {
     Put(KeyspaceId, &'a [u8], &'a [u8]),
     Delete(KeyspaceId, &'a [u8]),
     Clear(KeyspaceId),
-    /// Slots of the LSM engine before this one are taken, by a bulk writer that may come to nothing.
+    /// All slots of the LSM engine before this one are taken, possibly by a bulk writer that never commits.
     TakeSlots(u32),
 }
 
@@ -33,7 +33,7 @@ impl<'a> From<&'a Mutation> for Step<'a> {
     }
 }
 
-/// Appends the record to `out`. Keys and values are shorter than 4 GiB.
+/// Appends a record to `out`. Keys and values are shorter than 4 GiB.
 pub(in crate::store) fn encode<'a>(out: &mut Vec<u8>, version: u64, steps: impl Iterator<Item = Step<'a>>) {
     out.extend(version.to_le_bytes());
     for step in steps {
@@ -65,7 +65,7 @@ pub(in crate::store) fn encode<'a>(out: &mut Vec<u8>, version: u64, steps: impl 
     }
 }
 
-/// The version and its steps; `None` if the bytes are no record.
+/// The version and its steps; `None` if the bytes are not a record.
 pub(in crate::store) fn decode(record: &[u8]) -> Option<(u64, Vec<Step<'_>>)> {
     let (version, mut rest) = record.split_first_chunk::<8>()?;
     let mut steps = Vec::new();

@@ -1,7 +1,7 @@
-//! The log, read by a process beside the one that writes it.
+//! Reads the log in a process beside the one that writes it.
 //!
-//! Segments may be removed and begun meanwhile, and the last record may be half there. So nothing is damaged because it
-//! reads wrong once: whoever reads begins again, and believes it when it stays like that.
+//! Segments may be removed and begun meanwhile, and the last record may be half written. So one failed read does not
+//! prove damage: the reader starts over, and reports the error only if it persists.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -12,27 +12,27 @@ use super::{HEADER_BYTES, NOT_FLUSHED, RECORD_HEADER_BYTES, Records, path_of};
 use crate::error::Result;
 use crate::store::directory::{damaged, unavailable};
 
-/// So much is read at first, and at the most unless a record is longer, in bytes.
+/// Bytes read at once: at first, and at most unless a record is longer.
 const PIECE_BYTES: (usize, usize) = (4 << 10, 1 << 20);
 
-/// Reads records as they come.
+/// Reads records as they are appended.
 pub(in crate::store) struct Tail {
     folder: PathBuf,
-    /// Behind what was read; `None`: the log is to be read from its beginning.
+    /// Where reading stopped; `None`: the log must be read from its beginning.
     place: Option<Place>,
 }
 
-/// Where the next record is, or will be.
+/// Position of the next record, which may not be there yet.
 struct Place {
     segment: u64,
     file: File,
     at: u64,
-    /// Its number.
+    /// The number of that record.
     next: u64,
 }
 
 impl Tail {
-    /// Of the log in `folder`.
+    /// A reader of the log in `folder`.
     pub(in crate::store) fn new(folder: PathBuf) -> Tail {
         Tail { folder, place: None }
     }
@@ -42,10 +42,11 @@ impl Tail {
         self.place = None;
     }
 
-    /// Shows to `visit` the content of each record that follows and was acknowledged, or, if `is_closed`, nobody having
-    /// the log open to write, that would count when it is opened. Gives the version that the tree has at least.
+    /// Passes to `visit` the content of each following record that was acknowledged. If `is_closed` (no writer has
+    /// the log open), also those that would count when it is opened. Gives a version that the tree has reached at
+    /// least.
     ///
-    /// Errors: `Corrupt` when something that was acknowledged is not to be found, or not any more; what `visit` says.
+    /// Errors: `Corrupt` when an acknowledged record is not found, or no longer there; errors of `visit`.
     pub(in crate::store) fn read(
         &mut self,
         is_closed: bool,
@@ -75,7 +76,7 @@ impl Tail {
     }
 }
 
-/// The first record of a segment; `None` if that is not there, or has just been begun.
+/// The start of a segment; `None` if it does not exist, or has just been begun.
 fn open(folder: &Path, segment: u64) -> Result<Option<Place>> {
     let mut file = match File::open(path_of(folder, segment)) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
@@ -86,7 +87,7 @@ fn open(folder: &Path, segment: u64) -> Result<Option<Place>> {
     Ok(first.map(|next| Place { segment, file, at: HEADER_BYTES as u64, next }))
 }
 
-/// `len` bytes of a file from `at` on, or those that there are.
+/// Up to `len` bytes of a file from `at` on.
 fn piece(file: &mut File, at: u64, len: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.take(len as u64).read_to_end(&mut bytes));
@@ -94,7 +95,7 @@ fn piece(file: &mut File, at: u64, len: usize) -> Result<Vec<u8>> {
 }
 
 impl Place {
-    /// Goes past the records of this segment that are whole and are to be shown.
+    /// Visits the whole records of this segment that are to be shown, and moves past them.
     fn read(
         &mut self,
         is_shown: impl Fn(u64) -> bool,
@@ -109,7 +110,7 @@ impl Place {
             }
             let missing = records.missing();
             (self.at, self.next) = (self.at + records.at as u64, records.number);
-            // What follows is not there, or not yet, unless this is all that was asked for.
+            // The file ends here, for now, unless as many bytes came as were asked for.
             match missing {
                 Some(missing) if bytes.len() == len => len = (4 * len).min(most).max(missing),
                 _ => return Ok(()),
@@ -119,7 +120,7 @@ impl Place {
 }
 
 impl Records<'_> {
-    /// How many bytes the next record takes, if these end before it does.
+    /// Number of bytes that the next record takes, if it extends beyond those at hand.
     fn missing(&self) -> Option<usize> {
         let rest = &self.bytes[self.at..];
         let Some(header) = rest.get(..RECORD_HEADER_BYTES) else { return Some(RECORD_HEADER_BYTES) };

@@ -1,14 +1,15 @@
-//! The bulk door: sorted entries become tables straight away, past log and memtable.
+//! Bulk writes: sorted entries become tables directly, bypassing log and memtable.
 //!
-//! Entries gather in memory. Few of them are committed like a batch. When they become many they are *staged*: written
-//! as tables under a slot that nobody reads yet, one for each keyspace. The commit is then one more table, which takes its place
-//! in the tree in one atomic step:
+//! Entries gather in memory. A few of them are committed like a batch. When they become many, they are *staged*:
+//! written as tables under slots that nobody reads yet, one for each keyspace. The commit then is one more table,
+//! which enters the tree in one atomic step:
 //!
-//! - the staged slot of a keyspace that was empty becomes the keyspace's own, which moves no entry;
-//! - what was staged for another keyspace, deletes among it, goes into the table, under the slot that the keyspace has;
-//! - and the table has the slots as they then are.
+//! - The staged slot of a keyspace that was empty becomes that keyspace's slot, without moving an entry.
+//! - Entries and deletes staged for any other keyspace are copied into the table, under the keyspace's existing slot.
+//! - The table also holds the new slots.
 //!
-//! A writer that comes to nothing leaves staged slots behind, which are dead: their numbers were taken in the log first.
+//! A writer that is dropped leaves dead staged slots behind. They are not reused, because their numbers were taken in
+//! the log first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -26,16 +27,16 @@ use crate::store::recent::{Recorder, Touched};
 use crate::store::rules::check_entry;
 use crate::store::{BulkWriter, Change, KEY_BYTES_MAX, KeyspaceId, Reads};
 
-/// Bytes of entries that gather before they are staged.
+/// Size of gathered entries at which they are staged, in bytes.
 const GATHERED_BYTES: usize = 64 * UNIT;
 
-/// Bytes of entries in order that are staged when one comes that is not.
+/// Size of a sorted run at which an out-of-order entry causes staging, in bytes.
 const RUN_BYTES: usize = 8 * UNIT;
 
-/// Bytes of entries that are committed like a batch.
+/// Size up to which entries are committed like a batch, in bytes.
 const FEW_BYTES: usize = 2 * UNIT;
 
-/// Tests want to see all three.
+/// Small in tests, so that they see all three.
 const UNIT: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
 pub(super) struct Bulk<'s> {
@@ -46,11 +47,11 @@ pub(super) struct Bulk<'s> {
     touched: Touched,
     gathered: Gathered,
     staged: Staging<'s>,
-    /// Puts less deletes.
+    /// Puts minus deletes.
     more: HashMap<KeyspaceId, i64>,
 }
 
-/// What is staged; dropped, nobody will read it.
+/// The staged slots; when dropped, they are buried.
 struct Staging<'s> {
     shared: &'s Shared,
     keyspaces: BTreeMap<KeyspaceId, Staged>,
@@ -62,7 +63,7 @@ impl Drop for Staging<'_> {
     }
 }
 
-/// Where entries of a keyspace wait.
+/// The staged entries of a keyspace.
 struct Staged {
     slot: SlotId,
     /// The keyspace was empty.
@@ -70,10 +71,10 @@ struct Staged {
 }
 
 impl<'s> Bulk<'s> {
-    /// Waits for its turn and begins.
+    /// Waits for the writer lock and begins.
     pub(super) fn new(shared: &'s Shared) -> Self {
         let writer = shared.writer.lock();
-        // Before the number that the commit will have, and after all there were.
+        // Greater than all earlier versions, and less than the number that the commit will have.
         let recorder = shared.recorder(shared.numbers.next());
         Bulk {
             shared,
@@ -86,7 +87,7 @@ impl<'s> Bulk<'s> {
         }
     }
 
-    /// Writes what has gathered into staged slots.
+    /// Writes the gathered entries into staged slots.
     fn stage(&mut self) -> Result<()> {
         self.shared.trust.check()?;
         let keyspaces: Vec<KeyspaceId> = self.gathered.keyspaces();
@@ -100,7 +101,7 @@ impl<'s> Bulk<'s> {
             new.push((*keyspace, Staged { slot: slots.take(), is_first }));
         }
         if !new.is_empty() {
-            // Known to be taken before anything is under them. Nothing changes that a snapshot could see.
+            // The slots are logged as taken before anything is stored under them. Snapshots see no change.
             let (version, next) = (self.shared.numbers.next(), slots.next());
             self.writer
                 .log
@@ -111,7 +112,8 @@ impl<'s> Bulk<'s> {
         let staged = |keyspace| self.staged.keyspaces.get(keyspace).map(|staged| (staged, *keyspace));
         let mut by_slot: Vec<_> = keyspaces.iter().filter_map(staged).collect();
         by_slot.sort_unstable_by_key(|(staged, _)| staged.slot);
-        // The tree puts its memtable into a table, too, whose entries must not be there before their records.
+        // Ingestion also flushes the memtable to a table; its entries must not be on the disk before their log
+        // records.
         self.writer.log.flush()?;
         let failed = |e| self.shared.distrust(e);
         let mut table = self.shared.tree.ingestion().map_err(failed)?;
@@ -139,7 +141,7 @@ impl<'s> Bulk<'s> {
         if self.gathered.bytes() > GATHERED_BYTES { self.stage() } else { Ok(()) }
     }
 
-    /// All that lies in a slot now.
+    /// All entries now in a slot.
     fn stored(&self, slot: SlotId) -> impl Iterator<Item = Result<(Vec<u8>, UserValue)>> {
         let entries = walk(self.shared, slot, &KeyRange::all(), u64::MAX);
         entries.into_iter().flatten().map(|entry| {
@@ -172,7 +174,7 @@ impl<'s> Bulk<'s> {
                     let slot = slots.get_or_take(keyspace);
                     let entries = slot.entries().saturating_add_signed(more);
                     let slot = slot.id;
-                    // A count of its own, lest the old slots show it before it is true.
+                    // A new counter, so that snapshots with the old slots do not see the new count.
                     slots.set(keyspace, slot, entries);
                     (slot, staged.map(|staged| staged.slot))
                 }
@@ -191,7 +193,7 @@ impl<'s> Bulk<'s> {
                 Some(value) => table.write(tree_key(slot, key), value).map_err(failed),
                 None => table.write_tombstone(tree_key(slot, key)).map_err(failed),
             };
-            // One or the other: if anything was staged, all was.
+            // Only one of the two loops has entries: if anything was staged, everything was.
             for entry in staged.into_iter().flat_map(|slot| self.stored(slot)) {
                 let (key, value) = entry?;
                 write(&key, unstaged(&value))?;
@@ -217,12 +219,12 @@ impl<'s> Bulk<'s> {
     }
 }
 
-/// What is staged for a keyspace that has entries: a byte, 1 before a value, and 0 for a delete.
+/// A staged value of a keyspace that has entries: 1 and the value, or 0 for a delete.
 fn staged_value(value: Option<&[u8]>) -> Vec<u8> {
     value.map_or_else(|| vec![0], |value| [&[1], value].concat())
 }
 
-/// A staged value as it was given.
+/// The value in a staged one; `None`: a delete.
 fn unstaged(value: &UserValue) -> Option<UserValue> {
     (value.first() == Some(&1)).then(|| UserValue::from(&value[1..]))
 }
@@ -284,13 +286,13 @@ impl BulkWriter for Bulk<'_> {
     }
 }
 
-/// Entries and deletes in memory, the last of each key.
+/// Entries and deletes in memory, the last one of each key.
 #[derive(Default)]
 struct Gathered {
     /// Entries that came in order, keys and values one after the other.
     run: Vec<u8>,
     places: Vec<Place>,
-    /// What did not come in order; counts before the run.
+    /// Deletes, and entries that came out of order; they take precedence over the run.
     loose: BTreeMap<(KeyspaceId, Vec<u8>), Option<Vec<u8>>>,
     loose_bytes: usize,
 }
@@ -304,7 +306,7 @@ struct Place {
 }
 
 impl Gathered {
-    /// Memory it fills, in bytes.
+    /// Memory used, in bytes.
     fn bytes(&self) -> usize {
         self.run.len() + self.places.len() * size_of::<Place>() + self.loose_bytes
     }
@@ -314,7 +316,7 @@ impl Gathered {
         self.places.last().is_none_or(|last| (last.keyspace, self.key(last)) < (keyspace, key))
     }
 
-    /// Remembers a put, or a delete.
+    /// Adds a put or a delete.
     fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: Option<&[u8]>) {
         match value {
             Some(value) if self.follows(keyspace, key) => {
@@ -333,7 +335,7 @@ impl Gathered {
         }
     }
 
-    /// What was last remembered of a key.
+    /// The last change of a key; `None` if there is none.
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<Option<&[u8]>> {
         if !self.loose.is_empty()
             && let Some(value) = self.loose.get(&(keyspace, key.to_vec()))
@@ -353,7 +355,7 @@ impl Gathered {
         &self.run[place.start + place.key_len..][..place.value_len]
     }
 
-    /// Those with something in them, ascending.
+    /// The keyspaces with changes, ascending.
     fn keyspaces(&self) -> Vec<KeyspaceId> {
         let mut keyspaces: Vec<_> = self.places.iter().map(|place| place.keyspace).collect();
         keyspaces.dedup();
@@ -363,7 +365,7 @@ impl Gathered {
         keyspaces
     }
 
-    /// Everything of a keyspace, by key.
+    /// All changes of a keyspace, by key.
     fn entries(&self, keyspace: KeyspaceId) -> impl Iterator<Item = Change<'_>> {
         let start = self.places.partition_point(|place| place.keyspace < keyspace);
         let run = self.places[start..].iter().take_while(move |place| place.keyspace == keyspace);
@@ -383,7 +385,7 @@ impl Gathered {
         })
     }
 
-    /// Everything, as a batch would say it.
+    /// All changes, as steps of a log record.
     fn steps(&self) -> impl Iterator<Item = Step<'_>> {
         self.keyspaces().into_iter().flat_map(move |keyspace| {
             self.entries(keyspace).map(move |(key, value)| match value {

@@ -1,18 +1,19 @@
-//! Values that were looked up, kept in memory: otherwise each is searched for in the memtable and in each run of tables.
+//! A row cache: values that were looked up, kept in memory. Without it, each lookup searches the memtable and every
+//! run of tables.
 //!
-//! # Why what is kept is right
+//! # Why a cached value is right
 //!
-//! A reader sees the commits below a number. A value is kept with the number of the reader that looked it up, and given
-//! to readers of that number and above; those below it search the tree. So it would be wrong only if a commit between
-//! the two wrote the key. Each commit tells the cache its keys before any reader can see it. Then the value that is kept
-//! goes, and the commit's number stays: a reader of no greater number, which may have looked the value up before, can
-//! keep nothing there any more.
+//! A reader sees the commits below its sequence number. A cached value is stored with the number of the reader that
+//! looked it up, and given only to readers of that number and above; older readers search the tree. So it could be
+//! wrong only if a commit between the two wrote the key. But each commit announces its keys to the cache before any
+//! reader can see it: that removes the cached value, and records the commit's number, so that readers of that number
+//! and below, which may have looked up the old value, can no longer cache it.
 //!
 //! # In memory
 //!
-//! Keys are spread over [`SHARDS`] by their hash, each with a lock. A shard is a ring of entries, the newest written over
-//! the oldest, and a table of buckets. A bucket has the greatest number of a commit to its keys, and places of entries.
-//! All of it takes 144 MiB, once every shard has something.
+//! Keys are spread by hash over [`SHARDS`], each with a lock. A shard is a ring buffer of entries, the newest
+//! overwriting the oldest, and a hash table of buckets. A bucket has the greatest number of a commit to its keys, and
+//! the places of entries in the ring. The full size is 144 MiB, reached once every shard is in use.
 
 use std::array;
 
@@ -24,19 +25,19 @@ use super::slots::SlotId;
 
 const SHARDS: usize = 64;
 
-/// Room for entries in a shard, in bytes.
+/// Size of a shard's ring buffer, in bytes.
 const RING_BYTES: usize = if cfg!(test) { 16 << 10 } else { 2 << 20 };
 
-/// Buckets of a shard: so many that the ring is full before they are, if an entry takes 100 bytes.
+/// Buckets of a shard: enough that the ring fills up before they do, if an entry takes 100 bytes.
 const BUCKETS: usize = RING_BYTES / 512;
 
-/// Places in a bucket, which then fills a line of the processor's cache.
+/// Places in a bucket, which then fills a cache line.
 const PLACES: usize = 7;
 
-/// Length of an entry that is not kept: of such ones a ring has too few.
+/// Longer entries are not cached: the ring has room for too few.
 const LONG_BYTES: usize = RING_BYTES / 32;
 
-/// Values by slot and key.
+/// Cached values by slot and key.
 pub(super) struct Rows {
     shards: [Mutex<Shard>; SHARDS],
 }
@@ -45,10 +46,10 @@ pub(super) struct Rows {
 struct Shard {
     /// The greatest number of a commit while there were no buckets.
     changed: u64,
-    /// None before the first value is kept.
+    /// Empty until the first value is cached.
     buckets: Box<[Bucket]>,
     ring: Box<[u8]>,
-    /// Bytes that were ever written into the ring.
+    /// Total number of bytes ever written into the ring.
     written: u64,
 }
 
@@ -60,16 +61,16 @@ struct Bucket {
     places: [Place; PLACES],
 }
 
-/// Where an entry begins, as of [`Shard::written`], plus one, in 48 bits, and 16 bits of its hash; zero: nowhere.
+/// Where an entry begins, as of [`Shard::written`], plus one, in 48 bits, and 16 bits of its hash; zero: unused.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Place(u64);
 
 const AT_BITS: u32 = 48;
 
-/// An entry in the ring: the number of its reader, its slot, the lengths of key and value, and both.
+/// Length of an entry's header in the ring: its reader's number, its slot, the lengths of key and value.
 const HEAD_BYTES: usize = 20;
 
-/// Where a key belongs.
+/// The position of a key in the cache.
 struct Spot {
     shard: usize,
     bucket: usize,
@@ -94,7 +95,7 @@ impl Rows {
         self.shards[shard].lock()
     }
 
-    /// The value of a key for a reader that sees what lies below a number, if it is kept.
+    /// The cached value of a key, for a reader of the numbers below `below`.
     pub(super) fn get(&self, slot: SlotId, key: &[u8], below: u64) -> Option<UserValue> {
         let spot = Spot::of(slot, key);
         let shard = self.lock(spot.shard);
@@ -105,7 +106,7 @@ impl Rows {
         Some(entry.value.into())
     }
 
-    /// Keeps what a reader that sees what lies below a number has looked up, unless it may have changed since.
+    /// Caches a value looked up by a reader of the numbers below `below`, unless it may have changed since.
     pub(super) fn keep(&self, slot: SlotId, key: &[u8], value: &[u8], below: u64) {
         if key.len() + value.len() > LONG_BYTES {
             return;
@@ -130,7 +131,7 @@ impl Rows {
         }
     }
 
-    /// A commit of this number, which nobody sees yet, writes the key.
+    /// Announces a commit that writes the key. No reader must see it yet.
     pub(super) fn forget(&self, slot: SlotId, key: &[u8], version: u64) {
         let spot = Spot::of(slot, key);
         let mut shard = self.lock(spot.shard);
@@ -144,7 +145,7 @@ impl Rows {
         }
     }
 
-    /// A commit of this number, which nobody sees yet, may write any key.
+    /// Announces a commit that may write any key. No reader must see it yet.
     pub(super) fn forget_all(&self, version: u64) {
         for shard in 0..SHARDS {
             let mut shard = self.lock(shard);
@@ -161,7 +162,7 @@ struct Entry<'a> {
 }
 
 impl Shard {
-    /// The entry at a place; `None` if another one was written over it.
+    /// The entry at a place; `None` if it was overwritten.
     fn entry(&self, place: Place) -> Option<Entry<'_>> {
         let at = place.at().checked_sub(1)?;
         if self.written - at > RING_BYTES as u64 {
@@ -174,7 +175,7 @@ impl Shard {
         Some(Entry { below, slot: number(8), key, value: rest.get(..number(16) as usize)? })
     }
 
-    /// Writes an entry behind the newest one; where it begins.
+    /// Writes an entry behind the newest one; gives where it begins.
     fn write(&mut self, entry: &Entry<'_>) -> u64 {
         let len = HEAD_BYTES + entry.key.len() + entry.value.len();
         let left = RING_BYTES - self.written as usize % RING_BYTES;
@@ -235,9 +236,9 @@ mod tests {
         CommitAny,
         /// A reader begins.
         Begin,
-        /// One of the readers looks a key up: in the cache, or in the store, and keeps it.
+        /// A reader looks up a key in the cache, or else in the store, and caches it.
         Read(prop::sample::Index, u8),
-        /// The same, but between the look into the store and keeping it the commit happens.
+        /// The same, but with a commit between the lookup in the store and the caching.
         ReadAround(prop::sample::Index, u8, Vec<u8>),
     }
 
@@ -334,12 +335,12 @@ mod tests {
         assert!(rows.get(SLOT, b"long", 10).is_none());
     }
 
-    /// Readers that keep what they looked up while a writer commits: none finds what a later commit has replaced.
+    /// Readers cache what they looked up while a writer commits: none may find a value older than its own moment.
     #[test]
     fn readers_beside_a_writer_see_their_own_moment() {
         let rows = Rows::default();
         let keys = 8u64;
-        // Of each key the version that it has, for readers to look up; what is seen lies below `next`.
+        // The current version of each key; readers see what is below `next`.
         let stored: Vec<AtomicU64> = (0..keys).map(|_| AtomicU64::new(0)).collect();
         let (next, done) = (AtomicU64::new(1), AtomicU64::new(0));
         std::thread::scope(|scope| {
@@ -350,7 +351,7 @@ mod tests {
                         n += 1;
                         let (at, below) = (n % keys, next.load(Ordering::SeqCst));
                         let before = stored[at as usize].load(Ordering::SeqCst);
-                        // Otherwise there is a later one already, and who knows what was before it.
+                        // Otherwise a later version is stored already, and the one to expect is unknown.
                         if before < below {
                             match rows.get(SLOT, &at.to_le_bytes(), below) {
                                 Some(found) => assert_eq!(*found, before.to_le_bytes()),

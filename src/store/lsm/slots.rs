@@ -1,10 +1,10 @@
-//! Which part of the tree a keyspace is.
+//! Slots: the key prefixes that separate keyspaces within the one LSM tree.
 //!
-//! All keyspaces live in one tree, so that a batch over several of them is one step. Each has a *slot*, a number that its
-//! keys begin with, four bytes, the greatest first. A slot is given out once: a keyspace that is cleared loses its slot, and what
-//! lies there is garbage that compaction removes ([`Dead`]).
+//! All keyspaces live in one tree, so that a batch over several of them is one step. Each has a *slot*, a number that
+//! its keys begin with, four bytes, big-endian. A slot is never reused: a keyspace that is cleared loses its slot,
+//! and the entries there are garbage that compaction removes ([`Dead`]).
 //!
-//! Slot 0 holds one entry, under its bare number: the slots themselves, as they were at some version.
+//! Slot 0 holds one entry, whose key is just the slot number: the slots themselves, as of some version.
 //!
 //! | bytes | holds, little-endian |
 //! |---|---|
@@ -27,16 +27,16 @@ use crate::store::KeyspaceId;
 /// Number of a slot.
 pub(super) type SlotId = u32;
 
-/// Bytes of its number before each key.
+/// Length of the slot number before each key.
 pub(super) const SLOT_BYTES: usize = 4;
 
-/// The key of the slots' own entry.
+/// The key of the entry that holds the slots.
 pub(super) const SLOTS_KEY: [u8; SLOT_BYTES] = [0; SLOT_BYTES];
 
-/// Where a keyspace is, and how much of it.
+/// The slot of a keyspace, and its number of entries.
 pub(super) struct Slot {
     pub(super) id: SlotId,
-    /// Puts less deletes: as many entries as there are if no key was written twice, since they were counted.
+    /// Puts minus deletes since the last exact count: exact if no key was written twice.
     entries: AtomicU64,
 }
 
@@ -45,13 +45,13 @@ impl Slot {
         self.entries.load(Ordering::Relaxed)
     }
 
-    /// There is only one writer, so nothing comes between.
+    /// Load and store need not be atomic together: there is only one writer.
     pub(super) fn count(&self, more: i64) {
         self.entries.store(self.entries().saturating_add_signed(more), Ordering::Relaxed);
     }
 }
 
-/// The slot of each keyspace that has something in it.
+/// The slot of each keyspace that has entries.
 #[derive(Clone)]
 pub(super) struct Slots {
     slots: BTreeMap<KeyspaceId, Arc<Slot>>,
@@ -69,7 +69,7 @@ impl Slots {
         self.slots.get(&keyspace)
     }
 
-    /// The keyspace's slot, a new one if it has none.
+    /// The keyspace's slot; takes a new one if it has none.
     pub(super) fn get_or_take(&mut self, keyspace: KeyspaceId) -> &Arc<Slot> {
         if !self.slots.contains_key(&keyspace) {
             let id = self.take();
@@ -78,7 +78,7 @@ impl Slots {
         &self.slots[&keyspace]
     }
 
-    /// The next slot, which is then taken.
+    /// Takes the next slot.
     pub(super) fn take(&mut self) -> SlotId {
         self.next += 1;
         self.next - 1
@@ -94,13 +94,13 @@ impl Slots {
         self.next = self.next.max(next);
     }
 
-    /// Gives the keyspace a slot.
+    /// Gives the keyspace a slot; gives its old one.
     pub(super) fn set(&mut self, keyspace: KeyspaceId, id: SlotId, entries: u64) -> Option<SlotId> {
         let slot = Slot { id, entries: entries.into() };
         self.slots.insert(keyspace, Arc::new(slot)).map(|old| old.id)
     }
 
-    /// Takes the keyspace's slot away.
+    /// Removes the keyspace's slot, and gives it.
     pub(super) fn remove(&mut self, keyspace: KeyspaceId) -> Option<SlotId> {
         self.slots.remove(&keyspace).map(|slot| slot.id)
     }
@@ -132,7 +132,7 @@ impl Slots {
     }
 }
 
-/// `key` as the tree has it.
+/// `key` as it is in the tree.
 pub(super) fn tree_key(slot: SlotId, key: &[u8]) -> UserKey {
     let mut bytes = Vec::with_capacity(SLOT_BYTES + key.len());
     bytes.extend(slot.to_be_bytes());
@@ -140,21 +140,21 @@ pub(super) fn tree_key(slot: SlotId, key: &[u8]) -> UserKey {
     bytes.into()
 }
 
-/// Slots that nobody will read any more. Compaction leaves their entries out, and snapshots that still read them
-/// keep the tables from before it. What a panic leaves of them is whole: they only become more.
+/// Slots that no new snapshot reads. Compaction removes their entries; older snapshots that still read them keep the
+/// previous tables. A panic while it is locked leaves it valid: slots are only ever added.
 #[derive(Clone, Default)]
 pub(super) struct Dead(Arc<AssertUnwindSafe<RwLock<DeadSlots>>>);
 
 #[derive(Clone, Default)]
 struct DeadSlots {
-    /// Those before this one were dead when the database was opened, unless they are in `alive`.
+    /// Slots below this were dead when the database was opened, unless they are in `alive`.
     known: SlotId,
     alive: HashSet<SlotId>,
     since: HashSet<SlotId>,
 }
 
 impl Dead {
-    /// All but those in use when the database is opened.
+    /// Marks all slots dead except those in use when the database is opened.
     pub(super) fn all_but(&self, slots: &Slots) {
         let mut dead = self.0.write();
         dead.known = slots.next;
@@ -172,7 +172,7 @@ impl Factory for Dead {
     }
 
     fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
-        // A slot never comes back to life, so a copy is good for as long as the compaction takes.
+        // A dead slot never comes back to life, so a copy stays right for as long as the compaction takes.
         Box::new(self.0.read().clone())
     }
 }

@@ -1,7 +1,7 @@
-//! The read side: the tree as it was before some version.
+//! The read side of the LSM engine: snapshots by sequence number.
 //!
-//! A snapshot is a number and the slots of its moment. The tree keeps the tables and memtables that a snapshot reads
-//! from as long as it is among the [`Views`].
+//! A snapshot is a sequence number and the slots of its moment. The tree keeps the tables and memtables that a
+//! snapshot reads for as long as it is among the [`Views`].
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -17,20 +17,20 @@ use crate::key::{End, KeyRange};
 use crate::store::lent::Lent;
 use crate::store::{Cursor, Direction, Entry, KEY_BYTES_MAX, KeyspaceId, Reader, Snapshot, one_or_none};
 
-/// What is committed, and who still reads what was.
+/// The newest view, and the open snapshots.
 pub(super) struct Views(Mutex<State>);
 
 struct State {
     newest: View,
-    /// Snapshots that are open, by where they read, with their number.
+    /// Number of open snapshots by the sequence number they read below.
     open: BTreeMap<u64, usize>,
 }
 
-/// One moment.
+/// One moment of the store.
 #[derive(Clone)]
 pub(super) struct View {
     pub(super) version: u64,
-    /// Sequence numbers below this one are seen: those of commits, and of what upkeep did to the tree since.
+    /// Sequence numbers below this one are visible: those of commits, and of what upkeep did to the tree since.
     pub(super) below: u64,
     pub(super) slots: Arc<Slots>,
 }
@@ -62,7 +62,7 @@ impl Views {
         }
     }
 
-    /// Where the oldest snapshot reads, or would if it were taken now.
+    /// The sequence number below which the oldest open snapshot reads, or a new one would.
     pub(super) fn oldest(&self) -> u64 {
         let state = self.0.lock();
         state.open.keys().next().copied().unwrap_or(u64::MAX).min(state.newest.below)
@@ -114,7 +114,7 @@ impl LsmReader<'_> {
 
 impl Reader for LsmReader<'_> {
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>> {
-        // Nothing is stored under such keys, and the tree does not look up very long ones.
+        // Keys of other lengths cannot exist, and the tree cannot look up very long ones.
         let Some(slot) = self.slot(keyspace).filter(|_| (1..=KEY_BYTES_MAX).contains(&key.len())) else {
             return Ok(None);
         };
@@ -139,7 +139,7 @@ impl Reader for LsmReader<'_> {
         Ok(Box::new(LsmCursor { entries, direction, last: KvPair::default() }))
     }
 
-    /// Puts less deletes, so more than there are where keys were written twice; 0 only if there are none.
+    /// Puts minus deletes, so too high if a key was written twice; 0 only if there are no entries.
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
         let Some(slot) = self.snapshot.view.slots.get(keyspace) else { return Ok(0) };
         match slot.entries() {
@@ -148,12 +148,12 @@ impl Reader for LsmReader<'_> {
         }
     }
 
-    /// The tree does not read what it writes over, so it cannot count.
+    /// The tree does not read what it overwrites, so it cannot count.
     fn count(&self, _: KeyspaceId) -> Result<Option<u64>> {
         Ok(None)
     }
 
-    /// Tables have checksums, and none is written twice.
+    /// Nothing to do: tables have checksums, and are never rewritten in place, so none can be stale.
     fn verify(&self, _: KeyspaceId, _: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         Ok(())
     }
@@ -163,7 +163,7 @@ pub(super) type Entries = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Se
 
 /// The entries of a slot in `range` below a sequence number; `None` if there cannot be any.
 pub(super) fn walk(shared: &Shared, slot: SlotId, range: &KeyRange, below: u64) -> Option<Entries> {
-    // No key is as long as that, so what follows makes no difference; the tree takes no keys above 64 KiB.
+    // Longer bounds can be cut, since no key is that long; the tree accepts no keys above 64 KiB.
     let cut = |key: &[u8]| tree_key(slot, &key[..key.len().min(KEY_BYTES_MAX + 1)]);
     let start: UserKey = cut(&range.start);
     let end = match &range.end {
@@ -177,7 +177,7 @@ struct LsmCursor {
     /// `None` after the end.
     entries: Option<Entries>,
     direction: Direction,
-    /// What was lent last.
+    /// The entry that is lent.
     last: KvPair,
 }
 

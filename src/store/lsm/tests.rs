@@ -1,5 +1,6 @@
-//! What the LSM store promises beyond the seam: files that last however the process ends, and refusals when they are
-//! damaged. Here memtables and runs of the bulk door are small ([`MEMTABLE_BYTES`]), so that all of the machinery moves.
+//! What the LSM store promises beyond the `Store` trait: files that last however the process ends, and refusals when
+//! they are damaged. Memtables and bulk runs are small here ([`MEMTABLE_BYTES`]), so that all code paths are
+//! exercised.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +14,13 @@ use crate::store::testing::{self, A, B, all, batch, fill, get, get_in, key, put}
 type Place = testing::Place<LsmStore>;
 
 impl Place {
-    /// What is left when the process is killed.
+    /// What a killed process leaves.
     fn killed(&self, store: &mut LsmStore) -> Place {
         store.threads.stop();
         self.copy()
     }
 
-    /// What is left when the machine loses power: of the log that nobody flushed, pieces are missing from `lost` on,
-    /// every other one or all.
+    /// What a power failure leaves: of the unflushed log, pieces from `lost` on are missing, all or every other one.
     fn failed(&self, store: &mut LsmStore, lost: usize, all: bool) -> Place {
         const PIECE_BYTES: usize = 512;
         let left = self.killed(store);
@@ -103,7 +103,7 @@ fn files_that_are_missing_are_named() {
     assert_eq!(place.refusal().kind(), Kind::Corrupt);
 }
 
-/// Past log and memtable, and past the cache of rows, unless it is told.
+/// A load bypasses log and memtable, so it must tell the row cache.
 #[test]
 fn a_load_over_rows_that_were_looked_up_shows() {
     let place = Place::new();
@@ -119,7 +119,7 @@ fn a_load_over_rows_that_were_looked_up_shows() {
     assert!((0..100).all(|n| reader.get(A, key(n).as_bytes()).unwrap() == Some(&[1; 100][..])));
 }
 
-/// What a snapshot reads stays, whatever becomes tables, is merged, cleared and written over meanwhile.
+/// A snapshot stays readable while tables are written, merged, cleared and overwritten.
 #[test]
 fn snapshots_outlive_merges() {
     let place = Place::new();
@@ -166,7 +166,7 @@ fn a_cleared_keyspace_gives_its_space_back() {
     assert_eq!(get(&store, B, "b").as_deref(), Some(&b"stays"[..]));
 }
 
-/// Slots of a load that came to nothing are not given out again, to whatever end the process comes.
+/// The slots of an aborted load are never reused, however the process ends.
 #[test]
 fn what_a_killed_load_has_staged_is_never_seen() {
     let place = Place::new();
@@ -231,7 +231,7 @@ fn a_load_into_a_full_keyspace_keeps_what_it_does_not_touch() {
     check(&place.relaxed());
 }
 
-/// The disk refuses: a directory stands where the next segment of the log would be.
+/// The disk refuses: a directory stands where the next log segment would be.
 #[test]
 fn what_the_disk_refuses_is_not_there_and_ends_all_writing() {
     let place = Place::new();
@@ -249,13 +249,13 @@ fn what_the_disk_refuses_is_not_there_and_ends_all_writing() {
     assert_eq!(all(&store.snapshot().unwrap(), A).len(), n as usize + 1);
 }
 
-/// What is done to a store between two endings of its process.
+/// Actions on a store between two ends of its process.
 #[derive(Clone, Debug)]
 enum Deed {
     Put(u32, u32, usize),
     Delete(u32, u32),
     Clear(u32),
-    /// Through the bulk door: from this key, so many, of this length; and whether it is committed.
+    /// A bulk write: first key, number of entries, their length; and whether it is committed.
     Load(u32, u32, u32, usize, bool),
     Close,
     Kill,
@@ -304,7 +304,7 @@ proptest! {
         deeds in prop::collection::vec(some_deed(), 1..40),
     ) {
         let mut model = Model::new();
-        // What a power failure may leave, as nobody waits for flushes.
+        // The states that a power failure may leave, since commits are not flushed.
         let mut earlier = vec![Model::new()];
         let mut place = Place::new();
         let mut store = place.relaxed();

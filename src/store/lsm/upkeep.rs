@@ -1,7 +1,8 @@
-//! What goes on behind the commits: full memtables become tables, tables are merged.
+//! Background work: full memtables become tables, and tables are merged.
 //!
-//! Two threads, since a merge may take seconds and a flush should not wait for it. Writers wait for a flush only when
-//! [`SEALED_MAX`] memtables are full, and a little each when many runs of tables are unmerged, so that reads stay quick.
+//! There are two threads, because a merge may take seconds and a flush must not wait for it. Writers wait for a flush
+//! only when [`SEALED_MAX`] memtables are full; they are slowed down when many runs of tables are unmerged, so that
+//! reads stay quick.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,18 +17,18 @@ use super::Shared;
 use super::slots::SlotId;
 use crate::error::{Error, Kind, Result, sqlstate};
 
-/// Full memtables that may wait to be written (count).
+/// Limit of full memtables waiting to be written (count).
 const SEALED_MAX: usize = 4;
 
-/// Unmerged runs of tables (count) from which on a commit waits, [`DELAY`] for each one more.
+/// With more unmerged runs of tables (count), each commit waits [`DELAY`] per additional run.
 const RUNS_MANY: usize = 16;
 
 const DELAY: Duration = Duration::from_micros(200);
 
-/// How long until what failed is tried again.
+/// Delay before failed work is retried.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What is to be done.
+/// The pending work.
 #[derive(Default)]
 pub(super) struct Upkeep {
     state: Mutex<State>,
@@ -36,7 +37,7 @@ pub(super) struct Upkeep {
 
 #[derive(Default)]
 struct State {
-    /// Memtables up to this segment of the log are full.
+    /// The newest log segment whose memtable is full and must be flushed.
     sealed: Option<u64>,
     merge: bool,
     /// Slots whose tables can be dropped.
@@ -52,17 +53,17 @@ impl Upkeep {
         self.changed.notify_all();
     }
 
-    /// The memtable of this segment is full.
+    /// Announces that the memtable of this log segment is full.
     pub(super) fn flush(&self, segment: u64) {
         self.change(|state| state.sealed = Some(segment));
     }
 
-    /// There is something to merge.
+    /// Announces that there may be something to merge.
     pub(super) fn merge(&self) {
         self.change(|state| state.merge = true);
     }
 
-    /// Nobody will read this slot any more.
+    /// Announces that no new snapshot reads this slot.
     pub(super) fn clear(&self, slot: SlotId) {
         self.change(|state| {
             state.cleared.push(slot);
@@ -87,7 +88,7 @@ impl Upkeep {
         Ok(())
     }
 
-    /// Waits a moment if merging lags far behind.
+    /// Delays the caller if merging lags far behind.
     pub(super) fn pace(&self, shared: &Shared) {
         let too_many = shared.tree.l0_run_count().saturating_sub(RUNS_MANY);
         if too_many > 0 {
@@ -95,7 +96,7 @@ impl Upkeep {
         }
     }
 
-    /// Waits for what `wanted` takes out of the state; `None` when it is time to stop.
+    /// Waits until `wanted` finds work in the state; `None` when it is time to stop.
     fn wait<T>(&self, mut wanted: impl FnMut(&mut State) -> Option<T>) -> Option<T> {
         let mut state = self.state.lock();
         while !state.stop {
@@ -107,7 +108,7 @@ impl Upkeep {
         None
     }
 
-    /// Waits, but no longer than needed to stop.
+    /// Waits before a retry, but not when stopping.
     fn sleep(&self) {
         let mut state = self.state.lock();
         if !state.stop {
@@ -116,7 +117,7 @@ impl Upkeep {
     }
 }
 
-/// The threads at work, until dropped.
+/// The two threads, stopped when dropped.
 pub(super) struct Threads {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -138,7 +139,7 @@ impl Threads {
     pub(super) fn stop(&mut self) {
         self.shared.upkeep.change(|state| state.stop = true);
         for thread in self.threads.drain(..) {
-            // One that panicked has left the log as it was, which is what counts.
+            // If one panicked, the log still has everything.
             let _ = thread.join();
         }
     }
@@ -150,7 +151,7 @@ impl Drop for Threads {
     }
 }
 
-/// The work, of which a panic is an error: writers wait for these threads, and would wait for good.
+/// Runs `work`, turning a panic into an error: writers wait for these threads, and would wait forever for a dead one.
 fn surviving(work: impl FnOnce() -> Result<()>) -> Result<()> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(Error::internal("the LSM tree gave up on its tables")))
@@ -174,7 +175,7 @@ fn flush_all(shared: &Shared) {
     }
 }
 
-/// Writes all full memtables, then forgets the log up to `segment`.
+/// Writes all full memtables, then removes the log up to `segment`.
 pub(super) fn flush(shared: &Shared, segment: u64) -> Result<()> {
     shared.trust.check()?;
     {
@@ -191,7 +192,7 @@ fn merge_all(shared: &Shared) {
     while let Some(cleared) =
         upkeep.wait(|state| std::mem::take(&mut state.merge).then(|| std::mem::take(&mut state.cleared)))
     {
-        // What is wrong with a table is told to whoever reads it. A merge is tried again after the next flush.
+        // Errors are ignored: whoever reads the damaged table gets them. A merge is retried after the next flush.
         if !shared.trust.is_lost() {
             let _ = surviving(|| merge(shared, &cleared).map_err(|e| shared.distrust(e)));
         }

@@ -1,4 +1,4 @@
-//! Files of which something is missing, wrong, or as it was once: each is refused as what it is.
+//! Files that are missing, damaged or outdated: each is refused with the right error.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn what_is_missing_or_wrong_in_the_log_is_refused() {
         let mut hurt = whole.clone();
         hurt[at] ^= 1;
         fs::write(&log, hurt).unwrap();
-        // Zeros that are no longer are no record either.
+        // A longer run of zeros is no record either.
         if left.open().is_err() {
             refused(&format!("byte {at}"));
         } else {
@@ -51,7 +51,7 @@ fn a_tree_of_an_earlier_time_is_refused() {
     assert_eq!(error.reason(), Some("that has version 1, and the log goes on with 3"));
 }
 
-/// Length of the pages of LMDB's file.
+/// Page size of LMDB's file.
 fn page_bytes(data: &[u8]) -> usize {
     u32::from_ne_bytes(*data[40..].first_chunk().unwrap()) as usize
 }
@@ -93,7 +93,7 @@ fn the_commit_before_the_last_is_not_taken_for_it() {
     assert_eq!((error.kind(), error.what()), (Kind::Corrupt, "data.mdb is damaged, or of an earlier time"));
     assert_eq!(error.reason(), Some("it has version 1, and had version 2 already"));
 
-    // LMDB goes by the greater number of its first two pages.
+    // LMDB uses the one of its two meta pages with the greater transaction number.
     for bit in
         [0, page_bytes(&whole)].into_iter().flat_map(|page| (0..64).map(move |bit| (page + 144) * 8 + bit))
     {
@@ -108,7 +108,7 @@ fn the_commit_before_the_last_is_not_taken_for_it() {
     }
 }
 
-/// The entries of a keyspace, and whether they are proved.
+/// The entries of a keyspace, and the result of verifying it.
 fn verified(place: &Place, keyspace: KeyspaceId) -> Result<(testing::Entries, Result<()>)> {
     let snapshot = place.open()?.snapshot()?;
     let reader = snapshot.reader()?;
@@ -124,7 +124,7 @@ fn verified(place: &Place, keyspace: KeyspaceId) -> Result<(testing::Entries, Re
 fn a_page_of_an_earlier_commit_is_found_by_a_walk() {
     let place = Place::new();
     let store = place.open().unwrap();
-    // One leaf, which each commit writes elsewhere, and before long where it was.
+    // One leaf, which each commit writes to another page, and soon to one it used before.
     fill(&store, A, 5);
     let mut files = Vec::new();
     for round in 0..12 {
@@ -170,7 +170,7 @@ fn a_damaged_number_of_entries_is_refused() {
     drop(store);
     let count = |store: &EmbeddedStore, keyspace| store.snapshot().unwrap().reader().unwrap().count(keyspace);
     let whole = fs::read(place.file("data.mdb")).unwrap();
-    // LMDB's own notes, the checksummed ones aside.
+    // LMDB's own counts, not the checksummed tallies.
     let needle = 54321u64.to_ne_bytes();
     let is_own =
         |at: &usize| whole[*at..].starts_with(&needle) && !whole[..*at].ends_with(&A.0.to_be_bytes());

@@ -1,8 +1,9 @@
-//! Pages of one keyspace are damaged: what was acknowledged stays, all others can be written, and it can be cleared.
+//! Pages of one keyspace are damaged: acknowledged changes stay, all other keyspaces can be written, and it can be
+//! cleared.
 
 use super::*;
 
-/// Flips a bit of a page of `keyspace`, while nobody has the database open: of the leaf that `key` belongs to, or of the
+/// Flips a bit in a page of `keyspace` while the database is closed: in the leaf that `key` belongs to, or in the
 /// root.
 fn hurt(place: &Place, keyspace: KeyspaceId, key: Option<&[u8]>) {
     let pages =
@@ -14,7 +15,7 @@ fn hurt(place: &Place, keyspace: KeyspaceId, key: Option<&[u8]>) {
     fs::write(place.file("data.mdb"), data).unwrap();
 }
 
-/// Moves what there is into the tree.
+/// Moves all memtables into the tree.
 fn settle(store: &EmbeddedStore) -> Result<()> {
     store.shared.settle(&mut store.shared.writer.lock())
 }
@@ -29,7 +30,7 @@ fn is_proved(store: &EmbeddedStore, keyspace: KeyspaceId) -> Result<()> {
     store.snapshot()?.reader()?.verify(keyspace, &mut |_| Ok(()))
 }
 
-/// Of a leaf, and of the root.
+/// Which page to damage: a leaf, or the root.
 const PLACES: [Option<&[u8]>; 2] = [Some(b"000100"), None];
 
 #[test]
@@ -202,7 +203,7 @@ fn what_is_cleared_takes_nothing_from_others() {
     assert!(given_up > 0 && u64::from(given_up) < rounds);
 }
 
-/// What is written, in order, and what happens between.
+/// Writes, in order, and what happens between them.
 #[derive(Clone, Debug)]
 enum Step {
     Commit(KeyspaceId, u8, Option<u8>),
@@ -237,7 +238,7 @@ fn some_steps() -> impl Strategy<Value = Vec<Step>> {
 #[derive(Clone, Default)]
 struct Expected {
     entries: Model,
-    /// What was acknowledged since its root was damaged; of all else there is nothing to be read.
+    /// Keys acknowledged since its root was damaged; nothing else can be read.
     since: Option<BTreeSet<Vec<u8>>>,
 }
 
@@ -331,7 +332,7 @@ proptest! {
                     remembered.clear();
                     drop(store.take());
                     let of = expected.get_mut(&keyspace).unwrap();
-                    // What is beside it is not on its pages.
+                    // Changes kept beside it are not on its pages.
                     if of.since.is_none() && !of.entries.is_empty() {
                         hurt(&place, keyspace, None);
                         of.since = Some(BTreeSet::new());

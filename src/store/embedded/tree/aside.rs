@@ -1,11 +1,11 @@
-//! Changes of a keyspace that is damaged, beside it.
+//! Changes kept beside a damaged keyspace.
 //!
-//! What was acknowledged has to get from the log into the tree, and LMDB must not read a damaged page. So where one
-//! change would go to such a page, all of its keyspace go into a tree of their own, in the same transaction. From then on
-//! the keyspace is *held*: its pages stay as they are, and nobody writes into it until it is cleared, which gives up
-//! both. Readers have these changes in a memtable, made when the database is opened.
+//! Acknowledged changes must get from the log into the tree, but LMDB must not read a damaged page. So when one
+//! change would go to such a page, all changes of its keyspace go into a tree of their own, in the same transaction.
+//! From then on the keyspace is *held*: its pages stay as they are, and nobody writes to it until it is cleared,
+//! which discards both trees. Readers get these changes from a memtable, filled when the database is opened.
 //!
-//! The changes of keyspace 7 are the entries of keyspace 2147483655, that is 7 + 2^31, whose name is `7=`; a value there:
+//! The changes of keyspace 7 are stored in keyspace 2147483655, that is 7 + 2^31, whose name is `7=`. A value there:
 //!
 //! | bytes | holds |
 //! |---|---|
@@ -18,23 +18,23 @@ use crate::store::{DamagedKeyspace, KeyspaceId};
 
 const BESIDE: u32 = 1 << 31;
 
-/// Where the changes of a keyspace are.
+/// The keyspace with the changes of `keyspace`.
 pub(super) fn beside(keyspace: KeyspaceId) -> KeyspaceId {
     KeyspaceId(keyspace.0 | BESIDE)
 }
 
-/// Whose changes are in this one, if it is for that.
+/// The keyspace whose changes are in this one; `None` if this is an ordinary keyspace.
 pub(super) fn whose(keyspace: KeyspaceId) -> Option<KeyspaceId> {
     let is_beside = keyspace.0 & BESIDE != 0 && keyspace < KEYSPACES;
     is_beside.then_some(KeyspaceId(keyspace.0 & !BESIDE))
 }
 
-/// What becomes of a key, as it is stored.
+/// The stored form of a change: the new value; `None`: deleted.
 pub(super) fn encode(value: Option<&[u8]>) -> Vec<u8> {
     [&[u8::from(value.is_some())], value.unwrap_or_default()].concat()
 }
 
-/// Errors: `Corrupt`.
+/// The change in a stored value. Errors: `Corrupt`.
 pub(super) fn decode(stored: &[u8]) -> Result<Option<&[u8]>> {
     match stored {
         [0] => Ok(None),
@@ -45,7 +45,7 @@ pub(super) fn decode(stored: &[u8]) -> Result<Option<&[u8]>> {
     }
 }
 
-/// What whoever writes into a held keyspace is told.
+/// The error for a write to a held keyspace.
 pub(in crate::store::embedded) fn refused(keyspace: KeyspaceId) -> Error {
     Error::corrupt(format!("keyspace {} is damaged", keyspace.0))
         .why("pages of it are not what they were, so nothing more is written there")

@@ -1,18 +1,19 @@
-//! One keyspace of one moment, searched and walked in mapped memory, page by page.
+//! A keyspace as of one moment, searched and walked in mapped memory, page by page.
 //!
-//! LMDB's own search trusts what it reads: a flipped bit may lead it out of the map, which ends the process, or past an
-//! entry that is there. This one trusts nothing, and proves what it does not find.
+//! LMDB's own search trusts what it reads: a flipped bit may lead it out of the map, which ends the process, or past
+//! an existing entry. This search trusts nothing, and proves that what it does not find is not there.
 //!
 //! # What is proved
 //!
-//! A value's checksum covers its keyspace and key ([`seal`](super::seal)), so an entry that is given is right. That
-//! nothing lies between two places is shown by the entries around: two neighbours of one leaf whose checksums hold,
-//! and the order of the entries next to them, for an offset that points at another node shows there. What no two
-//! neighbours enclose ends a leaf; then the leaf must be whole, the branches above it must be, and all keys of the next
-//! leaf must lie between the separators that led there. An entry is given once its order to the one behind it is seen.
+//! A value's checksum covers its keyspace and key ([`seal`](super::seal)), so an entry that is returned is right.
+//! That no entry lies between two positions is proved by the entries around the gap: two neighbours in one leaf whose
+//! checksums hold, and whose order to the next entries on either side is right (a damaged offset that points at
+//! another node would break it). A gap at the end of a leaf takes more: the leaf and the branches above it must be
+//! whole, and all keys of the next leaf must lie between the separators that led there. A walk gives an entry only
+//! after checking its order to the next one.
 //!
-//! What is not seen here: a page, or a root, as it was at an earlier moment, in the place of the one of this moment.
-//! The [`tally`](super::tally) of a keyspace is for that.
+//! Not detected here: a stale page or root, that is, one of an earlier moment in the place of the current one. The
+//! [`tally`](super::tally) of a keyspace detects that.
 
 mod many;
 #[cfg(test)]
@@ -30,10 +31,10 @@ use crate::error::{Error, Result};
 use crate::key::{End, KeyRange, hex};
 use crate::store::{DamagedKeyspace, Direction, Entry, KeyspaceId};
 
-/// Leaves (count) whose entries are counted for an estimate.
+/// An estimate counts the entries of up to so many leaves (count).
 const COUNTED_LEAVES: usize = 8;
 
-/// A keyspace as it was.
+/// The B-tree of a keyspace, as of one moment.
 #[derive(Clone, Copy)]
 pub(super) struct Btree<'m> {
     pub(super) pages: Pages<'m>,
@@ -41,7 +42,7 @@ pub(super) struct Btree<'m> {
     pub(super) root: Root,
 }
 
-/// Two entries with nothing between them, or an end of the keyspace.
+/// A proved gap: two keys with no entry between them; `None`: an end of the keyspace.
 #[derive(Clone, Copy)]
 struct Gap<'m> {
     below: Option<&'m [u8]>,
@@ -77,7 +78,7 @@ impl<'m> Btree<'m> {
         unseal(self.keyspace, key, stored).map(Some)
     }
 
-    /// Proves that there is no `key`, which belongs before entry `at` of a leaf, nor any other in the gap that is given.
+    /// Proves that `key`, which belongs before entry `at` of a leaf, is missing. Gives the whole gap that was proved.
     fn absent(self, key: &[u8], leaf: Page<'m>, number: u64, at: usize) -> Result<Gap<'m>> {
         let leaf = Level { page: leaf, number, at, is_whole: false };
         let (is_below, is_above) = (|below: &[u8]| below < key, |above: &[u8]| above > key);
@@ -91,8 +92,8 @@ impl<'m> Btree<'m> {
         Ok(Gap { below, above: place.prove(Direction::Forward, is_above)? })
     }
 
-    /// Proves that no entry lies between a place in a leaf and the next one there, whose key `suits` and is given; `None`
-    /// if there is none.
+    /// Proves that no entry lies between a position in a leaf and the next entry there. Gives that entry's key, which
+    /// must suit; `None` if the leaf ends there.
     fn prove_near(
         self,
         leaf: &Level<'m>,
@@ -108,7 +109,7 @@ impl<'m> Btree<'m> {
         self.prove_order(leaf, direction, 1, key).map(|()| Some(key))
     }
 
-    /// Proves that the `n`th entry of a leaf from a place follows `key`, if there is one.
+    /// Proves that the `n`th entry of a leaf from a position, if there is one, follows `key`.
     #[inline]
     fn prove_order(self, leaf: &Level<'m>, direction: Direction, n: usize, key: &[u8]) -> Result<()> {
         let Some(at) = leaf.near(direction, n) else { return Ok(()) };
@@ -122,7 +123,7 @@ impl<'m> Btree<'m> {
         entry.ok_or_else(|| self.damaged(leaf.number))
     }
 
-    /// A page that is a leaf, or a branch.
+    /// Page `number`, which must be a leaf, or a branch if not `is_leaf`.
     #[inline]
     fn page(self, number: u64, is_leaf: bool) -> Result<Page<'m>> {
         match self.pages.page(number) {
@@ -140,7 +141,7 @@ impl<'m> Btree<'m> {
         }
     }
 
-    /// The place before the first entry whose key is not less than `key`.
+    /// The position before the first entry whose key is not less than `key`.
     pub(super) fn seek(self, key: &[u8]) -> Result<Place<'m>> {
         self.descend(|page, above| {
             let around = above.and_then(|above| above.page.around(above.at));
@@ -148,17 +149,17 @@ impl<'m> Btree<'m> {
         })
     }
 
-    /// The place before the first entry.
+    /// The position before the first entry.
     pub(super) fn start(self) -> Result<Place<'m>> {
         self.descend(|_, _| Some(0))
     }
 
-    /// The place behind the last entry.
+    /// The position behind the last entry.
     pub(super) fn end(self) -> Result<Place<'m>> {
         self.descend(|page, _| Some(page.len() - usize::from(!page.is_leaf())))
     }
 
-    /// About how many entries lie in a range: exactly, if it is on few leaves.
+    /// About how many entries lie in a range; exact if it spans few leaves.
     pub(super) fn estimate(self, range: &KeyRange) -> Result<u64> {
         let start = self.seek(&range.start)?;
         let end = match &range.end {
@@ -194,13 +195,13 @@ impl<'m> Btree<'m> {
     }
 }
 
-/// A place between two entries of a keyspace: the pages from its root to a leaf, and where it is in each.
+/// A position between two entries of a keyspace: the pages from the root to a leaf, and the position in each.
 #[derive(Clone)]
 pub(super) struct Place<'m> {
     tree: Btree<'m>,
     /// Branches, then a leaf; none if the keyspace is empty.
     levels: Vec<Level<'m>>,
-    /// The page that comes after this leaf, as far as it was not asked for yet.
+    /// The prefetch of the next leaf, as far as it was not issued yet.
     ahead: Ahead<'m>,
 }
 
@@ -208,19 +209,19 @@ pub(super) struct Place<'m> {
 struct Level<'m> {
     page: Page<'m>,
     number: u64,
-    /// Of a branch the child; of a leaf the entries before the place.
+    /// In a branch: index of the child; in a leaf: number of entries before the position.
     at: usize,
-    /// It was looked at as a whole.
+    /// The page has passed `check_whole`.
     is_whole: bool,
 }
 
-/// Where to go in a page, told the level above.
+/// Chooses where to go in a page, given the level above.
 trait Choose<'m>: Fn(&Page<'m>, Option<&Level<'m>>) -> Option<usize> {}
 
 impl<'m, F: Fn(&Page<'m>, Option<&Level<'m>>) -> Option<usize>> Choose<'m> for F {}
 
 impl Level<'_> {
-    /// Which entry of a leaf is the `n`th from here.
+    /// Index of the `n`th entry of a leaf from here.
     #[inline]
     fn near(&self, direction: Direction, n: usize) -> Option<usize> {
         match direction {
@@ -229,7 +230,7 @@ impl Level<'_> {
         }
     }
 
-    /// Goes past entry `at` of a leaf, the next one.
+    /// Moves past entry `at` of a leaf, the next one.
     #[inline]
     fn pass(&mut self, direction: Direction, at: usize) {
         self.at = match direction {
@@ -239,7 +240,7 @@ impl Level<'_> {
     }
 }
 
-/// A key comes after another one.
+/// `key` comes after `before` in this direction.
 #[inline]
 fn follows(direction: Direction, key: &[u8], before: &[u8]) -> bool {
     match direction {
@@ -249,8 +250,8 @@ fn follows(direction: Direction, key: &[u8], before: &[u8]) -> bool {
 }
 
 impl<'m> Place<'m> {
-    /// Shows the entries that follow to `visit`, their values sealed, each once its order to the one behind it is seen. True:
-    /// `visit` has stopped it, and the place lies behind the last one that was shown; false: there are no more.
+    /// Shows the following entries to `visit`, their values sealed, each after checking its order to the next one.
+    /// True: `visit` has stopped the walk, and the position is behind the last entry shown; false: there are no more.
     #[inline]
     pub(super) fn walk(
         &mut self,
@@ -261,7 +262,7 @@ impl<'m> Place<'m> {
         self.walk_nodes(direction, |node| tree.value(node.stored()?), visit)
     }
 
-    /// The same of a tree of trees: names, and what is said of each.
+    /// Walks a tree of trees: shows each name and the description of its tree.
     pub(super) fn walk_trees(
         &mut self,
         visit: impl FnMut(&'m [u8], &'m [u8]) -> Result<bool>,
@@ -273,7 +274,7 @@ impl<'m> Place<'m> {
         self.walk_nodes(Direction::Forward, root_of, visit)
     }
 
-    /// The same of what `bytes_of` makes of the entries; nothing, if they are damaged.
+    /// Walks like [`Place::walk`], showing what `bytes_of` makes of each entry; `None` from it: the entry is damaged.
     #[inline]
     fn walk_nodes(
         &mut self,
@@ -308,8 +309,8 @@ impl<'m> Place<'m> {
         }
     }
 
-    /// Proves that no entry lies between the place and the next one in `direction`, whose key `suits` and is given, if
-    /// there is one.
+    /// Proves that no entry lies between the position and the next entry in `direction`. Gives that entry's key,
+    /// which must suit; `None` if there is none.
     pub(super) fn prove(
         &self,
         direction: Direction,
@@ -326,7 +327,7 @@ impl<'m> Place<'m> {
         }
     }
 
-    /// The key of the entry that comes first in this leaf `suits`, if there is one.
+    /// Checks that the key of the next entry in this leaf, if there is one, suits.
     pub(super) fn first_must(&self, direction: Direction, suits: impl Fn(&[u8]) -> bool) -> Result<()> {
         let first = self.levels.last().and_then(|leaf| Some((leaf, leaf.near(direction, 0)?)));
         let Some((leaf, at)) = first else { return Ok(()) };
@@ -334,7 +335,7 @@ impl<'m> Place<'m> {
         if suits(key) { Ok(()) } else { Err(self.tree.misplaced(key)) }
     }
 
-    /// Goes to the near end of the next leaf in `direction`; false, and nothing changes, if this is the last one.
+    /// Goes to the near end of the next leaf in `direction`. False, and nothing changes, if this is the last leaf.
     #[cold]
     fn cross(&mut self, direction: Direction) -> Result<bool> {
         self.check_separators()?;
@@ -349,7 +350,7 @@ impl<'m> Place<'m> {
             let Some(sibling) = sibling else { continue };
             self.levels[level].at = sibling;
             self.levels.truncate(level + 1);
-            // Who walks this far will want the one after that, too.
+            // Whoever walks this far will probably want the leaf after that too.
             let after = match direction {
                 Direction::Forward => Some(sibling + 1),
                 Direction::Reverse => sibling.checked_sub(1),
@@ -370,7 +371,7 @@ impl<'m> Place<'m> {
         Ok(false)
     }
 
-    /// About how many entries lie between this place and one that is not before it, as [`Btree::estimate`] says.
+    /// About how many entries lie between this position and `end`, which is not before it; see [`Btree::estimate`].
     fn entries_to(&self, end: &Place<'m>) -> Result<u64> {
         let differ = |(a, b): (&Level<'m>, &Level<'m>)| a.at != b.at;
         let Some(level) = self.levels.iter().zip(&end.levels).position(differ) else { return Ok(0) };
@@ -388,7 +389,7 @@ impl<'m> Place<'m> {
             }
             return Ok(entries as u64);
         }
-        // As if all that lies beside each other on one page held the same.
+        // Assumes that all children of a page hold the same number of entries.
         let share = |place: &Place<'m>| {
             place
                 .levels
@@ -399,14 +400,14 @@ impl<'m> Place<'m> {
         Ok(((share(end) - share(self)).max(0.0) * self.tree.root.entries as f64) as u64)
     }
 
-    /// All nodes of a page are there, and of a branch in order.
+    /// Checks that all nodes of a page are there, and those of a branch in order.
     fn check_whole(&mut self, level: usize) -> Result<()> {
         let level = &mut self.levels[level];
         level.is_whole = level.is_whole || level.page.is_whole();
         if level.is_whole { Ok(()) } else { Err(self.tree.damaged(level.number)) }
     }
 
-    /// Goes down from page `number`, which is below the last level there is.
+    /// Goes down from page `number`, a child of the last level.
     fn descend(&mut self, mut number: u64, choose: impl Choose<'m>) -> Result<()> {
         let tree = self.tree;
         loop {
@@ -422,20 +423,20 @@ impl<'m> Place<'m> {
         }
     }
 
-    /// The pages of this place, from the root on.
+    /// The page numbers from the root to the leaf.
     #[cfg(test)]
     pub(super) fn numbers(&self) -> Vec<u64> {
         self.levels.iter().map(|level| level.number).collect()
     }
 
-    /// The keys of the leaf lie between the separators that led to it.
+    /// Checks that the keys of the leaf lie between the separators that led to it.
     fn check_separators(&self) -> Result<()> {
         let Some(leaf) = self.levels.last() else { return Ok(()) };
         let (from, to) = self.separators()?;
         self.tree.check_keys(leaf.page, leaf.number, from, to)
     }
 
-    /// From where and up to where keys belong into this leaf.
+    /// The separators around the leaf: its keys are at least the first and less than the second.
     fn separators(&self) -> Result<Separators<'m>> {
         let branches = || self.levels.iter().rev().filter(|level| !level.page.is_leaf());
         let key_of =
@@ -446,8 +447,8 @@ impl<'m> Place<'m> {
         Ok((from.transpose()?, to.transpose()?))
     }
 
-    /// Looks at the pages from the root to here as far as they are not in `seen`, and at those of the leaves beside this
-    /// one, if they are asked for.
+    /// Checks the pages from the root to here that are not yet in `seen`, and those of the two neighbour leaves if
+    /// `and_beside`.
     pub(super) fn vet(&mut self, seen: &mut HashSet<u64>, and_beside: bool) -> Result<Separators<'m>> {
         for at in 0..self.levels.len() {
             if seen.insert(self.levels[at].number) {
@@ -466,7 +467,7 @@ impl<'m> Place<'m> {
     }
 }
 
-/// What a tree turns out to have.
+/// What a check of a whole tree has found.
 #[derive(Default)]
 struct Found {
     /// Branches and leaves (count).
@@ -477,11 +478,11 @@ struct Found {
     numbers: Vec<u64>,
 }
 
-/// Where the keys of a page begin, and where those of the next one do.
+/// Lower bound (included) and upper bound (excluded) of the keys of a page.
 pub(super) type Separators<'m> = (Option<&'m [u8]>, Option<&'m [u8]>);
 
 impl<'m> Btree<'m> {
-    /// The keys of a page lie between separators.
+    /// Checks that the keys of a page lie between separators.
     fn check_keys(self, page: Page<'m>, number: u64, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
         let ends = [page.first_to_compare(), page.len() - 1].map(|at| page.key(at));
         let [Some(first), Some(last)] = ends else { return Err(self.damaged(number)) };
@@ -494,15 +495,15 @@ impl<'m> Btree<'m> {
         Ok(())
     }
 
-    /// The keys of a leaf are in order, and its long values where it says.
+    /// Checks that the keys of a leaf are in order, and that its long values exist. Does nothing on a branch.
     fn check_leaf(self, leaf: &Level<'m>) -> Result<()> {
         let is_there = |at| leaf.page.entry(at).and_then(|(_, stored)| self.value(stored)).is_some();
         let is_right = || leaf.page.is_ordered() && (0..leaf.page.len()).all(is_there);
         if !leaf.page.is_leaf() || is_right() { Ok(()) } else { Err(self.damaged(leaf.number)) }
     }
 
-    /// Every page is whole and where it belongs, those of long values have these, and there are as many as the root says.
-    /// Gives what the entries add up to.
+    /// Checks that every page is whole and in its place, including those of long values, and that there are as many
+    /// as the root says. Gives the tally of the entries.
     pub(super) fn check_pages(self) -> Result<Tally> {
         let mut found = Found::default();
         if let Some(root) = self.root.page {
@@ -519,7 +520,6 @@ impl<'m> Btree<'m> {
             .hint("restore the database from a backup; check the disk"))
     }
 
-    /// The numbers of all pages.
     #[cfg(test)]
     pub(super) fn numbers(self) -> Result<Vec<u64>> {
         let mut found = Found::default();
@@ -527,7 +527,7 @@ impl<'m> Btree<'m> {
         Ok(found.numbers)
     }
 
-    /// The same from page `number` on, down to the leaves.
+    /// Checks page `number` and all below it, down to the leaves.
     fn check_below(
         self,
         number: u64,

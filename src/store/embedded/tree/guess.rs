@@ -1,52 +1,53 @@
-//! Which of a page's keys to compare with the one that is looked for.
+//! Interpolation search: chooses which keys of a page to compare with the wanted key.
 //!
-//! Each comparison waits for memory, so the fewer there are, the better. What a page holds lies between two keys of the page
-//! above, and often evenly: numbers, digits, hashes. So a search begins where the key would lie then, goes on from there in
-//! growing steps, and halves what is left once the place is between two keys that it has seen. Where keys do not lie evenly,
-//! it takes up to twice as many comparisons as a binary search; where they do, three instead of five. After Bentley and
-//! Yao, An almost optimal algorithm for unbounded searching (1976), and Peterson, Addressing for random-access storage (1957).
+//! Each comparison waits for memory, so fewer are better. The keys of a page lie between two separators of the page
+//! above, and often evenly: numbers, digits, hashes. So a search begins where the key would then lie, goes on from
+//! there in growing steps, and switches to binary search once the key is enclosed by two compared keys. If keys do
+//! not lie evenly, this takes up to twice as many comparisons as a binary search; if they do, three instead of five.
+//! After Bentley and Yao, An almost optimal algorithm for unbounded searching (1976), and Peterson, Addressing for
+//! random-access storage (1957).
 
 use std::cmp::Ordering;
 
-/// The keys between which those of a page lie.
+/// The separators around the keys of a page.
 pub(super) type Around<'m> = (&'m [u8], &'m [u8]);
 
-/// A search among the nodes of a page.
+/// The state of a search among the nodes of a page.
 #[derive(Clone, Copy)]
 pub(super) struct Narrowing {
-    /// Nodes before it have lesser keys.
+    /// Nodes before it have smaller keys.
     pub(super) low: usize,
-    /// From it on they have greater ones.
+    /// Nodes from it on have greater keys.
     high: usize,
-    /// The node to look at next.
+    /// The node to compare next.
     pub(super) probe: usize,
     stride: Stride,
 }
 
 #[derive(Clone, Copy)]
 enum Stride {
-    /// To the middle of what is left.
+    /// To the middle of the remaining range.
     Half,
-    /// From a guess on, one way or the other.
+    /// The first probe, at a guessed position: next up or down.
     Either,
     Up(usize),
     Down(usize),
 }
 
 impl Narrowing {
-    /// Among the nodes from `low` to `high`, nothing being known of them.
+    /// A binary search among the nodes from `low` to `high`.
     #[inline]
     pub(super) fn halving(low: usize, high: usize) -> Narrowing {
         Narrowing { low, high, probe: (low + high) / 2, stride: Stride::Half }
     }
 
-    /// The same for a key that is not less than that of the node before `low`, probably not far from there.
+    /// A search for a key that is not less than that of the node before `low`, and probably close to it.
     #[inline]
     pub(super) fn behind(low: usize, high: usize) -> Narrowing {
         Narrowing { low, high, probe: low, stride: Stride::Up(1) }
     }
 
-    /// The same for a key of a page whose keys lie `around`.
+    /// A search that starts at the guessed position of `key`, in a page whose keys lie `around`.
     #[inline]
     pub(super) fn between(low: usize, high: usize, around: Around<'_>, key: &[u8]) -> Narrowing {
         match place(around, key, high) {
@@ -57,13 +58,13 @@ impl Narrowing {
         }
     }
 
-    /// All are told apart: the key belongs before `low`.
+    /// The search is done: the key belongs before `low`.
     #[inline]
     pub(super) fn is_done(&self) -> bool {
         self.low >= self.high
     }
 
-    /// Goes on after the node at the probe, whose key lies so to the one that is looked for; true if it is that.
+    /// Takes the comparison of the probed node's key with the wanted key, and moves on; true if they are equal.
     #[inline]
     pub(super) fn see(&mut self, node: Ordering) -> bool {
         self.stride = match (node, self.stride) {
@@ -90,10 +91,10 @@ impl Narrowing {
     }
 }
 
-/// Where `key` is among `nodes` that lie evenly between two keys; `None` if nobody can tell.
+/// The index of `key` among `nodes` that lie evenly between two keys; `None` if the bytes do not tell.
 #[inline]
 fn place((from, to): Around<'_>, key: &[u8], nodes: usize) -> Option<usize> {
-    // A key that begins in another way does not lie between them, and may be taken for one that does: it is a guess.
+    // A key that begins differently does not lie between them, but may be treated as if it did: it is only a guess.
     let same = same_bytes(from, to);
     let [from, to, key] = match [from, to, key].map(|key| digits(eight(key, same, b'0'))) {
         [Some(from), Some(to), Some(key)] => [from, to, key],
@@ -103,7 +104,7 @@ fn place((from, to): Around<'_>, key: &[u8], nodes: usize) -> Option<usize> {
     (whole > 0).then(|| (part as f64 / whole as f64 * nodes as f64) as usize)
 }
 
-/// So many bytes (count) in front are the same.
+/// Length of the common prefix, in bytes.
 #[inline]
 fn same_bytes(a: &[u8], b: &[u8]) -> usize {
     let mut same = 0;
@@ -116,7 +117,7 @@ fn same_bytes(a: &[u8], b: &[u8]) -> usize {
     same + a[same..].iter().zip(&b[same..]).take_while(|(x, y)| x == y).count()
 }
 
-/// The eight bytes from `start` on, the first one being the highest; `fill` in the place of those that are missing.
+/// The eight bytes from `start` on as a big-endian number, missing ones replaced by `fill`.
 #[inline]
 fn eight(bytes: &[u8], start: usize, fill: u8) -> u64 {
     eight_at(bytes, start).unwrap_or_else(|| {
@@ -131,7 +132,7 @@ fn eight_at(bytes: &[u8], start: usize) -> Option<u64> {
     bytes.get(start..)?.first_chunk().map(|eight| u64::from_be_bytes(*eight))
 }
 
-/// The number that eight bytes are, if they are digits.
+/// The number that eight ASCII digits spell; `None` if they are not all digits.
 #[inline]
 fn digits(eight: u64) -> Option<u64> {
     const HIGH: u64 = 0xF0F0_F0F0_F0F0_F0F0;
@@ -141,7 +142,7 @@ fn digits(eight: u64) -> Option<u64> {
     if !are_digits {
         return None;
     }
-    // Neighbours are put together: two digits, four, eight (Lemire, Quickly parsing eight digits, 2018).
+    // Combine neighbours: into two digits, four, eight (Lemire, Quickly parsing eight digits, 2018).
     let pairs = (word & 0x0F0F_0F0F_0F0F_0F0F).wrapping_mul(10 << 8 | 1) >> 8;
     let fours = (pairs & 0x00FF_00FF_00FF_00FF).wrapping_mul(100 << 16 | 1) >> 16;
     Some((fours & 0x0000_FFFF_0000_FFFF).wrapping_mul(10_000 << 32 | 1) >> 32)
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(same_bytes(b"abc", b""), 0);
     }
 
-    /// Comparisons until `key` is found among `keys`, and its place.
+    /// The number of comparisons until `key` is found among `keys`, its index, and whether it is there.
     fn search(mut narrowing: Narrowing, keys: &[Vec<u8>], key: &[u8]) -> (usize, usize, bool) {
         let mut compared = 0;
         while !narrowing.is_done() {
@@ -203,12 +204,12 @@ mod tests {
                     compared += times;
                 }
             }
-            // A binary search takes 4.7 of them for each.
+            // A binary search takes 4.7 comparisons for each.
             assert!(compared < 330_000, "{compared}");
         }
     }
 
-    /// Bytes of keys: below digits, digits, letters, above all.
+    /// Bytes for keys: below digits, digits, letters, above all.
     const BYTES: &[u8] = b"\x0009a\xFF";
 
     proptest! {

@@ -1,11 +1,11 @@
-//! Is the data file as long as it says? Asked before LMDB maps it, since reading a mapped page that
-//! the file does not have kills the process.
+//! Checks the data file before LMDB maps it: that it is as long as its header says, because reading a mapped page
+//! that the file does not have kills the process.
 //!
-//! Example: with page size 4096 and last page 5, the file is at least 24576 bytes long.
+//! Example: with page size 4096 and last page 5, the file must be at least 24576 bytes long.
 //!
-//! One exception: pages at the end that are on the free list may never have been written. So we read the free list, a
-//! B-tree whose values are lists of page numbers in falling order, and refuse the file unless every missing page is on
-//! it, and if it makes no sense: LMDB would write over what is in use. After LMDB 0.9.70, `mdb.c`.
+//! One exception: free pages at the end may never have been written. So we read the free list, a B-tree whose values
+//! are lists of page numbers in descending order, and refuse the file unless every missing page is on it. We also
+//! refuse a malformed free list: LMDB would overwrite pages in use. After LMDB 0.9.70, `mdb.c`.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -20,8 +20,7 @@ compile_error!("the embedded store needs 64-bit addresses: it maps the whole dat
 
 /// Refuses a data file that LMDB could not map and read safely.
 ///
-/// Errors: `Corrupt`, naming the file, when it is missing, no LMDB file, truncated, or its list of free pages makes no
-/// sense.
+/// Errors: `Corrupt`, naming the file, when it is missing, truncated or no LMDB file, or its free list is malformed.
 pub(in crate::store::embedded) fn check(path: &Path) -> Result<Checked> {
     let mut file = DataFile::open(path).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => damaged(path, "it is missing"),
@@ -41,7 +40,7 @@ pub(in crate::store::embedded) fn check(path: &Path) -> Result<Checked> {
     Err(damaged(path, &format!("it is truncated: {} bytes of {promised}", file.bytes)))
 }
 
-/// What the file says of itself.
+/// What the file's header says.
 #[derive(Debug)]
 pub(in crate::store::embedded) struct Checked {
     /// Its newest meta page.
@@ -50,7 +49,7 @@ pub(in crate::store::embedded) struct Checked {
 }
 
 impl Checked {
-    /// What is in use is not free, and there is room for all of both.
+    /// Checks that no tree's root is on the free list, and that trees and free pages together fit into the file.
     pub(super) fn check_trees<'r>(
         &'r self,
         path: &Path,
@@ -97,7 +96,7 @@ impl DataFile {
         Some(out)
     }
 
-    /// What lies from `at` on into all of `out`; `None` when the file has less or refuses.
+    /// Fills `out` from offset `at`; `None` when the file has fewer bytes or refuses.
     fn fill(&mut self, at: u64, out: &mut [u8]) -> Option<()> {
         self.file.seek(SeekFrom::Start(at)).ok()?;
         self.file.read_exact(out).ok()
@@ -108,7 +107,7 @@ impl DataFile {
         let first = MetaHead::parse(&bytes)?;
         let others = self.read(first.page_bytes, META_BYTES).unwrap_or_default();
         let second = MetaHead::parse(&others)?;
-        // They are written in turn; those of a new file are the same.
+        // They are written in turn, by the parity of the transaction; both of a new file have transaction 0.
         let is_in_turn = |meta: &MetaHead, page| meta.txn == 0 || meta.txn % 2 == page;
         if first.txn.abs_diff(second.txn) > 1 || !is_in_turn(&first, 0) || !is_in_turn(&second, 1) {
             return Err("its first pages do not follow each other");
@@ -116,9 +115,9 @@ impl DataFile {
         Meta::parse(if second.txn > first.txn { &others } else { &bytes })
     }
 
-    /// The pages on the free list; `None` when it makes no sense.
+    /// The pages on the free list; `None` when it is malformed.
     fn free_pages(&mut self, meta: &Meta) -> Option<FreePages> {
-        // Each page that the file lacks must be on the list, which the file has.
+        // Limits memory: each page that the file lacks takes 8 bytes on the free list, which is in the file.
         let listed_at_most = self.bytes / 8;
         let pages_at_most = (self.bytes / meta.page_bytes).checked_add(listed_at_most)?;
         let mut free = FreePages::of(meta.last_page.checked_add(1).filter(|pages| *pages <= pages_at_most)?);
@@ -128,8 +127,8 @@ impl DataFile {
         Some(free)
     }
 
-    /// Adds those in the tree under page `number`. Its keys are the transactions that gave pages back; `last` is the
-    /// one before.
+    /// Adds the free pages listed in the tree under page `number`. Its keys are the transactions that freed them;
+    /// `last` is the previous key.
     fn add_free(
         &mut self,
         meta: &Meta,
@@ -150,7 +149,7 @@ impl DataFile {
             }
             let (txn, stored) = page.entry(at)?;
             let txn = u64::from_ne_bytes(txn.try_into().ok()?);
-            // LMDB relies on it.
+            // LMDB relies on ascending transactions.
             if txn <= std::mem::replace(last, txn) || txn > meta.txn {
                 return None;
             }
@@ -167,7 +166,7 @@ impl DataFile {
         Some(())
     }
 
-    /// Adds those of a list that has pages of its own.
+    /// Adds a list that is stored as a long value, on pages of its own.
     fn add_long(&mut self, meta: &Meta, page: u64, bytes: u64, free: &mut FreePages) -> Option<()> {
         let at = page.checked_mul(meta.page_bytes)?;
         let head = self.read(at, HEADER_BYTES + 8)?;
@@ -189,10 +188,10 @@ impl DataFile {
     }
 }
 
-/// So much of a long list is read at once.
+/// How much of a long list is read at once.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// Pages that LMDB will write anew, and the two meta pages: those that no tree may have.
+/// The pages that no tree may use: the free ones, which LMDB will overwrite, and the two meta pages.
 #[derive(Debug)]
 struct FreePages {
     /// A bit for each page of the file.
@@ -210,10 +209,10 @@ impl FreePages {
         FreePages { bits, pages, count: 2 }
     }
 
-    /// Adds a list, or a piece of one whose last page was `above`: 8 bytes for each page, in falling order. The last
-    /// of them.
+    /// Adds a list, or a piece of one whose last page was `above`: 8 bytes for each page, in descending order. Gives
+    /// the last page.
     ///
-    /// `None`: it is in no such order, or has pages that the file has not or that were added before.
+    /// `None`: the order is wrong, or a page is beyond the file or was added before.
     fn add(&mut self, list: &[u8], mut above: u64) -> Option<u64> {
         let (list, rest) = list.as_chunks();
         for page in list {
@@ -238,7 +237,7 @@ impl FreePages {
 mod tests {
     use super::*;
 
-    /// A file of a newer meta page with these numbers, an older one, and `bytes` in all.
+    /// A file with a newer and an older meta page with these numbers, `bytes` long.
     fn file(page_bytes: u32, last_page: u64, bytes: u64) -> tempfile::NamedTempFile {
         let mut data = vec![0u8; page_bytes as usize + META_BYTES];
         for (page, txn) in [(0, 8), (1, 7)] {

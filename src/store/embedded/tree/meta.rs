@@ -1,4 +1,5 @@
-//! The first two pages of LMDB's file: each tells of a moment, and the one with the greater number counts.
+//! The first two pages of LMDB's file, its meta pages: each describes the state after a transaction, and the one with
+//! the greater transaction number counts.
 //!
 //! All numbers are in the machine's byte order:
 //!
@@ -25,13 +26,13 @@ use super::page::{u16_at, u32_at, u64_at};
 
 const MAGIC: u32 = 0xBEEF_C0DE;
 const VERSION: u32 = 1;
-/// Length of what we look at.
+/// Length of the part of the page that we read.
 pub(super) const META_BYTES: usize = 152;
 const NO_PAGE: u64 = u64::MAX;
 /// LMDB's own limit.
 const DEPTH_MAX: u16 = 32;
 
-/// What one meta page says.
+/// The content of a meta page.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store::embedded) struct Meta {
     pub(super) page_bytes: u64,
@@ -43,26 +44,26 @@ pub(in crate::store::embedded) struct Meta {
     pub(super) txn: u64,
 }
 
-/// What tells the meta pages apart. LMDB writes a transaction's number last, so a page that was not written to its end
-/// has the number before, and trees that are half those of another moment.
+/// The part that tells the two meta pages apart. LMDB writes the transaction number last, so a torn meta page has the
+/// older number, with trees that are a mixture of two moments.
 #[derive(Clone, Copy)]
 pub(super) struct MetaHead {
     pub(super) page_bytes: u64,
     pub(super) txn: u64,
 }
 
-/// A tree.
+/// What the file says of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store::embedded) struct Root {
-    /// Its first page; `None` if it is empty.
+    /// Its root page; `None` if it is empty.
     pub(super) page: Option<u64>,
     /// Levels of pages.
     pub(super) depth: u16,
     pub(super) entries: u64,
-    /// Pages (count), those of long values too, and these alone.
+    /// Pages (count), including those of long values; and the latter alone.
     pub(super) pages: u64,
     pub(super) long_pages: u64,
-    /// Trees (count) of the same keyspace whose pages were given up before: its name tells.
+    /// Trees (count) of the same keyspace that were given up before this one, taken from its name.
     pub(super) given_up: usize,
 }
 
@@ -71,12 +72,12 @@ impl Root {
     pub(super) const EMPTY: Root =
         Root { page: None, depth: 0, entries: 0, pages: 0, long_pages: 0, given_up: 0 };
 
-    /// A tree whose keys are bytes; `None`: this is none.
+    /// Parses a tree whose keys are bytes; `None` if it is malformed.
     pub(super) fn parse(tree: &[u8]) -> Option<Root> {
         if u16_at(tree, 4)? == 0 { Root::of(tree) } else { None }
     }
 
-    /// Any tree.
+    /// Parses a tree with any kind of keys.
     fn of(tree: &[u8]) -> Option<Root> {
         let (depth, entries, page) = (u16_at(tree, 6)?, u64_at(tree, 32)?, u64_at(tree, 40)?);
         let long_pages = u64_at(tree, 24)?;
@@ -119,7 +120,7 @@ impl Meta {
         Ok(Meta { page_bytes, free, keyspaces, last_page: u64_at(page, 136).unwrap_or(0), txn })
     }
 
-    /// That of a new file, which LMDB still has to write.
+    /// Writes a meta page, for tests of the checks.
     #[cfg(test)]
     pub(super) fn write(&self, page: &mut [u8]) {
         page[16..][..4].copy_from_slice(&MAGIC.to_ne_bytes());

@@ -1,10 +1,10 @@
-//! One page of LMDB's file.
+//! The format of one page of LMDB's file.
 //!
 //! | at | bytes | holds |
 //! |---|---|---|
 //! | 0 | 8 | the page's own number |
 //! | 10 | 2 | flags: 1 a branch, 2 a leaf, 4 the first page of a long value |
-//! | 12 | 2 | where the offsets of the nodes end (of a long value 12, 4: its pages) |
+//! | 12 | 2 | where the offsets of the nodes end (of a long value 12, 4: its number of pages) |
 //! | 14 | 2 | where the nodes begin |
 //! | 16 | 2 each | the offset of each node, in order of their keys |
 //!
@@ -12,17 +12,17 @@
 //!
 //! | at | bytes | holds |
 //! |---|---|---|
-//! | 0 | 4 | the length of its value, two halves, the lower first; of a branch the lower part of its child's page number |
-//! | 4 | 2 | 1: the value is long, and 8 bytes tell the first of its pages; 2: it is a tree; of a branch the upper part of that number |
+//! | 0 | 4 | the length of its value, two halves, the lower first; in a branch the lower part of its child's page number |
+//! | 4 | 2 | 1: the value is long, and 8 bytes here give its first page; 2: it is a tree; in a branch the upper part of the child's page number |
 //! | 6 | 2 | the length of its key |
-//! | 8 | | its key, and behind it its value |
+//! | 8 | | its key, followed by its value |
 //!
-//! Numbers are in the machine's byte order. The first key of a branch page does not count: it stands for all that are
-//! less than the second. After LMDB 0.9.70, `mdb.c`.
+//! Numbers are in the machine's byte order. The first key of a branch page is ignored: its child has all keys less
+//! than the second one. After LMDB 0.9.70, `mdb.c`.
 //!
 //! Example: `05 00 00 00 00 00 01 00 6b 68 65 6c 6c 6f` is the node of `hello` under `k`.
 //!
-//! No number read from a page is trusted: what leads out of the page gives `None`.
+//! No number read from a page is trusted: an offset that leads out of the page gives `None`.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -30,7 +30,7 @@ use std::ops::Range;
 use super::ahead::ask;
 use super::guess::{Around, Narrowing};
 
-/// Length of what precedes the offsets of nodes, or a long value.
+/// Length of the header before the offsets of nodes, or before a long value.
 pub(super) const HEADER_BYTES: usize = 16;
 const NODE_HEADER_BYTES: usize = 8;
 const BRANCH: u16 = 0x01;
@@ -39,16 +39,16 @@ const LONG: u16 = 0x04;
 const IS_LONG: u16 = 0x01;
 const IS_TREE: u16 = 0x02;
 
-/// So many nodes on either side of the one that a search begins at are asked for with it.
+/// A search prefetches so many nodes on either side of the one it begins at.
 const NEAR: usize = 2;
 
-/// A branch or a leaf of a tree.
+/// A branch or leaf page.
 #[derive(Clone, Copy)]
 pub(super) struct Page<'m> {
     bytes: &'m [u8],
     is_leaf: bool,
     nodes: usize,
-    /// Where the nodes begin: what lies before may have been one.
+    /// Where the nodes begin; bytes before it may be remains of an old node.
     upper: usize,
 }
 
@@ -57,9 +57,9 @@ pub(super) struct Page<'m> {
 pub(super) enum Stored<'m> {
     /// In the node.
     Here(&'m [u8]),
-    /// In the node: what [`Root`](super::meta::Root) is read from.
+    /// In the node: the description of a tree, for [`Root`](super::meta::Root).
     Tree(&'m [u8]),
-    /// On pages of its own, from this one on.
+    /// On pages of its own.
     Long {
         /// Number of the first page.
         page: u64,
@@ -72,12 +72,12 @@ pub(super) enum Stored<'m> {
 pub(super) struct Node<'m> {
     pub(super) key: &'m [u8],
     header: Header,
-    /// What lies behind its key, up to the end of the page.
+    /// The bytes behind its key, up to the end of the page.
     rest: &'m [u8],
 }
 
 impl<'m> Node<'m> {
-    /// Its value.
+    /// Its value; `None` if it is malformed.
     #[inline]
     pub(super) fn stored(&self) -> Option<Stored<'m>> {
         let Header { value_bytes, flags, .. } = self.header;
@@ -91,7 +91,7 @@ impl<'m> Node<'m> {
 }
 
 impl<'m> Page<'m> {
-    /// `bytes` as page `number`.
+    /// Parses `bytes` as page `number`, a branch or a leaf; `None` if it is neither.
     #[inline]
     pub(super) fn of(bytes: &'m [u8], number: u64) -> Option<Page<'m>> {
         let header: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
@@ -111,7 +111,7 @@ impl<'m> Page<'m> {
         self.nodes
     }
 
-    /// Where a node is.
+    /// The offset of node `at`.
     #[inline]
     pub(super) fn offset(&self, at: usize) -> Option<usize> {
         if at >= self.nodes {
@@ -120,7 +120,7 @@ impl<'m> Page<'m> {
         u16_at(self.bytes, HEADER_BYTES + 2 * at).map(usize::from).filter(|offset| *offset >= self.upper)
     }
 
-    /// Where the key of the node at `offset` is.
+    /// The range of the key of the node at `offset`.
     #[inline]
     pub(super) fn key_place(&self, offset: usize) -> Option<Range<usize>> {
         let start = offset + NODE_HEADER_BYTES;
@@ -137,14 +137,14 @@ impl<'m> Page<'m> {
         self.slice(self.key_place(self.offset(at)?)?)
     }
 
-    /// Of a leaf: key and value.
+    /// In a leaf: key and value of entry `at`.
     #[inline]
     pub(super) fn entry(&self, at: usize) -> Option<(&'m [u8], Stored<'m>)> {
         let node = self.node(at)?;
         Some((node.key, node.stored()?))
     }
 
-    /// Of a leaf: an entry whose value was not looked at.
+    /// In a leaf: entry `at`, its value not decoded yet.
     #[inline]
     pub(super) fn node(&self, at: usize) -> Option<Node<'m>> {
         let (header, rest) = self.bytes.get(self.offset(at)?..)?.split_first_chunk()?;
@@ -153,15 +153,15 @@ impl<'m> Page<'m> {
         Some(Node { key, header, rest })
     }
 
-    /// Of a branch: the page of a child.
+    /// In a branch: the page number of child `at`.
     #[inline]
     pub(super) fn child(&self, at: usize) -> Option<u64> {
         let offset = self.offset(at)?;
         Some(u64::from(u32_at(self.bytes, offset)?) | u64::from(u16_at(self.bytes, offset + 4)?) << 32)
     }
 
-    /// The first node whose key is not less than `key`, and whether it is that. `around`: the keys of the page above between
-    /// which those of this one lie, if they are known.
+    /// The first node whose key is not less than `key`, and whether it is equal. `around`: the separators in the page
+    /// above between which this page's keys lie, if known.
     #[inline]
     pub(super) fn search(&self, key: &[u8], around: Option<Around<'_>>) -> Option<(usize, bool)> {
         let narrowing = self.narrowing(key, around);
@@ -172,7 +172,7 @@ impl<'m> Page<'m> {
         self.search_by(narrowing, key)
     }
 
-    /// Where that search begins.
+    /// The start of such a search.
     #[inline]
     pub(super) fn narrowing(&self, key: &[u8], around: Option<Around<'_>>) -> Narrowing {
         let (low, high) = (self.first_to_compare(), self.nodes);
@@ -182,7 +182,7 @@ impl<'m> Page<'m> {
         }
     }
 
-    /// The rest of a search.
+    /// Runs such a search to its end.
     #[inline]
     pub(super) fn search_by(&self, mut narrowing: Narrowing, key: &[u8]) -> Option<(usize, bool)> {
         while !narrowing.is_done() {
@@ -193,7 +193,7 @@ impl<'m> Page<'m> {
         Some((narrowing.low, false))
     }
 
-    /// Asks for the node at `offset`, as far as its key begins.
+    /// Prefetches the header of the node at `offset`, and with it the start of its key.
     #[inline]
     pub(super) fn ask(&self, offset: usize) {
         ask(self.bytes.get(offset..offset + NODE_HEADER_BYTES).unwrap_or_default());
@@ -205,14 +205,14 @@ impl<'m> Page<'m> {
         usize::from(!self.is_leaf)
     }
 
-    /// Of a branch: the child that would have `key`.
+    /// In a branch: the child that would have `key`.
     #[inline]
     pub(super) fn way_to(&self, key: &[u8], around: Option<Around<'_>>) -> Option<usize> {
         let (at, found) = self.search(key, around)?;
         Some(if found { at } else { at - 1 })
     }
 
-    /// Of a branch: the keys between which those of a child lie, if it has both.
+    /// In a branch: the separators around a child's keys, if it has both.
     #[inline]
     pub(super) fn around(&self, child: usize) -> Option<Around<'m>> {
         if child < self.first_to_compare() {
@@ -221,8 +221,8 @@ impl<'m> Page<'m> {
         Some((self.key(child)?, self.key(child + 1)?))
     }
 
-    /// Whether the nodes lie one behind the other up to the end of the page: a number of nodes that is not theirs shows.
-    /// Those of a branch must be in order, too.
+    /// Whether the nodes fill the page exactly up to its end, which reveals a wrong number of nodes. Those of a
+    /// branch must be in order too.
     pub(super) fn is_whole(&self) -> bool {
         let mut filled = 0;
         for at in 0..self.nodes {
@@ -243,18 +243,18 @@ impl<'m> Page<'m> {
         self.upper + filled == self.bytes.len() && (self.is_leaf || self.is_ordered())
     }
 
-    /// Whether the keys that count ascend.
+    /// Whether the keys ascend, the ignored first one of a branch aside.
     pub(super) fn is_ordered(&self) -> bool {
         let keys = (self.first_to_compare()..self.nodes).map(|at| self.key(at));
         keys.is_sorted_by(|a, b| a.is_some() && a < b)
     }
 }
 
-/// What precedes the key of a node.
+/// The header of a node.
 struct Header {
-    /// Nothing of a branch.
+    /// Meaningless in a branch.
     value_bytes: usize,
-    /// The same.
+    /// Meaningless in a branch.
     flags: u16,
     key_bytes: usize,
 }
@@ -271,14 +271,15 @@ impl Header {
     }
 }
 
-/// Number of pages of the long value whose first page is `number` and begins with `header`: as many as it needs, or
-/// more where a longer one was before.
+/// Number of pages of the long value whose first page is `number` and begins with `header`. More than it needs, if a
+/// longer value was there before.
 pub(super) fn pages_of_long(header: &[u8], number: u64) -> Option<u64> {
     let is_long = u16_at(header, 10)? == LONG && u64_at(header, 0)? == number;
     is_long.then_some(u32_at(header, 12)?.into())
 }
 
-/// Which key comes first. Keys are short, and calling the system's comparison takes longer than comparing most of them.
+/// Compares two keys. Keys are short, and calling the C library's comparison takes longer than comparing most of
+/// them.
 #[inline]
 pub(super) fn compare(a: &[u8], b: &[u8]) -> Ordering {
     let (mut rest, mut other) = (a, b);
@@ -291,7 +292,7 @@ pub(super) fn compare(a: &[u8], b: &[u8]) -> Ordering {
         (rest, other) = (more, others);
     }
     match (a.last_chunk(), b.last_chunk()) {
-        // The last eight bytes tell the rest of keys of one length: what they repeat is the same.
+        // For keys of equal length the last eight bytes decide the rest: any bytes they repeat were equal.
         (Some(x), Some(y)) if a.len() == b.len() => u64::from_be_bytes(*x).cmp(&u64::from_be_bytes(*y)),
         _ => rest.cmp(other),
     }
@@ -318,7 +319,7 @@ mod tests {
 
     use super::*;
 
-    /// Leaf 9 with these entries, in a page of 256 bytes, the first entry last.
+    /// A page of 256 bytes: leaf 9 with these entries, the first one at the end.
     fn leaf(entries: &[(&[u8], &[u8])]) -> Vec<u8> {
         let mut page = vec![0; 256];
         let mut upper = page.len();

@@ -1,4 +1,4 @@
-//! Values as stored: the caller's bytes, then a checksum of where they belong and what they are.
+//! Values as stored: the caller's bytes, followed by a checksum of keyspace, key and value.
 //!
 //! | bytes | holds |
 //! |---|---|
@@ -8,9 +8,9 @@
 //! Example: keyspace 7, key `k`, value `hello`: the checksum is eacb81ae, so `68 65 6c 6c 6f ae 81 cb ea` is
 //! stored.
 //!
-//! LMDB has no checksums of its own. Ours covers the key too, so a value under the wrong key shows. Entries are
-//! short, and for short ones XXH3 takes less than half of what a CRC does, which is much of what a step of a
-//! cursor costs.
+//! LMDB has no checksums of its own. Ours covers the key too, so a value under the wrong key is detected. Entries are
+//! short, and for short ones XXH3 takes less than half as long as a CRC; checksums are a large part of the cost of a
+//! cursor step.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -20,7 +20,7 @@ use crate::store::{DamagedEntry, KeyspaceId};
 /// Length of the checksum, in bytes.
 pub(super) const CHECKSUM_BYTES: usize = 4;
 
-/// Replaces the content of `out` by `value` as it is stored.
+/// Replaces the content of `out` by `value` in its stored form.
 pub(super) fn seal(out: &mut Vec<u8>, keyspace: KeyspaceId, key: &[u8], value: &[u8]) {
     out.clear();
     out.reserve(value.len() + CHECKSUM_BYTES);

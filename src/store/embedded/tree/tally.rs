@@ -1,11 +1,11 @@
-//! What a keyspace must hold: how many entries, and the sum of their checksums.
+//! The tally of a keyspace: the number of its entries and the sum of their checksums, kept to detect lost writes.
 //!
-//! A commit notes both, under a checksum of their own, of each keyspace that it writes. LMDB's number of entries is
-//! compared with them when a database is opened, and for every `count(*)`. The sum does not depend on the order of
-//! the entries, so a commit reads nothing for it but what it writes over or deletes; a walk of all entries compares
-//! it ([`TreeReader::verify`](super::TreeReader::verify)). It finds what nothing else does: a page that the disk
-//! gives back, sound in itself, as it was some commits ago. A sum that is wrong once stays so until its keyspace is
-//! cleared.
+//! A commit records both, under a checksum of their own, for each keyspace that it writes. LMDB's own entry counts
+//! are compared with them when a database is opened, and for every `count(*)`. The sum does not depend on the order
+//! of the entries, so a commit reads only what it overwrites or deletes to update it; a walk of all entries checks it
+//! ([`TreeReader::verify`](super::TreeReader::verify)). This detects what nothing else does: a stale page, valid in
+//! itself, that the disk returns as it was some commits ago. A sum that is wrong once stays wrong until its keyspace
+//! is cleared.
 //!
 //! | bytes | holds, little-endian |
 //! |---|---|
@@ -16,7 +16,7 @@ use super::seal::CHECKSUM_BYTES;
 use crate::error::{Error, Result};
 use crate::store::KeyspaceId;
 
-/// Before the keyspace's number in the key of its tally.
+/// Prefix of a tally's key, before the keyspace's number.
 pub(super) const TALLIES: &[u8] = b"tally ";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Under which the tally of a keyspace is.
+    /// The key of a keyspace's tally.
     pub(super) fn key(keyspace: KeyspaceId) -> Vec<u8> {
         [TALLIES, &keyspace.0.to_be_bytes()].concat()
     }
 
-    /// Whose tally is under `key`.
+    /// The keyspace whose tally is under `key`.
     pub(super) fn keyspace(key: &[u8]) -> Option<KeyspaceId> {
         let number = key.strip_prefix(TALLIES)?.try_into().ok()?;
         Some(KeyspaceId(u32::from_be_bytes(number)))
@@ -44,7 +44,7 @@ impl Tally {
         bytes
     }
 
-    /// What was `noted` of a keyspace that has so many entries; nothing, if there never were any.
+    /// Decodes the tally `noted` of a keyspace that has `entries` entries; `None`: it never had any.
     ///
     /// Errors: `Corrupt`, naming the keyspace.
     pub(super) fn of(keyspace: KeyspaceId, entries: u64, noted: Option<&[u8]>) -> Result<Tally> {
@@ -56,7 +56,7 @@ impl Tally {
         tally.check(keyspace, entries).map(|()| tally)
     }
 
-    /// A keyspace has as many entries as it must.
+    /// Checks that a keyspace has as many entries as the tally says.
     ///
     /// Errors: `Corrupt`, naming the keyspace.
     pub(super) fn check(self, keyspace: KeyspaceId, entries: u64) -> Result<()> {
@@ -68,19 +68,19 @@ impl Tally {
             .hint("restore the database from a backup; check the disk"))
     }
 
-    /// Counts an entry in.
+    /// Adds an entry.
     pub(super) fn add(&mut self, stored: &[u8]) {
         self.entries = self.entries.wrapping_add(1);
         self.sum = self.sum.wrapping_add(checksum_of(stored));
     }
 
-    /// Counts an entry out.
+    /// Removes an entry.
     pub(super) fn take(&mut self, stored: &[u8]) {
         self.entries = self.entries.wrapping_sub(1);
         self.sum = self.sum.wrapping_sub(checksum_of(stored));
     }
 
-    /// Both together; either may be less than nothing.
+    /// The sum of both; each may be a difference below zero (it wraps).
     pub(super) fn plus(self, other: Tally) -> Tally {
         Tally { entries: self.entries.wrapping_add(other.entries), sum: self.sum.wrapping_add(other.sum) }
     }

@@ -1,8 +1,8 @@
-//! What LMDB will read in order to write is looked at first, for it trusts its pages.
+//! Checks the pages that LMDB will read in order to write, because LMDB trusts its pages.
 //!
-//! A put reads the pages from the root to a leaf, and a delete those of the leaves beside it, too, which may take over
-//! what is left of it. A delete that empties several of them reads one further now and then, which is not looked at.
-//! Pages that the transaction has written itself are no damage of a disk's.
+//! A put reads the pages from the root to a leaf; a delete also those of the two neighbour leaves, with which the
+//! leaf may be merged. A delete that empties several leaves occasionally reads one further page, which is not
+//! checked. Pages that the transaction itself has written are in memory and need no check.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -15,27 +15,27 @@ use super::view::{Trees, trees};
 use crate::error::Result;
 use crate::store::KeyspaceId;
 
-/// The tree as it was when a write transaction began.
+/// The tree as it was when a write transaction began, and what was checked of it.
 pub(super) struct Vet<'t> {
     pages: Pages<'t>,
     trees: Trees,
-    /// Pages that were looked at.
+    /// Pages already checked.
     seen: HashSet<u64>,
     last: Option<Seen<'t>>,
-    /// Keyspaces whose end was looked at.
+    /// Keyspaces whose last leaf was checked.
     ends: HashSet<KeyspaceId>,
 }
 
 /// What LMDB is about to do with a key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Deed {
-    /// It reads the leaf.
+    /// Reads the leaf.
     Put,
-    /// It reads the neighbours as well.
+    /// Reads the neighbour leaves as well.
     Delete,
 }
 
-/// A leaf that was looked at, by the keys that belong there.
+/// A leaf that was checked, with the separators around its keys.
 struct Seen<'t> {
     keyspace: KeyspaceId,
     from: Option<&'t [u8]>,
@@ -44,13 +44,13 @@ struct Seen<'t> {
 }
 
 impl<'t> Vet<'t> {
-    /// `number`: of the last transaction that was committed.
+    /// `number`: the last committed transaction.
     pub(super) fn new(tree: &'t Tree, number: u64) -> Result<Vet<'t>> {
         let (pages, trees) = trees(tree, number)?;
         Ok(Vet { pages, trees, seen: HashSet::new(), last: None, ends: HashSet::new() })
     }
 
-    /// Errors: `Corrupt`, naming page and keyspace, when LMDB had better leave this alone.
+    /// Checks the pages that LMDB will read. Errors: `Corrupt`, naming page and keyspace, when it must not read them.
     pub(super) fn before(&mut self, keyspace: KeyspaceId, key: &[u8], deed: Deed) -> Result<()> {
         let is_seen = |seen: &Seen<'_>| {
             seen.keyspace == keyspace
@@ -68,7 +68,7 @@ impl<'t> Vet<'t> {
         Ok(())
     }
 
-    /// The same before something is put behind all other keys.
+    /// The same before an append behind all other keys.
     pub(super) fn before_append(&mut self, keyspace: KeyspaceId) -> Result<()> {
         if self.ends.contains(&keyspace) {
             return Ok(());
@@ -80,27 +80,27 @@ impl<'t> Vet<'t> {
         Ok(())
     }
 
-    /// The same before all pages of a keyspace are given back: what its entries add up to, if it had any.
+    /// The same before all pages of a keyspace are freed. Gives the tally of its entries, if it had any.
     pub(super) fn before_clear(&self, keyspace: KeyspaceId) -> Result<Option<Tally>> {
         self.tree(keyspace).map(Btree::check_pages).transpose()
     }
 
-    /// Nothing that this keyspace had is there any more. Gives how many of its trees were given up before.
+    /// The keyspace's old pages are no longer used. Gives how many of its trees were given up before.
     pub(super) fn forget(&mut self, keyspace: KeyspaceId) -> usize {
         self.trees.remove(&keyspace).map_or(0, |root| root.given_up)
     }
 
-    /// Keyspaces with changes beside them.
+    /// Held keyspaces: those with changes kept beside them.
     pub(super) fn held(&self) -> BTreeSet<KeyspaceId> {
         self.trees.iter().filter(|(_, root)| root.entries > 0).filter_map(|(id, _)| whose(*id)).collect()
     }
 
-    /// Entries that a keyspace had.
+    /// Entries (count) that a keyspace had when the transaction began.
     pub(super) fn entries(&self, keyspace: KeyspaceId) -> u64 {
         self.trees.get(&keyspace).map_or(0, |root| root.entries)
     }
 
-    /// What is created later has no pages of before.
+    /// The tree as it was; `None` if it was empty or is created by this transaction.
     fn tree(&self, keyspace: KeyspaceId) -> Option<Btree<'t>> {
         let root = *self.trees.get(&keyspace)?;
         root.page.map(|_| Btree { pages: self.pages, keyspace, root })

@@ -1,7 +1,7 @@
-//! The read side of the tree: one moment of it, its keyspaces, and cursors in them.
+//! The read side of the tree: a view of one moment, and cursors in its keyspaces.
 //!
-//! A read transaction of LMDB's keeps the pages of the moment as they are. Nobody reads through it: what is read is
-//! looked up in mapped memory by [`Btree`], by any number of threads at once.
+//! An LMDB read transaction pins the pages of the moment. Nothing is read through it: any number of threads search
+//! the pages in mapped memory with [`Btree`].
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -20,43 +20,45 @@ use crate::error::{Error, Result};
 use crate::key::{End, FastMap, KeyRange, Rowkey};
 use crate::store::{Change, Cursor, Direction, Entry, KeyspaceId, Visit};
 
-/// The tree of every keyspace there is; any other is empty.
+/// The root of every existing keyspace; any other is empty.
 pub(super) type Trees = FastMap<KeyspaceId, Root>;
 
-/// One moment of the tree; while it is there, no page of that is reused. The fields drop in order: the transaction ends
-/// before the map may close.
+/// One moment of the tree; while it exists, none of its pages is reused. The fields drop in order: the transaction
+/// ends before the map may close.
 pub(in crate::store::embedded) struct View {
     /// Never locked: a transaction may move between threads, but they may not share it.
     _txn: Mutex<RoTxn<'static, WithoutTls>>,
     trees: Trees,
-    /// Pages (count) of the file, which holds all of the moment.
+    /// Number of pages in the file, which has all pages of the moment.
     present: u64,
     tree: Arc<Tree>,
 }
 
-/// A seat among LMDB's readers, of which there are so many: who commits what must be seen takes one before.
+/// A reserved slot in LMDB's reader table, taken before a commit so that the view after it cannot fail for lack of
+/// one.
 pub(in crate::store::embedded) struct Seat(#[expect(dead_code, reason = "held")] RoTxn<'static, WithoutTls>);
 
 impl Seat {
-    /// Errors: too many views are held.
+    /// Errors: `Unavailable` when too many views are held.
     pub(in crate::store::embedded) fn of(tree: &Tree) -> Result<Seat> {
         Ok(Seat(tree.env.clone().static_read_txn()?))
     }
 }
 
 impl View {
-    /// The tree as it is now. Nobody may write into it meanwhile.
+    /// The tree as it is now. No writer may commit meanwhile.
     pub(in crate::store::embedded) fn of(tree: &Arc<Tree>) -> Result<View> {
         let txn = tree.env.clone().static_read_txn()?;
         let (pages, trees) = trees(tree, txn.id() as u64)?;
         Ok(View { _txn: Mutex::new(txn), trees, present: pages.present(), tree: tree.clone() })
     }
 
-    /// The tree as it is now, while another process writes into it. Errors: `Corrupt`, too, if that one was too quick.
+    /// The tree as it is now, while another process may write. Errors: `Corrupt` also if that one committed too
+    /// quickly.
     pub(in crate::store::embedded) fn beside_a_writer(tree: &Arc<Tree>) -> Result<View> {
         let view = View::of(tree)?;
-        // The page that told of this transaction is written over by the next but one, which begins when the next one is
-        // in: as long as that is not, what was read of the page was whole.
+        // The meta page of transaction N is overwritten by N + 2, which begins only after N + 1 is committed. So if N
+        // is still the newest transaction, the meta page was read whole.
         fence(Ordering::SeqCst);
         if tree.env.read_txn()?.id() == view._txn.lock().id() {
             return Ok(view);
@@ -64,7 +66,7 @@ impl View {
         Err(Error::corrupt("data.mdb is damaged, or changes faster than it can be read"))
     }
 
-    /// Up to which version it has everything.
+    /// The version up to which the tree has everything.
     pub(in crate::store::embedded) fn version(&self) -> Result<u64> {
         let stored = self.reader().get(STATE, VERSION_KEY)?;
         let version = stored.and_then(|bytes| Some(u64::from_le_bytes(*bytes.first_chunk()?)));
@@ -75,13 +77,12 @@ impl View {
         })
     }
 
-    /// A way in.
     pub(in crate::store::embedded) fn reader(&self) -> TreeReader<'_> {
         TreeReader { pages: self.tree.map.pages_of(self.present), view: self }
     }
 }
 
-/// The tree after transaction `number`, which a read transaction holds on to.
+/// The page map and the roots after transaction `number`, which an open transaction pins.
 pub(super) fn trees(tree: &Tree, number: u64) -> Result<(Pages<'_>, Trees)> {
     let bytes = tree.witness.metadata().map_err(heed::Error::Io)?.len();
     let meta = tree.map.pages(bytes, 1).meta(number).and_then(|page| Meta::parse(page).ok());
@@ -94,7 +95,7 @@ pub(super) fn trees(tree: &Tree, number: u64) -> Result<(Pages<'_>, Trees)> {
     Ok((pages, keyspaces(pages, meta.keyspaces)?))
 }
 
-/// What LMDB's tree of keyspaces says. Of several trees of a keyspace the one with the longest name counts.
+/// The roots in LMDB's tree of keyspaces. If a keyspace has several trees, the one with the longest name counts.
 pub(super) fn keyspaces(pages: Pages<'_>, root: Root) -> Result<Trees> {
     let mut roots = Trees::default();
     let mut last: &[u8] = &[];
@@ -157,17 +158,17 @@ impl<'v> TreeReader<'v> {
         self.tree(keyspace).filter(|_| !range.is_empty()).map_or(Ok(0), |tree| tree.estimate(range))
     }
 
-    /// What a keyspace must hold.
+    /// The recorded tally of a keyspace.
     fn tally(&self, keyspace: KeyspaceId) -> Result<Tally> {
         Tally::of(keyspace, self.entries(keyspace), self.get(STATE, &Tally::key(keyspace))?)
     }
 
-    /// How many entries a keyspace has, compared with what was noted when they were written.
+    /// Number of entries in a keyspace, checked against its tally.
     pub(in crate::store::embedded) fn count(&self, keyspace: KeyspaceId) -> Result<u64> {
         self.tally(keyspace).map(|tally| tally.entries)
     }
 
-    /// Walks a keyspace, telling `watch` how far, and compares what is there with what was written.
+    /// Walks a keyspace, telling `watch` how many entries were read, and compares them with the tally.
     pub(in crate::store::embedded) fn verify(
         &self,
         keyspace: KeyspaceId,
@@ -193,10 +194,10 @@ impl<'v> TreeReader<'v> {
             .hint("check the disk; REPAIR INDEX mends an index, a backup or COPY TO and a new table mend a table"))
     }
 
-    /// Every keyspace that is said to have entries is there, and has them.
+    /// Checks that every keyspace with entries has a tally, and the reverse, and that the counts agree.
     pub(in crate::store::embedded) fn check_keyspaces(&self) -> Result<()> {
         let mut tallies = self.cursor(STATE, &KeyRange::prefix(TALLIES), Direction::Forward)?;
-        // They are in one that has none.
+        // The keyspace of the tallies has none of its own.
         let mut noted = 1;
         while let Some((key, tally)) = tallies.next()? {
             let keyspace = Tally::keyspace(key).ok_or_else(|| Error::corrupt("the data file is damaged"))?;
@@ -212,7 +213,7 @@ impl<'v> TreeReader<'v> {
             .hint("restore the database from a backup; check the disk"))
     }
 
-    /// The pages that a search for `key` looks at, from the root on.
+    /// The pages that a search for `key` reads, from the root on.
     #[cfg(test)]
     pub(in crate::store::embedded) fn path(&self, keyspace: KeyspaceId, key: &[u8]) -> Vec<u64> {
         self.tree(keyspace).unwrap().seek(key).unwrap().numbers()
@@ -239,7 +240,7 @@ impl<'v> TreeReader<'v> {
         Ok(())
     }
 
-    /// LMDB counts as it writes.
+    /// Number of entries, which LMDB keeps.
     pub(in crate::store::embedded) fn entries(&self, keyspace: KeyspaceId) -> u64 {
         self.view.trees.get(&keyspace).map_or(0, |root| root.entries)
     }
@@ -249,14 +250,14 @@ impl<'v> TreeReader<'v> {
 pub(super) struct TreeCursor<'a> {
     keyspace: KeyspaceId,
     direction: Direction,
-    /// Where the range ends, as of its direction: forward the first key that is past it, in reverse its first key.
+    /// Where the range ends in the walk's direction: forward the first key past it, in reverse its first key.
     limit: Option<Rowkey>,
-    /// `None` at the end of the range, and where there is nothing.
+    /// `None` at the end of the range, or if it is empty.
     place: Option<Place<'a>>,
 }
 
 impl<'a> TreeCursor<'a> {
-    /// Of a range that has room for keys.
+    /// A cursor over a non-empty range.
     pub(super) fn new(tree: Btree<'a>, range: &KeyRange, direction: Direction) -> Result<TreeCursor<'a>> {
         let KeyRange { start, end } = range;
         let (place, limit) = match (direction, end) {
@@ -281,8 +282,8 @@ impl<'a> TreeCursor<'a> {
 }
 
 impl<'a> TreeCursor<'a> {
-    /// A damaged key may look as if the range ended before it, and a damaged page may lead astray. So the
-    /// entry that ends the range is checked like one inside, and keys must follow each other.
+    /// Shows entries to `visit`. A damaged key may look as if the range ended before it, and a damaged page may lead
+    /// astray. So the entry that ends the range is checked like one inside, and keys must ascend.
     #[inline]
     fn show(&mut self, mut visit: impl FnMut(&'a [u8], &'a [u8]) -> Result<bool>) -> Result<bool> {
         let TreeCursor { keyspace, direction, limit, place } = self;

@@ -1,6 +1,6 @@
 //! The write side of the tree: one LMDB write transaction.
 //!
-//! LMDB admits one at a time: whoever begins a [`Writer`] waits until the one before is committed or dropped.
+//! LMDB admits one at a time: to begin a [`Writer`] waits until the previous one is committed or dropped.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,10 +24,10 @@ pub(in crate::store::embedded) struct Writer<'t> {
     /// The committed keyspaces, and those this transaction has created.
     keyspaces: Arc<Keyspaces>,
     has_created: bool,
-    /// What became of each keyspace.
+    /// The changes of each keyspace, for its tally.
     written: BTreeMap<KeyspaceId, Written>,
     vet: RefCell<Vet<'t>>,
-    /// Whose changes go beside them, for pages of theirs are damaged.
+    /// Damaged keyspaces, whose changes go beside them.
     held: BTreeSet<KeyspaceId>,
     /// The last value written, sealed; kept for its capacity.
     sealed: Vec<u8>,
@@ -36,7 +36,7 @@ pub(in crate::store::embedded) struct Writer<'t> {
 #[derive(Default)]
 struct Written {
     is_cleared: bool,
-    /// Entries that came less those that went, since it was cleared if it was.
+    /// Tally of entries added minus those removed, since the clear if there was one.
     change: Tally,
 }
 
@@ -45,7 +45,7 @@ struct Written {
 pub(in crate::store::embedded) enum At {
     /// Wherever it belongs.
     Anywhere,
-    /// Behind all others of its keyspace. That fills pages to the brim and searches nothing.
+    /// Behind all others of its keyspace. This fills pages completely and needs no search.
     End,
 }
 
@@ -54,7 +54,7 @@ impl<'t> Writer<'t> {
         let txn = tree.env.write_txn()?;
         let vet = Vet::new(tree, txn.id() as u64 - 1)?;
         let held = vet.held();
-        // Read after the lock is ours: only writers add keyspaces.
+        // Read with LMDB's write lock held: only writers add keyspaces.
         let keyspaces = tree.keyspaces();
         Ok(Writer {
             tree,
@@ -68,7 +68,7 @@ impl<'t> Writer<'t> {
         })
     }
 
-    /// Applies mutations, each keyspace's in the order of their keys, so that each page is met once.
+    /// Applies mutations, each keyspace's in key order, so that each page is visited once.
     pub(in crate::store::embedded) fn apply(&mut self, mutations: &[Mutation]) -> Result<()> {
         let is_clear = |mutation: &Mutation| matches!(mutation, Mutation::Clear(_));
         for run in mutations.chunk_by(|a, b| !is_clear(a) && !is_clear(b)) {
@@ -91,12 +91,12 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// From now on changes of this keyspace go beside it. It must not have been written.
+    /// From now on changes of this keyspace go beside it. It must not have been written yet in this transaction.
     pub(in crate::store::embedded) fn hold(&mut self, keyspace: KeyspaceId) {
         self.held.insert(keyspace);
     }
 
-    /// Makes a change that was acknowledged, or keeps it beside a keyspace that is held.
+    /// Applies an acknowledged change, or keeps it beside its keyspace if that is held.
     pub(in crate::store::embedded) fn take_in(
         &mut self,
         keyspace: KeyspaceId,
@@ -180,9 +180,8 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Empties a keyspace, and what was kept beside it. LMDB gets its pages back if each of them is proved to be one.
-    /// Otherwise they are given up: their tree stays in the file, where nobody looks at it any more, and another one
-    /// takes its place.
+    /// Empties a keyspace, and what was kept beside it. LMDB frees its pages only if each is proved to belong to it.
+    /// Otherwise they are given up: the old tree stays in the file unused, and a new one takes its place.
     fn clear(&mut self, keyspace: KeyspaceId) -> Result<()> {
         let proof = self.prove(keyspace);
         let given_up = self.vet.get_mut().forget(keyspace);
@@ -198,7 +197,7 @@ impl<'t> Writer<'t> {
         if self.held.remove(&keyspace) { self.clear(aside::beside(keyspace)) } else { Ok(()) }
     }
 
-    /// Errors: `Corrupt`, when the pages of a keyspace may be others than those that were written.
+    /// Errors: `Corrupt`, when the pages of a keyspace may not be those that were written.
     fn prove(&self, keyspace: KeyspaceId) -> Result<()> {
         let found = self.vet.borrow().before_clear(keyspace)?;
         match found {
@@ -207,9 +206,9 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Creates a keyspace, or the tree that takes the place of one given up, in a nested transaction because heed gives
-    /// handles out only at the end of one. The handle is good for this transaction at once, and for others when this
-    /// one commits.
+    /// Creates a keyspace, or the tree that replaces one given up. In a nested transaction, because heed gives out
+    /// handles only when a transaction ends. The handle serves this transaction at once, and others when this one
+    /// commits.
     fn create(&mut self, keyspace: KeyspaceId, given_up: usize) -> Result<Keyspace, heed::Error> {
         let env = &self.tree.env;
         let name = name_of(keyspace, given_up);
@@ -224,7 +223,7 @@ impl<'t> Writer<'t> {
         Ok(database)
     }
 
-    /// Notes what each keyspace must hold from now on. Errors: and with which keyspace.
+    /// Records the new tallies. Errors: with the keyspace that failed.
     pub(in crate::store::embedded) fn note_tallies(&mut self) -> Result<(), (KeyspaceId, Error)> {
         let mut written = std::mem::take(&mut self.written).into_iter();
         written.try_for_each(|(keyspace, written)| {
@@ -239,18 +238,18 @@ impl<'t> Writer<'t> {
         let entries = database.len(&self.txn)?;
         let before = if written.is_cleared { Tally::default() } else { self.tally(keyspace)? };
         let now = before.plus(written.change);
-        // LMDB may have met a page that it cannot tell from one of its own.
+        // LMDB may have met a damaged page that looks valid to it.
         now.check(keyspace, entries)?;
         self.put(STATE, &Tally::key(keyspace), &now.encode(), At::Anywhere)
     }
 
-    /// What a keyspace held when this began.
+    /// The tally of a keyspace when this transaction began.
     fn tally(&self, keyspace: KeyspaceId) -> Result<Tally> {
         let noted = self.get(STATE, &Tally::key(keyspace))?;
         Tally::of(keyspace, self.vet.borrow().entries(keyspace), noted)
     }
 
-    /// Makes it all visible and durable; the tree has everything up to `version` then.
+    /// Makes everything visible and durable. The tree then has everything up to `version`.
     pub(in crate::store::embedded) fn commit(mut self, version: u64) -> Result<()> {
         self.note_tallies().map_err(|(_, e)| e)?;
         self.put(STATE, VERSION_KEY, &version.to_le_bytes(), At::Anywhere)?;

@@ -1,11 +1,11 @@
-//! Many keys at once: their searches go step by step together.
+//! Looks up many keys at once, interleaving their searches step by step.
 //!
-//! Most of the time of a search goes into waiting for memory, once for each page and for each node that it looks at.
-//! What one search looks at next depends on what it waits for; what another one looks at does not. So each asks for what
-//! it needs next, and the others have their turn while that comes. Where keys ascend, one whose way goes through the same
-//! page as the way of the one before it begins where that one left off: many rows are got in the order of their keys. Keys
-//! that lie close together are looked for in a leaf one after the other, without a way down for each; and of such as are
-//! not there one proof does for all that lie in the same gap.
+//! A search spends most of its time waiting for memory, once for each page and each node it reads. Its own next step
+//! depends on what it waits for, but the steps of other searches do not. So each search prefetches what it needs
+//! next, and the others take their turn meanwhile. If keys ascend, a search that goes through the same page as the
+//! previous one starts there where the previous one ended; rows are often fetched in key order. Keys close together
+//! are found in a leaf one after the other, without a descent for each; and one proof of absence serves all missing
+//! keys in the same gap.
 
 use super::{Btree, Gap};
 use crate::error::Result;
@@ -14,22 +14,22 @@ use crate::store::embedded::tree::guess::{Around, Narrowing};
 use crate::store::embedded::tree::page::{Page, compare};
 use crate::store::embedded::tree::seal::unseal;
 
-/// Searches that go together: about as many lines of memory as a processor has on their way.
+/// Number of interleaved searches: about as many as a processor has loads in flight.
 const LANES: usize = 16;
 
-/// How much of a value is asked for before it is read, in bytes.
+/// How much of a value is prefetched before it is read, in bytes.
 const ASKED_BYTES: usize = 512;
 
-/// The search for one key in one page, which ends where `Page::search` ends.
+/// The search for one key in one page; it ends where `Page::search` ends.
 #[derive(Clone, Copy)]
 struct Search<'m> {
     page: Page<'m>,
     /// The page's number.
     number: u64,
     narrowing: Narrowing,
-    /// The key is that of the node where it ended.
+    /// The node at `narrowing.low` has the key.
     found: bool,
-    /// Where the node to look at next is, once it is asked for.
+    /// Offset of the node to compare next, once it is prefetched.
     offset: usize,
 }
 
@@ -58,7 +58,7 @@ impl<'m> Btree<'m> {
             (keys, rest) = rest[n..].split_at(LANES.min(rest.len() - n));
             searches.clear();
             let ascend = keys.is_sorted_by(|a, b| compare(a, b).is_le());
-            // The root is at hand.
+            // The root is in cache, so these searches need no interleaving.
             let page = self.page(root, self.root.depth == 1)?;
             for key in keys {
                 let narrowing = match searches.last() {
@@ -77,7 +77,7 @@ impl<'m> Btree<'m> {
                 let mut before = None;
                 for (search, key) in searches.iter_mut().zip(keys) {
                     let page = self.page(search.number, level == self.root.depth)?;
-                    // In one page with the key before it, and behind that.
+                    // Same page as the previous key: searched below, from where that one ended.
                     let follows = ascend && before.replace(search.number) == Some(search.number);
                     search.narrowing =
                         if follows { Narrowing::halving(0, 0) } else { page.narrowing(key, search.around()) };
@@ -99,8 +99,8 @@ impl<'m> Btree<'m> {
         Ok(values)
     }
 
-    /// The values of the keys that come next in the leaf where a search has ended, or in the gap, as far as they ascend;
-    /// how many.
+    /// Looks up the keys that come next in the leaf where the last search ended, or in the proved gap, as long as
+    /// they ascend. Gives how many it looked up.
     fn follow<'k>(
         &self,
         mut search: Search<'m>,
@@ -130,7 +130,7 @@ impl<'m> Btree<'m> {
         Ok(keys.len())
     }
 
-    /// One search in each page, step by step.
+    /// Runs one search in each page, interleaved.
     fn search_page(&self, searches: &mut [Search<'m>], keys: &[&[u8]]) -> Result<()> {
         let mut go_on = true;
         while go_on {
@@ -147,7 +147,7 @@ impl<'m> Btree<'m> {
         Ok(())
     }
 
-    /// One search by itself.
+    /// Runs one search by itself.
     fn search_alone(&self, search: &mut Search<'m>, key: &[u8]) -> Result<()> {
         let place = search.page.search_by(search.narrowing, key);
         let (at, found) = place.ok_or_else(|| self.damaged(search.number))?;
@@ -155,7 +155,7 @@ impl<'m> Btree<'m> {
         Ok(())
     }
 
-    /// Asks for the node that a search looks at next.
+    /// Prefetches the node that a search compares next.
     #[inline]
     fn ask(&self, search: &mut Search<'m>) -> Result<()> {
         if !search.is_done() {
@@ -166,7 +166,7 @@ impl<'m> Btree<'m> {
         Ok(())
     }
 
-    /// Of leaves: the values that were found.
+    /// Adds the values found in leaves.
     fn values(
         &self,
         searches: &[Search<'m>],
@@ -186,7 +186,7 @@ impl<'m> Btree<'m> {
         Ok(())
     }
 
-    /// Of a leaf: the value that was found, sealed.
+    /// In a leaf: the value that was found, still sealed.
     #[inline]
     fn stored(&self, search: &Search<'m>) -> Result<Option<&'m [u8]>> {
         if !search.found {
@@ -196,7 +196,7 @@ impl<'m> Btree<'m> {
         stored.map(Some).ok_or_else(|| self.damaged(search.number))
     }
 
-    /// That value opened, or the proof that there is none. `gap`: one that is proved, where the next keys may lie, too.
+    /// Unseals that value, or proves that there is none. `gap`: the last proved gap, where the next keys may lie too.
     #[inline]
     fn open(
         &self,
@@ -221,19 +221,19 @@ impl<'m> Search<'m> {
         self.found || self.narrowing.is_done()
     }
 
-    /// Of a branch, at its end: which child would have the key.
+    /// In a branch, when the search is done: the child that would have the key.
     #[inline]
     fn way(&self) -> Option<usize> {
         if self.found { Some(self.narrowing.low) } else { self.narrowing.low.checked_sub(1) }
     }
 
-    /// The page of that child.
+    /// The page number of that child.
     #[inline]
     fn child(&self) -> Option<u64> {
         self.page.child(self.way()?)
     }
 
-    /// The keys between which those of that child lie.
+    /// The separators around that child's keys.
     #[inline]
     fn around(&self) -> Option<Around<'m>> {
         self.page.around(self.way()?)

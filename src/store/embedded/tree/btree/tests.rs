@@ -1,4 +1,4 @@
-//! Trees that LMDB wrote, read by us: whole ones, and ones with a flipped bit.
+//! Trees that LMDB wrote, read by our code: intact, and with a flipped bit.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,13 +20,13 @@ const B: KeyspaceId = KeyspaceId(2);
 
 type Model = BTreeMap<KeyspaceId, BTreeMap<Vec<u8>, Vec<u8>>>;
 
-/// The data file of a database, and what is in it.
+/// The data file of a database, and the entries in it.
 struct Written {
     directory: tempfile::TempDir,
     model: Model,
 }
 
-/// A step: keyspace, key, and the value's length, or that the key is deleted.
+/// Keyspace, key, and the length of its new value; `None`: the key is deleted.
 type Step = (KeyspaceId, Vec<u8>, Option<usize>);
 
 impl Written {
@@ -80,7 +80,7 @@ impl Written {
     }
 }
 
-/// Reads it in every way. What it says is right, or it says that it is damaged.
+/// Reads a tree in every way. Each answer must be right, or say that the tree is damaged.
 fn read(tree: Btree<'_>, model: &BTreeMap<Vec<u8>, Vec<u8>>, damages: &mut u32) -> Result<(), String> {
     let mut right = |outcome: Result<bool>, what: &dyn Fn() -> String| match outcome {
         Ok(true) => Ok(()),
@@ -120,7 +120,7 @@ fn read(tree: Btree<'_>, model: &BTreeMap<Vec<u8>, Vec<u8>>, damages: &mut u32) 
         ranges.push(KeyRange { start: start.successor(), end: ends(at + 40) });
     }
     for range in ranges {
-        // Of damage it knows nothing, and does nothing worse than to be wrong.
+        // An estimate does not detect damage; it may be wrong, but must not crash.
         if !range.is_empty() {
             let _ = tree.estimate(&range);
         }
@@ -142,7 +142,7 @@ fn read(tree: Btree<'_>, model: &BTreeMap<Vec<u8>, Vec<u8>>, damages: &mut u32) 
     Ok(())
 }
 
-/// Whether a walk gives this; as far as it comes, if it meets damage.
+/// Whether a walk gives `model`, as far as it gets if it meets damage.
 fn walked(
     tree: Btree<'_>,
     range: &KeyRange,
@@ -196,7 +196,7 @@ proptest! {
     }
 }
 
-/// Orders and two index tables of them, of three levels, with some taken out again.
+/// Orders and two index tables of them: trees of three levels, with some entries deleted again.
 fn market() -> Vec<Step> {
     let mut steps = Vec::new();
     for n in 0..3000u32 {
@@ -246,7 +246,7 @@ fn a_flipped_bit_is_seen_or_does_no_harm() {
     let (mut harmless, mut seen, mut wrong) = (0, 0, Vec::new());
     for _ in 0..rounds {
         random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        // Every other one where a page tells of itself and its nodes.
+        // Half of the flips hit the start of a page, where its header and offsets are.
         let page = (random >> 33) as usize % (whole.len() / 4096);
         let bytes = if random >> 32 & 1 == 0 { 4096 } else { 120 };
         let bit = page * 4096 * 8 + (random >> 16) as usize % (bytes * 8);
