@@ -238,7 +238,9 @@ impl Plan {
             return self.run(nested.ready(bound, &self.options)?).map(Some);
         }
         if let Some(looked_up) = &self.looked_up
-            && let Some(bound) = looked_up.bind(binding)?
+            && let Some(bound) =
+                looked_up.bind(binding)?.map(lookup::sorted_first).transpose().map_err(df_error)?
+            && let bound = bound.data
             && lookup::are_worth_it(&bound)?
             && !(self.shared.is_some() && parallel::is_long(&bound))
         {
@@ -247,7 +249,8 @@ impl Plan {
         let Some(mut bound) = self.form.bind(binding)? else { return Ok(None) };
         let mut seeks = false;
         if self.joins {
-            let seeking = seek::instead_of_pairs(bound).map_err(df_error)?;
+            let sorted = lookup::sorted_first(bound).map_err(df_error)?.data;
+            let seeking = seek::instead_of_pairs(sorted).map_err(df_error)?;
             seeks = seeking.transformed;
             bound = lookup::instead_of_hashes_either_way(seeking.data, By::Rowkeys).map_err(df_error)?;
         }

@@ -194,11 +194,36 @@ impl LookupJoinExec {
     /// It takes less than to read the table otherwise; if by ranges, for so few rows that they may look together.
     fn is_worth_it(&self) -> Result<bool> {
         let work = match self.by {
-            By::Rowkeys => rows_of(&self.rows).map(|rows| rows * COST.fetch),
+            By::Rowkeys => {
+                let wanted = self.wanted.map_or(f64::INFINITY, |wanted| wanted as f64);
+                rows_of(&self.rows).map(|rows| rows.min(wanted) * COST.fetch)
+            }
             By::Ranges => self.work().filter(|work| *work <= PARALLEL_WORK),
         };
         let (Some(work), Some(scan)) = (work, scan_of(&self.table)) else { return Ok(false) };
         Ok(work <= scan.entries_otherwise()?)
+    }
+
+    /// The same join by lookups for the first few rows of its left side, of which `wanted` that find something are enough.
+    pub(super) fn of_first(join: &HashJoinExec, wanted: usize) -> DfResult<Option<LookupJoinExec>> {
+        let how = How { by: By::Ranges, expected: Some(wanted as f64), any_order: false };
+        if join.fetch().is_some() { Ok(None) } else { LookupJoinExec::of(join, how) }
+    }
+
+    /// The same join of the same rows in some order, of which `wanted` that find something are enough.
+    pub(super) fn over_sorted(
+        &self,
+        rows: Arc<dyn ExecutionPlan>,
+        wanted: usize,
+    ) -> DfResult<LookupJoinExec> {
+        let mut equivalence = self.properties.equivalence_properties().clone();
+        if let Some(order) = rows.output_ordering() {
+            let schema = equivalence.schema().clone();
+            equivalence.add_ordering(order.iter().map_while(|by| above(by, &self.output, &schema)));
+        }
+        let properties = PlanProperties::clone(&self.properties).with_eq_properties(equivalence);
+        let (together, wanted) = (wanted.clamp(ROWS_FIRST, ROWS_MAX), Some(wanted));
+        Ok(LookupJoinExec { rows, together, wanted, properties: Arc::new(properties), ..self.clone() })
     }
 
     /// The same join by lookups; `None` if it has to read the table otherwise, or that is quicker.
@@ -260,6 +285,7 @@ impl LookupJoinExec {
             on: on.into(),
             by,
             together: if by == By::Ranges && is_stopped { ROWS_FIRST } else { ROWS_MAX },
+            wanted: None,
             kind,
             in_order,
             output: output.into_iter().map(of_scan).collect(),

@@ -11,6 +11,7 @@ mod alone;
 mod found;
 mod instead;
 mod nested;
+mod sorted;
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub use self::instead::{
     instead_of_hashes_either_way, only_equates,
 };
 pub use self::nested::{Nested, NestedExec, NestedRun, led};
+pub use self::sorted::sorted_first;
 use super::scan::{Expected, FEW_ROWS, ScanExec};
 use crate::access::{COST, Method};
 use crate::df::errors::to_df;
@@ -122,6 +124,8 @@ pub struct LookupJoinExec {
     by: By,
     /// Rows (count) that look together at first.
     together: usize,
+    /// So many rows that find something are enough, and nearly each does.
+    wanted: Option<usize>,
     kind: Kind,
     /// What is found comes in the order that somebody above keeps the first rows of, if that is cheap.
     in_order: bool,
@@ -179,6 +183,12 @@ impl LookupJoinExec {
         };
         let (Some(rows), Some(of_one)) = (all_rows(&self.rows), of_one) else { return false };
         rows * of_one <= most * (rows + scan.request.entries(&bound.binding))
+    }
+
+    /// Its rows come out in the order in which they go in, and nearly each of them does, so that a limit above may stop it
+    /// soon.
+    fn may_stop_early(&self) -> bool {
+        !self.in_order && matches!(self.kind, Kind::Inner | Kind::Left) && self.is_promising()
     }
 
     /// The table has so few values that most of those that the rows have are none of them.

@@ -1,0 +1,134 @@
+//! The first rows of a join, in an order that one of its sides is sorted by.
+//!
+//! `SELECT o.id, c.name .. ORDER BY o.amount LIMIT 5`: DataFusion joins all orders, and a sort above keeps five. Where
+//! nearly every row finds its partner, the orders are sorted before they are joined. [`LookupJoinExec`] keeps their order,
+//! so that a limit above it stops the lookups after about five.
+
+use std::sync::Arc;
+
+use arrow::compute::SortOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result as DfResult;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
+};
+
+use super::LookupJoinExec;
+use crate::df::kept::plan::place;
+use crate::df::operators::join_rows::rows_of;
+use crate::df::tree::RewriteTree;
+
+/// Rows (count) that are sorted in memory instead, at the most.
+const SORTED_MAX: f64 = 100_000.0;
+
+/// A column, by its place, and which way it is sorted.
+type By = (usize, SortOptions);
+
+/// Puts sorts that keep a few rows below the joins that look up what belongs to these.
+pub fn sorted_first(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    plan.rewrite_up(|node| {
+        let sort = node.downcast_ref::<SortExec>();
+        Ok(match sort.map(below_joins).transpose()?.flatten() {
+            Some(limit) => Transformed::yes(limit),
+            None => Transformed::no(node),
+        })
+    })
+}
+
+/// `None`: no joins are below the sort, or they may leave out most of the rows, or the rows cannot be sorted before.
+fn below_joins(sort: &SortExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(wanted) = sort.fetch() else { return Ok(None) };
+    let is_one = sort.input().output_partitioning().partition_count() == 1;
+    let by = sort.expr().iter().map(|by| Some((place(&by.expr)?, by.options)));
+    let Some(by) = by.collect::<Option<Vec<By>>>().filter(|_| is_one) else { return Ok(None) };
+    let joined = joined(sort.input(), &by, wanted)?;
+    Ok(joined.map(|joined| Arc::new(GlobalLimitExec::new(joined, 0, Some(wanted))) as _))
+}
+
+/// The joins on top of a plan, over sorted rows; `None` if there are none.
+fn joined(
+    plan: &Arc<dyn ExecutionPlan>,
+    by: &[By],
+    wanted: usize,
+) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
+        let Some(by) = mapped(by, |at| join.output_of(at).filter(|(side, _)| *side == 0).map(|(_, at)| at))
+        else {
+            return Ok(None);
+        };
+        let rows = join.may_stop_early().then(|| sorted(join.rows(), &by, wanted)).transpose()?.flatten();
+        return rows.map(|rows| Ok(Arc::new(join.over_sorted(rows, wanted)?) as _)).transpose();
+    }
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        if let Some(lookup) = looked_up(join, by, wanted)? {
+            return Ok(Some(lookup));
+        }
+        if super::Kind::of(join.join_type().swap()).is_none() {
+            return Ok(None);
+        }
+        // Its columns may be put in order above it.
+        let turned = join.swap_inputs(*join.partition_mode())?;
+        return match turned.downcast_ref::<HashJoinExec>() {
+            Some(join) => looked_up(join, by, wanted),
+            None => {
+                let [below] = turned.children()[..] else { return Ok(None) };
+                let Some(by) = through(&turned, by) else { return Ok(None) };
+                let Some(join) = below.downcast_ref::<HashJoinExec>() else { return Ok(None) };
+                looked_up(join, &by, wanted)?.map(|lookup| over(&turned, lookup)).transpose()
+            }
+        };
+    }
+    let Some(by) = through(plan, by) else { return Ok(None) };
+    let [input] = plan.children()[..] else { return Ok(None) };
+    joined(input, &by, wanted)?.map(|input| over(plan, input)).transpose()
+}
+
+/// A hash join as a lookup for the sorted rows of its left side.
+fn looked_up(join: &HashJoinExec, by: &[By], wanted: usize) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(lookup) = LookupJoinExec::of_first(join, wanted)? else { return Ok(None) };
+    joined(&(Arc::new(lookup) as _), by, wanted)
+}
+
+/// The rows of a plan, sorted, below the joins that they come from if possible; `None`: nothing would be saved.
+fn sorted(
+    plan: &Arc<dyn ExecutionPlan>,
+    by: &[By],
+    wanted: usize,
+) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(joined) = joined(plan, by, wanted)? {
+        return Ok(Some(joined));
+    }
+    let is_worth_it = rows_of(plan).is_some_and(|rows| rows > wanted as f64 && rows <= SORTED_MAX);
+    let is_one = plan.output_partitioning().partition_count() == 1;
+    let schema = plan.schema();
+    let by = by.iter().map(|(at, options)| {
+        PhysicalSortExpr::new(Arc::new(Column::new(schema.field(*at).name(), *at)), *options)
+    });
+    let order = LexOrdering::new(by).filter(|_| is_worth_it && is_one);
+    Ok(order.map(|order| Arc::new(SortExec::new(order, Arc::clone(plan))) as _))
+}
+
+/// The same columns in what an operator reads that passes rows on one by one.
+fn through(plan: &Arc<dyn ExecutionPlan>, by: &[By]) -> Option<Vec<By>> {
+    if plan.is::<CooperativeExec>() {
+        return Some(by.to_vec());
+    }
+    let projection = plan.downcast_ref::<ProjectionExec>()?;
+    mapped(by, |at| place(&projection.expr().get(at)?.expr))
+}
+
+fn mapped(by: &[By], below: impl Fn(usize) -> Option<usize>) -> Option<Vec<By>> {
+    by.iter().map(|(at, options)| Some((below(*at)?, *options))).collect()
+}
+
+fn over(plan: &Arc<dyn ExecutionPlan>, input: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Arc::clone(plan).replace_children(vec![input], recompute)
+}
