@@ -9,7 +9,7 @@ use super::path::Access;
 use super::probe::Jumps;
 use super::selectivity::{share_of_field, share_of_fields};
 use crate::key::{ColumnId, KeyLayout, KeyPart, KeyRanges};
-use crate::plan::{CmpOp, Field, Predicate, Ranges, Skip, Skipping};
+use crate::plan::{CmpOp, Field, Predicate, Ranges, Skip, Skipping, possible_values};
 use crate::schema::{IndexDef, TableDef, TableStatistics};
 use crate::store::KeyspaceId;
 
@@ -141,7 +141,9 @@ pub fn entries_in(stats: &dyn Statistics, sorted: Sorted<'_>, predicate: &Predic
         return all;
     }
     let collected = stats.collected();
-    let independent = all * share(collected, predicate, found, &bound_fields(layout, found));
+    let independent = all
+        * share_of_buckets(layout, predicate, found)
+        * share(collected, predicate, found, &bound_fields(layout, found));
     let guess = match prefix_share(collected, sorted, found) {
         // Columns may depend on each other, as a city on its country.
         Some(share) => independent.max(all * share),
@@ -221,7 +223,11 @@ pub fn jumping_in(
         let gap = skipping.by.fields().into_iter().filter(|field| !bound.contains(field)).collect();
         let possible = scanned * share(stats.collected(), predicate, found, &gap);
         // To each prefix, and behind each of its possible values to the next.
-        Jumping { jumps: (2.0 * prefixes as f64 * read).min(scanned), possible }
+        let values: f64 =
+            possible_values(&skipping.by).values().map(|set| set.intervals().len() as f64).product();
+        let prefixes = (prefixes as f64 * read).max(1.0);
+        let of_each = 1.0 + values.max(1.0).min(scanned / prefixes);
+        Jumping { jumps: (of_each * prefixes).min(scanned), possible }
     });
     if let Some(told) = told.filter(|told| told.jumps > COST.probed_jumps) {
         return Some(told);
@@ -253,11 +259,27 @@ fn is_scattered(layout: &KeyLayout, predicate: &Predicate) -> bool {
     gap.into_iter().any(|part| !part.is_literal() && !part.facts().injective && part.fan_out().is_none())
 }
 
-/// The columns of the bound parts, and the rowkey.
+/// The columns of the bound parts but for those of buckets, each of which has many values, and the rowkey.
 fn bound_fields(layout: &KeyLayout, found: &Ranges) -> BTreeSet<Field> {
-    let parts = layout.parts().iter().take(found.bound_parts);
+    let parts = layout.parts().iter().take(found.bound_parts).filter(|part| part.buckets().is_none());
     let columns = parts.flat_map(|part| part.columns()).map(|id| Field::Column(*id));
     columns.chain([Field::Rowkey]).collect()
+}
+
+/// The share of all entries in the buckets that bound parts allow, where nothing else in the ranges tells the column's
+/// value: listed values are in a bucket each, maybe the same.
+fn share_of_buckets(layout: &KeyLayout, predicate: &Predicate, found: &Ranges) -> f64 {
+    let told = bound_fields(layout, found);
+    let possible = possible_values(predicate);
+    let share = |part: &KeyPart| {
+        let buckets = f64::from(part.buckets()?);
+        let fields = part.columns().iter().map(|id| Field::Column(*id)).filter(|field| !told.contains(field));
+        let listed = |field| Some(possible.get(&field)?.points()?.len() as f64);
+        let fields: Vec<Field> = fields.collect();
+        let values = fields.iter().map(|field| listed(*field)).product::<Option<f64>>()?;
+        (!fields.is_empty()).then(|| 1.0 - (1.0 - 1.0 / buckets).powf(values))
+    };
+    layout.parts().iter().take(found.bound_parts).filter_map(share).product()
 }
 
 /// The share of all entries with one prefix of the bound parts, if all of them have one value.

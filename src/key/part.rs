@@ -443,9 +443,14 @@ impl KeyPart {
         Some(Some(scalar::unescape(escaped).map_or(Cow::Borrowed(escaped), Cow::Owned)))
     }
 
+    /// Bucket numbers are below this; `None` for parts that are no buckets.
+    pub fn buckets(&self) -> Option<u32> {
+        self.form.transform.buckets()
+    }
+
     /// All byte strings a bucket part can have, in order, those of NULL included; `None` for other parts.
     pub fn fan_out(&self) -> Option<Vec<Vec<u8>>> {
-        let buckets = self.form.transform.buckets()?;
+        let buckets = self.buckets()?;
         let mut all: Vec<Vec<u8>> = Vec::with_capacity(buckets as usize + 1);
         all.extend(self.null_bytes());
         all.extend((0..buckets).map(|bucket| {

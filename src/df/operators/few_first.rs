@@ -14,10 +14,11 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
 
-use super::lookup::LookupJoinExec;
+use super::lookup::{self, LookupJoinExec};
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
 use crate::df::operators::over_changed;
@@ -58,7 +59,7 @@ pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<
         // The other side of a join is read whole.
         1 => plan.is::<HashJoinExec>() || plan.is::<UnionExec>(),
         // As many groups as there are rows, if each row is one.
-        0 => streams(&*plan) || groups.is_some(),
+        0 => streams(&*plan) || groups.is_some() || plan.downcast_ref().is_some_and(ends_early),
         _ => plan.is::<UnionExec>(),
     };
     let few = |(at, child): (usize, &Arc<dyn ExecutionPlan>)| {
@@ -67,6 +68,11 @@ pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<
     };
     let inputs = plan.children().into_iter().enumerate().map(few).collect::<DfResult<_>>()?;
     Ok(over_changed(&plan, inputs)?.unwrap_or(plan))
+}
+
+/// A sort that keeps the first few of rows that are in order by some of its columns ends when these change.
+pub fn ends_early(sort: &SortExec) -> bool {
+    sort.fetch().is_some() && lookup::led(sort) > 0
 }
 
 /// A row of its (first) input comes out, or does not, before the next one is asked for, or not much later.

@@ -18,6 +18,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 
 use super::kept_sorts::FixedExec;
+use crate::df::operators::few_first::ends_early;
 use crate::df::operators::lookup::{self, By, LookupJoinExec};
 use crate::df::operators::scan::ScanExec;
 use crate::df::tree::RewriteTree;
@@ -72,11 +73,6 @@ fn without_sort(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn Ex
         return Ok(Transformed::no(node));
     }
     Ok(Transformed::yes(Arc::new(GlobalLimitExec::new(Arc::clone(input), 0, fetch))))
-}
-
-/// A sort that keeps the first few of rows of which some columns in front are in order.
-fn ends_early(sort: &SortExec) -> bool {
-    sort.fetch().is_some() && lookup::led(sort) > 0
 }
 
 /// Every scan that was asked for about so many rows is read no further than a limit above it wants, if those joins give

@@ -29,6 +29,11 @@ pub fn counted(
     if is_joined(&some) {
         return Ok(Expr::Exists(Exists { subquery: subquery_of(some), negated }));
     }
+    // One is enough. Where outer columns are inside, a limit would be one for each outer row, which takes more.
+    let rows = match subquery.outer_ref_columns.is_empty() && rows.all_out_ref_exprs().is_empty() {
+        true => LogicalPlanBuilder::from(rows).limit(0, Some(1))?.build()?,
+        false => rows,
+    };
     let all = count(lit(1)).alias("rows");
     let is_there = match negated {
         true => col("rows").eq(lit(0_i64)),

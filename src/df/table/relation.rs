@@ -158,8 +158,24 @@ impl Relation {
         else {
             return None;
         };
-        let mut leading = self.layouts().filter_map(|layout| layout.parts().first());
-        leading.any(|part| part.columns().contains(id)).then_some(Field::Column(*id))
+        let field = Field::Column(*id);
+        // A bucket has many values, unless the value follows it.
+        let is_bucket = |part: &&KeyPart| part.buckets().is_some() && part.columns().contains(id);
+        let leads = |layout: &KeyLayout| {
+            layout
+                .parts()
+                .iter()
+                .find(|part| !is_bucket(part))
+                .is_some_and(|part| part.columns().contains(id))
+        };
+        // What equals something is not NULL, which may be all that a partial index asks for.
+        let is_there = Predicate::not(Predicate::is_null(field));
+        let has_all = |index: &&IndexDef| {
+            index.state == IndexState::Ready
+                && index.filter.as_ref().is_some_and(|filter| is_there.implies(filter))
+        };
+        let partial = || self.table.indexes.iter().filter(has_all).map(|index| &index.layout);
+        (self.layouts().any(leads) || partial().any(leads)).then_some(field)
     }
 
     pub(super) fn source(&self) -> Source<'_> {
