@@ -49,7 +49,7 @@ use super::expressions::settled::Settled;
 use super::expressions::step_types::steps_as_first;
 use super::expressions::text::{byte_casts, plain_texts, text_casts, text_operands};
 use super::expressions::three_valued::ThreeValued;
-use super::expressions::time_parts::time_parts;
+use super::expressions::time_parts::{time_parts, times_of_numbers};
 use super::expressions::time_zone::at_time_zone;
 use super::formula::{formula, formulas_in};
 use super::functions::described::DescribedFunction;
@@ -219,7 +219,7 @@ impl Planner {
                 Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
                 Arc::new(ExpressionRules(
                     "as_written",
-                    &[value_or_null, plain_texts, idle_orders, time_parts],
+                    &[value_or_null, plain_texts, idle_orders, time_parts, times_of_numbers],
                 )),
                 Arc::new(Settled),
                 Arc::new(ExpressionRules("once_settled", &[lag_defaults, at_time_zone])),

@@ -8,7 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::span_of;
-use crate::error::{Error, Result, Span};
+use crate::error::{Error, Result, Span, sqlstate};
 
 /// Errors: FOR JSON, FOR XML. FOR UPDATE may stay: every statement reads one snapshot anyway.
 pub(super) fn check_query(query: &Query) -> Result<()> {
@@ -118,6 +118,14 @@ pub(super) fn plain_text(value: &mut ValueWithSpan) -> Result<()> {
         Value::NationalStringLiteral(text) | Value::UnicodeStringLiteral(text) => {
             value.value = Value::SingleQuotedString(std::mem::take(text));
             Ok(())
+        }
+        // DataFusion would put a 0 before the first digit.
+        Value::HexStringLiteral(digits) if digits.len() % 2 == 1 => {
+            Err(Error::invalid(format!("x'{digits}' has half a byte"))
+                .why("two digits are a byte")
+                .hint(format!("write x'0{digits}' or x'{digits}0'"))
+                .state(sqlstate::INVALID_TEXT)
+                .at(span_of(value)))
         }
         Value::SingleQuotedByteStringLiteral(_) => {
             refuse("a text of bits", "write bytes as X'ff'", span_of(value))

@@ -127,8 +127,9 @@ impl Directory {
     pub(super) fn keep_closed(&self) -> Option<impl Sized + use<>> {
         match File::open(self.path.join(LOCK_FILE)) {
             Ok(file) => file.try_lock_shared().ok().map(|()| Some(file)),
-            // No LOCK file: a writer creates one when it opens the database.
-            Err(_) => Some(None),
+            // A writer creates the file when it opens the database.
+            Err(e) if e.kind() == ErrorKind::NotFound => Some(None),
+            Err(_) => None,
         }
     }
 

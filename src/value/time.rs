@@ -19,7 +19,7 @@ pub(super) fn date_in_range(days: i32) -> bool {
 }
 
 /// The year of `us` is 0001 to 9999.
-pub(super) fn timestamp_in_range(us: i64) -> bool {
+pub fn timestamp_in_range(us: i64) -> bool {
     i32::try_from(us.div_euclid(US_PER_DAY)).is_ok_and(date_in_range)
 }
 

@@ -1,18 +1,23 @@
-//! Parts of a time that DataFusion cuts or does not know: `extract(second FROM ts)` with its fraction, and centuries.
+//! Parts of a time that DataFusion cuts or does not know: `extract(second FROM ts)` with its fraction, centuries, and all
+//! parts of the time between two others, of which DataFusion counts whole hours, minutes and so on, in 32 bits.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Decimal128Array, Int64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNanoType, IntervalUnit};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, exec_err};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
     lit,
 };
+
+use crate::df::functions::{Room, row_function};
+use crate::error::{Error, Result, sqlstate};
+use crate::value::{ColumnType, ValueRef, rescale, timestamp_in_range};
 
 /// What is made of a part that DataFusion knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,7 +26,17 @@ enum Made {
     Fraction(i8),
     /// Of the year: which ten, hundred or thousand years. Centuries begin with the year 1, decades with 0.
     Years { length: i64, first: i64 },
+    /// Of microseconds: how many `unit`s are in what whole `whole`s leave.
+    Units { whole: i64, unit: i64 },
+    /// Of microseconds: the seconds, with their fraction.
+    Seconds,
 }
+
+const DURATION: DataType = DataType::Duration(TimeUnit::Microsecond);
+const SECOND: i64 = 1_000_000;
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
 
 /// Rewrites such parts; it belongs before type coercion, for they have other types.
 pub fn time_parts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -30,6 +45,15 @@ pub fn time_parts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
         return Ok(Transformed::no(expr));
     };
     let part = part.try_as_str().flatten().unwrap_or_default().to_lowercase();
+    if let Ok(DataType::Duration(_)) = time.get_type(schema) {
+        return Ok(match of_duration(&part) {
+            Some(made) => {
+                let micros = Expr::Cast(Cast::new(Box::new(time.clone()), DURATION));
+                Transformed::yes(made.call(micros))
+            }
+            None => Transformed::no(expr),
+        });
+    }
     let (known, made) = match part.as_str() {
         "second" | "seconds" | "sec" | "s" => ("microsecond", Made::Fraction(6)),
         "millisecond" | "milliseconds" | "msec" | "ms" => ("microsecond", Made::Fraction(3)),
@@ -43,8 +67,62 @@ pub fn time_parts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
         (Made::Fraction(_), Ok(DataType::Interval(IntervalUnit::MonthDayNano))) => time.clone(),
         _ => func.call(vec![lit(known), time.clone()]),
     };
-    let part = Part { made, signature: Signature::any(1, Volatility::Immutable) };
-    Ok(Transformed::yes(ScalarUDF::new_from_impl(part).call(vec![known])))
+    Ok(Transformed::yes(made.call(known)))
+}
+
+/// `to_timestamp(seconds)`: DataFusion counts nanoseconds, so it ends in 2262, and cuts a DOUBLE to that.
+pub fn times_of_numbers(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::ScalarFunction(ScalarFunction { func, args }) = &expr else { return Ok(Transformed::no(expr)) };
+    let ("to_timestamp", [seconds]) = (func.name(), &args[..]) else { return Ok(Transformed::no(expr)) };
+    if !seconds.get_type(schema).is_ok_and(|ty| ty.is_numeric()) {
+        return Ok(Transformed::no(expr));
+    }
+    Ok(Transformed::yes(
+        row_function("to_timestamp", time_of, ColumnType::Timestamp).call(vec![seconds.clone()]),
+    ))
+}
+
+/// So many seconds after 1970-01-01.
+fn time_of<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
+    let micros = match args {
+        [ValueRef::Null] => return Ok(ValueRef::Null),
+        [ValueRef::Int(seconds)] => seconds.checked_mul(SECOND),
+        [ValueRef::Double(seconds)] => {
+            Some((seconds * SECOND as f64).round()).filter(|us| us.is_finite()).map(|us| us as i64)
+        }
+        [ValueRef::Decimal(seconds, scale)] => {
+            rescale(*seconds, *scale, 6).and_then(|micros| i64::try_from(micros).ok())
+        }
+        _ => return Err(Error::invalid("to_timestamp takes a number of seconds")),
+    };
+    let micros = micros.filter(|micros| timestamp_in_range(*micros)).ok_or_else(|| {
+        Error::invalid("there is no such TIMESTAMP")
+            .why("years run from 0001 to 9999, and to_timestamp takes seconds since 1970")
+            .hint("divide milliseconds by 1000")
+            .state(sqlstate::OUT_OF_RANGE)
+    })?;
+    Ok(ValueRef::Timestamp(micros))
+}
+
+/// As PostgreSQL takes the time between two others: days, and what is left of hours, minutes and seconds.
+fn of_duration(part: &str) -> Option<Made> {
+    Some(match part {
+        "day" | "days" | "d" => Made::Units { whole: i64::MAX, unit: DAY },
+        "hour" | "hours" | "hr" | "h" => Made::Units { whole: DAY, unit: HOUR },
+        "minute" | "minutes" | "min" | "m" => Made::Units { whole: HOUR, unit: MINUTE },
+        "second" | "seconds" | "sec" | "s" => Made::Fraction(6),
+        "millisecond" | "milliseconds" | "msec" | "ms" => Made::Fraction(3),
+        "microsecond" | "microseconds" | "usec" | "us" => Made::Units { whole: MINUTE, unit: 1 },
+        "epoch" => Made::Seconds,
+        _ => return None,
+    })
+}
+
+impl Made {
+    fn call(self, known: Expr) -> Expr {
+        let part = Part { made: self, signature: Signature::any(1, Volatility::Immutable) };
+        ScalarUDF::new_from_impl(part).call(vec![known])
+    }
 }
 
 /// What [`time_parts`] made, of which nobody above knows yet of what type it is.
@@ -66,13 +144,17 @@ impl Part {
         };
         Ok(match self.made {
             Made::Fraction(scale) => {
-                let digits: Decimal128Array = known.iter().map(|us| us.map(i128::from)).collect();
+                // Of a time DataFusion tells the microseconds of its minute already.
+                let of_minute = |us: i64| i128::from(us % MINUTE);
+                let digits: Decimal128Array = known.iter().map(|us| us.map(of_minute)).collect();
                 Arc::new(digits.with_precision_and_scale(8, scale)?)
             }
             Made::Years { length, first } => {
                 let which = |year: i64| (year - first).div_euclid(length) + first;
                 Arc::new(known.unary::<_, Int64Type>(which))
             }
+            Made::Units { whole, unit } => Arc::new(known.unary::<_, Int64Type>(|us| us % whole / unit)),
+            Made::Seconds => Arc::new(known.unary::<_, Float64Type>(|us| us as f64 / SECOND as f64)),
         })
     }
 }
@@ -89,7 +171,8 @@ impl ScalarUDFImpl for Part {
     fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
         Ok(match self.made {
             Made::Fraction(scale) => DataType::Decimal128(8, scale),
-            Made::Years { .. } => DataType::Int64,
+            Made::Years { .. } | Made::Units { .. } => DataType::Int64,
+            Made::Seconds => DataType::Float64,
         })
     }
 

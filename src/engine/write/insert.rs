@@ -123,10 +123,10 @@ fn target_columns(table: &TableDef, stmt: &Insert) -> Result<Vec<ColumnId>> {
     }
     let columns: Vec<ColumnId> =
         stmt.columns.iter().map(|name| column_named(table, name)).collect::<Result<_>>()?;
-    let distinct: HashSet<_> = columns.iter().collect();
-    if distinct.len() < columns.len() {
-        return Err(Error::invalid("a column is named twice")
-            .at(stmt.columns.first().and_then(span_of_name))
+    if let Some(again) = (1..columns.len()).find(|at| columns[..*at].contains(&columns[*at])) {
+        let name = &stmt.columns[again];
+        return Err(Error::invalid(format!("column \"{}\" is named twice", name_of(name)))
+            .at(span_of_name(name))
             .state(sqlstate::DUPLICATE_COLUMN));
     }
     Ok(columns)
