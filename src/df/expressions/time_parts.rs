@@ -1,4 +1,4 @@
-//! Parts of a time that DataFusion cuts or does not know: `extract(second FROM ts)` with its fraction, and centuries.
+//! Parts of a time that DataFusion truncates or lacks: `extract(second FROM ts)` with its fraction, and centuries.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use datafusion::logical_expr::{
     lit,
 };
 
-/// What is made of a part that DataFusion knows.
+/// How a part is computed from one that DataFusion knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Made {
-    /// So many digits of the microseconds of a minute are behind the point.
+    /// The microseconds of the minute, as a decimal with this scale.
     Fraction(i8),
-    /// Of the year: which ten, hundred or thousand years. Centuries begin with the year 1, decades with 0.
+    /// The decade, century or millennium of the year. Centuries start in year 1, decades in year 0.
     Years { length: i64, first: i64 },
 }
 
-/// Rewrites such parts; it belongs before type coercion, for they have other types.
+/// Rewrites such parts. Runs before type coercion, as they change the type.
 pub fn time_parts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(ScalarFunction { func, args }) = &expr else { return Ok(Transformed::no(expr)) };
     let ("date_part", [Expr::Literal(part, _), time]) = (func.name(), &args[..]) else {
@@ -38,7 +38,7 @@ pub fn time_parts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
         "millennium" | "millennia" => ("year", Made::Years { length: 1000, first: 1 }),
         _ => return Ok(Transformed::no(expr)),
     };
-    // Of an interval DataFusion counts whole seconds.
+    // For intervals, DataFusion gives whole seconds only.
     let known = match (made, time.get_type(schema)) {
         (Made::Fraction(_), Ok(DataType::Interval(IntervalUnit::MonthDayNano))) => time.clone(),
         _ => func.call(vec![lit(known), time.clone()]),
@@ -47,7 +47,7 @@ pub fn time_parts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
     Ok(Transformed::yes(ScalarUDF::new_from_impl(part).call(vec![known])))
 }
 
-/// What [`time_parts`] made, of which nobody above knows yet of what type it is.
+/// The expression is a result of [`time_parts`], whose new type the nodes above have not seen yet.
 pub fn is_part(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if call.func.inner().is::<Part>())
 }
