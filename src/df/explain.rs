@@ -206,7 +206,7 @@ pub struct Ran {
 pub struct Reads {
     /// GETs by key.
     pub gets: u64,
-    /// Entries looked at.
+    /// Entries walked.
     pub entries: u64,
     /// Rows read for index entries.
     pub fetched: u64,

@@ -259,7 +259,7 @@ impl Planner {
     }
 }
 
-/// DataFusion's logical rules, with those wrapped or replaced that go wrong on NULLs, and two of our own.
+/// DataFusion's logical rules, with two of our own; those that can give wrong results are wrapped or replaced.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {

@@ -240,8 +240,7 @@ fn in_view(error: Error, name: &str) -> Error {
     }
 }
 
-/// Gives a plan these output names; if there are none, its own, without the marks that keep equal names apart where
-/// there are no equal names.
+/// Gives a plan these output names. Without names it keeps its own, less the marks of names that are unique anyway.
 fn rename(plan: LogicalPlan, names: &[String]) -> DfResult<LogicalPlan> {
     let columns = plan.schema().columns();
     let mut times: HashMap<&str, usize> = HashMap::new();

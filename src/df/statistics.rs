@@ -12,7 +12,7 @@ const RANGES_ESTIMATED: usize = 64;
 
 /// Statistics of the snapshot. Data that cannot be read counts as empty: the scan itself reports it.
 pub struct StoreStatistics<'a> {
-    /// What is read.
+    /// The snapshot of the query.
     pub snapshot: &'a dyn Snapshot,
     /// What ANALYZE found, if it ran.
     pub collected: Option<&'a TableStatistics>,

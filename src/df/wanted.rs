@@ -55,14 +55,14 @@ pub enum Rows {
     First(u64),
     /// Unlimited: the consumer stops the scan when it has enough.
     About {
-        /// Expected at least.
+        /// At least: the first batch.
         least: u64,
-        /// Expected in total.
+        /// In total, as expected.
         expected: u64,
     },
 }
 
-/// Most rows (count) per value of the leading columns for which a join above stops early.
+/// Most ties (rows) in a prefix of the order below a join, which has to process each of them.
 const EQUAL_MAX: f64 = 1000.0;
 
 impl Rows {

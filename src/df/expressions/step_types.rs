@@ -69,8 +69,8 @@ fn lost(column: &Field, made: DataType) -> Error {
 }
 
 /// Casts the rows of a step to the types of the initial rows. DataFusion does so before the types of parameters are
-/// known, and before our rules change a date plus hours to a timestamp. It also makes columns nullable that neither
-/// side declares so, but that may be NULL once a subquery has become a join.
+/// known, and before our rules change a date plus hours to a timestamp. This rule also makes columns nullable that
+/// neither side declares so, but that may be NULL once a subquery has become a join.
 pub fn steps_as_first(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let LogicalPlan::RecursiveQuery(query) = &plan else { return Ok(Transformed::no(plan)) };
     let (first, step) = (&query.static_term, &query.recursive_term);

@@ -1,4 +1,4 @@
-//! AVG of decimals, rounded. DataFusion 55.2 cuts the mean off behind its last digit.
+//! AVG of decimals, rounded: DataFusion 55.2 truncates the mean.
 
 use std::sync::Arc;
 

@@ -21,10 +21,10 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct Beside {
     each: Vec<Arc<Totals>>,
-    /// Columns of all of them.
+    /// Schema of all totals together.
     results: SchemaRef,
     above: Above,
-    /// Columns that come out.
+    /// The output schema.
     schema: SchemaRef,
 }
 

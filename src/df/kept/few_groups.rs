@@ -33,10 +33,10 @@ pub struct FewGroups {
     /// Positions of the grouping columns among the scan's columns.
     by: Vec<usize>,
     functions: Vec<Known>,
-    /// Columns of the groups.
+    /// Schema of the groups.
     results: SchemaRef,
     above: Above,
-    /// Columns that come out.
+    /// The output schema.
     schema: SchemaRef,
 }
 

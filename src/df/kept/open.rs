@@ -65,7 +65,7 @@ impl ScalarUDFImpl for Open {
     }
 }
 
-/// Turns parameters into calls of [`Open`], where [`fill`] can replace them. It runs after optimisation, which would
+/// Turns parameters into calls of `Open`, where [`fill`] can replace them. It runs after optimisation, which would
 /// not recognise them.
 pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let opened = plan.rewrite_up(|node| {

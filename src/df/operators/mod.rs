@@ -86,7 +86,7 @@ macro_rules! inputs {
     };
 }
 
-/// [`inputs`] for an operator that shows no expressions.
+/// `inputs!` for an operator that shows no expressions.
 macro_rules! operator {
     ($own:ident($($input:ident),*), $this:ident => $made:expr) => {
         $crate::df::operators::inputs!($own($($input),*), $this => $made);

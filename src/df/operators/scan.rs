@@ -34,12 +34,10 @@ use crate::key::Rowkey;
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::value::{ColumnType, Value};
 
-/// Rows of the first batch of a scan that then| First batch (rows) of a scan whose dynamic filter tightens while it
-/// runs.
+/// First batch (rows) of a scan whose dynamic filter tightens while it runs.
 const FOLLOWING_ROWS: usize = 1024;
 
-/// Rows of the first batch of a scan that some| Smallest first batch (rows) of a scan that its consumer is likely to
-/// stop.
+/// Smallest first batch (rows) of a scan that its consumer is likely to stop.
 pub const FEW_ROWS: usize = 64;
 
 /// One access of a statement.

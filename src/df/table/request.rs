@@ -270,7 +270,7 @@ impl Request {
         self.spec(access, &bound.need.output)
     }
 
-    /// The table, if the request is for all its rows in any order, without hints.
+    /// The table, if the request is for all its rows in any order, and no hint prescribes the path.
     pub fn keyed(&self) -> Option<&TableDef> {
         let Relation { table, index, advice, .. } = &*self.relation;
         let is_free = advice.hints.only.is_none() && !advice.hints.full;
@@ -358,7 +358,7 @@ impl Request {
         let is_covered = matches!(path, Path::IndexOnly(_));
         let entry = if is_covered { COST.entry } else { COST.entry + COST.fetch };
         let is_each = |each: &Each| each.of == [field] && each.rows == 1;
-        // More than existence is asked: all rows of the value are read.
+        // Unless only existence is asked, all rows of the value are read.
         let is_one = self.each.as_ref().is_some_and(is_each) && self.filters.is_empty();
         Some(if is_one { COST.seek + entry } else { COST.seek + equal * entry })
     }

@@ -236,8 +236,7 @@ impl LookupJoinExec {
         }
     }
 
-    /// The rows of a batch, each with what it finds, unless| [`LookupJoinExec::joined`], without outer rows whose
-    /// matches have come out before (`seen`).
+    /// [`LookupJoinExec::joined`], without outer rows whose matches have come out before (`seen`).
     fn joined_anew(&self, rows: RecordBatch, seen: &mut Seen) -> Result<RecordBatch> {
         self.joined(&self.not_seen(rows, seen)?)
     }

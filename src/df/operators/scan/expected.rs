@@ -49,8 +49,7 @@ impl ScanExec {
         Some(Expected { bound: Bound { chosen, ..bound }, told: Told::ByValue(self.narrowed_by()) })
     }
 
-    /// The same where each row of a join asks along| The expected access where each outer row asks along one of these
-    /// paths, for the first rows or for all.
+    /// The expected access where each outer row asks along one of these paths, for the first rows or for all.
     pub fn expected_on_way(
         &self,
         terms: &[(Field, CmpOp)],
@@ -62,8 +61,8 @@ impl ScanExec {
         Some(Expected { bound: way.bound, told: Told::ByRow(self.narrowed_by()) })
     }
 
-    /// The same where each row of a join asks in| The expected access where each outer row asks in several places: for
-    /// rows that satisfy any of these lists of terms.
+    /// The expected access where each outer row asks in several places: for rows that satisfy any of these lists of
+    /// terms.
     pub fn expected_in_places(&self, places: &[Vec<(Field, CmpOp)>]) -> Option<Expected> {
         let each = places.iter().map(|terms| self.stand_in(terms)).collect::<Option<Vec<_>>>()?;
         let (planned, _) = each.first()?;
