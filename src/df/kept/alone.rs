@@ -125,7 +125,7 @@ impl Alone {
         }
     }
 
-    /// [`Alone::next_batch`] for a consumer that reads row by row: `rows_max` rows at the most.
+    /// [`Alone::next_batch`] for a consumer that reads row by row; scans read `rows_max` rows at the most.
     pub fn next_rows(&mut self, rows_max: usize) -> Result<Option<NextRows>> {
         match self {
             Alone::Scan(scan) => scan.next_rows(rows_max),

@@ -21,7 +21,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Outer rows without a match.
+    /// Outer rows by themselves, without columns of found rows.
     pub fn alone(rows: impl Iterator<Item = u32>) -> Pairs {
         let rows: UInt32Array = rows.collect::<Vec<_>>().into();
         Pairs { found: UInt32Array::new_null(rows.len()), rows: Some(rows) }

@@ -78,12 +78,12 @@ pub struct Nested {
     few: Few,
     /// It is the first plan of a trial: the limits alone decide, not the rows of the first table.
     is_tried: bool,
-    /// Runs (count) to skip, and how many were skipped the last time.
+    /// Runs (count) left to skip, and the length of the last such pause.
     waiting: AtomicU32,
     backoff: AtomicU32,
 }
 
-/// A table in which outer rows look others up.
+/// A table in which outer rows look up their matches.
 #[derive(Debug)]
 struct Join {
     kind: Kind,
